@@ -1,0 +1,78 @@
+//! Client ⇄ supervisor over the local socket, and the verbs of the product: [`Op`] and [`Reply`] are what every door
+//! (control socket, REST, MCP) speaks; the handlers are in the supervisor.
+//!
+//! A connection is a byte stream of frames: `length u32` (little endian, at most
+//! [`CONTROL_FRAME_BYTES`](crate::limits::CONTROL_FRAME_BYTES)), then the value. First the client's [`ClientHello`], then the
+//! server's [`ServerHello`]; then any number of requests, answered in any order by their id.
+
+mod op;
+mod reply;
+
+pub use op::{NewExecution, NewSession, Op, SessionFilter, TemplateChange};
+pub use reply::{
+    DoctorReport, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, ZygoteInfo,
+};
+
+use crate::codec::{Decode, Encode};
+use crate::model::Event;
+
+/// Version of this protocol; a server refuses others by name.
+pub const CONTROL_PROTOCOL: u32 = 1;
+
+/// First frame of a client.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ClientHello {
+    /// [`CONTROL_PROTOCOL`] of the client.
+    pub protocol: u32,
+    /// Version of the client's binary, for the logs.
+    pub version: String,
+}
+
+/// First frame of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct ServerHello {
+    /// [`CONTROL_PROTOCOL`] of the server.
+    pub protocol: u32,
+    /// Version of the server's binary.
+    pub version: String,
+    /// Whether the server will take requests of this client; if not, it closes.
+    pub accepted: bool,
+}
+
+/// A frame of a client.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ClientFrame {
+    /// Do this. Ids are the client's; one id may not be in use twice at a time.
+    Request {
+        /// Echoed in every answer.
+        id: u32,
+        /// The same key from the same owner within 24 h gives the first answer again.
+        idempotency_key: Option<String>,
+        /// What.
+        op: Op,
+    },
+    /// Stop streaming answers to this request.
+    Unfollow {
+        /// The request's id.
+        id: u32,
+    },
+}
+
+/// A frame of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ServerFrame {
+    /// Events of a followed execution, before its reply.
+    Events {
+        /// The request's id.
+        id: u32,
+        /// In order, without a gap.
+        events: Vec<Event>,
+    },
+    /// The last answer to a request.
+    Reply {
+        /// The request's id.
+        id: u32,
+        /// What came of it.
+        result: Result<Box<Reply>, Box<OpError>>,
+    },
+}

@@ -1,0 +1,177 @@
+//! The verbs. References to templates, sessions and executions are text: a whole id, a unique prefix of one, or a name
+//! where the thing has one; the supervisor resolves them among what the caller may see.
+
+use crate::codec::{Decode, Encode};
+use crate::json::JsonText;
+use crate::model::{Engine, ExecutionKind, SessionStatus, Settings};
+
+/// One verb with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Op {
+    /// Make a template.
+    TemplateCreate {
+        /// Unique among the owner's.
+        name: String,
+        /// Which engine.
+        engine: Engine,
+        /// Its settings; defaults where absent.
+        settings: Box<Settings>,
+        /// Host modules that its sessions may require.
+        modules: Vec<String>,
+    },
+    /// All templates, newest first.
+    TemplateList,
+    /// One template with its parts.
+    TemplateGet {
+        /// Which.
+        template: String,
+    },
+    /// Change a template.
+    TemplateUpdate {
+        /// Which.
+        template: String,
+        /// What.
+        change: Box<TemplateChange>,
+    },
+    /// Hide a template; its sessions go on.
+    TemplateDelete {
+        /// Which.
+        template: String,
+    },
+    /// Let sessions of a template require a host module.
+    TemplateAddModule {
+        /// Which.
+        template: String,
+        /// The module.
+        name: String,
+    },
+    /// Withdraw a host module.
+    TemplateRemoveModule {
+        /// Which.
+        template: String,
+        /// The module.
+        name: String,
+    },
+    /// Make a session and wait until it is ready.
+    SessionCreate(Box<NewSession>),
+    /// Sessions, newest first.
+    SessionList(SessionFilter),
+    /// One session.
+    SessionGet {
+        /// Which.
+        session: String,
+    },
+    /// End a session; a running execution becomes `cancelled` first. Idempotent.
+    SessionClose {
+        /// Which.
+        session: String,
+    },
+    /// A live session as the kernel sees it.
+    SessionInspect {
+        /// Which.
+        session: String,
+    },
+    /// Kill a session's worker.
+    SessionKill {
+        /// Which.
+        session: String,
+        /// Signal number; 9 is SIGKILL.
+        signal: i32,
+    },
+    /// Run code in a session.
+    ExecStart(Box<NewExecution>),
+    /// Executions of a session, newest first.
+    ExecList {
+        /// Which session.
+        session: String,
+        /// At most this many.
+        limit: u32,
+    },
+    /// One execution.
+    ExecGet {
+        /// Which.
+        execution: String,
+    },
+    /// Events of an execution.
+    ExecEvents {
+        /// Which.
+        execution: String,
+        /// Only later ones.
+        after_seq: u64,
+        /// At most this many; 0 = all.
+        limit: u32,
+        /// Stream what is still to come until the execution ends.
+        follow: bool,
+    },
+    /// End a running execution as `cancelled`.
+    ExecCancel {
+        /// Which.
+        execution: String,
+    },
+    /// Whether the supervisor answers.
+    Health,
+    /// Which sessions are alive.
+    RuntimeSummary,
+    /// Version, layers in force, zygotes, totals, store lag.
+    RuntimeInfo,
+    /// The table of layers, and what the host lacks.
+    Doctor,
+    /// Stop the supervisor: drain, TERM, KILL.
+    Shutdown,
+}
+
+/// What to change of a template; absent parts stay.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
+pub struct TemplateChange {
+    /// New name.
+    pub name: Option<String>,
+    /// New settings.
+    pub settings: Option<Settings>,
+}
+
+/// What a session is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NewSession {
+    /// The template.
+    pub template: String,
+    /// A label of the client.
+    pub workspace_id: String,
+    /// A label of the client.
+    pub base_commit_oid: String,
+    /// Absolute path of an existing folder.
+    pub worktree_path: String,
+}
+
+/// Which sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
+pub struct SessionFilter {
+    /// Only of this status.
+    pub status: Option<SessionStatus>,
+    /// Only of this template.
+    pub template: Option<String>,
+    /// Only of this workspace.
+    pub workspace_id: Option<String>,
+}
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NewExecution {
+    /// Where.
+    pub session: String,
+    /// [`ExecutionKind::Repl`] (then `input`) or [`ExecutionKind::RunFile`] (then `path`).
+    pub kind: ExecutionKind,
+    /// Source text.
+    pub input: Option<String>,
+    /// File relative to the worktree.
+    pub path: Option<String>,
+    /// Visible as `args` (an object).
+    pub args: JsonText,
+    /// Visible in `process.env`.
+    pub env: Vec<(String, String)>,
+    /// Visible as `process.argv` behind the first two entries.
+    pub argv: Vec<String>,
+    /// Reply when it has ended (true), or as soon as it runs.
+    pub wait: bool,
+    /// Stream its events before the reply.
+    pub follow: bool,
+}

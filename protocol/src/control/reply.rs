@@ -1,0 +1,253 @@
+//! What verbs answer.
+
+use crate::codec::{Decode, Encode};
+use crate::ids::{SessionId, TemplateId};
+use crate::json::JsonText;
+use crate::model::{Event, Execution, Session, SessionInspection, Template, TemplateDetail};
+use serde::Serialize;
+use std::fmt;
+
+/// The answer of a verb that succeeded.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+#[serde(untagged)]
+pub enum Reply {
+    /// Nothing to say.
+    Done,
+    /// A template.
+    Template(Template),
+    /// Templates.
+    Templates(Vec<Template>),
+    /// A template with its parts.
+    TemplateDetail(Box<TemplateDetail>),
+    /// A deleted template.
+    TemplateDeleted {
+        /// `ok`.
+        status: String,
+        /// Which.
+        template_id: TemplateId,
+    },
+    /// A session.
+    Session(Box<Session>),
+    /// Sessions.
+    Sessions(Vec<Session>),
+    /// A live session as the kernel sees it.
+    Inspection(Box<SessionInspection>),
+    /// An execution.
+    Execution(Box<Execution>),
+    /// Executions.
+    Executions(Vec<Execution>),
+    /// Events.
+    Events(Vec<Event>),
+    /// The supervisor answers.
+    Health(Health),
+    /// Live sessions.
+    RuntimeSummary(RuntimeSummary),
+    /// The supervisor itself.
+    RuntimeInfo(Box<RuntimeInfo>),
+    /// The host.
+    Doctor(Box<DoctorReport>),
+}
+
+/// `{"status":"ok"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct Health {
+    /// `ok`.
+    pub status: String,
+}
+
+/// Which sessions are alive.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct RuntimeSummary {
+    /// How many.
+    pub active_sessions: u64,
+    /// Which, sorted.
+    pub active_session_ids: Vec<SessionId>,
+}
+
+/// A wall around the workers.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct SandboxLayer {
+    /// `namespaces`, `seccomp`, …
+    pub name: String,
+    /// Whether it is in force.
+    pub in_force: bool,
+    /// Whether the daemon refuses to start without it.
+    pub required: bool,
+    /// What was found, or what to do.
+    pub detail: String,
+}
+
+/// A process from which sessions are forked.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct ZygoteInfo {
+    /// Which engine.
+    pub engine: String,
+    /// Its libraries.
+    pub libraries: Vec<String>,
+    /// Its pid on the host.
+    pub pid: u32,
+    /// Sessions forked from it so far.
+    pub forks: u64,
+}
+
+/// The supervisor itself.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct RuntimeInfo {
+    /// Version of the binary.
+    pub version: String,
+    /// The supervisor's pid.
+    pub pid: u32,
+    /// Time since its start (milliseconds).
+    pub uptime_ms: u64,
+    /// The keeper's pid on the host.
+    pub keeper_pid: Option<u32>,
+    /// The walls in force.
+    pub sandbox: Vec<SandboxLayer>,
+    /// Its zygotes.
+    pub zygotes: Vec<ZygoteInfo>,
+    /// Live sessions.
+    pub active_sessions: u64,
+    /// Sessions made since the start.
+    pub sessions_created: u64,
+    /// Executions taken since the start.
+    pub executions_started: u64,
+    /// `full` or `normal`.
+    pub durability: String,
+    /// Batches that wait for the store.
+    pub store_queue: u64,
+}
+
+/// The host, layer by layer.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct DoctorReport {
+    /// Kernel release.
+    pub kernel: String,
+    /// Whether everything that is required is there.
+    pub ok: bool,
+    /// Each wall.
+    pub layers: Vec<SandboxLayer>,
+}
+
+/// Declares the error codes with their text, HTTP status and CLI exit code.
+macro_rules! error_codes {
+    ($($(#[$doc:meta])* $member:ident = $text:literal, $http:literal, $exit:literal;)+) => {
+        /// Stable identifier of an error (`rest.md`, Common).
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+        pub enum ErrorCode { $($(#[$doc])* $member),+ }
+
+        impl ErrorCode {
+            /// All codes.
+            pub const ALL: &'static [Self] = &[$(Self::$member),+];
+            /// The text that clients match on.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$member => $text),+ }
+            }
+            /// HTTP status.
+            pub const fn http_status(self) -> u16 {
+                match self { $(Self::$member => $http),+ }
+            }
+            /// Exit code of the CLI (`cli.md`).
+            pub const fn exit_code(self) -> u8 {
+                match self { $(Self::$member => $exit),+ }
+            }
+        }
+    };
+}
+
+error_codes! {
+    /// Missing or invalid field, bad id, unknown enum value.
+    ValidationError = "VALIDATION_ERROR", 400, 2;
+    /// Malformed request.
+    InvalidRequest = "INVALID_REQUEST", 400, 2;
+    /// No such template.
+    TemplateNotFound = "TEMPLATE_NOT_FOUND", 404, 1;
+    /// No such session.
+    SessionNotFound = "SESSION_NOT_FOUND", 404, 1;
+    /// No such execution.
+    ExecutionNotFound = "EXECUTION_NOT_FOUND", 404, 1;
+    /// No such file in the worktree.
+    FileNotFound = "FILE_NOT_FOUND", 404, 1;
+    /// No such thing.
+    NotFound = "NOT_FOUND", 404, 1;
+    /// The name is taken.
+    Conflict = "CONFLICT", 409, 1;
+    /// The session is starting, crashed or closed.
+    SessionNotReady = "SESSION_NOT_READY", 409, 1;
+    /// Another execution runs or waits.
+    SessionBusy = "SESSION_BUSY", 409, 75;
+    /// Absolute, `..`, a symlink that leaves the worktree, NUL, blank.
+    InvalidPath = "INVALID_PATH", 422, 1;
+    /// The execution said more than it may; `details.execution_id`.
+    OutputLimitExceeded = "OUTPUT_LIMIT_EXCEEDED", 422, 1;
+    /// The startup mode is not available.
+    StartupModeUnsupported = "STARTUP_MODE_UNSUPPORTED", 422, 1;
+    /// A startup file failed; `details.session_id`.
+    StartupFailed = "STARTUP_FAILED", 422, 1;
+    /// The verb does not fit the engine.
+    EngineUnsupported = "ENGINE_UNSUPPORTED", 422, 1;
+    /// The same idempotency key with another request.
+    IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 409, 1;
+    /// Not a host module.
+    ModuleNotAllowed = "MODULE_NOT_ALLOWED", 422, 1;
+    /// Settings outside the operator's ceilings.
+    LimitNotAllowed = "LIMIT_NOT_ALLOWED", 422, 1;
+    /// Too many sessions, too little memory, too fast.
+    CapacityExceeded = "CAPACITY_EXCEEDED", 503, 75;
+    /// The store cannot write.
+    StorageUnavailable = "STORAGE_UNAVAILABLE", 503, 75;
+    /// The worktree is outside the operator's roots, or the caller may not do this.
+    NotPermitted = "NOT_PERMITTED", 403, 77;
+    /// The supervisor is stopping.
+    ShuttingDown = "SHUTTING_DOWN", 503, 75;
+    /// A bug.
+    Internal = "INTERNAL", 500, 70;
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// The answer of a verb that failed.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, thiserror::Error)]
+#[error("{message}")]
+pub struct OpError {
+    /// What programs match on.
+    pub code: ErrorCode,
+    /// What happened.
+    pub message: String,
+    /// Facts for programs (an object).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<JsonText>,
+    /// What to do, for people.
+    #[serde(skip)]
+    pub hint: Option<String>,
+}
+
+impl OpError {
+    /// An error without details.
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self { code, message: message.into(), details: None, hint: None }
+    }
+
+    /// Adds what to do.
+    #[must_use]
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds facts for programs.
+    #[must_use]
+    pub fn with_details(mut self, details: &serde_json::Value) -> Self {
+        self.details = Some(JsonText::from_value(details));
+        self
+    }
+}

@@ -1,0 +1,37 @@
+//! Every cap of the system in one place, with its unit. A limit that a template sets is in
+//! [`model::Limits`](crate::model::Limits); these are the bounds of the machinery itself.
+
+/// Largest `SOCK_SEQPACKET` packet we send, header included (bytes). The kernel's default send buffer carries 212 960.
+pub const PACKET_BYTES: usize = 64 * 1024;
+/// Largest logical message of a worker to the supervisor (bytes).
+pub const WORKER_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
+/// Largest logical message to a worker or between supervisor and broker (bytes): a file's content and its frame.
+pub const HOST_MESSAGE_BYTES: usize = 72 * 1024 * 1024;
+/// Largest file that `fs` reads in one call (bytes).
+pub const FS_READ_BYTES: usize = 64 * 1024 * 1024;
+/// Largest message of the keeper's channel (bytes); fits one packet.
+pub const KEEPER_MESSAGE_BYTES: usize = 32 * 1024;
+/// Largest frame on the control socket (bytes).
+pub const CONTROL_FRAME_BYTES: usize = 16 * 1024 * 1024;
+/// Messages a worker keeps until they are acknowledged, after which it stops producing (bytes).
+pub const UNACKED_BYTES: usize = 4 * 1024 * 1024;
+/// Events a worker gathers before it sends them (bytes).
+pub const EVENT_BATCH_BYTES: usize = 16 * 1024;
+/// Longest time that an event waits in a worker that goes on producing (milliseconds).
+pub const EVENT_BATCH_MS: u64 = 20;
+/// Longest preview of a value, and longest text of one console event; what is longer is cut and marked (bytes).
+pub const EVENT_TEXT_BYTES: usize = 256 * 1024;
+/// Deepest `json` of a value event (levels); deeper values have none.
+pub const EVENT_JSON_DEPTH: usize = 64;
+/// A worker must say hello within (milliseconds).
+pub const HELLO_MS: u64 = 5_000;
+/// A chunked message must be complete within (milliseconds).
+pub const MESSAGE_MS: u64 = 10_000;
+/// A peer must take what we send within (milliseconds).
+pub const WRITE_MS: u64 = 10_000;
+/// After an interrupt (cancel, wall limit) a worker must end the execution within (milliseconds), else SIGKILL.
+pub const INTERRUPT_GRACE_MS: u64 = 500;
+/// A closing session's worker must exit within (milliseconds), else SIGKILL.
+pub const CLOSE_GRACE_MS: u64 = 1_000;
+/// Sessions per packet of the keeper's list (each has two descriptors; SCM_MAX_FD is 253).
+pub const RECORDS_PER_PACKET: usize = 120;

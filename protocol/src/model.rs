@@ -1,0 +1,51 @@
+//! The domain as clients see it: field names, shapes and defaults are `rest.md`'s, for the CLI's JSON as for REST.
+//!
+//! Knows nothing of how these are stored or produced.
+
+mod event;
+mod execution;
+mod session;
+mod settings;
+mod template;
+
+pub use event::{ConsoleLevel, Event, EventPayload, JsType};
+pub use execution::{Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
+pub use session::{Session, SessionInspection, SessionStatus};
+pub use settings::{Limits, OnCrash, Resolver, RuntimeSettings, Settings};
+pub use template::{Capability, CapabilityKind, Engine, StartupFile, StartupMode, Template, TemplateDetail};
+
+/// Declares an enum whose members have one text form, the same on the wire of REST, in the CLI and in the database.
+macro_rules! text_enum {
+    ($(#[$doc:meta])* $name:ident { $($(#[$member_doc:meta])* $member:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord,
+                 crate::codec::Encode, crate::codec::Decode, serde::Serialize, serde::Deserialize)]
+        pub enum $name { $($(#[$member_doc])* #[serde(rename = $text)] $member),+ }
+
+        impl $name {
+            /// All members, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$member),+];
+            /// The text form.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$member => $text),+ }
+            }
+        }
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+        impl std::str::FromStr for $name {
+            type Err = $crate::model::UnknownName;
+            fn from_str(text: &str) -> Result<Self, Self::Err> {
+                match text { $($text => Ok(Self::$member),)+ _ => Err($crate::model::UnknownName) }
+            }
+        }
+    };
+}
+pub(crate) use text_enum;
+
+/// The text names no member of the enum.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("unknown name")]
+pub struct UnknownName;

@@ -1,0 +1,119 @@
+//! Executions.
+
+use super::{Event, text_enum};
+use crate::codec::{Decode, Encode};
+use crate::ids::{ExecutionId, SessionId};
+use crate::json::JsonText;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+text_enum! {
+    /// What was run.
+    ExecutionKind {
+        /// Input of a client.
+        Repl = "repl",
+        /// A file of the worktree.
+        RunFile = "run_file",
+        /// A startup file of the template.
+        Startup = "startup",
+        /// A durable program.
+        Program = "program",
+    }
+}
+
+text_enum! {
+    /// `running → ok | error | timeout | cancelled`, and `running ⇄ waiting` while a task is pending.
+    ExecutionStatus {
+        /// Under way.
+        Running = "running",
+        /// A task is pending.
+        Waiting = "waiting",
+        /// Ended.
+        Ok = "ok",
+        /// Ended by an exception, a limit or the worker's death.
+        Error = "error",
+        /// Ended by `cpu_ms` or `wall_ms`.
+        Timeout = "timeout",
+        /// Ended on request.
+        Cancelled = "cancelled",
+    }
+}
+
+impl ExecutionStatus {
+    /// Whether the execution has ended; final statuses never change.
+    pub const fn is_final(self) -> bool {
+        !matches!(self, Self::Running | Self::Waiting)
+    }
+}
+
+/// One run of code.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Execution {
+    /// Its id.
+    pub id: ExecutionId,
+    /// Where it ran.
+    pub session_id: SessionId,
+    /// What was run.
+    pub kind: ExecutionKind,
+    /// Source text of a repl execution.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input: Option<String>,
+    /// File of a run-file or startup execution, relative to the worktree.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// The client's arguments (an object).
+    pub args: JsonText,
+    /// The client's variables (an object of strings).
+    pub env: JsonText,
+    /// Where it stands.
+    pub status: ExecutionStatus,
+    /// When it was taken.
+    pub started_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_at: Option<Timestamp>,
+    /// Value of the last expression or of the module, when it has a faithful JSON form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<JsonText>,
+    /// Why it did not end `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ExecutionError>,
+    /// What it used.
+    pub metrics: Metrics,
+    /// A write of this record or its events failed: what is stored may be incomplete.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub degraded: bool,
+    /// Its events, where the reply carries them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub events: Option<Vec<Event>>,
+}
+
+/// Why an execution did not end `ok`.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct ExecutionError {
+    /// `EXCEPTION`, `SYNTAX_ERROR`, `CPU_LIMIT`, `WALL_LIMIT`, `MEMORY_LIMIT`, `OUTPUT_LIMIT_EXCEEDED`, `CANCELLED`,
+    /// `WORKER_DIED`.
+    pub code: String,
+    /// In words.
+    pub message: String,
+    /// For `WORKER_DIED`: text of [`CloseReason`](crate::reason::CloseReason).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// What an execution used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
+pub struct Metrics {
+    /// Wall-clock time from dispatch to end (milliseconds).
+    pub duration_ms: u64,
+    /// CPU time, measured by the kernel (milliseconds).
+    pub cpu_ms: u64,
+    /// Time in which the script waited for the host (milliseconds).
+    pub host_wait_ms: u64,
+    /// Events recorded.
+    pub events: u64,
+    /// Text and values in those events (bytes).
+    pub output_bytes: u64,
+    /// Peak of the JavaScript heap as the worker said; advisory (bytes).
+    pub heap_peak_bytes: u64,
+}

@@ -1,0 +1,93 @@
+//! Sessions.
+
+use super::text_enum;
+use crate::codec::{Decode, Encode};
+use crate::ids::{SessionId, TemplateId};
+use crate::json::JsonText;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+text_enum! {
+    /// `starting → ready → closed`, `starting|ready → crashed`.
+    SessionStatus {
+        /// The worker is being made.
+        Starting = "starting",
+        /// One live worker takes executions.
+        Ready = "ready",
+        /// Ended without being asked to.
+        Crashed = "crashed",
+        /// Ended on request.
+        Closed = "closed",
+    }
+}
+
+/// One sandboxed worker process and its record.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Session {
+    /// Its id.
+    pub id: SessionId,
+    /// The template it was made from.
+    pub template_id: TemplateId,
+    /// The same, for old clients.
+    pub vm_id: TemplateId,
+    /// A label of the client.
+    pub workspace_id: String,
+    /// A label of the client.
+    pub base_commit_oid: String,
+    /// Absolute path of the folder whose files the session may read.
+    pub worktree_path: String,
+    /// Where it stands.
+    pub status: SessionStatus,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Timestamp>,
+    /// What went wrong, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Why it ended, as text of [`CloseReason`](crate::reason::CloseReason).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub close_reason: Option<String>,
+    /// Free-form facts about the runtime (an object).
+    pub runtime_meta: JsonText,
+}
+
+/// A live session as the kernel sees it. Nothing here was claimed by the worker, except `js_heap_bytes`.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct SessionInspection {
+    /// Which session.
+    pub session_id: SessionId,
+    /// Where it stands.
+    pub status: SessionStatus,
+    /// The worker's pid on the host.
+    pub pid: u32,
+    /// CPU time used (milliseconds).
+    pub cpu_ms: u64,
+    /// Resident set (KiB), if readable.
+    pub rss_kib: Option<u64>,
+    /// Proportional set (KiB), if readable.
+    pub pss_kib: Option<u64>,
+    /// Unique set (KiB), if readable.
+    pub uss_kib: Option<u64>,
+    /// JavaScript heap (bytes), as the worker last said; advisory.
+    pub js_heap_bytes: Option<u64>,
+    /// Open descriptors, if readable.
+    pub fds: Option<u32>,
+    /// `Seccomp:` of /proc/pid/status; 2 is a filter.
+    pub seccomp_mode: Option<u32>,
+    /// `NoNewPrivs:` of /proc/pid/status.
+    pub no_new_privs: Option<bool>,
+    /// `CapEff:` of /proc/pid/status.
+    pub cap_eff: Option<u64>,
+    /// `name=inode` of each namespace that differs from the supervisor's, if readable.
+    pub namespaces: Vec<String>,
+    /// Soft resource limits, `name=value`.
+    pub rlimits: Vec<String>,
+    /// The execution that runs, if any.
+    pub running_execution: Option<crate::ids::ExecutionId>,
+    /// Time since the worker last said anything (milliseconds).
+    pub heartbeat_age_ms: u64,
+    /// Whether this supervisor took the worker over from an earlier one.
+    pub adopted: bool,
+}

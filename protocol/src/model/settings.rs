@@ -1,0 +1,122 @@
+//! A template's settings with their defaults (`rest.md`, Objects).
+
+use super::text_enum;
+use crate::codec::{Decode, Encode};
+use serde::{Deserialize, Serialize};
+
+/// What an execution may use up. Scope: one execution, unless said otherwise (architecture section 7).
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// CPU time of the worker's thread (milliseconds).
+    pub cpu_ms: u32,
+    /// Wall-clock time without waits for the host (milliseconds).
+    pub wall_ms: u32,
+    /// JavaScript heap of the session (MiB).
+    pub mem_mb: u32,
+    /// Events recorded.
+    pub max_events: u32,
+    /// Text and values in those events (KiB).
+    pub max_output_kb: u32,
+    /// Source text (KiB).
+    pub max_source_kb: u32,
+    /// cvm: instructions, 0 = no limit.
+    pub max_steps: u64,
+    /// cvm: frames.
+    pub max_stack_depth: u32,
+    /// cvm: serialised state (MiB).
+    pub max_state_mb: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            cpu_ms: 5_000,
+            wall_ms: 30_000,
+            mem_mb: 128,
+            max_events: 1_000,
+            max_output_kb: 512,
+            max_source_kb: 1_024,
+            max_steps: 0,
+            max_stack_depth: 10_000,
+            max_state_mb: 64,
+        }
+    }
+}
+
+/// How `require` and `import` find worktree files.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Resolver {
+    /// Folders relative to the worktree in which specifiers are looked up; empty = the worktree itself.
+    pub roots: Vec<String>,
+    /// Tried in order behind a specifier without one.
+    pub extensions: Vec<String>,
+    /// `/x/y.js` means the worktree's root.
+    pub allow_absolute_repo_imports: bool,
+}
+
+impl Default for Resolver {
+    fn default() -> Self {
+        Self {
+            roots: Vec::new(),
+            extensions: vec![".js".to_owned(), ".mjs".to_owned()],
+            allow_absolute_repo_imports: false,
+        }
+    }
+}
+
+text_enum! {
+    /// What happens when a session's worker dies unasked (`sandbox.md`, Death reasons).
+    OnCrash {
+        /// The session is `crashed`.
+        Close = "close",
+        /// A new session takes over.
+        Restart = "restart",
+        /// The frozen fork goes on.
+        Rollback = "rollback",
+    }
+}
+
+/// How code is run.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RuntimeSettings {
+    /// run-file treats `.js` as a module; `import` startup files are allowed.
+    pub esm: bool,
+    /// repl and script input run in strict mode.
+    pub strict: bool,
+    /// There is a `console` global.
+    pub console: bool,
+    /// What happens when the worker dies.
+    pub on_crash: OnCrash,
+    /// A session ends this long after its creation (seconds), 0 = never.
+    pub ttl_s: u32,
+    /// A session ends this long after its last execution (seconds), 0 = never.
+    pub idle_timeout_s: u32,
+}
+
+impl Default for RuntimeSettings {
+    fn default() -> Self {
+        Self {
+            esm: false,
+            strict: false,
+            console: true,
+            on_crash: OnCrash::Close,
+            ttl_s: 0,
+            idle_timeout_s: 0,
+        }
+    }
+}
+
+/// All settings of a template.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Settings {
+    /// What executions may use up.
+    pub limits: Limits,
+    /// How modules are found.
+    pub resolver: Resolver,
+    /// How code is run.
+    pub runtime: RuntimeSettings,
+}

@@ -1,0 +1,112 @@
+//! Templates and their sub-resources.
+
+use super::{Settings, text_enum};
+use crate::codec::{Decode, Encode};
+use crate::ids::{CapabilityId, StartupFileId, TemplateId};
+use crate::json::JsonText;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+text_enum! {
+    /// Which engine runs a template's code. `goja` is the original's name of `quickjs` and is echoed back as sent.
+    Engine {
+        /// QuickJS, for live sessions.
+        Quickjs = "quickjs",
+        /// Alias of `quickjs`.
+        Goja = "goja",
+        /// The durable bytecode VM.
+        Cvm = "cvm",
+    }
+}
+
+text_enum! {
+    /// What a capability row is about.
+    CapabilityKind {
+        /// A host module.
+        Module = "module",
+        /// A JavaScript intrinsic.
+        Global = "global",
+        /// Files.
+        Fs = "fs",
+        /// Network.
+        Net = "net",
+        /// Environment variables.
+        Env = "env",
+    }
+}
+
+text_enum! {
+    /// How a startup file is evaluated.
+    StartupMode {
+        /// As a script.
+        Eval = "eval",
+        /// As a module; needs `runtime.esm`.
+        Import = "import",
+    }
+}
+
+/// A profile from which sessions are made.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Template {
+    /// Its id.
+    pub id: TemplateId,
+    /// Unique among the owner's templates.
+    pub name: String,
+    /// Which engine.
+    pub engine: Engine,
+    /// False once deleted.
+    pub is_active: bool,
+    /// Names of host modules that sessions may require.
+    pub exposed_modules: Vec<String>,
+    /// `name-version` of libraries that sessions get.
+    pub libraries: Vec<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last changed.
+    pub updated_at: Timestamp,
+}
+
+/// A template with everything that a session made from it inherits.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct TemplateDetail {
+    /// The template.
+    pub template: Template,
+    /// Its settings.
+    pub settings: Settings,
+    /// Its capability rows.
+    pub capabilities: Vec<Capability>,
+    /// Its startup files in order.
+    pub startup_files: Vec<StartupFile>,
+}
+
+/// A right that a template gives, narrows or withdraws.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Capability {
+    /// Its id.
+    pub id: CapabilityId,
+    /// The template (the original's field name).
+    pub vm_id: TemplateId,
+    /// What it is about.
+    pub kind: CapabilityKind,
+    /// Which module, global, …
+    pub name: String,
+    /// Whether it gives (true) or withdraws (false).
+    pub enabled: bool,
+    /// An object that narrows it.
+    pub config: JsonText,
+}
+
+/// A file that every new session runs.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct StartupFile {
+    /// Its id.
+    pub id: StartupFileId,
+    /// The template (the original's field name).
+    pub vm_id: TemplateId,
+    /// Relative to the session's worktree.
+    pub path: String,
+    /// Lower runs first.
+    pub order_index: i64,
+    /// Script or module.
+    pub mode: StartupMode,
+}

@@ -1,0 +1,93 @@
+//! Why a session ended. Reasons are data: every end of a worker has one (architecture section 6).
+
+use crate::codec::{Decode, Encode};
+use serde::{Serialize, Serializer};
+use std::fmt;
+
+/// Which limit stopped something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
+pub enum LimitKind {
+    /// `mem_mb`.
+    Memory,
+    /// `cpu_ms`.
+    Cpu,
+    /// `wall_ms`.
+    Wall,
+    /// `max_output_kb`.
+    Output,
+    /// `max_events`.
+    Events,
+    /// Processes or threads.
+    Pids,
+}
+
+impl LimitKind {
+    /// The name inside `limit(…)`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Cpu => "cpu",
+            Self::Wall => "wall",
+            Self::Output => "output",
+            Self::Events => "events",
+            Self::Pids => "pids",
+        }
+    }
+}
+
+/// Why a session is closed or crashed. Stored and shown as text: `limit(memory)`, `signal(SIGSEGV)`, …
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
+pub enum CloseReason {
+    /// Closed on request; the worker ended by itself.
+    Exited,
+    /// The worker ended by itself with this exit code although nobody asked it to.
+    ExitedUnasked(i32),
+    /// An operator killed it.
+    KilledByOperator,
+    /// A limit's hard stop.
+    Limit(LimitKind),
+    /// A system call outside the filter.
+    Seccomp(String),
+    /// A signal that we did not send.
+    Signal(String),
+    /// The worker broke the protocol; says how.
+    ProtocolViolation(String),
+    /// The keeper died, and its jail with it.
+    KeeperLost,
+    /// The worker was gone when a supervisor started.
+    HostRestart,
+    /// The worker never became ready; says why.
+    SpawnFailed(String),
+    /// A startup file or library failed; says which.
+    StartupFailed(String),
+    /// No execution for `idle_timeout_s`.
+    Idle,
+    /// `ttl_s` is over.
+    Expired,
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exited => f.write_str("exited"),
+            Self::ExitedUnasked(code) => write!(f, "exited({code})"),
+            Self::KilledByOperator => f.write_str("killed(operator)"),
+            Self::Limit(kind) => write!(f, "limit({})", kind.name()),
+            Self::Seccomp(syscall) => write!(f, "seccomp({syscall})"),
+            Self::Signal(name) => write!(f, "signal({name})"),
+            Self::ProtocolViolation(what) => write!(f, "protocol_violation({what})"),
+            Self::KeeperLost => f.write_str("keeper_lost"),
+            Self::HostRestart => f.write_str("host_restart"),
+            Self::SpawnFailed(why) => write!(f, "spawn_failed({why})"),
+            Self::StartupFailed(what) => write!(f, "startup_failed({what})"),
+            Self::Idle => f.write_str("idle"),
+            Self::Expired => f.write_str("expired"),
+        }
+    }
+}
+
+impl Serialize for CloseReason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}

@@ -1,0 +1,240 @@
+//! Supervisor ⇄ worker: one enum per direction.
+//!
+//! A channel begins with a [`Hello`](crate::hello::Hello) packet of the worker; then logical messages in the packets of
+//! [`crate::packet`], numbered from 1 in each direction. The worker keeps what it sent until it is acknowledged.
+//! Everything that a worker says is hostile input: the supervisor checks it against the session's state machine.
+
+use crate::codec::{Decode, Encode};
+use crate::ids::{ExecutionId, SessionId};
+use crate::json::JsonText;
+use crate::model::{EventPayload, ExecutionKind, Limits, Resolver};
+use crate::reason::LimitKind;
+
+/// What a supervisor tells a worker.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum ToWorker {
+    /// First message: becomes this session. Answered by [`FromWorker::Started`].
+    Start(Box<Start>),
+    /// Run code. Only when nothing runs. Answered by [`FromWorker::Done`].
+    Execute(Box<Execute>),
+    /// The answer to a [`FromWorker::HostCall`].
+    HostReply {
+        /// The call's number.
+        call: u64,
+        /// What came of it.
+        reply: HostReply,
+    },
+    /// All messages up to and including this sequence number are committed; cumulative.
+    Ack {
+        /// The worker's sequence number.
+        seq: u64,
+    },
+    /// A new supervisor took over; it has committed everything up to this number. Answered by
+    /// [`FromWorker::Adopted`], then by everything above it once more.
+    Adopt {
+        /// The worker's sequence number.
+        last_committed: u64,
+    },
+    /// End: exit with code 0 at the next message boundary.
+    Shutdown,
+}
+
+/// What a worker tells the supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum FromWorker {
+    /// The session is set up.
+    Started {
+        /// JavaScript heap after the set-up (bytes); advisory.
+        heap_bytes: u64,
+    },
+    /// Output of the running execution.
+    Events {
+        /// Which execution.
+        execution: ExecutionId,
+        /// At least one.
+        events: Vec<WorkerEvent>,
+    },
+    /// The running execution waits for the host; nothing else comes until the reply.
+    HostCall {
+        /// Which execution.
+        execution: ExecutionId,
+        /// Counts from 1 in each session, never reused.
+        call: u64,
+        /// What it wants.
+        request: HostRequest,
+    },
+    /// The execution ended.
+    Done(Box<Done>),
+    /// Answer to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `last_committed`.
+    Adopted {
+        /// As in the question.
+        last_committed: u64,
+    },
+}
+
+/// What a session is.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Start {
+    /// Which session.
+    pub session: SessionId,
+    /// `mem_mb` is in force from here on.
+    pub limits: Limits,
+    /// Seeds `Math.random`; different for every session.
+    pub random_seed: [u8; 32],
+    /// There is a `console` global.
+    pub console: bool,
+}
+
+/// One run of code with the policy in force for it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Execute {
+    /// Its id, echoed in every message about it.
+    pub execution: ExecutionId,
+    /// What is run.
+    pub kind: ExecutionKind,
+    /// The source text.
+    pub source: String,
+    /// Name in stacks, and the base of relative specifiers: a path relative to the worktree, or `repl`.
+    pub file_name: String,
+    /// How the text is to be read.
+    pub format: SourceFormat,
+    /// Visible as `args` and `__ARGS__` (an object), only for this run.
+    pub args: JsonText,
+    /// Visible as `process.env`, only for this run.
+    pub env: Vec<(String, String)>,
+    /// Visible as `process.argv`, only for this run.
+    pub argv: Vec<String>,
+    /// The rights and limits of this run.
+    pub policy: Policy,
+}
+
+/// How a source text is to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub enum SourceFormat {
+    /// A script; at top level declarations persist and `await` works.
+    Script,
+    /// An ES module.
+    Module,
+    /// A `CommonJS` module (what `require` gets from a script file).
+    CommonJs,
+    /// A JSON document.
+    Json,
+    /// TypeScript, read as a script after its types are removed.
+    TypeScript,
+    /// TypeScript, read as a module after its types are removed.
+    TypeScriptModule,
+}
+
+/// The rights and limits in force for one execution (effective policy, architecture section 2).
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Policy {
+    /// What it may use up.
+    pub limits: Limits,
+    /// How modules are found (resolution itself is the supervisor's).
+    pub resolver: Resolver,
+    /// Strict mode for scripts.
+    pub strict: bool,
+    /// Names of host modules that `require` and `import` give.
+    pub modules: Vec<String>,
+    /// Names of intrinsics that must not be reachable as globals.
+    pub disabled_globals: Vec<String>,
+}
+
+/// Something that a script put out.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct WorkerEvent {
+    /// Time since the execution started by the worker's clock (microseconds); the supervisor clamps it.
+    pub at_us: u64,
+    /// What it is. A worker may send `Console`, `Value`, `Exception` and `System`; anything else is a violation.
+    pub payload: EventPayload,
+}
+
+/// The end of an execution.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct Done {
+    /// Which execution.
+    pub execution: ExecutionId,
+    /// Its last events.
+    pub events: Vec<WorkerEvent>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// JSON of the resulting value where it has a faithful one.
+    pub result: Option<JsonText>,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// How an execution ended, as the worker saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum Outcome {
+    /// It ran to its end.
+    Ok,
+    /// It threw; an `Exception` event is among its events.
+    Exception {
+        /// As in the event.
+        message: String,
+    },
+    /// It could not be parsed; an `Exception` event is among its events.
+    SyntaxError {
+        /// As in the event.
+        message: String,
+    },
+    /// A soft limit ended it.
+    Limit(LimitKind),
+    /// The interrupt signal ended it; the supervisor knows why it sent it.
+    Interrupted,
+}
+
+/// What an execution used. Advisory: the supervisor bills from the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
+pub struct Usage {
+    /// CPU time of the thread (microseconds).
+    pub cpu_us: u64,
+    /// JavaScript heap at the end (bytes).
+    pub heap_bytes: u64,
+    /// Peak of the JavaScript heap, as far as it was sampled (bytes).
+    pub heap_peak_bytes: u64,
+}
+
+/// What a running script wants from the host. Checked by the supervisor against the policy before anything happens.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum HostRequest {
+    /// The text of a worktree file for `require` or `import`.
+    LoadModule {
+        /// As written in the script.
+        specifier: String,
+        /// Path of the importing file relative to the worktree; empty for repl input.
+        referrer: String,
+        /// `import` (true) or `require` (false).
+        import: bool,
+    },
+    /// A call of the `fs` module.
+    Fs(crate::broker::FsRequest),
+}
+
+/// What came of a host request.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum HostReply {
+    /// The file that a specifier means.
+    Module {
+        /// Its path relative to the worktree: the module's identity.
+        path: String,
+        /// Its text.
+        source: String,
+        /// How it is to be read.
+        format: SourceFormat,
+    },
+    /// The `fs` module's answer.
+    Fs(crate::broker::FsReply),
+    /// It failed; becomes an `Error` with these properties.
+    Failed(HostError),
+}
+
+/// A failed host request, as the script sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct HostError {
+    /// Node's code where it has one: `ENOENT`, `EACCES`, `MODULE_NOT_FOUND`, `MODULE_NOT_ALLOWED`, …
+    pub code: String,
+    /// In words, without host paths.
+    pub message: String,
+}
