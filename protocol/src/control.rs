@@ -35,8 +35,8 @@ pub struct ServerHello {
     pub protocol: u32,
     /// Version of the server's binary.
     pub version: String,
-    /// Whether the server will take requests of this client; if not, it closes.
-    pub accepted: bool,
+    /// Why the server takes no requests of this client, if so; it closes behind this frame.
+    pub refusal: Option<String>,
 }
 
 /// A frame of a client.
