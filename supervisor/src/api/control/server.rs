@@ -1,0 +1,99 @@
+//! Accepts clients, asks the kernel who they are, and serves each in a task of its own.
+
+use super::connection::{self, Shared};
+use super::{ControlLimits, Handler, PeerPolicy};
+use interprocess::local_socket::tokio::{Listener, Stream};
+use interprocess::local_socket::traits::StreamCommon as _;
+use interprocess::local_socket::traits::tokio::Listener as _;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// Pause after an `accept` that failed for want of descriptors or memory, so that the log and the CPU survive it.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// After hanging up, clients get this long to take the answers that are queued for them.
+const HANG_UP: Duration = Duration::from_secs(1);
+
+/// Serves the control socket until `stop`; then no client and no request is taken any more, requests under way get
+/// [`ControlLimits::drain`] to end, and all connections are closed.
+pub async fn serve<H: Handler>(
+    listener: Listener,
+    handler: Arc<H>,
+    peers: PeerPolicy,
+    limits: ControlLimits,
+    stop: CancellationToken,
+) {
+    let drain = limits.drain;
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let clients = TaskTracker::new();
+    let shared = Arc::new(Shared {
+        handler,
+        limits,
+        stop: stop.clone(),
+        hang_up: CancellationToken::new(),
+        requests: TaskTracker::new(),
+    });
+    let mut number: u64 = 0;
+    loop {
+        let stream = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a client");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+        };
+        number += 1;
+        let slot = Arc::clone(&slots).try_acquire_owned().ok();
+        let (shared, peers) = (Arc::clone(&shared), peers.clone());
+        clients.spawn(async move {
+            client(&shared, &peers, stream, number, slot.is_some()).await;
+            drop(slot);
+        });
+    }
+    drop(listener);
+    shared.requests.close();
+    if tokio::time::timeout(drain, shared.requests.wait()).await.is_err() {
+        tracing::warn!(requests = shared.requests.len(), "requests are still under way; hanging up on them");
+    }
+    shared.hang_up.cancel();
+    clients.close();
+    // What is left now are clients that do not read their answers, or wait for a request that did not end.
+    let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
+}
+
+async fn client<H: Handler>(
+    shared: &Shared<H>,
+    peers: &PeerPolicy,
+    stream: Stream,
+    number: u64,
+    has_slot: bool,
+) {
+    let creds = stream.peer_creds().ok();
+    let uid = creds.and_then(|creds| creds.euid());
+    let pid = creds.and_then(|creds| creds.pid());
+    let verdict = peers.judge(uid).and_then(|caller| {
+        if has_slot {
+            Ok(caller)
+        } else {
+            Err(format!("{} clients are connected already", shared.limits.connections))
+        }
+    });
+    let ended = match verdict {
+        Ok(caller) => {
+            tracing::debug!(client = number, uid, pid, "client connected");
+            connection::serve(shared, &stream, &stream, caller).await
+        }
+        Err(reason) => Err(connection::refuse(stream, &shared.limits, reason).await),
+    };
+    match ended {
+        Ok(()) => tracing::debug!(client = number, "client left"),
+        Err(reason) => tracing::warn!(client = number, uid, pid, %reason, "client disconnected"),
+    }
+}
