@@ -1,0 +1,110 @@
+//! What this machine can do, layer by layer, found out without building a jail for good.
+
+use crate::step::{Layer, Step, StepError};
+use crate::{landlock, namespaces, privileges, process, seccomp, selftest, socket};
+
+/// One line of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Which wall.
+    pub layer: Layer,
+    /// Whether it can be put up here.
+    pub works: bool,
+    /// Whether the daemon refuses to start without it.
+    pub required: bool,
+    /// Version, or why it is missing and the knob that fixes it.
+    pub detail: String,
+}
+
+/// Tries every layer, each in a child of its own, as the given service user. For a process with a single thread: the
+/// command line calls it before it starts anything.
+pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
+    vec![
+        attempt(Layer::Namespaces, true, Step::UserNamespace, || namespaces::enter(service)),
+        attempt(Layer::CgroupNamespace, false, Step::Namespaces, || {
+            namespaces::enter(service)?;
+            plain(Step::Namespaces, namespaces::enter_cgroup())
+        }),
+        attempt(Layer::EmptyRoot, true, Step::Root, || {
+            namespaces::enter(service)?;
+            plain(Step::Root, crate::root::replace_by_nothing())
+        }),
+        attempt(Layer::NoPrivileges, true, Step::Privileges, || {
+            plain(Step::Privileges, privileges::drop_all())
+        }),
+        attempt(Layer::Mdwe, false, Step::Mdwe, || match privileges::deny_write_execute() {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(StepError { step: Step::Mdwe, errno: libc::EINVAL }),
+            Err(error) => plain(Step::Mdwe, Err(error)),
+        }),
+        landlock_finding(Layer::Landlock, 1, "kernel >= 5.13 with landlock in lsm="),
+        landlock_finding(Layer::LandlockScopes, 6, "kernel >= 6.12"),
+        seccomp_finding(),
+        attested_senders(),
+    ]
+}
+
+fn plain(step: Step, result: std::io::Result<()>) -> Result<(), StepError> {
+    crate::step::AtStep::at(result, step)
+}
+
+/// Takes the steps in a child; its exit code is 0 or step and errno in a pipe.
+fn attempt(
+    layer: Layer,
+    required: bool,
+    step: Step,
+    steps: impl FnOnce() -> Result<(), StepError>,
+) -> Finding {
+    let failed = |error: StepError| Finding { layer, works: false, required, detail: error.to_string() };
+    let Ok((mut reader, mut writer)) = std::io::pipe() else {
+        return failed(StepError { step, errno: libc::EMFILE });
+    };
+    let ended = selftest::in_child(|| match steps() {
+        Ok(()) => 0,
+        Err(error) => {
+            let mut report = [0; 5];
+            report[0] = error.step as u8;
+            report[1..].copy_from_slice(&error.errno.to_le_bytes());
+            i32::from(std::io::Write::write_all(&mut writer, &report).is_err()) + 1
+        }
+    });
+    drop(writer);
+    match ended {
+        Ok(process::Ending::Exited(0)) => Finding { layer, works: true, required, detail: String::new() },
+        Ok(process::Ending::Exited(1)) => {
+            let mut report = [0; 5];
+            let _ = std::io::Read::read_exact(&mut reader, &mut report);
+            let [number, errno @ ..] = report;
+            let step = Step::from_number(number).unwrap_or(step);
+            failed(StepError { step, errno: i32::from_le_bytes(errno) })
+        }
+        Ok(_) => failed(StepError { step, errno: 0 }),
+        Err(error) => failed(StepError { step, errno: error.raw_os_error().unwrap_or(libc::EIO) }),
+    }
+}
+
+fn landlock_finding(layer: Layer, needed: u32, knob: &str) -> Finding {
+    let abi = landlock::abi();
+    let works = abi >= needed;
+    let detail = if works { format!("ABI {abi}") } else { format!("ABI {abi}; needs {knob}") };
+    Finding { layer, works, required: layer == Layer::Landlock && abi > 0, detail }
+}
+
+fn seccomp_finding() -> Finding {
+    let works = selftest::in_child(|| i32::from(privileges::drop_all().is_err()) + probe_filter());
+    let works = matches!(works, Ok(process::Ending::Exited(0)));
+    let error = StepError { step: Step::Seccomp, errno: libc::EINVAL };
+    let detail = if works { String::new() } else { error.to_string() };
+    Finding { layer: Layer::Seccomp, works, required: true, detail }
+}
+
+fn probe_filter() -> i32 {
+    i32::from(selftest::filter_kills(seccomp::table_worker::TABLE, selftest::FILTERED).is_err())
+}
+
+/// Without kernel-attested senders no worker's identity can be trusted.
+fn attested_senders() -> Finding {
+    let works = socket::pair().and_then(|(left, _right)| socket::attest_senders(&left)).is_ok();
+    let detail = if works { String::new() } else { "kernel-attested senders need kernel >= 6.5".to_owned() };
+    Finding { layer: Layer::FreshExec, works, required: true, detail }
+}

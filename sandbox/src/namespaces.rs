@@ -1,0 +1,115 @@
+//! User, pid, network, IPC, UTS, mount and cgroup namespaces. One path for root and for everybody else: inside, uid 0
+//! is the service user, and the user namespace belongs to whoever started the keeper, so that the supervisor may look
+//! in and set limits from outside.
+
+use crate::process::{Fork, fork, wait_for};
+use crate::step::{AtStep, Step, StepError};
+use nix::sched::{CloneFlags, unshare};
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use std::fs;
+use std::io::{self, Read, Write};
+
+/// Whom the jail belongs to in the kernel's eyes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ids {
+    /// User id.
+    pub uid: u32,
+    /// Group id.
+    pub gid: u32,
+}
+
+/// Whether we have root's user id.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Enters a new user namespace in which uid 0 is `service` (as root) or ourselves, and then the other namespaces. The
+/// pid namespace begins with the next fork.
+pub fn enter(service: Ids) -> Result<(), StepError> {
+    if is_root() {
+        enter_as_root(service)?;
+    } else {
+        enter_as_user()?;
+    }
+    let others = CloneFlags::CLONE_NEWPID
+        | CloneFlags::CLONE_NEWNET
+        | CloneFlags::CLONE_NEWIPC
+        | CloneFlags::CLONE_NEWUTS
+        | CloneFlags::CLONE_NEWNS;
+    unshare(others).at(Step::Namespaces)
+}
+
+/// A cgroup namespace, where it is allowed.
+pub fn enter_cgroup() -> io::Result<()> {
+    Ok(unshare(CloneFlags::CLONE_NEWCGROUP)?)
+}
+
+fn enter_as_user() -> Result<(), StepError> {
+    let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
+    unshare(CloneFlags::CLONE_NEWUSER).at(Step::UserNamespace)?;
+    fs::write("/proc/self/setgroups", "deny").at(Step::IdMap)?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).at(Step::IdMap)?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).at(Step::IdMap)
+}
+
+/// Root maps another id than its own: that must be written from the parent namespace, so a helper child stays behind.
+fn enter_as_root(service: Ids) -> Result<(), StepError> {
+    setgroups(&[]).at(Step::ServiceUser)?;
+    let (mut unshared, mut tell_unshared) = io::pipe().at(Step::IdMap)?;
+    let me = std::process::id();
+    let helper = match fork().at(Step::IdMap)? {
+        Fork::Parent(pid) => pid,
+        Fork::Child => {
+            drop(tell_unshared);
+            crate::process::exit_now(write_maps(&mut unshared, me, service));
+        }
+    };
+    drop(unshared);
+    let entered = unshare(CloneFlags::CLONE_NEWUSER).at(Step::UserNamespace);
+    if entered.is_ok() {
+        tell_unshared.write_all(b"1").at(Step::IdMap)?;
+    }
+    drop(tell_unshared);
+    let mapped = wait_for(helper).at(Step::IdMap)?;
+    entered?;
+    match mapped {
+        crate::process::Ending::Exited(0) => {}
+        crate::process::Ending::Exited(errno) => return Err(StepError { step: Step::IdMap, errno }),
+        crate::process::Ending::Signaled(_) => return Err(StepError { step: Step::IdMap, errno: libc::EIO }),
+    }
+    setresgid(Gid::from_raw(0), Gid::from_raw(0), Gid::from_raw(0)).at(Step::ServiceUser)?;
+    setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).at(Step::ServiceUser)
+}
+
+/// The helper: waits for the unshare, writes both maps; its exit code is 0 or an errno.
+fn write_maps(unshared: &mut impl Read, pid: u32, service: Ids) -> i32 {
+    let mut write = || -> io::Result<()> {
+        unshared.read_exact(&mut [0])?;
+        fs::write(format!("/proc/{pid}/uid_map"), format!("0 {} 1", service.uid))?;
+        fs::write(format!("/proc/{pid}/gid_map"), format!("0 {} 1", service.gid))
+    };
+    match write() {
+        Ok(()) => 0,
+        // The parent's unshare failed: it knows better why.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
+        Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
+    }
+}
+
+/// Without user namespaces: root becomes the service user for good; everybody else stays who they are.
+pub fn become_service_user(service: Ids) -> Result<(), StepError> {
+    if !is_root() {
+        return Ok(());
+    }
+    let (uid, gid) = (Uid::from_raw(service.uid), Gid::from_raw(service.gid));
+    setgroups(&[]).at(Step::ServiceUser)?;
+    setresgid(gid, gid, gid).at(Step::ServiceUser)?;
+    setresuid(uid, uid, uid).at(Step::ServiceUser)?;
+    // The change made the process undumpable, and with that its own files in /proc unwritable.
+    nix::sys::prctl::set_dumpable(true).at(Step::ServiceUser)
+}
+
+/// No user namespaces beneath this one. Where `/proc/sys` is read-only the chroot of [`crate::root`] refuses them alone.
+pub fn forbid_nested() -> io::Result<()> {
+    fs::write("/proc/sys/user/max_user_namespaces", "0")
+}

@@ -1,0 +1,226 @@
+//! Starting, replacing and ending processes. Forks only single-threaded processes; the supervisor uses [`spawn`].
+
+use crate::sys;
+use nix::fcntl::{FcntlArg, fcntl};
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use std::ffi::{CStr, CString, OsStr};
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// The running program, also after its file was replaced.
+pub const SELF: &str = "/proc/self/exe";
+
+/// The first descriptor that [`spawn`] passes.
+pub const FIRST_FD: i32 = 3;
+
+/// Starts `program mode arguments…` in a session of its own: an empty environment, 0–2 on `/dev/null`, the given
+/// descriptors as 3, 4, 5, …, default signal dispositions, nothing else of ours that is not close-on-exec.
+/// Never runs code of the caller in the child (vfork-like), so it is safe in a multi-threaded process of any size.
+pub fn spawn(program: &Path, arguments: &[&OsStr], descriptors: &[BorrowedFd<'_>]) -> io::Result<u32> {
+    let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput);
+    let program = text(program.as_os_str())?;
+    let name = c"vm-system".to_owned();
+    let texts = arguments.iter().map(|argument| text(argument)).collect::<Result<Vec<_>, _>>()?;
+    let arguments: Vec<&CStr> =
+        std::iter::once(name.as_c_str()).chain(texts.iter().map(CString::as_c_str)).collect();
+    // Copies above every target, so that mapping one descriptor cannot overwrite another's source.
+    let first_free = FIRST_FD + descriptors.len() as i32 + 8;
+    let copies =
+        descriptors.iter().map(|fd| own_copy(*fd, first_free)).collect::<io::Result<Vec<OwnedFd>>>()?;
+    let numbers: Vec<i32> = copies.iter().map(AsRawFd::as_raw_fd).collect();
+    sys::posix_spawn(&sys::SpawnPlan {
+        program: &program,
+        arguments: &arguments,
+        environment: &[],
+        descriptors: &numbers,
+    })
+}
+
+fn own_copy(fd: BorrowedFd<'_>, at_least: i32) -> io::Result<OwnedFd> {
+    let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(at_least))?;
+    sys::own(copy)
+}
+
+/// Takes ownership of an inherited descriptor (below 64), once.
+pub fn inherited(number: i32) -> io::Result<OwnedFd> {
+    sys::claim_inherited(number)
+}
+
+/// Closes every descriptor from `first` on. For a process that has just begun and owns none of them.
+pub fn close_from(first: u32) -> io::Result<()> {
+    sys::close_from(first)
+}
+
+/// Makes `target`'s number refer to `source`'s open file; its old one is closed.
+pub fn replace(target: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
+    sys::replace_fd(target, std::os::fd::AsFd::as_fd(source))
+}
+
+/// Replaces this program by itself with other arguments, an empty environment and the given descriptors kept.
+pub fn exec_self(arguments: &[&str], kept: &[&OwnedFd]) -> io::Error {
+    let exec = || -> io::Result<std::convert::Infallible> {
+        for fd in kept {
+            sys::keep_over_exec(std::os::fd::AsFd::as_fd(fd))?;
+        }
+        let text = |text: &str| CString::new(text).map_err(|_| io::ErrorKind::InvalidInput);
+        let mut texts = vec![c"vm-system".to_owned()];
+        for argument in arguments {
+            texts.push(text(argument)?);
+        }
+        Ok(nix::unistd::execve(&text(SELF)?, &texts, &[] as &[&CStr])?)
+    };
+    match exec() {
+        Err(error) => error,
+        Ok(never) => match never {},
+    }
+}
+
+/// Which side of a fork this is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fork {
+    /// The original; the child's pid.
+    Parent(u32),
+    /// The new process.
+    Child,
+}
+
+fn side(result: Option<u32>) -> Fork {
+    result.map_or(Fork::Child, Fork::Parent)
+}
+
+/// Forks this single-threaded process.
+pub fn fork() -> io::Result<Fork> {
+    sys::fork().map(side)
+}
+
+/// Forks a sibling: the child's parent is our parent. The one clone that a worker's filter knows.
+pub fn fork_sibling() -> io::Result<Fork> {
+    sys::clone_sibling().map(side)
+}
+
+/// Ends the process at once, without destructors.
+pub fn exit_now(code: i32) -> ! {
+    sys::exit_now(code)
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+}
+
+impl Ending {
+    /// From a raw wait status of an ended process.
+    pub fn from_wait_status(status: i32) -> Self {
+        match status & 0x7f {
+            0 => Self::Exited((status >> 8) & 0xff),
+            signal => Self::Signaled(signal),
+        }
+    }
+}
+
+/// Waits for this child.
+pub fn wait_for(pid: u32) -> io::Result<Ending> {
+    loop {
+        match sys::wait(pid as i32, false) {
+            Ok(Some((_, status))) => return Ok(Ending::from_wait_status(status)),
+            Ok(None) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reaps one ended child if there is one: its pid and raw wait status.
+pub fn reap() -> Option<(u32, i32)> {
+    sys::wait(-1, true).ok().flatten()
+}
+
+/// Blocks SIGCHLD and gives a descriptor that is readable when a child has ended.
+pub fn child_endings() -> io::Result<SignalFd> {
+    let mut mask = SigSet::empty();
+    mask.add(Signal::SIGCHLD);
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
+    Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+}
+
+/// Undoes the blocking of [`child_endings`] in a child that is no keeper.
+pub fn unblock_all_signals() -> io::Result<()> {
+    Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?)
+}
+
+/// A session of its own (if it does not lead one already), umask 077, and default actions where `std` or the parent
+/// put handlers: with std's SIGSEGV handler a crash would call `rt_sigaction` and look like a seccomp kill.
+pub fn settle() -> io::Result<()> {
+    match nix::unistd::setsid() {
+        Ok(_) | Err(nix::errno::Errno::EPERM) => {}
+        Err(error) => return Err(error.into()),
+    }
+    nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o077));
+    for signal in [libc::SIGSEGV, libc::SIGBUS, libc::SIGPIPE] {
+        sys::default_action(signal)?;
+    }
+    Ok(())
+}
+
+/// First in line for the kernel's out-of-memory killer; inherited by every child.
+pub fn die_first_of_memory_shortage() -> io::Result<()> {
+    std::fs::write("/proc/self/oom_score_adj", "1000")
+}
+
+/// Lets libc read the time zone while it still can: the first local-time `Date` would open `/etc/localtime`.
+pub fn load_time_zone() {
+    sys::tzset();
+}
+
+/// Opens `/dev/null` for reading and writing.
+pub fn dev_null() -> io::Result<OwnedFd> {
+    Ok(std::fs::File::options().read(true).write(true).open("/dev/null")?.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wait_statuses_are_told_apart() {
+        assert_eq!(Ending::from_wait_status(0x0300), Ending::Exited(3));
+        assert_eq!(Ending::from_wait_status(9), Ending::Signaled(9));
+        assert_eq!(Ending::from_wait_status(31 | 0x80), Ending::Signaled(31));
+    }
+
+    #[test]
+    fn spawned_program_has_only_what_it_was_given() {
+        let (ours, theirs) = crate::socket::pair().expect("socketpair");
+        let script =
+            "exec 1>&3; env | cut -d= -f1 | sort; readlink /proc/self/fd/0; exec ls -1 /proc/self/fd";
+        let pid = spawn(
+            Path::new("/bin/sh"),
+            &[OsStr::new("-c"), OsStr::new(script)],
+            &[std::os::fd::AsFd::as_fd(&theirs)],
+        )
+        .expect("spawn");
+        drop(theirs);
+        let mut seen = String::new();
+        let mut buffer = [0; 4096];
+        loop {
+            let got = crate::socket::receive(&ours, &mut buffer, crate::socket::Wait::Yes).expect("receive");
+            if got.len == 0 {
+                break;
+            }
+            seen.push_str(&String::from_utf8_lossy(&buffer[..got.len]));
+        }
+        assert_eq!(wait_for(pid).expect("wait"), Ending::Exited(0));
+        // PWD and its like are the shell's own; 4 is the directory that is being listed.
+        assert_eq!(
+            seen.replace("OLDPWD\n", "").replace("SHLVL\n", "").replace("_\n", ""),
+            "PWD\n/dev/null\n0\n1\n2\n3\n4\n"
+        );
+    }
+}

@@ -1,0 +1,87 @@
+//! Resource limits: the constant ones of every process in the jail, and the session's own, set from outside.
+
+use crate::sys;
+use std::io;
+use std::time::Duration;
+
+/// Memory that a worker has besides its heap: code, stacks, the shared image of its zygote, allocator slack (bytes).
+pub const MEMORY_MARGIN_BYTES: u64 = 64 << 20;
+
+/// Descriptors a worker may have: 0–2, its channel, one in passing for a fork.
+pub const WORKER_DESCRIPTORS: u64 = 16;
+
+/// The stack of a worker; JavaScript is stopped far below (bytes).
+pub const STACK_BYTES: u64 = 8 << 20;
+
+/// What keeper, zygotes and workers all live under: no core dumps, no files, no locked memory, no queues.
+pub fn constant() -> io::Result<()> {
+    for (resource, most) in [
+        (libc::RLIMIT_CORE, 0),
+        (libc::RLIMIT_FSIZE, 0),
+        (libc::RLIMIT_MEMLOCK, 0),
+        (libc::RLIMIT_MSGQUEUE, 0),
+        (libc::RLIMIT_SIGPENDING, 64),
+        (libc::RLIMIT_RTPRIO, 0),
+    ] {
+        lower(resource, most)?;
+    }
+    Ok(())
+}
+
+/// As many descriptors as the hard limit allows: the keeper holds two for every session.
+pub fn many_descriptors() -> io::Result<()> {
+    let (_, hard) = sys::prlimit(0, libc::RLIMIT_NOFILE, None)?;
+    sys::prlimit(0, libc::RLIMIT_NOFILE, Some((hard, hard))).map(drop)
+}
+
+/// What every worker shares beyond [`constant`]; set once in the zygote.
+pub fn worker_constant() -> io::Result<()> {
+    lower(libc::RLIMIT_NOFILE, WORKER_DESCRIPTORS)?;
+    lower(libc::RLIMIT_STACK, STACK_BYTES)
+}
+
+/// Soft and hard limit to `most`, or to the hard limit that is already lower.
+fn lower(resource: u32, most: u64) -> io::Result<()> {
+    let (_, hard) = sys::prlimit(0, resource, None)?;
+    let value = most.min(hard);
+    sys::prlimit(0, resource, Some((value, value))).map(drop)
+}
+
+/// Limits the memory of a process from outside: data and address space of `bytes` plus the margin. Only the soft limits
+/// move; a hard one could never be raised again, and no process in the jail may call prlimit.
+pub fn limit_memory(pid: u32, bytes: u64, mapped_bytes: u64) -> io::Result<()> {
+    let data = bytes.saturating_add(MEMORY_MARGIN_BYTES);
+    move_soft(pid, libc::RLIMIT_DATA, data)?;
+    move_soft(pid, libc::RLIMIT_AS, data.saturating_add(mapped_bytes))
+}
+
+/// Limits the total CPU time of a process from outside (whole seconds, rounded up, then one more: the polite limit
+/// comes first). At the limit the kernel ends it with SIGXCPU.
+pub fn limit_cpu(pid: u32, total: Duration) -> io::Result<()> {
+    let seconds = total.as_secs() + u64::from(total.subsec_nanos() > 0) + 1;
+    move_soft(pid, libc::RLIMIT_CPU, seconds)
+}
+
+fn move_soft(pid: u32, resource: u32, soft: u64) -> io::Result<()> {
+    let (_, hard) = sys::prlimit(pid, resource, None)?;
+    sys::prlimit(pid, resource, Some((soft.min(hard), hard))).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_a_child_move_both_ways_from_outside() {
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
+        for mib in [100_u64, 50, 200] {
+            limit_memory(child.id(), mib << 20, 16 << 20).expect("memory");
+            let (soft, _) = sys::prlimit(child.id(), libc::RLIMIT_DATA, None).expect("read");
+            assert_eq!(soft, (mib << 20) + MEMORY_MARGIN_BYTES);
+        }
+        limit_cpu(child.id(), Duration::from_millis(1500)).expect("cpu");
+        assert_eq!(sys::prlimit(child.id(), libc::RLIMIT_CPU, None).expect("read").0, 3);
+        child.kill().expect("kill");
+        child.wait().expect("reap");
+    }
+}

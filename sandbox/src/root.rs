@@ -1,0 +1,35 @@
+//! The root directory of the jail: an empty read-only tmpfs, and a chroot beneath it, in which no user namespace can be
+//! created. Nothing of the host's file system is left, `/proc` included.
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::Mode;
+use nix::unistd::{chdir, chroot, mkdir, pivot_root};
+use std::io;
+
+const NOTHING: Option<&str> = None;
+
+/// Replaces the root of this mount namespace.
+pub fn replace_by_nothing() -> io::Result<()> {
+    let walls = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
+    // Any directory will do to mount over; /proc is there on every machine that came this far.
+    let options = Some("size=4k,nr_inodes=2,mode=0555");
+    let place =
+        ["/tmp", "/proc"].into_iter().find(|place| std::path::Path::new(place).is_dir()).unwrap_or("/proc");
+    mount(Some("none"), place, Some("tmpfs"), walls, options)?;
+    chdir(place)?;
+    pivot_root(".", ".")?;
+    // The old root lies over the new one: take it away.
+    umount2(".", MntFlags::MNT_DETACH)?;
+    chdir("/")?;
+    mkdir("/r", Mode::from_bits_truncate(0o555))?;
+    chdir("/r")?;
+    mount(
+        NOTHING,
+        "/",
+        NOTHING,
+        walls | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY,
+        NOTHING,
+    )?;
+    Ok(chroot(".")?)
+}

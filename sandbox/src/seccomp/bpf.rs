@@ -1,0 +1,242 @@
+//! Compiles a table of rows to classic BPF: architecture first, then x32 numbers, then the rows from top to bottom;
+//! whatever falls through kills the process.
+
+use libc::sock_filter;
+use std::io;
+
+/// A system-call number, `x86_64` or aarch64 (`libc::SYS_*`).
+pub type Number = libc::c_long;
+
+/// One row: a call, when it matches, what happens, and why the row is there.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// The call's number.
+    pub number: Number,
+    /// The call's name, for reports and tests.
+    pub name: &'static str,
+    /// All of these must hold, else the next row is asked.
+    pub when: &'static [Check],
+    /// What happens.
+    pub action: Action,
+    /// Who needs it and why it does no harm.
+    pub reason: &'static str,
+}
+
+/// A condition on one argument.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Check {
+    /// All 64 bits of argument `.0` equal `.1`.
+    Is(u8, u64),
+    /// The low 32 bits of argument `.0` (an `int`) equal `.1`.
+    IsInt(u8, u32),
+    /// The low 32 bits of argument `.0`, masked by `.1`, equal `.2`.
+    Masked(u8, u32, u32),
+}
+
+/// What a row does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// The call goes through.
+    Allow,
+    /// The call fails with this errno.
+    Fail(u16),
+    /// The supervisor decides.
+    Notify,
+}
+
+impl Action {
+    const fn code(self) -> u32 {
+        match self {
+            Self::Allow => libc::SECCOMP_RET_ALLOW,
+            Self::Fail(errno) => libc::SECCOMP_RET_ERRNO | errno as u32,
+            Self::Notify => libc::SECCOMP_RET_USER_NOTIF,
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+const ARCHITECTURE: u32 = 0xC000_003E;
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xC000_00B7;
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("the seccomp tables know x86_64 and aarch64");
+
+/// First number of the x32 calls (`x86_64` only; no aarch64 call comes near it).
+const X32: u32 = 0x4000_0000;
+
+/// Offsets in `struct seccomp_data`.
+const NUMBER_AT: u32 = 0;
+const ARCHITECTURE_AT: u32 = 4;
+const ARGUMENTS_AT: u32 = 16;
+
+const fn op(code: u32, k: u32) -> sock_filter {
+    sock_filter { code: code as u16, jt: 0, jf: 0, k }
+}
+
+fn load(at: u32) -> sock_filter {
+    op(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, at)
+}
+
+fn give(action: u32) -> sock_filter {
+    op(libc::BPF_RET | libc::BPF_K, action)
+}
+
+fn jump(condition: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
+    sock_filter { jt, jf, ..op(libc::BPF_JMP | condition | libc::BPF_K, k) }
+}
+
+/// The instructions of a table. Fails only for a row with too many checks.
+pub fn compile(table: &[Row]) -> io::Result<Vec<sock_filter>> {
+    let kill = libc::SECCOMP_RET_KILL_PROCESS;
+    let mut program = vec![
+        load(ARCHITECTURE_AT),
+        jump(libc::BPF_JEQ, ARCHITECTURE, 1, 0),
+        give(kill),
+        load(NUMBER_AT),
+        jump(libc::BPF_JGE, X32, 0, 1),
+        give(kill),
+    ];
+    for row in table {
+        compile_row(row, &mut program)?;
+    }
+    program.push(give(kill));
+    Ok(program)
+}
+
+/// `number? → checks → action`, then the number is loaded again for the next row.
+fn compile_row(row: &Row, program: &mut Vec<sock_filter>) -> io::Result<()> {
+    let number = u32::try_from(row.number).map_err(|_| io::ErrorKind::InvalidInput)?;
+    if row.when.is_empty() {
+        program.push(jump(libc::BPF_JEQ, number, 0, 1));
+        program.push(give(row.action.code()));
+        return Ok(());
+    }
+    let mut checks = Vec::new();
+    for check in row.when {
+        compile_check(*check, &mut checks);
+    }
+    checks.push(give(row.action.code()));
+    // A failed check jumps behind the action: from its own place to the end of the block.
+    let len = checks.len();
+    for (at, instruction) in checks.iter_mut().enumerate() {
+        if instruction.jf == FAILS {
+            instruction.jf = u8::try_from(len - at - 1).map_err(|_| io::ErrorKind::InvalidInput)?;
+        }
+    }
+    let behind = u8::try_from(len + 1).map_err(|_| io::ErrorKind::InvalidInput)?;
+    program.push(jump(libc::BPF_JEQ, number, 0, behind));
+    program.extend(checks);
+    program.push(load(NUMBER_AT));
+    Ok(())
+}
+
+/// Placeholder of a jump to the end of the row.
+const FAILS: u8 = u8::MAX;
+
+fn compile_check(check: Check, into: &mut Vec<sock_filter>) {
+    // Both architectures are little endian: low word first.
+    let low = |argument: u8| load(ARGUMENTS_AT + 8 * u32::from(argument));
+    let high = |argument: u8| load(ARGUMENTS_AT + 8 * u32::from(argument) + 4);
+    match check {
+        Check::Is(argument, value) => into.extend([
+            high(argument),
+            jump(libc::BPF_JEQ, (value >> 32) as u32, 0, FAILS),
+            low(argument),
+            jump(libc::BPF_JEQ, value as u32, 0, FAILS),
+        ]),
+        Check::IsInt(argument, value) => {
+            into.extend([low(argument), jump(libc::BPF_JEQ, value, 0, FAILS)]);
+        }
+        Check::Masked(argument, mask, value) => into.extend([
+            low(argument),
+            op(libc::BPF_ALU | libc::BPF_AND | libc::BPF_K, mask),
+            jump(libc::BPF_JEQ, value, 0, FAILS),
+        ]),
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod interpreter {
+    //! Runs a compiled program on made-up calls, as the kernel would.
+
+    use super::{ARCHITECTURE, Number};
+    use libc::sock_filter;
+
+    /// The verdict on a call of our own architecture.
+    pub(crate) fn verdict(program: &[sock_filter], number: Number, arguments: [u64; 6]) -> u32 {
+        verdict_of(program, number as u32, ARCHITECTURE, arguments)
+    }
+
+    pub(crate) fn verdict_of(
+        program: &[sock_filter],
+        number: u32,
+        architecture: u32,
+        arguments: [u64; 6],
+    ) -> u32 {
+        let word = |at: u32| match at {
+            0 => number,
+            4 => architecture,
+            _ => (arguments[(at as usize - 16) / 8] >> (8 * (at % 8))) as u32,
+        };
+        let (mut at, mut a) = (0, 0);
+        loop {
+            let instruction = program[at];
+            at += 1;
+            let jump = |holds: bool| usize::from(if holds { instruction.jt } else { instruction.jf });
+            match u32::from(instruction.code) {
+                0x20 => a = word(instruction.k),
+                0x54 => a &= instruction.k,
+                0x15 => at += jump(a == instruction.k),
+                0x35 => at += jump(a >= instruction.k),
+                0x06 => return instruction.k,
+                other => unreachable!("no such instruction is compiled: {other:#x}"),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::interpreter::{verdict, verdict_of};
+    use super::*;
+
+    const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
+    const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
+
+    const fn row(number: Number, when: &'static [Check], action: Action) -> Row {
+        Row { number, name: "test", when, action, reason: "test" }
+    }
+
+    #[test]
+    fn other_architectures_and_x32_numbers_are_killed() {
+        let program = compile(&[row(libc::SYS_close, &[], Action::Allow)]).expect("compiles");
+        assert_eq!(verdict(&program, libc::SYS_close, [0; 6]), ALLOW);
+        assert_eq!(verdict_of(&program, libc::SYS_close as u32, 0x4000_0003, [0; 6]), KILL, "i386");
+        assert_eq!(verdict(&program, libc::SYS_close | 0x4000_0000, [0; 6]), KILL, "x32");
+        assert_eq!(verdict(&program, -1, [0; 6]), KILL);
+    }
+
+    #[test]
+    fn checks_see_all_their_bits_and_no_others() {
+        let rows = [
+            row(1, &[Check::Is(0, 0x1_0000_0011), Check::Is(1, 0)], Action::Notify),
+            row(1, &[Check::Is(0, 7)], Action::Fail(0x26)),
+            row(2, &[Check::IsInt(3, u32::MAX)], Action::Allow),
+            row(3, &[Check::Masked(2, 0x4, 0), Check::Masked(3, 0x23, 0x22)], Action::Allow),
+            row(4, &[], Action::Allow),
+        ];
+        let program = compile(&rows).expect("compiles");
+        assert_eq!(verdict(&program, 1, [0x1_0000_0011, 0, 0, 0, 0, 0]), libc::SECCOMP_RET_USER_NOTIF);
+        assert_eq!(verdict(&program, 1, [0x0_0000_0011, 0, 0, 0, 0, 0]), KILL);
+        assert_eq!(verdict(&program, 1, [0x1_0000_0011, 1 << 40, 0, 0, 0, 0]), KILL);
+        assert_eq!(verdict(&program, 1, [7, 9, 9, 9, 9, 9]), libc::SECCOMP_RET_ERRNO | 0x26);
+        assert_eq!(verdict(&program, 2, [0, 0, 0, 0xffff_ffff, 0, 0]), ALLOW);
+        assert_eq!(verdict(&program, 2, [0, 0, 0, u64::MAX, 0, 0]), ALLOW);
+        assert_eq!(verdict(&program, 2, [0; 6]), KILL);
+        assert_eq!(verdict(&program, 3, [0, 0, 0x3, 0x22, 0, 0]), ALLOW);
+        assert_eq!(verdict(&program, 3, [0, 0, 0x7, 0x22, 0, 0]), KILL);
+        assert_eq!(verdict(&program, 3, [0, 0, 0x3, 0x21, 0, 0]), KILL);
+        assert_eq!(verdict(&program, 4, [0; 6]), ALLOW, "rows behind failed checks are still asked");
+        assert_eq!(verdict(&program, 5, [0; 6]), KILL);
+    }
+}

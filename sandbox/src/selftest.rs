@@ -1,0 +1,110 @@
+//! Children that try what must be refused and report by the way they end. Run by the keeper inside the finished jail,
+//! before it says that it is ready: a kernel or container that quietly ignores a wall is found out here.
+
+use crate::process::{self, Ending, Fork};
+use crate::seccomp::{self, bpf};
+use crate::sys;
+use std::io;
+
+/// One attempt, made by a child of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Probe {
+    /// What it tries.
+    pub name: &'static str,
+    attempt: fn() -> io::Result<i64>,
+}
+
+const fn probe(name: &'static str, attempt: fn() -> io::Result<i64>) -> Probe {
+    Probe { name, attempt }
+}
+
+/// Calls that the worker's filter must kill.
+pub const FILTERED: &[Probe] = &[
+    probe("getpid", || sys::raw(libc::SYS_getpid, [0; 6])),
+    probe("openat", || sys::raw(libc::SYS_openat, [usize::MAX, 0, 0, 0, 0, 0])),
+    probe("socket", || {
+        sys::raw(libc::SYS_socket, [libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0, 0, 0, 0])
+    }),
+    probe("execve", || sys::raw(libc::SYS_execve, [0; 6])),
+    probe("clone of a child", || sys::raw(libc::SYS_clone, [libc::SIGCHLD as usize, 0, 0, 0, 0, 0])),
+    probe("executable memory", || {
+        let (protection, kind) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        sys::raw(libc::SYS_mmap, [0, 4096, protection as usize, kind as usize, usize::MAX, 0])
+    }),
+];
+
+/// Calls that must fail without any filter, by the layers beneath it.
+pub const BENEATH: &[Probe] = &[
+    probe("a nested user namespace", || {
+        sys::raw(libc::SYS_unshare, [libc::CLONE_NEWUSER as usize, 0, 0, 0, 0, 0])
+    }),
+    probe("making a directory", || {
+        nix::unistd::mkdir("/probe", nix::sys::stat::Mode::S_IRWXU)?;
+        Ok(0)
+    }),
+    probe("the host's /proc", || std::fs::metadata("/proc/self/status").map(|_| 0)),
+    probe("listing the root", || match std::fs::read_dir("/") {
+        Ok(mut entries) => entries.next().map(|_| 0).ok_or_else(|| io::ErrorKind::NotFound.into()),
+        Err(error) => Err(error),
+    }),
+    probe("setuid", || sys::raw(libc::SYS_setuid, [1, 0, 0, 0, 0, 0])),
+    probe("setting the host name", || {
+        sys::raw(libc::SYS_sethostname, [c"x".as_ptr() as usize, 1, 0, 0, 0, 0])
+    }),
+];
+
+/// A wall that did not hold.
+#[derive(Debug, thiserror::Error)]
+pub enum SelfTestError {
+    /// The attempt ended in another way than it must.
+    #[error("{attempt} was not refused: the child ended with {ending:?}")]
+    NotRefused {
+        /// What was tried.
+        attempt: &'static str,
+        /// How the child ended.
+        ending: Ending,
+    },
+    /// The child could not be started.
+    #[error("the self-test could not run: {0}")]
+    Io(#[from] io::Error),
+}
+
+const REFUSED: i32 = 7;
+const ALLOWED: i32 = 8;
+const NO_FILTER: i32 = 9;
+
+/// Each attempt under `table` must end its child by the filter.
+pub fn filter_kills(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTestError> {
+    for probe in probes {
+        let ending = in_child(|| {
+            if seccomp::install(table).is_err() {
+                return NO_FILTER;
+            }
+            let _ = (probe.attempt)();
+            ALLOWED
+        })?;
+        if ending != Ending::Signaled(seccomp::KILLED_BY) {
+            return Err(SelfTestError::NotRefused { attempt: probe.name, ending });
+        }
+    }
+    Ok(())
+}
+
+/// Each attempt must fail with an error, without a filter.
+pub fn layers_refuse(probes: &[Probe]) -> Result<(), SelfTestError> {
+    for probe in probes {
+        let ending = in_child(|| if (probe.attempt)().is_err() { REFUSED } else { ALLOWED })?;
+        if ending != Ending::Exited(REFUSED) {
+            return Err(SelfTestError::NotRefused { attempt: probe.name, ending });
+        }
+    }
+    Ok(())
+}
+
+/// How a child ends that does `work` and exits with its result. For single-threaded processes.
+pub fn in_child(work: impl FnOnce() -> i32) -> io::Result<Ending> {
+    match process::fork()? {
+        Fork::Child => process::exit_now(work()),
+        Fork::Parent(pid) => process::wait_for(pid),
+    }
+}

@@ -1,0 +1,244 @@
+//! `SOCK_SEQPACKET` sockets: record boundaries, descriptors, and senders attested by the kernel. Knows no message.
+
+mod sys;
+
+use crate::pidfd::PidFd;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::sys::socket::{
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, listen, socket, socketpair,
+};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+/// Most descriptors in one message (the kernel's SCM_MAX_FD).
+pub const MOST_FDS: usize = 253;
+
+const SO_PASSPIDFD: i32 = 76;
+const SO_PEERPIDFD: i32 = 77;
+const SO_PASSRIGHTS: i32 = 83;
+
+/// Whether a call may block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wait {
+    /// Until it can be done.
+    Yes,
+    /// Not at all: `WouldBlock`.
+    No,
+}
+
+impl Wait {
+    fn flags(self) -> i32 {
+        match self {
+            Self::Yes => 0,
+            Self::No => libc::MSG_DONTWAIT,
+        }
+    }
+}
+
+/// What one receive brought.
+#[derive(Debug)]
+pub struct Received {
+    /// Bytes of the packet in the buffer; 0 = the other end is closed (empty packets are never sent).
+    pub len: usize,
+    /// The packet or its descriptors did not fit: a violation.
+    pub truncated: bool,
+    /// Descriptors that came along.
+    pub fds: Vec<OwnedFd>,
+    /// The sender, if the socket attests senders.
+    pub sender: Option<PidFd>,
+}
+
+/// A connected pair, both ends close-on-exec and blocking.
+pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
+}
+
+/// Receives one packet; interrupted calls are repeated.
+pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<Received> {
+    loop {
+        match sys::receive(socket.as_fd(), buffer, wait.flags()) {
+            Ok(raw) => {
+                let sender = raw.pidfd.map(PidFd::from);
+                return Ok(Received { len: raw.len, truncated: raw.truncated, fds: raw.fds, sender });
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Sends up to four pieces as one packet; interrupted calls are repeated. A packet goes whole or not at all.
+pub fn send(socket: &impl AsFd, parts: &[&[u8]], fds: &[BorrowedFd<'_>], wait: Wait) -> io::Result<()> {
+    loop {
+        match sys::send(socket.as_fd(), parts, fds, wait.flags()) {
+            Ok(_) => return Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Every packet received here brings a pidfd of the process that sent it (kernel >= 6.5).
+pub fn attest_senders(socket: &impl AsFd) -> io::Result<()> {
+    sys::set_option(socket.as_fd(), SO_PASSPIDFD, 1)
+}
+
+/// No more pidfds with packets received here.
+pub fn trust_senders(socket: &impl AsFd) -> io::Result<()> {
+    sys::set_option(socket.as_fd(), SO_PASSPIDFD, 0)
+}
+
+/// A peer that sends descriptors here gets EPERM. `false`: the kernel (< 6.16) cannot, they arrive and must be closed.
+pub fn refuse_descriptors(socket: &impl AsFd) -> io::Result<bool> {
+    match sys::set_option(socket.as_fd(), SO_PASSRIGHTS, 0) {
+        Ok(()) => Ok(true),
+        Err(error) if error.raw_os_error() == Some(libc::ENOPROTOOPT) => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Calls on this end never block (the open file's property: the other end is not affected).
+pub fn set_nonblocking(socket: &impl AsFd) -> io::Result<()> {
+    let flags = OFlag::from_bits_retain(fcntl(socket.as_fd(), FcntlArg::F_GETFL)?);
+    fcntl(socket.as_fd(), FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(())
+}
+
+/// The process that called `listen` (for a connecting end) or made the pair (kernel >= 6.5).
+pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
+    sys::fd_option(socket.as_fd(), SO_PEERPIDFD).map(PidFd::from)
+}
+
+/// The uid of the peer as our user namespace sees it; 65534 for ids without a name here.
+pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
+    sys::peer_credentials(socket.as_fd()).map(|credentials| credentials.uid)
+}
+
+/// Binds at `path` without listening: whoever calls [`start_listening`] is the peer that newcomers see.
+pub fn bind_at(path: &Path) -> io::Result<OwnedFd> {
+    let socket = unconnected()?;
+    bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(socket)
+}
+
+/// An unbound socket, in the place of a bound one where nobody shall ever connect.
+pub fn unconnected() -> io::Result<OwnedFd> {
+    Ok(socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?)
+}
+
+/// Accepts connections from now on.
+pub fn start_listening(socket: &impl AsFd) -> io::Result<()> {
+    Ok(listen(&socket.as_fd(), Backlog::new(8).map_err(io::Error::from)?)?)
+}
+
+/// Takes one waiting connection (close-on-exec).
+pub fn accept(socket: &impl AsRawFd) -> io::Result<OwnedFd> {
+    crate::sys::own(accept4(socket.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?)
+}
+
+/// Connects to a bound path.
+pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
+    let socket = unconnected()?;
+    connect(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
+    Ok(socket)
+}
+
+/// Which of several descriptors is ready to be read (or has been closed by its peer).
+#[derive(Debug)]
+pub struct Ready(Vec<libc::pollfd>);
+
+impl Ready {
+    /// Room for a set that is filled anew before each wait.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self(Vec::with_capacity(capacity))
+    }
+
+    /// Empties the set.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Adds a descriptor; gives its index.
+    pub fn add(&mut self, fd: &impl AsFd) -> usize {
+        self.0.push(libc::pollfd { fd: fd.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 });
+        self.0.len() - 1
+    }
+
+    /// Waits until one is ready or the time is over (`None`: for ever); `false`: time over or interrupted.
+    pub fn wait(&mut self, timeout: Option<std::time::Duration>) -> io::Result<bool> {
+        // Rounded up: waking a moment early would make the caller spin.
+        let timeout = timeout.map_or(-1, |time| time.as_micros().div_ceil(1000).min(1 << 40) as i64);
+        match sys::wait_ready(&mut self.0, timeout) {
+            Ok(ready) => Ok(ready > 0),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                for entry in &mut self.0 {
+                    entry.revents = 0;
+                }
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Whether the descriptor with this index is ready.
+    pub fn is_ready(&self, index: usize) -> bool {
+        self.0.get(index).is_some_and(|entry| entry.revents != 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_keep_their_bounds_and_a_short_buffer_is_told() {
+        let (left, right) = pair().expect("pair");
+        send(&left, &[b"ab", b"c"], &[], Wait::Yes).expect("send");
+        send(&left, &[b"longer than the buffer"], &[], Wait::Yes).expect("send");
+        let mut buffer = [0; 8];
+        let first = receive(&right, &mut buffer, Wait::Yes).expect("receive");
+        assert_eq!((&buffer[..first.len], first.truncated), (&b"abc"[..], false));
+        assert!(receive(&right, &mut buffer, Wait::Yes).expect("receive").truncated);
+        assert_eq!(
+            receive(&right, &mut buffer, Wait::No).expect_err("empty").kind(),
+            io::ErrorKind::WouldBlock
+        );
+        drop(left);
+        assert_eq!(receive(&right, &mut buffer, Wait::Yes).expect("end").len, 0);
+    }
+
+    #[test]
+    fn the_kernel_says_who_sent() {
+        let (left, right) = pair().expect("pair");
+        if attest_senders(&right).is_err() {
+            println!("SKIPPED: SO_PASSPIDFD needs kernel >= 6.5");
+            return;
+        }
+        send(&left, &[b"x"], &[], Wait::Yes).expect("send");
+        let got = receive(&right, &mut [0; 8], Wait::Yes).expect("receive");
+        assert_eq!(got.sender.expect("attested").pid().expect("pid"), std::process::id());
+    }
+
+    #[test]
+    fn most_descriptors_fit_and_one_more_is_refused() {
+        let (left, right) = pair().expect("pair");
+        let fds = vec![left.as_fd(); MOST_FDS];
+        send(&left, &[b"x"], &fds, Wait::Yes).expect("send");
+        let got = receive(&right, &mut [0; 8], Wait::Yes).expect("receive");
+        assert_eq!((got.fds.len(), got.truncated), (MOST_FDS, false));
+        assert!(send(&left, &[b"x"], &vec![left.as_fd(); MOST_FDS + 1], Wait::Yes).is_err());
+    }
+
+    #[test]
+    fn descriptors_are_refused_at_the_sender() {
+        let (left, right) = pair().expect("pair");
+        if !refuse_descriptors(&right).expect("setsockopt") {
+            println!("SKIPPED: SO_PASSRIGHTS needs kernel >= 6.16");
+            return;
+        }
+        let refused = send(&left, &[b"x"], &[left.as_fd()], Wait::Yes).expect_err("refused");
+        assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+        send(&left, &[b"x"], &[], Wait::Yes).expect("without descriptors");
+    }
+}

@@ -1,0 +1,160 @@
+//! `recvmsg`, `sendmsg` and socket options with ancillary data that the libraries do not know (pidfds).
+
+use libc::{c_int, c_uint, c_void};
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+
+/// Room for 253 descriptors (SCM_MAX_FD), one pidfd and their headers, aligned for `cmsghdr`.
+type Control = [u64; 144];
+
+const SCM_PIDFD: c_int = 4;
+
+/// What one `recvmsg` brought.
+#[derive(Debug)]
+pub(super) struct Raw {
+    pub(super) len: usize,
+    pub(super) truncated: bool,
+    pub(super) fds: Vec<OwnedFd>,
+    pub(super) pidfd: Option<OwnedFd>,
+}
+
+fn check(result: isize) -> io::Result<usize> {
+    usize::try_from(result).map_err(|_| io::Error::last_os_error())
+}
+
+pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -> io::Result<Raw> {
+    let mut control: Control = [0; 144];
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: all-zero is a valid `msghdr`.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.as_mut_ptr().cast::<c_void>();
+    header.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: buffer, part and control live over the call, with their true sizes.
+    let len =
+        check(unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut header, flags | libc::MSG_CMSG_CLOEXEC) })?;
+    let mut raw = Raw {
+        len,
+        truncated: header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0,
+        fds: Vec::new(),
+        pidfd: None,
+    };
+    // SAFETY: the kernel filled `control` and set `msg_controllen`; the CMSG macros stay within it, and every
+    // descriptor found there is fresh and ours alone.
+    unsafe {
+        let mut message = libc::CMSG_FIRSTHDR(&raw const header);
+        while let Some(head) = message.as_ref() {
+            if head.cmsg_level == libc::SOL_SOCKET {
+                // musl has a smaller type here.
+                #[allow(clippy::unnecessary_cast)]
+                let bytes = head.cmsg_len as usize - libc::CMSG_LEN(0) as usize;
+                let data = std::slice::from_raw_parts(libc::CMSG_DATA(message), bytes);
+                for fd in data.chunks_exact(size_of::<RawFd>()) {
+                    let fd = fd.try_into().map_or(-1, RawFd::from_ne_bytes);
+                    match head.cmsg_type {
+                        libc::SCM_RIGHTS if fd >= 0 => raw.fds.push(OwnedFd::from_raw_fd(fd)),
+                        SCM_PIDFD if fd >= 0 => raw.pidfd = Some(OwnedFd::from_raw_fd(fd)),
+                        _ => {}
+                    }
+                }
+            }
+            message = libc::CMSG_NXTHDR(&raw const header, message);
+        }
+    }
+    Ok(raw)
+}
+
+pub(super) fn send(
+    socket: BorrowedFd<'_>,
+    parts: &[&[u8]],
+    fds: &[BorrowedFd<'_>],
+    flags: c_int,
+) -> io::Result<usize> {
+    const MOST_PARTS: usize = 4;
+    if fds.len() > super::MOST_FDS || parts.len() > MOST_PARTS {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut control: Control = [0; 144];
+    let empty = libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 };
+    let mut vectors = [empty; MOST_PARTS];
+    for (vector, part) in vectors.iter_mut().zip(parts) {
+        *vector = libc::iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() };
+    }
+    // SAFETY: all-zero is a valid `msghdr`.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = vectors.as_mut_ptr();
+    header.msg_iovlen = parts.len() as _;
+    if !fds.is_empty() {
+        let bytes = std::mem::size_of_val(fds) as c_uint;
+        header.msg_control = control.as_mut_ptr().cast::<c_void>();
+        // SAFETY: `control` holds SCM_MAX_FD descriptors and `fds` is not longer (checked above), so that header
+        // and data stay within it.
+        unsafe {
+            header.msg_controllen = libc::CMSG_SPACE(bytes) as _;
+            let message = libc::CMSG_FIRSTHDR(&raw const header);
+            (*message).cmsg_level = libc::SOL_SOCKET;
+            (*message).cmsg_type = libc::SCM_RIGHTS;
+            (*message).cmsg_len = libc::CMSG_LEN(bytes) as _;
+            let data = std::slice::from_raw_parts_mut(libc::CMSG_DATA(message), bytes as usize);
+            for (place, fd) in data.chunks_exact_mut(size_of::<RawFd>()).zip(fds) {
+                place.copy_from_slice(&fd.as_raw_fd().to_ne_bytes());
+            }
+        }
+    }
+    // SAFETY: vectors, parts and control live over the call, with their true sizes.
+    check(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags | libc::MSG_NOSIGNAL) })
+}
+
+pub(super) fn set_option(socket: BorrowedFd<'_>, option: c_int, value: c_int) -> io::Result<()> {
+    let size = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: `value` lives over the call and has the given size.
+    let result = unsafe {
+        libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), size)
+    };
+    check(result as isize).map(drop)
+}
+
+/// Reads an option whose value is a fresh descriptor (`SO_PEERPIDFD`).
+pub(super) fn fd_option(socket: BorrowedFd<'_>, option: c_int) -> io::Result<OwnedFd> {
+    let mut fd: c_int = -1;
+    let mut size = size_of::<c_int>() as libc::socklen_t;
+    // SAFETY: `fd` and `size` live over the call, with their true sizes.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw mut fd).cast(), &raw mut size)
+    };
+    check(result as isize)?;
+    // SAFETY: the kernel made this descriptor for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+pub(super) fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
+    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: `credentials` and `size` live over the call, with their true sizes.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut credentials).cast(),
+            &raw mut size,
+        )
+    };
+    check(result as isize)?;
+    Ok(credentials)
+}
+
+/// Waits until one of `fds` has one of its events; −1 waits for ever. Gives the ready bits in the same order.
+pub(super) fn wait_ready(fds: &mut [libc::pollfd], timeout_ms: i64) -> io::Result<usize> {
+    let limit = libc::timespec {
+        tv_sec: (timeout_ms / 1000) as libc::time_t,
+        tv_nsec: ((timeout_ms % 1000) * 1_000_000) as _,
+    };
+    let limit = if timeout_ms < 0 { std::ptr::null() } else { &raw const limit };
+    // SAFETY: `fds` and `limit` live over the call; a null mask leaves the signal mask alone.
+    check(
+        unsafe { libc::ppoll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, limit, std::ptr::null()) } as isize
+    )
+}

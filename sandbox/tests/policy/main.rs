@@ -1,0 +1,338 @@
+//! The system-call tables against the real kernel: every row lets its call through and is the only one that does;
+//! everything else kills. Single-threaded (no test harness), so that children may do anything before they end.
+//! Runs as it was started and, if that was root, once more as an unprivileged user.
+
+mod sys;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use vm_system_sandbox::process::{self, Ending, Fork};
+use vm_system_sandbox::seccomp::bpf::{Action, Check, Row};
+use vm_system_sandbox::seccomp::notify::Listener;
+use vm_system_sandbox::seccomp::{self, table_broker, table_keeper, table_worker};
+use vm_system_sandbox::{interrupt, landlock, namespaces, pidfd, privileges, root, selftest, socket};
+
+const CASES: &[(&str, fn())] = &[
+    ("every_row_lets_its_call_through_and_no_other_row_does", every_row_is_needed),
+    ("what_no_row_names_is_killed", unnamed_calls_are_killed),
+    ("arguments_outside_a_row_are_killed", wrong_arguments_are_killed),
+    ("an_interruption_returns_only_with_its_row", interruption_needs_its_row),
+    ("a_fork_waits_for_the_answer", fork_waits_for_the_answer),
+    ("inside_the_jail_nothing_is_left", nothing_is_left_inside),
+    ("landlock_leaves_only_named_directories", landlock_leaves_named_directories),
+    ("doctor_finds_what_this_machine_has", doctor_finds_layers),
+];
+
+fn main() {
+    let mut failed = run_all("as started");
+    if namespaces::is_root() {
+        let ending = selftest::in_child(|| {
+            let service = namespaces::Ids { uid: 65534, gid: 65534 };
+            namespaces::become_service_user(service).expect("root may become anybody");
+            i32::from(run_all("as uid 65534") > 0)
+        });
+        failed += usize::from(ending.expect("child") != Ending::Exited(0));
+    } else {
+        println!("SKIPPED: the run as another user needs root");
+    }
+    std::process::exit(i32::from(failed > 0));
+}
+
+fn run_all(who: &str) -> usize {
+    let mut failed = 0;
+    for (name, case) in CASES {
+        let passed = catch_unwind(AssertUnwindSafe(case)).is_ok();
+        println!("test {name} ({who}) ... {}", if passed { "ok" } else { "FAILED" });
+        failed += usize::from(!passed);
+    }
+    failed
+}
+
+/// How a child ends that makes one call under a table.
+fn under(table: &[Row], number: libc::c_long, arguments: [u64; 6]) -> Ending {
+    selftest::in_child(|| {
+        privileges::drop_all().expect("drop privileges");
+        if seccomp::install(table).is_err() {
+            return 99;
+        }
+        let _ = sys::call(number, arguments);
+        0
+    })
+    .expect("child")
+}
+
+const KILLED: Ending = Ending::Signaled(libc::SIGSYS);
+const WENT_ON: Ending = Ending::Exited(0);
+
+/// Harmless arguments that satisfy the row.
+fn matching_arguments(row: &Row) -> [u64; 6] {
+    let mut arguments = [0; 6];
+    for check in row.when {
+        match *check {
+            Check::Is(at, value) => arguments[at as usize] = value,
+            Check::IsInt(at, value) | Check::Masked(at, _, value) => {
+                arguments[at as usize] = u64::from(value);
+            }
+        }
+    }
+    if row.number == libc::SYS_ppoll {
+        arguments[1] = 1; // with a null set: EFAULT, not a wait for ever
+    }
+    arguments
+}
+
+fn every_row_is_needed() {
+    for (which, table) in tables() {
+        for (at, row) in table.iter().enumerate() {
+            assert!(!row.reason.is_empty(), "{which}: {} has no reason", row.name);
+            if row.number == libc::SYS_rt_sigreturn {
+                continue; // see interruption_needs_its_row
+            }
+            let arguments = matching_arguments(row);
+            assert_eq!(under(table, row.number, arguments), WENT_ON, "{which}: {} is let through", row.name);
+            let without: Vec<Row> =
+                table.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, row)| *row).collect();
+            let ending = under(&without, row.number, arguments);
+            assert_eq!(ending, KILLED, "{which}: without its row {} is killed", row.name);
+        }
+    }
+}
+
+fn tables() -> [(&'static str, &'static [Row]); 3] {
+    [("worker", table_worker::TABLE), ("keeper", table_keeper::TABLE), ("broker", table_broker::TABLE)]
+}
+
+fn unnamed_calls_are_killed() {
+    let everywhere: &[(&str, libc::c_long)] = &[
+        ("socket", libc::SYS_socket),
+        ("socketpair", libc::SYS_socketpair),
+        ("connect", libc::SYS_connect),
+        ("bind", libc::SYS_bind),
+        ("execve", libc::SYS_execve),
+        ("execveat", libc::SYS_execveat),
+        ("kill", libc::SYS_kill),
+        ("tgkill", libc::SYS_tgkill),
+        ("rt_sigqueueinfo", libc::SYS_rt_sigqueueinfo),
+        ("ptrace", libc::SYS_ptrace),
+        ("process_vm_readv", libc::SYS_process_vm_readv),
+        ("pidfd_open", libc::SYS_pidfd_open),
+        ("pidfd_getfd", libc::SYS_pidfd_getfd),
+        ("prlimit64", libc::SYS_prlimit64),
+        ("prctl", libc::SYS_prctl),
+        ("seccomp", libc::SYS_seccomp),
+        ("unshare", libc::SYS_unshare),
+        ("setns", libc::SYS_setns),
+        ("mount", libc::SYS_mount),
+        ("umount2", libc::SYS_umount2),
+        ("pivot_root", libc::SYS_pivot_root),
+        ("chroot", libc::SYS_chroot),
+        ("fsopen", libc::SYS_fsopen),
+        ("open_tree", libc::SYS_open_tree),
+        ("io_uring_setup", libc::SYS_io_uring_setup),
+        ("bpf", libc::SYS_bpf),
+        ("perf_event_open", libc::SYS_perf_event_open),
+        ("userfaultfd", libc::SYS_userfaultfd),
+        ("keyctl", libc::SYS_keyctl),
+        ("add_key", libc::SYS_add_key),
+        ("memfd_create", libc::SYS_memfd_create),
+        ("shmget", libc::SYS_shmget),
+        ("ioctl", libc::SYS_ioctl),
+        ("setuid", libc::SYS_setuid),
+        ("capset", libc::SYS_capset),
+        ("sched_setscheduler", libc::SYS_sched_setscheduler),
+        ("timer_create", libc::SYS_timer_create),
+        ("mlockall", libc::SYS_mlockall),
+        ("personality", libc::SYS_personality),
+        ("open_by_handle_at", libc::SYS_open_by_handle_at),
+        ("inotify_init1", libc::SYS_inotify_init1),
+        ("landlock_restrict_self", libc::SYS_landlock_restrict_self),
+        ("symlinkat", libc::SYS_symlinkat),
+        ("linkat", libc::SYS_linkat),
+        ("mknodat", libc::SYS_mknodat),
+    ];
+    for (which, table) in tables() {
+        for (name, number) in everywhere {
+            assert_eq!(under(table, *number, [0; 6]), KILLED, "{which}: {name}");
+        }
+        assert_eq!(under(table, 0x4000_0000 | libc::SYS_close, [99, 0, 0, 0, 0, 0]), KILLED, "{which}: x32");
+    }
+    for (name, number) in [
+        ("openat", libc::SYS_openat),
+        ("getpid", libc::SYS_getpid),
+        ("read", libc::SYS_read),
+        ("write", libc::SYS_write),
+        ("wait4", libc::SYS_wait4),
+        ("accept4", libc::SYS_accept4),
+        ("pidfd_send_signal", libc::SYS_pidfd_send_signal),
+        ("fcntl", libc::SYS_fcntl),
+    ] {
+        assert_eq!(under(table_worker::TABLE, number, [0; 6]), KILLED, "worker: {name}");
+    }
+}
+
+fn wrong_arguments_are_killed() {
+    let (private, anonymous) = (libc::MAP_PRIVATE as u64, libc::MAP_ANONYMOUS as u64);
+    let execute = libc::PROT_EXEC as u64;
+    let fork = table_worker::FORK_FLAGS;
+    let cases: &[(&str, libc::c_long, [u64; 6])] = &[
+        ("executable mapping", libc::SYS_mmap, [0, 4096, execute, private | anonymous, u64::MAX, 0]),
+        ("shared mapping", libc::SYS_mmap, [0, 4096, 0, libc::MAP_SHARED as u64 | anonymous, u64::MAX, 0]),
+        ("mapping of a descriptor", libc::SYS_mmap, [0, 4096, 0, private, 3, 0]),
+        ("making memory executable", libc::SYS_mprotect, [0, 4096, execute, 0, 0, 0]),
+        ("dup3 to another number", libc::SYS_dup3, [0, 7, libc::O_CLOEXEC as u64, 0, 0, 0]),
+        ("dup3 over an exec", libc::SYS_dup3, [0, 3, 0, 0, 0, 0]),
+        ("clone of a child", libc::SYS_clone, [libc::SIGCHLD as u64, 0, 0, 0, 0, 0]),
+        ("clone of a thread", libc::SYS_clone, [fork | libc::CLONE_VM as u64, 0, 0, 0, 0, 0]),
+        ("clone into a namespace", libc::SYS_clone, [fork | libc::CLONE_NEWUSER as u64, 0, 0, 0, 0, 0]),
+        ("clone with a pidfd", libc::SYS_clone, [fork | libc::CLONE_PIDFD as u64, 0, 0, 0, 0, 0]),
+        ("clone with a stack", libc::SYS_clone, [fork, 4096, 0, 0, 0, 0]),
+        ("another process's clock", libc::SYS_clock_gettime, [u64::from((!1_u32) << 3 | 2), 0, 0, 0, 0, 0]),
+        ("poll of many descriptors", libc::SYS_ppoll, [0, 2, 0, 0, 0, 0]),
+    ];
+    for (name, number, arguments) in cases {
+        assert_eq!(under(table_worker::TABLE, *number, *arguments), KILLED, "worker: {name}");
+    }
+    for (name, number, arguments) in [
+        ("signals other than SIGKILL", libc::SYS_pidfd_send_signal, [0, 15, 0, 0, 0, 0]),
+        ("a wait that blocks", libc::SYS_wait4, [u64::MAX, 0, 0, 0, 0, 0]),
+        ("a wait for one child", libc::SYS_wait4, [1, 0, 1, 0, 0, 0]),
+        ("executable mapping", libc::SYS_mmap, [0, 4096, execute, private | anonymous, u64::MAX, 0]),
+    ] {
+        assert_eq!(under(table_keeper::TABLE, number, arguments), KILLED, "keeper: {name}");
+    }
+    let clone3 =
+        table_worker::TABLE.iter().find(|row| row.number == libc::SYS_clone3).expect("clone3 has a row");
+    assert_eq!(clone3.action, Action::Fail(libc::ENOSYS as u16));
+}
+
+/// A child under `table` that is interrupted while it runs; 0 if it noticed and went on.
+fn interrupted_under(table: &[Row]) -> Ending {
+    let (ours, theirs) = socket::pair().expect("pair");
+    match process::fork().expect("fork") {
+        Fork::Child => {
+            interrupt::install().expect("handler");
+            privileges::drop_all().expect("drop privileges");
+            seccomp::install(table).expect("filter");
+            socket::send(&theirs, &[b"r"], &[], socket::Wait::Yes).expect("ready");
+            while !interrupt::is_set() {
+                std::hint::spin_loop();
+            }
+            process::exit_now(0)
+        }
+        Fork::Parent(pid) => {
+            let process = pidfd::PidFd::open(pid).expect("pidfd");
+            socket::receive(&ours, &mut [0; 1], socket::Wait::Yes).expect("ready");
+            process.signal(interrupt::SIGNAL).expect("interrupt");
+            process::wait_for(pid).expect("wait")
+        }
+    }
+}
+
+fn interruption_needs_its_row() {
+    for (which, table) in [("worker", table_worker::TABLE), ("broker", table_broker::TABLE)] {
+        assert_eq!(interrupted_under(table), WENT_ON, "{which}");
+        let without: Vec<Row> =
+            table.iter().filter(|row| row.number != libc::SYS_rt_sigreturn).copied().collect();
+        assert_eq!(interrupted_under(&without), KILLED, "{which}");
+    }
+}
+
+fn fork_waits_for_the_answer() {
+    let (ours, theirs) = socket::pair().expect("pair");
+    let asker = match process::fork().expect("fork") {
+        Fork::Parent(pid) => pid,
+        Fork::Child => {
+            privileges::drop_all().expect("drop privileges");
+            let listener = seccomp::install_with_listener(table_worker::TABLE).expect("filter");
+            let fd = std::os::fd::AsFd::as_fd(&listener);
+            socket::send(&theirs, &[b"listener"], &[fd], socket::Wait::Yes).expect("send");
+            let first = match process::fork_sibling() {
+                Ok(Fork::Child) => process::exit_now(5),
+                first => first.is_ok(),
+            };
+            let second = match process::fork_sibling() {
+                Ok(Fork::Child) => process::exit_now(6),
+                second => second.map_err(|error| error.raw_os_error()),
+            };
+            process::exit_now(i32::from(!(first && second == Err(Some(libc::EPERM)))))
+        }
+    };
+    let mut got = socket::receive(&ours, &mut [0; 16], socket::Wait::Yes).expect("listener");
+    let listener = Listener::from(got.fds.pop().expect("a descriptor"));
+    let request = listener.next().expect("notification").expect("still there");
+    assert_eq!(request.pid, asker, "the kernel says who asks");
+    listener.allow(request).expect("allow");
+    let request = listener.next().expect("notification").expect("still there");
+    listener.refuse(request).expect("refuse");
+    // CLONE_PARENT: the newborn is our child, beside the asker.
+    let mut endings = Vec::new();
+    while endings.len() < 2 {
+        match process::reap() {
+            Some((pid, status)) => endings.push((pid == asker, Ending::from_wait_status(status))),
+            None => std::thread::yield_now(),
+        }
+    }
+    assert!(endings.contains(&(true, Ending::Exited(0))), "{endings:?}");
+    assert!(endings.contains(&(false, Ending::Exited(5))), "{endings:?}");
+}
+
+fn nothing_is_left_inside() {
+    let service = namespaces::Ids { uid: 65534, gid: 65534 };
+    let ending = selftest::in_child(|| {
+        if let Err(error) = namespaces::enter(service) {
+            println!("SKIPPED: this machine refuses namespaces: {error}");
+            return 0;
+        }
+        let inside = selftest::in_child(|| {
+            let _ = namespaces::forbid_nested();
+            root::replace_by_nothing().expect("an empty root");
+            privileges::drop_all().expect("drop privileges");
+            if landlock::restrict(&[]).expect("landlock").abi == 0 {
+                println!("SKIPPED: no Landlock in this kernel");
+            }
+            match selftest::layers_refuse(selftest::BENEATH) {
+                Ok(()) => {}
+                Err(error) => {
+                    println!("{error}");
+                    return 1;
+                }
+            }
+            i32::from(selftest::filter_kills(table_worker::TABLE, selftest::FILTERED).is_err())
+        });
+        i32::from(!matches!(inside, Ok(Ending::Exited(0))))
+    });
+    assert_eq!(ending.expect("child"), Ending::Exited(0));
+}
+
+fn landlock_leaves_named_directories() {
+    if landlock::abi() == 0 {
+        println!("SKIPPED: no Landlock in this kernel");
+        return;
+    }
+    let (granted, other) = (tempfile::tempdir().expect("dir"), tempfile::tempdir().expect("dir"));
+    std::fs::write(granted.path().join("in"), "x").expect("write");
+    std::fs::write(other.path().join("out"), "x").expect("write");
+    let ending = selftest::in_child(|| {
+        privileges::drop_all().expect("drop privileges");
+        let directory = std::fs::File::open(granted.path()).expect("open");
+        let fd = std::os::fd::AsFd::as_fd(&directory);
+        landlock::restrict(&[(fd, landlock::Access::Read)]).expect("restrict");
+        let read = std::fs::read(granted.path().join("in")).is_ok();
+        let write = std::fs::write(granted.path().join("new"), "x").is_err();
+        let outside = std::fs::read(other.path().join("out")).is_err();
+        i32::from(!(read && write && outside))
+    });
+    assert_eq!(ending.expect("child"), Ending::Exited(0));
+}
+
+fn doctor_finds_layers() {
+    let findings = vm_system_sandbox::doctor::examine(namespaces::Ids { uid: 65534, gid: 65534 });
+    for finding in &findings {
+        if finding.works {
+            continue;
+        }
+        assert!(!finding.detail.is_empty(), "{} says why", finding.layer.name());
+        println!("SKIPPED: this machine lacks {}: {}", finding.layer.name(), finding.detail);
+    }
+    let seccomp = findings.iter().find(|finding| finding.layer == vm_system_sandbox::step::Layer::Seccomp);
+    assert!(seccomp.is_some_and(|finding| finding.works && finding.required));
+}
