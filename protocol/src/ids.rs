@@ -74,9 +74,40 @@ id!(/// A session: one sandboxed worker process.
     SessionId);
 id!(/// An execution: one run of code in a session.
     ExecutionId);
+id!(/// A durable program: named, versioned source.
+    ProgramId);
 id!(/// A pending question of an execution.
     TaskId);
 id!(/// A capability row of a template.
     CapabilityId);
 id!(/// A startup-file row of a template.
     StartupFileId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "00112233-4455-6677-8899-aabbccddeeff";
+
+    #[test]
+    fn text_and_bytes_are_the_same_id() {
+        let id: SessionId = TEXT.parse().expect("uuid");
+        assert_eq!(id.to_string(), TEXT);
+        assert_eq!(SessionId::from_bytes(*id.as_bytes()), id);
+        assert_eq!(format!("{id:?}"), format!("SessionId({TEXT})"));
+        assert_eq!(TEXT.to_uppercase().parse::<SessionId>().expect("upper case"), id);
+        assert_eq!(serde_json::to_string(&id).expect("json"), format!("\"{TEXT}\""));
+        assert_eq!(serde_json::from_str::<SessionId>(&format!("\"{TEXT}\"")).expect("json"), id);
+    }
+
+    #[test]
+    fn only_the_hyphenated_form_is_an_id() {
+        let braced = format!("{{{TEXT}}}");
+        let urn = format!("urn:uuid:{TEXT}");
+        for text in ["", "00112233445566778899aabbccddeeff", &TEXT[..35], &format!("{TEXT}0"), &braced, &urn] {
+            assert_eq!(text.parse::<SessionId>(), Err(InvalidId), "{text}");
+        }
+        assert!("00112233-4455-6677-8899-aabbccddeefg".parse::<SessionId>().is_err());
+        assert!("０0112233-4455-6677-8899-aabbccddee".parse::<SessionId>().is_err());
+    }
+}
