@@ -1,15 +1,31 @@
 //! Bytes ⇄ values: the only file that names bincode.
 //!
-//! Guarantees of [`decode`], whatever the bytes: no panic; memory claimed for containers is bounded by
-//! [`AMPLIFICATION`] × the input; trailing bytes and non-canonical encodings are refused, so that a value has exactly
+//! Guarantees of [`decode`], whatever the bytes: no panic; the memory that a container may claim is bounded by
+//! [`claim_limit`] of the input's size; trailing bytes and non-canonical encodings are refused, so that a value has exactly
 //! one encoding. The wire has no recursive types and no vectors of zero-sized types (bincode's limit bounds neither).
 
 use bincode::config;
 pub use bincode::{Decode, Encode};
 
-/// Containers may claim at most this many bytes of memory per byte of input (an empty event takes 2 bytes on the wire
-/// and about 100 in memory).
-pub const AMPLIFICATION: usize = 64;
+/// Containers may claim this many bytes of memory per byte of input: an empty string takes 1 byte on the wire and 24 in
+/// memory, which no other element of a list exceeds.
+pub const AMPLIFICATION: usize = 32;
+
+const KIB: usize = 1024;
+/// Sizes of input (bytes) from which the next larger claim is allowed. bincode's limit is a const generic, so it goes in
+/// steps; steps of 4 keep the claim proportional to the input.
+const STEPS: [usize; 9] =
+    [KIB / 2, 2 * KIB, 8 * KIB, 32 * KIB, 128 * KIB, 512 * KIB, 2_048 * KIB, 8_192 * KIB, 32_768 * KIB];
+
+/// The most that containers may claim at any moment while `len` bytes are decoded (bytes). What has really arrived is
+/// held beside it, so that the peak is below three times this, whatever the bytes.
+pub const fn claim_limit(len: usize) -> usize {
+    let mut step = 0;
+    while step + 1 < STEPS.len() && len > STEPS[step] {
+        step += 1;
+    }
+    STEPS[step] * AMPLIFICATION
+}
 
 /// A message could not be turned into bytes or back.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,15 +61,16 @@ pub fn encode<T: Encode>(value: &T, cap: usize) -> Result<Vec<u8>, CodecError> {
 
 /// Decodes exactly one value from all of `bytes`.
 pub fn decode<T: Decode<()> + Encode>(bytes: &[u8]) -> Result<T, CodecError> {
-    const KIB: usize = 1024;
-    // bincode's limit is a const generic; steps of 8 keep the claim proportional to the input.
-    match bytes.len() {
-        0..=512 => decode_limited::<T, { 512 * AMPLIFICATION }>(bytes),
-        513..=4_096 => decode_limited::<T, { 4 * KIB * AMPLIFICATION }>(bytes),
-        4_097..=32_768 => decode_limited::<T, { 32 * KIB * AMPLIFICATION }>(bytes),
-        32_769..=262_144 => decode_limited::<T, { 256 * KIB * AMPLIFICATION }>(bytes),
-        262_145..=2_097_152 => decode_limited::<T, { 2_048 * KIB * AMPLIFICATION }>(bytes),
-        _ => decode_limited::<T, { 16_384 * KIB * AMPLIFICATION }>(bytes),
+    match STEPS.iter().position(|step| bytes.len() <= *step) {
+        Some(0) => decode_limited::<T, { STEPS[0] * AMPLIFICATION }>(bytes),
+        Some(1) => decode_limited::<T, { STEPS[1] * AMPLIFICATION }>(bytes),
+        Some(2) => decode_limited::<T, { STEPS[2] * AMPLIFICATION }>(bytes),
+        Some(3) => decode_limited::<T, { STEPS[3] * AMPLIFICATION }>(bytes),
+        Some(4) => decode_limited::<T, { STEPS[4] * AMPLIFICATION }>(bytes),
+        Some(5) => decode_limited::<T, { STEPS[5] * AMPLIFICATION }>(bytes),
+        Some(6) => decode_limited::<T, { STEPS[6] * AMPLIFICATION }>(bytes),
+        Some(7) => decode_limited::<T, { STEPS[7] * AMPLIFICATION }>(bytes),
+        _ => decode_limited::<T, { STEPS[8] * AMPLIFICATION }>(bytes),
     }
 }
 

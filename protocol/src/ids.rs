@@ -104,7 +104,8 @@ mod tests {
     fn only_the_hyphenated_form_is_an_id() {
         let braced = format!("{{{TEXT}}}");
         let urn = format!("urn:uuid:{TEXT}");
-        for text in ["", "00112233445566778899aabbccddeeff", &TEXT[..35], &format!("{TEXT}0"), &braced, &urn] {
+        for text in ["", "00112233445566778899aabbccddeeff", &TEXT[..35], &format!("{TEXT}0"), &braced, &urn]
+        {
             assert_eq!(text.parse::<SessionId>(), Err(InvalidId), "{text}");
         }
         assert!("00112233-4455-6677-8899-aabbccddeefg".parse::<SessionId>().is_err());

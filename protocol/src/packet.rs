@@ -142,7 +142,7 @@ impl Reassembler {
             return Ok(None);
         }
         if let Expect::Exactly(expected) = self.expect {
-            self.expect = Expect::Exactly(expected + 1);
+            self.expect = Expect::Exactly(expected.wrapping_add(1));
         }
         Ok(Some(Message { seq, bytes: partial.bytes }))
     }

@@ -16,6 +16,7 @@ impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
             .ok()
+            .filter(|moment| (0..=9999).contains(&moment.year()))
             .and_then(|moment| moment.format(RFC3339_MS).ok());
         match text {
             Some(text) => f.write_str(&text),
@@ -36,6 +37,46 @@ impl<'de> Deserialize<'de> for Timestamp {
         let text = String::deserialize(deserializer)?;
         let moment = OffsetDateTime::parse(&text, &time::format_description::well_known::Rfc3339)
             .map_err(|_| D::Error::custom("not an RFC 3339 timestamp"))?;
-        Ok(Timestamp((moment.unix_timestamp_nanos() / 1_000_000) as i64))
+        Ok(Timestamp(moment.unix_timestamp_nanos().div_euclid(1_000_000) as i64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_rfc3339_with_milliseconds_in_utc() {
+        for (milliseconds, text) in [
+            (0, "1970-01-01T00:00:00.000Z"),
+            (1, "1970-01-01T00:00:00.001Z"),
+            (-1, "1969-12-31T23:59:59.999Z"),
+            (1_790_000_000_123, "2026-09-21T14:13:20.123Z"),
+            (951_782_400_000, "2000-02-29T00:00:00.000Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+            (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(Timestamp(milliseconds).to_string(), text);
+            assert_eq!(serde_json::to_string(&Timestamp(milliseconds)).expect("json"), format!("\"{text}\""));
+            let back: Timestamp = serde_json::from_str(&format!("\"{text}\"")).expect("own text");
+            assert_eq!(back, Timestamp(milliseconds));
+        }
+    }
+
+    #[test]
+    fn damaged_numbers_are_shown_and_do_not_panic() {
+        for milliseconds in [i64::MIN, i64::MAX, 253_402_300_800_000, -62_167_219_200_001] {
+            assert_eq!(Timestamp(milliseconds).to_string(), format!("@{milliseconds}ms"));
+        }
+    }
+
+    #[test]
+    fn other_offsets_and_finer_fractions_are_read_and_nonsense_is_not() {
+        let read = |text: &str| serde_json::from_str::<Timestamp>(&format!("\"{text}\""));
+        assert_eq!(read("1970-01-01T01:00:00+01:00").expect("offset"), Timestamp(0));
+        assert_eq!(read("1969-12-31T23:59:59.9995Z").expect("fraction"), Timestamp(-1));
+        for nonsense in ["", "now", "1970-01-01", "1970-13-01T00:00:00Z", "1970-01-01T00:00:00"] {
+            assert!(read(nonsense).is_err(), "{nonsense}");
+        }
     }
 }

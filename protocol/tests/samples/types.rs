@@ -1,0 +1,123 @@
+//! The lists: every struct and enum of the wire, by fields and variants. Holds no logic.
+
+use super::*;
+
+structs! {
+    DirEntry { name, kind }
+    FileStat { kind, size, mode, mtime_ms, ctime_ms, atime_ms }
+    HostError { code, message }
+    Record { session, inner_pid, wait_status }
+    LayerReport { name, in_force, detail }
+    JailFailure { step, errno, hint }
+    Start { session, limits, random_seed, console }
+    Execute { execution, kind, source, file_name, format, args, env, argv, policy }
+    Policy { limits, resolver, strict, modules, disabled_globals }
+    WorkerEvent { at_us, payload }
+    Done { execution, events, outcome, result, usage }
+    Usage { cpu_us, heap_bytes, heap_peak_bytes }
+    Limits {
+        cpu_ms, wall_ms, mem_mb, max_events, max_output_kb, max_source_kb, max_steps, max_stack_depth, max_state_mb,
+    }
+    Resolver { roots, extensions, allow_absolute_repo_imports }
+    RuntimeSettings { esm, strict, console, on_crash, ttl_s, idle_timeout_s }
+    Settings { limits, resolver, runtime }
+    Event { execution_id, seq, ts, payload }
+    Metrics { duration_ms, cpu_ms, host_wait_ms, events, output_bytes, heap_peak_bytes }
+    ExecutionError { code, message, reason }
+    Execution {
+        id, session_id, kind, input, path, args, env, status, started_at, ended_at, result, error, metrics, degraded,
+        events,
+    }
+    Session {
+        id, template_id, vm_id, workspace_id, base_commit_oid, worktree_path, status, created_at, closed_at,
+        last_error, close_reason, runtime_meta,
+    }
+    SessionInspection {
+        session_id, status, pid, cpu_ms, rss_kib, pss_kib, uss_kib, js_heap_bytes, fds, seccomp_mode, no_new_privs,
+        cap_eff, namespaces, rlimits, running_execution, heartbeat_age_ms, adopted,
+    }
+    Template { id, name, engine, is_active, exposed_modules, libraries, created_at, updated_at }
+    TemplateDetail { template, settings, capabilities, startup_files }
+    Capability { id, vm_id, kind, name, enabled, config }
+    StartupFile { id, vm_id, path, order_index, mode }
+    ClientHello { protocol, version }
+    ServerHello { protocol, version, refusal }
+    TemplateChange { name, settings }
+    NewSession { template, workspace_id, base_commit_oid, worktree_path }
+    SessionFilter { status, template, workspace_id }
+    NewExecution { session, kind, input, path, args, env, argv, wait, follow }
+    Health { status }
+    RuntimeSummary { active_sessions, active_session_ids }
+    SandboxLayer { name, in_force, required, detail }
+    ZygoteInfo { engine, libraries, pid, forks }
+    RuntimeInfo {
+        version, pid, uptime_ms, keeper_pid, sandbox, zygotes, active_sessions, sessions_created, executions_started,
+        durability, store_queue,
+    }
+    DoctorReport { kernel, ok, layers }
+    OpError { code, message, details, hint }
+}
+
+enums! {
+    ToBroker { Call { call, request }, Shutdown }
+    FromBroker { Ready, Failed { message }, Reply { call, reply } }
+    FsRequest { ReadFile { path }, ReadDir { path }, Stat { path, no_follow }, Exists { path } }
+    FsReply { Bytes(bytes), Entries(entries), Stat(stat), Bool(flag) }
+    FileKind { File, Directory, Symlink, Other }
+    ToKeeper {
+        Token { token }, Keep { session, inner_pid }, Forget { session }, StartZygote { zygote }, List, Shutdown,
+    }
+    FromKeeper {
+        Failed(failure), Ready { layers }, Peer { accepted }, Kept { session }, ZygoteStarted { zygote, inner_pid },
+        Exited { inner_pid, role, wait_status }, Records { records, last },
+    }
+    ExitedRole { Worker(session), Zygote(zygote), Unknown }
+    ToZygote { Fork { order } }
+    FromZygote { Ready, ForkFailed { order, errno } }
+    ToWorker {
+        Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed }, Shutdown,
+    }
+    FromWorker {
+        Started { heap_bytes }, Events { execution, events }, HostCall { execution, call, request }, Done(done),
+        Adopted { last_committed },
+    }
+    SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
+    Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted }
+    HostRequest { LoadModule { specifier, referrer, import }, Fs(request) }
+    HostReply { Module { path, source, format }, Fs(reply), Failed(error) }
+    LimitKind { Memory, Cpu, Wall, Output, Events, Pids }
+    CloseReason {
+        Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),
+        ProtocolViolation(what), KeeperLost, HostRestart, SpawnFailed(why), StartupFailed(what), Idle, Expired,
+    }
+    EventPayload {
+        InputEcho { text }, Console { level, text }, Value { kind, preview, json }, Exception { message, stack },
+        System { message, level }, Stdout { text }, Stderr { text }, Task { task_id, prompt },
+    }
+    ClientFrame { Request { id, idempotency_key, op }, Unfollow { id } }
+    ServerFrame { Events { id, events }, Reply { id, result } }
+    Op {
+        TemplateCreate { name, engine, settings, modules }, TemplateList, TemplateGet { template },
+        TemplateUpdate { template, change }, TemplateDelete { template }, TemplateAddModule { template, name },
+        TemplateRemoveModule { template, name }, SessionCreate(session), SessionList(filter), SessionGet { session },
+        SessionClose { session }, SessionInspect { session }, SessionKill { session, signal }, ExecStart(execution),
+        ExecList { session, limit }, ExecGet { execution }, ExecEvents { execution, after_seq, limit, follow },
+        ExecCancel { execution }, Health, RuntimeSummary, RuntimeInfo, Doctor, Shutdown,
+    }
+    Reply {
+        Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
+        Session(session), Sessions(sessions), Inspection(inspection), Execution(execution), Executions(executions),
+        Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
+    }
+}
+
+/// Calls a macro with every message enum and top-level struct of the channels: what travels by itself.
+#[macro_export]
+macro_rules! for_each_message {
+    ($then:ident) => {
+        $then! {
+            ToBroker, FromBroker, ToKeeper, FromKeeper, ToZygote, FromZygote, ToWorker, FromWorker,
+            ClientHello, ServerHello, ClientFrame, ServerFrame
+        }
+    };
+}
