@@ -24,15 +24,26 @@ pub enum ToKeeper {
         /// Which session.
         session: SessionId,
     },
-    /// Start a zygote: the packet carries the zygote's end of its channel. Answered by [`FromKeeper::ZygoteStarted`].
-    StartZygote {
+    /// Keep a zygote: the packet carries the supervisor's end of its channel, its pidfd and, if it brought one, the
+    /// listener of the clone notifications. Answered by [`FromKeeper::KeptZygote`].
+    KeepZygote {
         /// Names the zygote in later messages.
         zygote: u32,
+        /// The zygote's pid inside the jail, from the kernel.
+        inner_pid: u32,
     },
-    /// Tell everything that is kept. Answered by [`FromKeeper::Records`] packets.
+    /// Tell everything that is kept. Answered by [`FromKeeper::ZygoteRecord`]s, then [`FromKeeper::Records`] packets.
     List,
     /// End everything and exit.
     Shutdown,
+    /// What the supervisor that starts the keeper sends before anything else. Answered by [`FromKeeper::Ready`] or
+    /// [`FromKeeper::Failed`].
+    Begin {
+        /// What a newcomer has to show.
+        token: [u8; 32],
+        /// How long the keeper waits for a newcomer after it has lost its supervisor (milliseconds; 0: not at all).
+        grace_ms: u64,
+    },
 }
 
 /// What the keeper tells a supervisor.
@@ -55,12 +66,10 @@ pub enum FromKeeper {
         /// Which session.
         session: SessionId,
     },
-    /// A zygote runs; the packet carries the listener of its clone notifications, unless one was sent before.
-    ZygoteStarted {
+    /// A zygote is kept.
+    KeptZygote {
         /// Which.
         zygote: u32,
-        /// Its pid inside the jail.
-        inner_pid: u32,
     },
     /// A process of the jail ended.
     Exited {
@@ -77,6 +86,13 @@ pub enum FromKeeper {
         records: Vec<Record>,
         /// Whether this is the last packet.
         last: bool,
+    },
+    /// A kept zygote that lives; its channel, its pidfd and, if it brought one, its listener are beside it.
+    ZygoteRecord {
+        /// Which.
+        zygote: u32,
+        /// Its pid inside the jail.
+        inner_pid: u32,
     },
 }
 

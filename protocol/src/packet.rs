@@ -41,14 +41,18 @@ pub enum PacketError {
 
 /// Splits a message into packets. `message` must not be empty and must be below 4 GiB (the codec's caps see to both).
 pub fn packets(seq: u64, message: &[u8]) -> impl Iterator<Item = Vec<u8>> + '_ {
+    pieces(seq, message).map(|(header, piece)| [&header, piece].concat())
+}
+
+/// As [`packets`], header and piece apart: for senders that gather.
+pub fn pieces(seq: u64, message: &[u8]) -> impl Iterator<Item = ([u8; HEADER_BYTES], &[u8])> + '_ {
     let total = message.len() as u32;
     message.chunks(PIECE_BYTES).enumerate().map(move |(index, piece)| {
-        let mut packet = Vec::with_capacity(HEADER_BYTES + piece.len());
-        packet.extend_from_slice(&seq.to_le_bytes());
-        packet.extend_from_slice(&total.to_le_bytes());
-        packet.extend_from_slice(&((index * PIECE_BYTES) as u32).to_le_bytes());
-        packet.extend_from_slice(piece);
-        packet
+        let mut header = [0; HEADER_BYTES];
+        header[..8].copy_from_slice(&seq.to_le_bytes());
+        header[8..12].copy_from_slice(&total.to_le_bytes());
+        header[12..].copy_from_slice(&((index * PIECE_BYTES) as u32).to_le_bytes());
+        (header, piece)
     })
 }
 

@@ -65,14 +65,16 @@ enums! {
     FsReply { Bytes(bytes), Entries(entries), Stat(stat), Bool(flag) }
     FileKind { File, Directory, Symlink, Other }
     ToKeeper {
-        Token { token }, Keep { session, inner_pid }, Forget { session }, StartZygote { zygote }, List, Shutdown,
+        Token { token }, Keep { session, inner_pid }, Forget { session }, KeepZygote { zygote, inner_pid }, List,
+        Shutdown, Begin { token, grace_ms },
     }
     FromKeeper {
-        Failed(failure), Ready { layers }, Peer { accepted }, Kept { session }, ZygoteStarted { zygote, inner_pid },
+        Failed(failure), Ready { layers }, Peer { accepted }, Kept { session }, KeptZygote { zygote },
         Exited { inner_pid, role, wait_status }, Records { records, last },
+        ZygoteRecord { zygote, inner_pid },
     }
     ExitedRole { Worker(session), Zygote(zygote), Unknown }
-    ToZygote { Fork { order } }
+    ToZygote { Fork { order, as_zygote } }
     FromZygote { Ready, ForkFailed { order, errno } }
     ToWorker {
         Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed }, Shutdown,
