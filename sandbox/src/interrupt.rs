@@ -1,24 +1,15 @@
-//! The interruption of running code: SIGUSR1 sets a flag, the engine's hook reads it. The flag is cleared when an
+//! The interruption of running code: SIGUSR1 sets a flag that the engine's hook reads. The flag is cleared when an
 //! execution starts, so that a late signal does not stop the next one.
 
 use crate::sys;
 use std::io;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::AtomicBool;
 
 /// The signal that interrupts a worker.
 pub const SIGNAL: i32 = libc::SIGUSR1;
 
-/// Installs the handler; blocking calls are restarted.
-pub fn install() -> io::Result<()> {
-    sys::install_interrupt_handler()
-}
-
-/// Whether an interruption has been asked for since the last [`clear`].
-pub fn is_set() -> bool {
-    sys::INTERRUPTED.load(Ordering::Relaxed)
-}
-
-/// Forgets an interruption that came before.
-pub fn clear() {
-    sys::INTERRUPTED.store(false, Ordering::Relaxed);
+/// Installs the handler: the signal stores `true` in `flag` (the first one given stays). Blocking calls are restarted,
+/// except polls, which return early.
+pub fn install(flag: &'static AtomicBool) -> io::Result<()> {
+    sys::install_interrupt_handler(flag)
 }

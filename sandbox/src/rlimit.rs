@@ -40,6 +40,22 @@ pub fn worker_constant() -> io::Result<()> {
     lower(libc::RLIMIT_STACK, STACK_BYTES)
 }
 
+/// Descriptors a broker may have: 0–2, its channel, the worktree, a few open files.
+const BROKER_DESCRIPTORS: u64 = 32;
+/// Address space of a broker: the largest file that is read, its encoding, code and stack (bytes).
+const BROKER_MEMORY_BYTES: u64 = 512 << 20;
+/// CPU time of a broker's whole life (seconds); after it a new one takes over.
+const BROKER_CPU_SECONDS: u64 = 600;
+
+/// What a broker lives under; set by itself, for good.
+pub fn broker() -> io::Result<()> {
+    constant()?;
+    lower(libc::RLIMIT_NOFILE, BROKER_DESCRIPTORS)?;
+    lower(libc::RLIMIT_STACK, STACK_BYTES)?;
+    lower(libc::RLIMIT_AS, BROKER_MEMORY_BYTES)?;
+    lower(libc::RLIMIT_CPU, BROKER_CPU_SECONDS)
+}
+
 /// Soft and hard limit to `most`, or to the hard limit that is already lower.
 fn lower(resource: u32, most: u64) -> io::Result<()> {
     let (_, hard) = sys::prlimit(0, resource, None)?;

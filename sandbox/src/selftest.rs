@@ -72,6 +72,7 @@ pub enum SelfTestError {
 const REFUSED: i32 = 7;
 const ALLOWED: i32 = 8;
 const NO_FILTER: i32 = 9;
+const FIRST_ALLOWED: i32 = 10;
 
 /// Each attempt under `table` must end its child by the filter.
 pub fn filter_kills(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTestError> {
@@ -90,15 +91,20 @@ pub fn filter_kills(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTest
     Ok(())
 }
 
-/// Each attempt must fail with an error, without a filter.
+/// Each attempt must fail with an error, without a filter. One child makes them all and tells the first that did not.
 pub fn layers_refuse(probes: &[Probe]) -> Result<(), SelfTestError> {
-    for probe in probes {
-        let ending = in_child(|| if (probe.attempt)().is_err() { REFUSED } else { ALLOWED })?;
-        if ending != Ending::Exited(REFUSED) {
-            return Err(SelfTestError::NotRefused { attempt: probe.name, ending });
+    let ending = in_child(|| {
+        let allowed = probes.iter().position(|probe| (probe.attempt)().is_ok());
+        allowed.map_or(REFUSED, |at| FIRST_ALLOWED + at as i32)
+    })?;
+    match ending {
+        Ending::Exited(REFUSED) => Ok(()),
+        Ending::Exited(code) => {
+            let probe = usize::try_from(code - FIRST_ALLOWED).ok().and_then(|at| probes.get(at));
+            Err(SelfTestError::NotRefused { attempt: probe.map_or("an attempt", |probe| probe.name), ending })
         }
+        Ending::Signaled(_) => Err(SelfTestError::NotRefused { attempt: "an attempt", ending }),
     }
-    Ok(())
 }
 
 /// How a child ends that does `work` and exits with its result. For single-threaded processes.

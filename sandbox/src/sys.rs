@@ -5,6 +5,7 @@ use libc::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -261,20 +262,23 @@ pub(crate) fn cpu_time(pid: u32) -> io::Result<Duration> {
     Ok(Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }
 
-/// Set by SIGUSR1 (see [`crate::interrupt`]).
-pub(crate) static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+/// What SIGUSR1 sets (see [`crate::interrupt`]).
+static INTERRUPTED: OnceLock<&'static AtomicBool> = OnceLock::new();
 
 extern "C" fn on_interrupt(_signal: c_int) {
-    INTERRUPTED.store(true, Ordering::Relaxed);
+    if let Some(flag) = INTERRUPTED.get() {
+        flag.store(true, Ordering::Relaxed);
+    }
 }
 
-/// Installs the handler of SIGUSR1 (which only sets [`INTERRUPTED`]); interrupted calls are restarted.
-pub(crate) fn install_interrupt_handler() -> io::Result<()> {
+/// Installs the handler of SIGUSR1, which sets `flag`; interrupted calls are restarted.
+pub(crate) fn install_interrupt_handler(flag: &'static AtomicBool) -> io::Result<()> {
+    let _ = INTERRUPTED.set(flag);
     // SAFETY: all-zero is a valid `sigaction`.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
     action.sa_sigaction = on_interrupt as extern "C" fn(c_int) as usize;
     action.sa_flags = libc::SA_RESTART;
-    // SAFETY: the handler is async-signal-safe: one relaxed store.
+    // SAFETY: the handler is async-signal-safe: an atomic load and a relaxed store.
     check(c_long::from(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) }))
         .map(drop)
 }
