@@ -10,7 +10,8 @@ mod reply;
 
 pub use op::{NewExecution, NewSession, Op, SessionFilter, TemplateChange};
 pub use reply::{
-    DoctorReport, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, ZygoteInfo,
+    DoctorReport, ErrorCode, Health, ModuleInfo, OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer,
+    ZygoteInfo,
 };
 
 use crate::codec::{Decode, Encode};

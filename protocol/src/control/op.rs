@@ -118,6 +118,8 @@ pub enum Op {
     Doctor,
     /// Stop the supervisor: drain, TERM, KILL.
     Shutdown,
+    /// The host modules that templates may name.
+    ModuleCatalog,
 }
 
 /// What to change of a template; absent parts stay.

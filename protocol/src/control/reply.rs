@@ -46,6 +46,17 @@ pub enum Reply {
     RuntimeInfo(Box<RuntimeInfo>),
     /// The host.
     Doctor(Box<DoctorReport>),
+    /// The host modules there are.
+    Modules(Vec<ModuleInfo>),
+}
+
+/// A host module.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct ModuleInfo {
+    /// What `require` and `import` call it.
+    pub name: String,
+    /// What it gives.
+    pub description: String,
 }
 
 /// `{"status":"ok"}`.

@@ -55,6 +55,7 @@ structs! {
         durability, store_queue,
     }
     DoctorReport { kernel, ok, layers }
+    ModuleInfo { name, description }
     OpError { code, message, details, hint }
 }
 
@@ -104,12 +105,13 @@ enums! {
         TemplateRemoveModule { template, name }, SessionCreate(session), SessionList(filter), SessionGet { session },
         SessionClose { session }, SessionInspect { session }, SessionKill { session, signal }, ExecStart(execution),
         ExecList { session, limit }, ExecGet { execution }, ExecEvents { execution, after_seq, limit, follow },
-        ExecCancel { execution }, Health, RuntimeSummary, RuntimeInfo, Doctor, Shutdown,
+        ExecCancel { execution }, Health, RuntimeSummary, RuntimeInfo, Doctor, Shutdown, ModuleCatalog,
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
         Session(session), Sessions(sessions), Inspection(inspection), Execution(execution), Executions(executions),
         Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
+        Modules(modules),
     }
 }
 
