@@ -9,6 +9,8 @@ pub const WORKER_MESSAGE_BYTES: usize = 8 * 1024 * 1024;
 pub const HOST_MESSAGE_BYTES: usize = 72 * 1024 * 1024;
 /// Largest file that `fs` reads in one call (bytes).
 pub const FS_READ_BYTES: usize = 64 * 1024 * 1024;
+/// Most entries of a folder that `fs` lists in one call.
+pub const FS_DIR_ENTRIES: usize = 100_000;
 /// Largest message of the keeper's channel (bytes); fits one packet.
 pub const KEEPER_MESSAGE_BYTES: usize = 32 * 1024;
 /// Largest frame on the control socket (bytes).

@@ -1,0 +1,60 @@
+//! Frames on the broker's socket: `length u32` (little endian), then one encoded value. Knows no request.
+//!
+//! A byte stream and not packets: a broker dies with its supervisor, so nobody ever takes a channel over in mid-message.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use vm_system_protocol::broker::{FromBroker, ToBroker};
+use vm_system_protocol::codec::{self, CodecError};
+use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, WORKER_MESSAGE_BYTES};
+
+/// The channel is over.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ChannelError {
+    /// The socket.
+    #[error("the channel to the supervisor failed: {0}")]
+    Io(#[from] io::Error),
+    /// A message that is none, or a reply above its cap.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
+/// The broker's end.
+#[derive(Debug)]
+pub(crate) struct Channel {
+    socket: File,
+}
+
+impl Channel {
+    /// `socket` is a connected stream socket in blocking mode, used through plain reads and writes.
+    pub(crate) fn new(socket: File) -> Self {
+        Self { socket }
+    }
+
+    /// Waits for a message; `None` when the supervisor is gone.
+    pub(crate) fn receive(&mut self) -> Result<Option<ToBroker>, ChannelError> {
+        let mut len = [0; 4];
+        match self.socket.read_exact(&mut len) {
+            Ok(()) => {}
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+            Err(error) => return Err(error.into()),
+        }
+        let len = u32::from_le_bytes(len) as usize;
+        if len > WORKER_MESSAGE_BYTES {
+            return Err(CodecError::TooLarge { len, cap: WORKER_MESSAGE_BYTES }.into());
+        }
+        let mut bytes = Vec::new();
+        // Grows with what arrives, not with what was announced.
+        (&mut self.socket).take(len as u64).read_to_end(&mut bytes)?;
+        Ok(Some(codec::decode(&bytes)?))
+    }
+
+    /// Sends a message.
+    pub(crate) fn send(&mut self, message: &FromBroker) -> Result<(), ChannelError> {
+        let bytes = codec::encode(message, HOST_MESSAGE_BYTES)?;
+        let len = u32::try_from(bytes.len())
+            .map_err(|_| CodecError::TooLarge { len: bytes.len(), cap: HOST_MESSAGE_BYTES })?;
+        self.socket.write_all(&len.to_le_bytes())?;
+        Ok(self.socket.write_all(&bytes)?)
+    }
+}

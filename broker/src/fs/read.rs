@@ -1,0 +1,66 @@
+//! Contents of files and folders, never more than the caps say.
+
+use super::{beneath, error::host_error};
+use nix::dir::{Dir, Type};
+use nix::errno::Errno;
+use nix::fcntl::AtFlags;
+use nix::sys::stat::fstatat;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use vm_system_protocol::broker::{DirEntry, FileKind};
+use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
+use vm_system_protocol::worker::HostError;
+
+/// All bytes of a regular file.
+pub(super) fn file(worktree: &OwnedFd, path: &str) -> Result<Vec<u8>, HostError> {
+    let (file, stat) =
+        beneath::regular_file(worktree, path).map_err(|errno| host_error(errno, "open", path))?;
+    let size = u64::try_from(stat.st_size).unwrap_or(0);
+    let too_large = || host_error(Errno::EFBIG, "read", path);
+    if size > FS_READ_BYTES as u64 {
+        return Err(too_large());
+    }
+    // The size is a hint: the file may grow while it is read, and some kernel files claim none.
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    let read = File::from(file).take(FS_READ_BYTES as u64 + 1).read_to_end(&mut bytes);
+    read.map_err(|error| {
+        host_error(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)), "read", path)
+    })?;
+    if bytes.len() > FS_READ_BYTES { Err(too_large()) } else { Ok(bytes) }
+}
+
+/// The entries of a folder, sorted by name.
+pub(super) fn folder(worktree: &OwnedFd, path: &str) -> Result<Vec<DirEntry>, HostError> {
+    entries(worktree, path).map_err(|errno| host_error(errno, "scandir", path))
+}
+
+fn entries(worktree: &OwnedFd, path: &str) -> Result<Vec<DirEntry>, Errno> {
+    let mut folder = Dir::from_fd(beneath::folder(worktree, path)?)?;
+    let mut raw = Vec::new();
+    for entry in folder.iter() {
+        let entry = entry?;
+        let name = entry.file_name();
+        if matches!(name.to_bytes(), b"." | b"..") {
+            continue;
+        }
+        if raw.len() == FS_DIR_ENTRIES {
+            return Err(Errno::EFBIG);
+        }
+        raw.push((name.to_owned(), entry.file_type()));
+    }
+    raw.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let described = raw.into_iter().map(|(name, kind)| {
+        let kind = match kind {
+            Some(Type::File) => FileKind::File,
+            Some(Type::Directory) => FileKind::Directory,
+            Some(Type::Symlink) => FileKind::Symlink,
+            Some(_) => FileKind::Other,
+            // Some file systems do not say; an entry that has gone meanwhile is nothing in particular.
+            None => fstatat(&folder, name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW)
+                .map_or(FileKind::Other, |stat| super::kind(&stat)),
+        };
+        DirEntry { name: name.to_string_lossy().into_owned(), kind }
+    });
+    Ok(described.collect())
+}
