@@ -1,0 +1,16 @@
+//! `Date`: time values, their parts, and their text.
+//!
+//! Owns: ECMA-262 21.4.1 (arithmetic), 21.4.1.32 (the ISO format), 21.4.4.41 (the other formats) and parsing of all three.
+//! **The time zone is UTC, always**: local time equals UTC, so a program gives the same result on every machine and after
+//! a resume on another one. Must not: read a clock; the current time is an input of the machine.
+
+mod parse;
+mod text;
+mod time;
+
+pub use parse::parse;
+pub use text::{to_date_string, to_iso_string, to_string, to_time_string, to_utc_string};
+pub use time::{
+    DAY_MS, Fields, MAX_TIME_MS, day, fields, full_year, make_date, make_day, make_time, time_clip,
+    time_within_day, week_day,
+};

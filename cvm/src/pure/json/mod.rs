@@ -1,0 +1,10 @@
+//! JSON text: a scanner that turns it into events, and quoting of strings.
+//!
+//! Owns: the grammar of ECMA-404 as ECMA-262 25.5.1 uses it, and 25.5.2.3 `QuoteJSONString`. Must not: build values; the
+//! caller keeps its own stack of containers, so nothing recurses however deep the text is.
+
+mod quote;
+mod scan;
+
+pub use quote::quote;
+pub use scan::{Event, JsonError, Problem, Scanner, Token, is_raw_primitive};

@@ -1,0 +1,466 @@
+//! The JSON scanner: text in, events out, with an explicit stack of one bit per open container.
+
+use super::super::units::{Trim, Units, trim};
+use std::fmt;
+use std::ops::Range;
+
+/// A scalar or key in the text: where it stands, and for strings whether escapes must be decoded.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Token {
+    /// Units of the content, without quotes for strings.
+    pub range: Range<usize>,
+    /// True if a string has escapes: take it through [`Scanner::decode`], else the range is the string.
+    pub escaped: bool,
+}
+
+/// What the scanner found next.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Event {
+    /// `{`
+    BeginObject,
+    /// `}`
+    EndObject,
+    /// `[`
+    BeginArray,
+    /// `]`
+    EndArray,
+    /// A property name; its value follows.
+    Key(Token),
+    /// A string value.
+    String(Token),
+    /// A number value, and where it stands.
+    Number(f64, Token),
+    /// `true` or `false`, and where it stands.
+    Boolean(bool, Token),
+    /// `null`, and where it stands.
+    Null(Token),
+}
+
+/// What is wrong with the text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Problem {
+    /// The text stops in the middle.
+    UnexpectedEnd,
+    /// This unit cannot stand here.
+    UnexpectedUnit(u16),
+    /// A control character inside a string.
+    ControlInString(u16),
+    /// A backslash that begins no escape.
+    BadEscape,
+}
+
+/// Where and why scanning stopped. The caller throws a `SyntaxError` with the displayed text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JsonError {
+    /// What is wrong.
+    pub problem: Problem,
+    /// Unit offset into the text.
+    pub position: usize,
+    /// 1-based.
+    pub line: usize,
+    /// 1-based, in units.
+    pub column: usize,
+}
+
+impl std::error::Error for JsonError {}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problem {
+            Problem::UnexpectedEnd => write!(out, "Unexpected end of JSON input")?,
+            Problem::UnexpectedUnit(unit) => {
+                let shown = char::from_u32(u32::from(unit)).filter(|letter| !letter.is_control());
+                match shown {
+                    Some(letter) => write!(out, "Unexpected token '{letter}' in JSON")?,
+                    None => write!(out, "Unexpected token U+{unit:04X} in JSON")?,
+                }
+            }
+            Problem::ControlInString(unit) => {
+                write!(out, "Bad control character U+{unit:04X} in JSON string")?;
+            }
+            Problem::BadEscape => write!(out, "Bad escape in JSON string")?,
+        }
+        write!(out, " at position {} (line {} column {})", self.position, self.line, self.column)
+    }
+}
+
+/// What may come next.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Expect {
+    Value,
+    /// Just after `[`.
+    ValueOrEnd,
+    /// Just after `{`.
+    KeyOrEnd,
+    Key,
+    /// After a value.
+    CommaOrEnd,
+}
+
+/// Scans one JSON text. Cost is linear in the text; memory is one byte for each container that is open.
+#[derive(Debug)]
+pub struct Scanner<'t, U: Units + ?Sized> {
+    text: &'t U,
+    position: usize,
+    expect: Expect,
+    /// For each open container, outermost first: is it an object?
+    open: Vec<bool>,
+}
+
+impl<'t, U: Units + ?Sized> Scanner<'t, U> {
+    /// A scanner at the start of `text`.
+    pub fn new(text: &'t U) -> Self {
+        Scanner { text, position: 0, expect: Expect::Value, open: Vec::new() }
+    }
+
+    /// Number of containers that are open now.
+    pub fn depth(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Offset of the next unit to be looked at; grows with the work done.
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// The next event; `None` after the end of a complete text.
+    pub fn next_event(&mut self) -> Result<Option<Event>, JsonError> {
+        loop {
+            self.skip_space();
+            let Some(unit) = self.peek() else {
+                let complete = self.open.is_empty() && self.expect == Expect::CommaOrEnd;
+                return if complete { Ok(None) } else { Err(self.error(Problem::UnexpectedEnd)) };
+            };
+            let letter = u8::try_from(unit).unwrap_or(0);
+            match (self.expect, letter) {
+                (Expect::ValueOrEnd, b']') => return Ok(Some(self.close(Event::EndArray))),
+                (Expect::KeyOrEnd, b'}') => return Ok(Some(self.close(Event::EndObject))),
+                (Expect::Value | Expect::ValueOrEnd, _) => return self.value(letter).map(Some),
+                (Expect::Key | Expect::KeyOrEnd, b'"') => return self.key().map(Some),
+                (Expect::CommaOrEnd, _) => match (self.open.last(), letter) {
+                    (Some(object), b',') => {
+                        self.expect = if *object { Expect::Key } else { Expect::Value };
+                        self.position += 1;
+                    }
+                    (Some(true), b'}') => return Ok(Some(self.close(Event::EndObject))),
+                    (Some(false), b']') => return Ok(Some(self.close(Event::EndArray))),
+                    _ => return Err(self.unexpected()),
+                },
+                _ => return Err(self.unexpected()),
+            }
+        }
+    }
+
+    /// The content of a string token, escapes resolved.
+    pub fn decode(&self, token: &Token) -> Vec<u16> {
+        let mut out = Vec::with_capacity(token.range.len());
+        let mut index = token.range.start;
+        while index < token.range.end {
+            let unit = self.text.unit(index);
+            if unit != u16::from(b'\\') {
+                out.push(unit);
+                index += 1;
+                continue;
+            }
+            let letter = self.text.unit(index + 1);
+            index += 2;
+            out.push(match u8::try_from(letter).unwrap_or(0) {
+                b'b' => 8,
+                b't' => 9,
+                b'n' => 10,
+                b'f' => 12,
+                b'r' => 13,
+                b'u' => {
+                    index += 4;
+                    (index - 4..index)
+                        .fold(0, |value, place| value << 4 | hex(self.text.unit(place)).unwrap_or(0))
+                }
+                _ => letter,
+            });
+        }
+        out
+    }
+
+    fn peek(&self) -> Option<u16> {
+        (self.position < self.text.count()).then(|| self.text.unit(self.position))
+    }
+
+    fn skip_space(&mut self) {
+        while matches!(self.peek(), Some(0x20 | 0x09 | 0x0A | 0x0D)) {
+            self.position += 1;
+        }
+    }
+
+    fn close(&mut self, event: Event) -> Event {
+        self.position += 1;
+        self.open.pop();
+        self.expect = Expect::CommaOrEnd;
+        event
+    }
+
+    fn value(&mut self, letter: u8) -> Result<Event, JsonError> {
+        match letter {
+            b'{' => {
+                self.position += 1;
+                self.open.push(true);
+                self.expect = Expect::KeyOrEnd;
+                return Ok(Event::BeginObject);
+            }
+            b'[' => {
+                self.position += 1;
+                self.open.push(false);
+                self.expect = Expect::ValueOrEnd;
+                return Ok(Event::BeginArray);
+            }
+            _ => {}
+        }
+        let event = match letter {
+            b'"' => Event::String(self.string()?),
+            b'-' | b'0'..=b'9' => self.number()?,
+            b't' => Event::Boolean(true, self.word("true")?),
+            b'f' => Event::Boolean(false, self.word("false")?),
+            b'n' => Event::Null(self.word("null")?),
+            _ => return Err(self.unexpected()),
+        };
+        self.expect = Expect::CommaOrEnd;
+        Ok(event)
+    }
+
+    fn key(&mut self) -> Result<Event, JsonError> {
+        let token = self.string()?;
+        self.skip_space();
+        if self.peek() != Some(u16::from(b':')) {
+            return Err(self.unexpected());
+        }
+        self.position += 1;
+        self.expect = Expect::Value;
+        Ok(Event::Key(token))
+    }
+
+    fn word(&mut self, word: &str) -> Result<Token, JsonError> {
+        let start = self.position;
+        for byte in word.bytes() {
+            if self.peek() != Some(u16::from(byte)) {
+                return Err(self.unexpected());
+            }
+            self.position += 1;
+        }
+        Ok(Token { range: start..self.position, escaped: false })
+    }
+
+    /// The string at the opening quote; checks escapes, does not resolve them.
+    fn string(&mut self) -> Result<Token, JsonError> {
+        self.position += 1;
+        let start = self.position;
+        let mut escaped = false;
+        loop {
+            let Some(unit) = self.peek() else { return Err(self.error(Problem::UnexpectedEnd)) };
+            match unit {
+                0x22 => {
+                    self.position += 1;
+                    return Ok(Token { range: start..self.position - 1, escaped });
+                }
+                0..=0x1F => return Err(self.error(Problem::ControlInString(unit))),
+                0x5C => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                _ => self.position += 1,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), JsonError> {
+        self.position += 1;
+        let Some(unit) = self.peek() else { return Err(self.error(Problem::UnexpectedEnd)) };
+        let digits = match u8::try_from(unit).unwrap_or(0) {
+            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 0,
+            b'u' => 4,
+            _ => return Err(self.error(Problem::BadEscape)),
+        };
+        self.position += 1;
+        for _ in 0..digits {
+            match self.peek() {
+                None => return Err(self.error(Problem::UnexpectedEnd)),
+                Some(unit) if hex(unit).is_none() => return Err(self.error(Problem::BadEscape)),
+                Some(_) => self.position += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<Event, JsonError> {
+        let start = self.position;
+        let mut ascii = String::new();
+        self.take(&mut ascii, |byte| byte == b'-', 1);
+        if self.take(&mut ascii, |byte| byte == b'0', 1) == 0 {
+            self.need_digits(&mut ascii)?;
+        }
+        if self.take(&mut ascii, |byte| byte == b'.', 1) == 1 {
+            self.need_digits(&mut ascii)?;
+        }
+        if self.take(&mut ascii, |byte| matches!(byte, b'e' | b'E'), 1) == 1 {
+            self.take(&mut ascii, |byte| matches!(byte, b'+' | b'-'), 1);
+            self.need_digits(&mut ascii)?;
+        }
+        let value = ascii.parse().unwrap_or(f64::NAN);
+        Ok(Event::Number(value, Token { range: start..self.position, escaped: false }))
+    }
+
+    fn need_digits(&mut self, ascii: &mut String) -> Result<(), JsonError> {
+        if self.take(ascii, |byte| byte.is_ascii_digit(), usize::MAX) == 0 {
+            return Err(self.unexpected());
+        }
+        Ok(())
+    }
+
+    /// Moves at most `limit` fitting units to `ascii` and gives their number.
+    fn take(&mut self, ascii: &mut String, fits: impl Fn(u8) -> bool, limit: usize) -> usize {
+        let mut taken = 0;
+        while taken < limit {
+            let Some(byte) = self.peek().and_then(|unit| u8::try_from(unit).ok()).filter(|byte| fits(*byte))
+            else {
+                break;
+            };
+            ascii.push(char::from(byte));
+            self.position += 1;
+            taken += 1;
+        }
+        taken
+    }
+
+    fn unexpected(&self) -> JsonError {
+        self.error(self.peek().map_or(Problem::UnexpectedEnd, Problem::UnexpectedUnit))
+    }
+
+    fn error(&self, problem: Problem) -> JsonError {
+        let before = 0..self.position.min(self.text.count());
+        let mut line = 1;
+        let mut line_start = 0;
+        for index in before {
+            if self.text.unit(index) == 0x0A {
+                line += 1;
+                line_start = index + 1;
+            }
+        }
+        JsonError { problem, position: self.position, line, column: self.position - line_start + 1 }
+    }
+}
+
+fn hex(unit: u16) -> Option<u16> {
+    char::from_u32(u32::from(unit)).and_then(|letter| letter.to_digit(16)).map(|digit| digit as u16)
+}
+
+/// True for text that is one JSON primitive with nothing around it, as `JSON.rawJSON` wants it, ECMA-262 25.5.3.
+pub fn is_raw_primitive<U: Units + ?Sized>(text: &U) -> bool {
+    if text.count() == 0 || trim(text, Trim::Both).len() != text.count() {
+        return false;
+    }
+    let mut scanner = Scanner::new(text);
+    let scalar = matches!(
+        scanner.next_event(),
+        Ok(Some(Event::String(_) | Event::Number(..) | Event::Boolean(..) | Event::Null(_)))
+    );
+    scalar && scanner.next_event() == Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The events as compact text, or the error.
+    fn scan(text: &str) -> String {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let mut scanner = Scanner::new(units.as_slice());
+        let mut out = Vec::new();
+        loop {
+            match scanner.next_event() {
+                Ok(None) => return out.concat(),
+                Err(error) => return error.to_string(),
+                Ok(Some(event)) => out.push(show(&scanner, &event)),
+            }
+        }
+    }
+
+    fn show(scanner: &Scanner<'_, [u16]>, event: &Event) -> String {
+        let text = |token: &Token| String::from_utf16_lossy(&scanner.decode(token));
+        match event {
+            Event::BeginObject => "{".to_owned(),
+            Event::EndObject => "}".to_owned(),
+            Event::BeginArray => "[".to_owned(),
+            Event::EndArray => "]".to_owned(),
+            Event::Key(token) => format!("{}:", text(token)),
+            Event::String(token) => format!("'{}'", text(token)),
+            Event::Number(value, _) => format!("{value};"),
+            Event::Boolean(value, _) => format!("{value};"),
+            Event::Null(_) => "null;".to_owned(),
+        }
+    }
+
+    #[test]
+    fn complete_texts_give_their_events() {
+        for (text, events) in [
+            ("null", "null;"),
+            (" [1, -0.5e2 ,true,false]\t\r\n", "[1;-50;true;false;]"),
+            (r#"{"a":{"b":[]},"c":"d"}"#, "{a:{b:[]}c:'d'}"),
+            (r#""\"\\\/\b\f\n\r\t\u0041\ud83d\ude00é""#, "'\"\\/\u{8}\u{c}\n\r\tA😀é'"),
+            ("[[],{}]", "[[]{}]"),
+            ("1E+2", "100;"),
+            ("-0", "-0;"),
+            ("\"\u{2028}\"", "'\u{2028}'"),
+            ("{\"\":0}", "{:0;}"),
+        ] {
+            assert_eq!(scan(text), events, "{text}");
+        }
+    }
+
+    #[test]
+    fn errors_name_the_place() {
+        for (text, message) in [
+            ("", "Unexpected end of JSON input at position 0 (line 1 column 1)"),
+            ("[1,]", "Unexpected token ']' in JSON at position 3 (line 1 column 4)"),
+            ("{\"a\":1,}", "Unexpected token '}' in JSON at position 7 (line 1 column 8)"),
+            ("{\n \"a\" 1}", "Unexpected token '1' in JSON at position 7 (line 2 column 6)"),
+            ("{a:1}", "Unexpected token 'a' in JSON at position 1 (line 1 column 2)"),
+            ("01", "Unexpected token '1' in JSON at position 1 (line 1 column 2)"),
+            ("1.", "Unexpected end of JSON input at position 2 (line 1 column 3)"),
+            (".5", "Unexpected token '.' in JSON at position 0 (line 1 column 1)"),
+            ("+1", "Unexpected token '+' in JSON at position 0 (line 1 column 1)"),
+            ("1e", "Unexpected end of JSON input at position 2 (line 1 column 3)"),
+            ("nul", "Unexpected end of JSON input at position 3 (line 1 column 4)"),
+            ("'a'", "Unexpected token ''' in JSON at position 0 (line 1 column 1)"),
+            ("\"a\nb\"", "Bad control character U+000A in JSON string at position 2 (line 1 column 3)"),
+            ("\"\\x\"", "Bad escape in JSON string at position 2 (line 1 column 3)"),
+            ("\"\\u12g4\"", "Bad escape in JSON string at position 5 (line 1 column 6)"),
+            ("\"abc", "Unexpected end of JSON input at position 4 (line 1 column 5)"),
+            ("1 2", "Unexpected token '2' in JSON at position 2 (line 1 column 3)"),
+            ("[1}", "Unexpected token '}' in JSON at position 2 (line 1 column 3)"),
+            ("]", "Unexpected token ']' in JSON at position 0 (line 1 column 1)"),
+            ("\u{a0}1", "Unexpected token '\u{a0}' in JSON at position 0 (line 1 column 1)"),
+            ("-", "Unexpected end of JSON input at position 1 (line 1 column 2)"),
+            ("\u{0}", "Unexpected token U+0000 in JSON at position 0 (line 1 column 1)"),
+        ] {
+            assert_eq!(scan(text), message, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn depth_costs_heap_and_not_stack() {
+        let text = "[".repeat(1_000_000);
+        let mut scanner = Scanner::new(text.as_bytes());
+        for _ in 0..1_000_000 {
+            assert_eq!(scanner.next_event(), Ok(Some(Event::BeginArray)));
+        }
+        assert_eq!(scanner.depth(), 1_000_000);
+        assert_eq!(scanner.next_event().map_err(|error| error.problem), Err(Problem::UnexpectedEnd));
+    }
+
+    #[test]
+    fn raw_json_takes_bare_primitives_only() {
+        for (text, fits) in
+            [("1", true), ("\"a\"", true), (" 1", false), ("{}", false), ("", false), ("1 2", false)]
+        {
+            assert_eq!(is_raw_primitive(text.as_bytes()), fits, "{text}");
+        }
+    }
+}

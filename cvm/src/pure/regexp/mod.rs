@@ -1,0 +1,98 @@
+//! Regular expressions: patterns are compiled to instructions that a bounded backtracking matcher runs.
+//!
+//! Owns: ECMA-262 22.2.1 and 22.2.2, flags, `source` text, `RegExp.escape`. The grammar and its early errors come from
+//! `oxc_regular_expression` (the parser that also reads literals), properties and case folding from ICU4X. The matcher is
+//! our own because it must stop after a number of steps that is the same everywhere, which `regress` cannot promise; the
+//! tests compare it with `QuickJS`. Must not: know `lastIndex`, match arrays or anything else of the object.
+
+mod class;
+mod compile;
+mod exec;
+mod flags;
+mod fold;
+mod program;
+mod property;
+mod set;
+mod source;
+
+#[cfg(test)]
+mod tests;
+
+pub use exec::{MAX_STACK, MatchError};
+pub use flags::Flags;
+pub use property::property;
+pub use set::CodeSet;
+pub use source::{MAX_NESTING, escape_literal, escape_pattern};
+
+use super::units::Units;
+
+/// Why a pattern was refused. All but the first are limits; the caller throws a `SyntaxError` with the text.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum RegExpError {
+    /// The pattern does not follow the grammar.
+    #[error("Invalid regular expression: {0}")]
+    Syntax(String),
+    /// Groups or classes are nested deeper than [`MAX_NESTING`].
+    #[error("Invalid regular expression: nested too deeply")]
+    TooDeep,
+    /// The compiled pattern would be too large.
+    #[error("Invalid regular expression: too large")]
+    TooLarge,
+    /// A property of strings that this build has no data for.
+    #[error("Invalid regular expression: property {0} is not supported")]
+    UnsupportedProperty(String),
+}
+
+/// Where the groups of a match are, in units: the whole match first. `None` for a group that took no part.
+pub type Groups = Vec<Option<std::ops::Range<usize>>>;
+
+/// A compiled pattern with its flags. Not part of any stored state: it is made again from source and flags.
+#[derive(Clone, Debug)]
+pub struct Regex {
+    program: program::Program,
+    flags: Flags,
+    names: Vec<(String, Vec<u32>)>,
+}
+
+impl Regex {
+    /// `RegExpInitialize` without the object, ECMA-262 22.2.3.3.
+    pub fn compile(pattern: &[u16], flags: Flags) -> Result<Regex, RegExpError> {
+        let (program, names) = compile::compile(pattern, flags)?;
+        Ok(Regex { program, flags, names })
+    }
+
+    /// The flags it was compiled with.
+    pub fn flags(&self) -> Flags {
+        self.flags
+    }
+
+    /// Number of capturing groups, without the whole match.
+    pub fn captures(&self) -> usize {
+        self.program.captures as usize
+    }
+
+    /// Names of groups in the order of their first appearance, with the numbers of the groups that bear them
+    /// (several in different alternatives).
+    pub fn names(&self) -> &[(String, Vec<u32>)] {
+        &self.names
+    }
+
+    /// The first match at or after `start` (exactly there with the flag `y`), ECMA-262 22.2.7.2 steps 10 to 13.
+    /// `steps` is lowered by the work done; at zero the answer is [`MatchError::OutOfSteps`].
+    pub fn exec<U: Units + ?Sized>(
+        &self,
+        text: &U,
+        start: usize,
+        steps: &mut u64,
+    ) -> Result<Option<Groups>, MatchError> {
+        if start > text.count() {
+            return Ok(None);
+        }
+        let found = exec::run(&self.program, text, start, self.flags.sticky, steps)?;
+        Ok(found.map(|registers| {
+            let pairs = registers.chunks_exact(2).take(self.captures() + 1);
+            let filled = |pair: &[u32]| pair.iter().all(|position| *position != u32::MAX);
+            pairs.map(|pair| filled(pair).then(|| pair[0] as usize..pair[1] as usize)).collect()
+        }))
+    }
+}

@@ -1,0 +1,133 @@
+//! The instructions that a pattern compiles to. A program is made by the compiler only, never read from outside.
+
+use super::set::CodeSet;
+
+/// A test of one character.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Test {
+    /// This code point.
+    Char(u32),
+    /// A member of the set with this index.
+    Set(u32),
+    /// Anything.
+    Any,
+    /// Anything but a line terminator.
+    NotLine,
+}
+
+/// Which way the text is read: lookbehind reads backwards.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Way {
+    Forward,
+    Backward,
+}
+
+/// Index of an instruction.
+pub(super) type Target = u32;
+/// Index of a register. Registers hold positions, counters and stack heights.
+pub(super) type Reg = u32;
+
+/// One instruction. Failing means: take up the newest alternative.
+#[derive(Clone, Debug)]
+pub(super) enum Insn {
+    /// The match is complete.
+    Match,
+    /// Test one character and move over it.
+    One(Test, Way),
+    /// The test as often as possible (or as seldom), at least `min`, at most `max` times.
+    Run {
+        test: Test,
+        min: u32,
+        max: u32,
+        greedy: bool,
+        way: Way,
+    },
+    /// `^`
+    Start {
+        multiline: bool,
+    },
+    /// `$`
+    End {
+        multiline: bool,
+    },
+    /// `\b` and `\B`; `words` is the set of word characters.
+    Boundary {
+        words: u32,
+        negative: bool,
+    },
+    /// Go on here, later at `second`.
+    Fork {
+        second: Target,
+    },
+    /// Go on at `target`, later here.
+    ForkBack {
+        target: Target,
+    },
+    Jump(Target),
+    /// Store the position.
+    Save(Reg),
+    /// Store a number.
+    Set(Reg, u32),
+    /// Registers of captures `first..end` become empty.
+    Clear {
+        first: Reg,
+        end: Reg,
+    },
+    /// Head of a counted loop: enter the body at the next instruction, or leave to `exit`.
+    Loop {
+        counter: Reg,
+        min: u32,
+        max: u32,
+        greedy: bool,
+        exit: Target,
+    },
+    /// Add one to a counter and go back to the loop's head.
+    Again {
+        counter: Reg,
+        head: Target,
+    },
+    /// Fail if nothing was read since `start` was stored, unless the counter says that the iteration was required.
+    NotEmpty {
+        start: Reg,
+        required: Option<(Reg, u32)>,
+    },
+    /// The text of the first group in `groups[first..end]` that took part.
+    Same {
+        first: u32,
+        end: u32,
+        fold: bool,
+        way: Way,
+    },
+    /// Begin a lookaround: remember stack height and position; if `negative`, failing inside goes on at `after`.
+    Look {
+        height: Reg,
+        position: Reg,
+        negative: bool,
+        after: Target,
+    },
+    /// The inside of a lookaround matched.
+    LookEnd {
+        height: Reg,
+        position: Reg,
+        negative: bool,
+    },
+    /// Never matches.
+    Fail,
+}
+
+/// A compiled pattern.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Program {
+    pub insns: Vec<Insn>,
+    pub sets: Vec<CodeSet>,
+    /// Group numbers of backreferences, see [`Insn::Same`].
+    pub groups: Vec<u32>,
+    /// Number of registers; the first two for each group (0 is the whole match) hold its start and end.
+    pub registers: u32,
+    /// Number of capturing groups, without the whole match.
+    pub captures: u32,
+    /// Units are joined to code points.
+    pub unicode: bool,
+    /// If set, every match starts with this unit.
+    pub first_unit: Option<u16>,
+}
