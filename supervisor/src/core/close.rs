@@ -1,0 +1,227 @@
+//! Ends: of an execution on request, of a session by request, by decision and by death.
+
+use super::deadlines::DEATH_MS;
+use super::death::Death;
+use super::execution::{Current, Stop};
+use super::input::{Action, Answer, CloseCause, Now, Refusal, Token, Write};
+use super::machine::{Phase, SessionMachine, Timers};
+use super::messages::host_error;
+use super::record::{Mark, Pending};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::limits::{CLOSE_GRACE_MS, INTERRUPT_GRACE_MS};
+use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{HostReply, ToWorker};
+
+const SIGKILL: i32 = 9;
+/// Callers that may wait for one session's end.
+const ENDERS_MAX: usize = 1_024;
+
+/// Who is answered when the session's end is recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ender {
+    token: Token,
+    /// With the session's record, or only "done".
+    wants_record: bool,
+}
+
+impl SessionMachine {
+    pub(super) fn cancel(&mut self, token: Token, execution: ExecutionId, now: Now, out: &mut Vec<Action>) {
+        match &self.current {
+            Some(Current::Running(running)) if running.id() == execution => {
+                self.stop(Stop::Cancelled, now, out);
+                Self::reply(token, Ok(Answer::Done), out);
+            }
+            Some(Current::Loading(loading)) if loading.request.id == execution => {
+                self.drop_loading(Refusal::CancelledEarly, now, out);
+                Self::reply(token, Ok(Answer::Done), out);
+            }
+            _ => Self::reply(token, Err(Refusal::NoSuchExecution), out),
+        }
+    }
+
+    /// Ends the running execution; the first reason stands.
+    pub(super) fn stop(&mut self, stop: Stop, now: Now, out: &mut Vec<Action>) {
+        if !self.on_speaking_terms() {
+            return;
+        }
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        if running.stop.is_some() {
+            return;
+        }
+        running.stop = Some(stop);
+        running.grace_until = Some(now.mono_ms + INTERRUPT_GRACE_MS);
+        // The flag first: it is read when the script goes on after its host call.
+        out.push(Action::Interrupt);
+        if let Some(wait) = running.host {
+            out.push(Action::DropHostWork);
+            let error = host_error("ECANCELED", "the execution is being ended");
+            self.host_replied(wait.call, HostReply::Failed(error), now, out);
+        }
+    }
+
+    /// The file of a request is not waited for any more.
+    pub(super) fn drop_loading(&mut self, why: Refusal, now: Now, out: &mut Vec<Action>) {
+        if let Some(Current::Loading(loading)) = self.current.take_if(|current| matches!(current, Current::Loading(_))) {
+            out.push(Action::DropHostWork);
+            self.abandon(*loading, why, now, out);
+        }
+    }
+
+    pub(super) fn close(&mut self, token: Token, cause: CloseCause, now: Now, out: &mut Vec<Action>) {
+        if !self.await_end(token, true, out) {
+            return;
+        }
+        self.begin_close(cause, now, out);
+    }
+
+    /// Keeps a caller until the end is recorded; false if the caller was answered at once.
+    fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<Action>) -> bool {
+        if self.phase == Phase::Released {
+            let answer = if wants_record { Answer::Session(Box::new(self.record.clone())) } else { Answer::Done };
+            Self::reply(token, Ok(answer), out);
+            return false;
+        }
+        if self.phase == Phase::New || self.enders.len() >= ENDERS_MAX {
+            Self::reply(token, Err(Refusal::Busy), out);
+            return false;
+        }
+        self.enders.push(Ender { token, wants_record });
+        true
+    }
+
+    /// Ends the session in good order: the execution first, as `cancelled`.
+    pub(super) fn begin_close(&mut self, cause: CloseCause, now: Now, out: &mut Vec<Action>) {
+        if self.closing.is_some() || self.verdict.is_some() {
+            return;
+        }
+        match self.phase {
+            Phase::New | Phase::Ended | Phase::Released | Phase::Dying | Phase::Closing => {}
+            Phase::Spawning => self.closing = Some(cause),
+            Phase::SettingUp | Phase::Starting | Phase::Ready => {
+                self.closing = Some(cause);
+                self.phase = Phase::Closing;
+                self.timers = Timers { hang_up_at: self.timers.hang_up_at, ..Timers::default() };
+                self.drop_loading(Refusal::NotReady("it is closing".to_owned()), now, out);
+                match self.current {
+                    Some(_) => self.stop(Stop::Cancelled, now, out),
+                    None => self.shut_down(now, out),
+                }
+            }
+        }
+    }
+
+    /// Nothing runs any more: the worker may go.
+    pub(super) fn shut_down(&mut self, now: Now, out: &mut Vec<Action>) {
+        self.timers.idle_at = None;
+        self.timers.phase_at = Some(now.mono_ms + CLOSE_GRACE_MS);
+        out.push(Action::Send(ToWorker::Shutdown));
+    }
+
+    pub(super) fn kill_by_operator(&mut self, token: Token, signal: i32, now: Now, out: &mut Vec<Action>) {
+        if signal != SIGKILL {
+            if !self.has_worker() {
+                return Self::reply(token, Err(Refusal::NotReady("it has no worker".to_owned())), out);
+            }
+            self.operator_signal = Some(signal);
+            out.push(Action::Signal(signal));
+            return Self::reply(token, Ok(Answer::Done), out);
+        }
+        if self.await_end(token, false, out) {
+            self.condemn(CloseReason::KilledByOperator, now, out);
+        }
+    }
+
+    /// Decides to kill. The first verdict stands.
+    pub(super) fn condemn(&mut self, reason: CloseReason, now: Now, out: &mut Vec<Action>) {
+        if self.verdict.is_some() || matches!(self.phase, Phase::New | Phase::Ended | Phase::Released) {
+            return;
+        }
+        self.verdict = Some(reason);
+        if self.phase == Phase::Spawning {
+            return;
+        }
+        self.phase = Phase::Dying;
+        out.push(Action::Kill);
+        self.drop_loading(Refusal::NotReady("its worker is being ended".to_owned()), now, out);
+        self.timers = Timers { phase_at: Some(now.mono_ms + DEATH_MS), ..Timers::default() };
+        if let Some(Current::Running(running)) = &mut self.current
+            && running.host.take().is_some()
+        {
+            out.push(Action::DropHostWork);
+        }
+    }
+
+    pub(super) fn died(&mut self, death: Death, now: Now, out: &mut Vec<Action>) {
+        if !self.has_worker() {
+            return;
+        }
+        let reason = self.death_of(death);
+        self.end(reason, now, out);
+    }
+
+    /// The worker is gone, or never was: everything that is left is to be recorded.
+    pub(super) fn end(&mut self, reason: CloseReason, now: Now, out: &mut Vec<Action>) {
+        self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
+        let (mut batch, mut pending) = match self.current.take() {
+            Some(Current::Running(running)) => {
+                if running.host.is_some() {
+                    out.push(Action::DropHostWork);
+                }
+                self.cut_short(*running, &reason, now)
+            }
+            _ => (Vec::with_capacity(1), Pending::default()),
+        };
+        let asked_for = self.closing.is_some();
+        self.record.status = if asked_for { SessionStatus::Closed } else { SessionStatus::Crashed };
+        self.record.closed_at = Some(Timestamp(now.unix_ms));
+        self.record.close_reason = Some(reason.to_string());
+        self.record.last_error = self.describe(&reason, asked_for);
+        batch.push(Write::SessionEnded {
+            session: self.id(),
+            status: self.record.status,
+            at: Timestamp(now.unix_ms),
+            reason: reason.clone(),
+            last_error: self.record.last_error.clone(),
+        });
+        pending.mark = Mark::SessionEnded;
+        self.verdict.get_or_insert(reason);
+        self.phase = Phase::Ended;
+        self.timers = Timers::default();
+        self.startup.clear();
+        self.persist(pending, batch, true, out);
+    }
+
+    fn describe(&self, reason: &CloseReason, asked_for: bool) -> Option<String> {
+        match reason {
+            CloseReason::Exited | CloseReason::Idle | CloseReason::Expired => None,
+            CloseReason::SpawnFailed(why) => Some(format!("the worker could not be started: {why}")),
+            CloseReason::StartupFailed(what) => Some(format!("startup failed: {what}")),
+            other if asked_for => Some(format!("the worker did not exit in good order: {other}")),
+            other => Some(format!("the worker ended: {other}")),
+        }
+    }
+
+    /// The end is recorded (or the store refused it, then `stored` says why): whoever waits is told.
+    pub(super) fn tell_end(&mut self, stored: Result<(), &str>, out: &mut Vec<Action>) {
+        for ender in std::mem::take(&mut self.enders) {
+            let result = match stored {
+                Ok(()) if ender.wants_record => Ok(Answer::Session(Box::new(self.record.clone()))),
+                Ok(()) => Ok(Answer::Done),
+                Err(error) => Err(Refusal::Storage(error.to_owned())),
+            };
+            Self::reply(ender.token, result, out);
+        }
+        if let Some(token) = self.creator.take() {
+            let refusal = match (stored, &self.verdict) {
+                (Err(error), _) => Refusal::Storage(error.to_owned()),
+                (Ok(()), Some(CloseReason::SpawnFailed(why))) => Refusal::SpawnFailed(why.clone()),
+                (Ok(()), Some(CloseReason::StartupFailed(what))) => Refusal::StartupFailed(what.clone()),
+                (Ok(()), Some(reason)) => Refusal::NotReady(format!("it ended while starting ({reason})")),
+                (Ok(()), None) => Refusal::NotReady("it ended while starting".to_owned()),
+            };
+            Self::reply(token, Err(refusal), out);
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! Time: one deadline for the whole session, and what is due when it comes.
+//!
+//! The owner task arms one timer for [`SessionMachine::deadline`] after each step, so no timer of ours can be left
+//! behind by a transition, and an idle session without `ttl_s` and `idle_timeout_s` needs none at all.
+
+use super::execution::{Current, Stop};
+use super::input::{Action, CloseCause, Now, Refusal};
+use super::input::LoadFailure;
+use super::machine::{Phase, SessionMachine};
+use super::messages::host_error;
+use vm_system_protocol::reason::{CloseReason, LimitKind};
+use vm_system_protocol::worker::HostReply;
+
+/// A host call or a file must be answered within (milliseconds); the workers of the host have shorter deadlines.
+pub(super) const HOST_CALL_MS: u64 = 60_000;
+/// A killed worker must be dead within (milliseconds); then its end is recorded without its wait status.
+pub(super) const DEATH_MS: u64 = 5_000;
+/// An adopted worker must answer within (milliseconds). It may be in the middle of a native that never polls: as long
+/// as the longest default execution.
+pub(super) const ADOPTED_MS: u64 = 30_000;
+/// CPU time over `cpu_ms` that the worker's own limit is given to act (milliseconds).
+pub(super) const CPU_SLACK_MS: u64 = 100;
+/// The kernel's CPU limit is raised in steps of (milliseconds).
+pub(super) const CPU_STEP_MS: u64 = 10_000;
+
+impl SessionMachine {
+    /// When the next [`Input::Tick`](super::Input::Tick) is due (`mono_ms`); `None`: nothing is waited for.
+    pub fn deadline(&self) -> Option<u64> {
+        let timers = &self.timers;
+        let session = [timers.ttl_at, timers.idle_at, timers.phase_at, timers.hang_up_at, self.ledger.retry_at()];
+        session.into_iter().chain(self.execution_deadlines()).flatten().min()
+    }
+
+    fn execution_deadlines(&self) -> [Option<u64>; 3] {
+        if self.phase == Phase::Dying {
+            return [None; 3];
+        }
+        match &self.current {
+            None => [None; 3],
+            Some(Current::Loading(loading)) => [Some(loading.until), None, None],
+            Some(Current::Running(running)) => match (running.grace_until, running.host) {
+                (Some(grace), _) => [Some(grace), None, None],
+                (None, Some(wait)) => [Some(wait.since + HOST_CALL_MS), None, None],
+                (None, None) => [running.wall.runs_out(), Some(running.cpu_check_at), None],
+            },
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
+        let due = |at: Option<u64>| at.is_some_and(|at| at <= now.mono_ms);
+        if due(self.ledger.retry_at()) {
+            self.retry_owed(out);
+        }
+        if due(self.timers.phase_at) {
+            self.timers.phase_at = None;
+            self.phase_overdue(now, out);
+        }
+        if due(self.timers.hang_up_at) {
+            self.timers.hang_up_at = None;
+            self.violation("closed its channel", now, out);
+        }
+        if due(self.timers.ttl_at) {
+            self.timers.ttl_at = None;
+            self.begin_close(CloseCause::Expired, now, out);
+        }
+        if due(self.timers.idle_at) {
+            self.timers.idle_at = None;
+            self.begin_close(CloseCause::Idle, now, out);
+        }
+        self.tick_execution(now, out);
+    }
+
+    fn phase_overdue(&mut self, now: Now, out: &mut Vec<Action>) {
+        match self.phase {
+            Phase::SettingUp => {
+                let why = "the worker did not say that it is set up within the deadline";
+                self.condemn(CloseReason::SpawnFailed(why.to_owned()), now, out);
+            }
+            Phase::Ready => self.violation("no answer to Adopt", now, out),
+            // It is closed all the same; that it had to be killed is not its client's concern.
+            Phase::Closing => {
+                let reason = self.closing.map_or(CloseReason::Exited, CloseCause::reason);
+                self.condemn(reason, now, out);
+            }
+            Phase::Dying => {
+                let reason = self.death_of(super::Death::Unknown);
+                self.end(reason, now, out);
+            }
+            Phase::New | Phase::Spawning | Phase::Starting | Phase::Ended | Phase::Released => {}
+        }
+    }
+
+    fn tick_execution(&mut self, now: Now, out: &mut Vec<Action>) {
+        if !self.on_speaking_terms() {
+            return;
+        }
+        match &mut self.current {
+            None => {}
+            Some(Current::Loading(loading)) => {
+                if loading.until <= now.mono_ms {
+                    let why = LoadFailure::Unreadable("the file could not be read within the deadline".to_owned());
+                    self.drop_loading(Refusal::Load(why), now, out);
+                }
+            }
+            Some(Current::Running(running)) => match (running.grace_until, running.host) {
+                (Some(grace), _) if grace <= now.mono_ms => {
+                    let reason = match (self.closing, running.stop) {
+                        (Some(cause), _) => cause.reason(),
+                        (None, Some(Stop::Limit(kind))) => CloseReason::Limit(kind),
+                        (None, _) => CloseReason::KilledByOperator,
+                    };
+                    self.condemn(reason, now, out);
+                }
+                (Some(_), _) => {}
+                (None, Some(wait)) => {
+                    if wait.since + HOST_CALL_MS <= now.mono_ms {
+                        out.push(Action::DropHostWork);
+                        let error = host_error("ETIMEDOUT", "the host did not answer in time");
+                        self.host_replied(wait.call, HostReply::Failed(error), now, out);
+                    }
+                }
+                (None, None) => self.tick_limits(now, out),
+            },
+        }
+    }
+
+    fn tick_limits(&mut self, now: Now, out: &mut Vec<Action>) {
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        if running.wall.runs_out().is_some_and(|at| at <= now.mono_ms) {
+            return self.stop(Stop::Limit(LimitKind::Wall), now, out);
+        }
+        if running.cpu_check_at <= now.mono_ms {
+            let allowed_us = (u64::from(running.policy.wire.limits.cpu_ms) + CPU_SLACK_MS) * 1_000;
+            let used_us = running.cpu_us(now);
+            if used_us >= allowed_us {
+                return self.stop(Stop::Limit(LimitKind::Cpu), now, out);
+            }
+            // It cannot be over before this much more time has passed.
+            running.cpu_check_at = now.mono_ms + ((allowed_us - used_us) / 1_000).max(1);
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Why a worker died: from what this side decided before, and from what the kernel says.
+
+use vm_system_protocol::reason::{CloseReason, LimitKind};
+
+/// How a worker ended, as the kernel says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Death {
+    /// By itself, with this code.
+    Exited(i32),
+    /// By this signal.
+    Signaled(i32),
+    /// Its keeper died, and all of the jail with it.
+    KeeperLost,
+    /// The kernel no longer knows.
+    Unknown,
+}
+
+const SIGKILL: i32 = 9;
+const SIGXCPU: i32 = 24;
+const SIGSYS: i32 = 31;
+
+/// The reason of a death. `verdict` is what this side had decided to kill for; `asked` is the reason under which the
+/// session was being closed; `operator_signal` is what an operator sent last.
+pub(super) fn judge(
+    verdict: Option<&CloseReason>,
+    asked: Option<CloseReason>,
+    operator_signal: Option<i32>,
+    death: Death,
+) -> CloseReason {
+    // A worker that broke the protocol may have ended itself before our signal came: the breach says more.
+    if let Some(violation @ CloseReason::ProtocolViolation(_)) = verdict {
+        return violation.clone();
+    }
+    match death {
+        Death::KeeperLost => CloseReason::KeeperLost,
+        // Our own kill, or one that we can no longer tell from it.
+        Death::Signaled(SIGKILL) | Death::Unknown if verdict.is_some() || asked.is_some() => {
+            verdict.cloned().or(asked).unwrap_or(CloseReason::Exited)
+        }
+        Death::Signaled(signal) if operator_signal == Some(signal) => CloseReason::KilledByOperator,
+        Death::Signaled(SIGSYS) => CloseReason::Seccomp("unknown".to_owned()),
+        Death::Signaled(SIGXCPU) => CloseReason::Limit(LimitKind::Cpu),
+        Death::Signaled(signal) => CloseReason::Signal(signal_name(signal)),
+        Death::Exited(0) => match (verdict, asked) {
+            (Some(verdict), _) => verdict.clone(),
+            (None, Some(asked)) => asked,
+            (None, None) => CloseReason::ExitedUnasked(0),
+        },
+        Death::Exited(code) => CloseReason::ExitedUnasked(code),
+        Death::Unknown => CloseReason::Signal("unknown".to_owned()),
+    }
+}
+
+/// `SIGSEGV` for 11; `SIG40` for one without a name (signal(7), x86 and arm numbering).
+pub fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
+        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
+        "WINCH", "IO", "PWR", "SYS",
+    ];
+    match usize::try_from(signal).ok().and_then(|number| NAMES.get(number.wrapping_sub(1))) {
+        Some(name) => format!("SIG{name}"),
+        None => format!("SIG{signal}"),
+    }
+}

@@ -1,0 +1,409 @@
+//! The execution under way: its clock, its counters, its way from a request to the worker.
+
+use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
+use super::input::{Action, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Source, Token, Write};
+use super::machine::{AdoptedExecution, Phase, SessionMachine};
+use super::record::{Mark, Pending};
+use crate::policy::EffectivePolicy;
+use std::sync::Arc;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics};
+use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{Execute, SourceFormat, ToWorker, WorkerEvent};
+
+/// Events of one execution that are kept for its answer (bytes); more are read from the store.
+const COLLECT_BYTES: u64 = 1024 * 1024;
+
+/// What keeps the session busy.
+#[derive(Debug)]
+pub(super) enum Current {
+    /// A file is being read; nothing of it is recorded yet.
+    Loading(Box<Loading>),
+    /// The worker has it.
+    Running(Box<Running>),
+}
+
+/// A request whose file is being read.
+#[derive(Debug)]
+pub(super) struct Loading {
+    /// Who waits; nobody for a startup file.
+    pub(super) token: Option<Token>,
+    pub(super) request: Box<ExecuteRequest>,
+    /// The file must be here by then (`mono_ms`).
+    pub(super) until: u64,
+}
+
+/// Why this side ends an execution. The first reason stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A client asked, or the session closes.
+    Cancelled,
+    /// A limit that this side measured.
+    Limit(LimitKind),
+}
+
+/// The wall clock of an execution, which stands still during host calls.
+#[derive(Debug)]
+pub(super) struct WallClock {
+    /// Left when it last began to run (milliseconds).
+    left_ms: u64,
+    /// When it last began to run (`mono_ms`); `None` while it stands still.
+    since: Option<u64>,
+    /// Time in which it stood still (milliseconds).
+    waited_ms: u64,
+}
+
+impl WallClock {
+    fn started(left_ms: u64, now: Now) -> Self {
+        Self { left_ms, since: Some(now.mono_ms), waited_ms: 0 }
+    }
+
+    pub(super) fn pause(&mut self, now: Now) {
+        if let Some(since) = self.since.take() {
+            self.left_ms = self.left_ms.saturating_sub(now.mono_ms.saturating_sub(since));
+        }
+    }
+
+    pub(super) fn go_on(&mut self, waited_ms: u64, now: Now) {
+        self.waited_ms += waited_ms;
+        self.since = Some(now.mono_ms);
+    }
+
+    /// When it runs out (`mono_ms`), if nothing stops it.
+    pub(super) fn runs_out(&self) -> Option<u64> {
+        self.since.map(|since| since + self.left_ms)
+    }
+}
+
+/// A host call that is not answered yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostWait {
+    pub(super) call: u64,
+    pub(super) seq: u64,
+    pub(super) since: u64,
+}
+
+/// A request that the worker has.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) record: Arc<Execution>,
+    /// Who is answered at its end.
+    pub(super) token: Option<Token>,
+    pub(super) policy: Arc<EffectivePolicy>,
+    pub(super) stop: Option<Stop>,
+    /// After a stop it must end by itself before this (`mono_ms`).
+    pub(super) grace_until: Option<u64>,
+    pub(super) wall: WallClock,
+    pub(super) host: Option<HostWait>,
+    /// When the CPU time is worth a look (`mono_ms`).
+    pub(super) cpu_check_at: u64,
+    /// Error of the store, once a write of this execution was lost.
+    pub(super) lost: Option<String>,
+    /// Its start was lost.
+    pub(super) start_lost: bool,
+    /// Events for the answer, in the batches in which they were stored.
+    pub(super) collected: Option<Vec<Arc<[Event]>>>,
+    started: Now,
+    next_seq: u64,
+    last_ts: i64,
+    output_bytes: u64,
+    collected_bytes: u64,
+}
+
+impl Running {
+    fn new(request: &ExecuteRequest, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
+        let limits = &request.policy.wire.limits;
+        Self {
+            record,
+            token,
+            stop: None,
+            grace_until: None,
+            wall: WallClock::started(u64::from(limits.wall_ms), now),
+            host: None,
+            cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
+            lost: None,
+            start_lost: false,
+            collected: request.collect_events.then(Vec::new),
+            started: now,
+            next_seq: 1,
+            last_ts: now.unix_ms,
+            output_bytes: 0,
+            collected_bytes: 0,
+            policy: Arc::clone(&request.policy),
+        }
+    }
+
+    /// One that the worker ran on while nobody watched. Its limits start anew: what it used meanwhile is not known, and
+    /// an honest worker's own limits went on counting.
+    pub(super) fn adopted(adopted: AdoptedExecution, now: Now) -> Self {
+        let limits = &adopted.policy.wire.limits;
+        Self {
+            token: None,
+            stop: None,
+            grace_until: None,
+            wall: WallClock::started(u64::from(limits.wall_ms), now),
+            host: None,
+            cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
+            lost: None,
+            start_lost: false,
+            collected: None,
+            started: Now { unix_ms: adopted.record.started_at.0, ..now },
+            next_seq: adopted.events + 1,
+            last_ts: adopted.last_ts.0,
+            output_bytes: adopted.output_bytes,
+            collected_bytes: 0,
+            record: Arc::new(adopted.record),
+            policy: adopted.policy,
+        }
+    }
+
+    pub(super) fn id(&self) -> ExecutionId {
+        self.record.id
+    }
+
+    /// CPU time used so far (microseconds), as the kernel says.
+    pub(super) fn cpu_us(&self, now: Now) -> u64 {
+        now.cpu_us.saturating_sub(self.started.cpu_us)
+    }
+
+    /// Gives an event its place and counts it.
+    pub(super) fn number(&mut self, ts: i64, payload: EventPayload) -> Event {
+        self.last_ts = self.last_ts.max(ts);
+        self.output_bytes = self.output_bytes.saturating_add(payload.output_bytes());
+        let event = Event { execution_id: self.id(), seq: self.next_seq, ts: Timestamp(self.last_ts), payload };
+        self.next_seq += 1;
+        event
+    }
+
+    /// Gives a worker's events their places. Their time is the worker's word, kept between the last event and now.
+    pub(super) fn number_all(&mut self, events: Vec<WorkerEvent>, now: Now) -> Vec<Event> {
+        events
+            .into_iter()
+            .map(|event| {
+                let offset_ms = i64::try_from(event.at_us / 1_000).unwrap_or(i64::MAX);
+                let said = self.started.unix_ms.saturating_add(offset_ms);
+                self.number(said.min(now.unix_ms), event.payload)
+            })
+            .collect()
+    }
+
+    /// Keeps a batch for the answer, while there is room.
+    pub(super) fn collect(&mut self, batch: &Arc<[Event]>) {
+        if let Some(collected) = &mut self.collected {
+            self.collected_bytes += batch.iter().map(|event| event.payload.output_bytes() + 64).sum::<u64>();
+            if self.collected_bytes > COLLECT_BYTES {
+                self.collected = None;
+            } else {
+                collected.push(Arc::clone(batch));
+            }
+        }
+    }
+
+    /// Events numbered so far.
+    pub(super) fn events(&self) -> u64 {
+        self.next_seq - 1
+    }
+
+    /// Bytes in them.
+    pub(super) fn output_bytes(&self) -> u64 {
+        self.output_bytes
+    }
+
+    /// When it ended: never before its last event.
+    pub(super) fn ended_at(&self, now: Now) -> Timestamp {
+        Timestamp(now.unix_ms.max(self.last_ts))
+    }
+
+    pub(super) fn metrics(&self, now: Now, heap_peak_bytes: u64) -> Metrics {
+        Metrics {
+            duration_ms: now.mono_ms.saturating_sub(self.started.mono_ms),
+            cpu_ms: self.cpu_us(now) / 1_000,
+            host_wait_ms: self.wall.waited_ms,
+            events: self.events(),
+            output_bytes: self.output_bytes,
+            heap_peak_bytes,
+        }
+    }
+}
+
+impl SessionMachine {
+    pub(super) fn execute(
+        &mut self,
+        token: Token,
+        request: Box<ExecuteRequest>,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        if self.phase != Phase::Ready || self.verdict.is_some() {
+            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
+        }
+        if self.current.is_some() {
+            return Self::reply(token, Err(Refusal::Busy), out);
+        }
+        if let Some(error) = self.ledger.refuses_more() {
+            return Self::reply(token, Err(Refusal::Storage(error)), out);
+        }
+        self.begin(Some(token), request, now, out);
+    }
+
+    /// Takes a request on: reads its file, or runs its text.
+    pub(super) fn begin(
+        &mut self,
+        token: Option<Token>,
+        mut request: Box<ExecuteRequest>,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        self.timers.idle_at = None;
+        match &mut request.source {
+            Source::Text { text, file_name, format } => {
+                let (text, file_name, format) = (std::mem::take(text), std::mem::take(file_name), *format);
+                self.run(token, &mut request, text, file_name, format, now, out);
+            }
+            Source::File { path, format } => {
+                out.push(Action::LoadSource {
+                    execution: request.id,
+                    path: path.clone(),
+                    format: *format,
+                    policy: Arc::clone(&request.policy),
+                });
+                let until = now.mono_ms + HOST_CALL_MS;
+                self.current = Some(Current::Loading(Box::new(Loading { token, request, until })));
+            }
+        }
+    }
+
+    pub(super) fn source_loaded(
+        &mut self,
+        execution: ExecutionId,
+        result: Result<LoadedSource, LoadFailure>,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(Current::Loading(loading)) = &self.current else { return };
+        if loading.request.id != execution || !self.on_speaking_terms() {
+            return;
+        }
+        let Some(Current::Loading(mut loading)) = self.current.take() else { return };
+        match (result, &loading.request.source) {
+            (Ok(source), Source::File { path, .. }) => {
+                let file_name = path.clone();
+                let Loading { token, ref mut request, .. } = *loading;
+                self.run(token, request, source.text, file_name, source.format, now, out);
+            }
+            (Ok(_), Source::Text { .. }) => {}
+            (Err(failure), _) => self.abandon(*loading, Refusal::Load(failure), now, out),
+        }
+    }
+
+    /// A request that never ran: its caller is told, nothing is recorded. A startup file takes the session with it.
+    pub(super) fn abandon(&mut self, loading: Loading, why: Refusal, now: Now, out: &mut Vec<Action>) {
+        match loading.token {
+            Some(token) => {
+                Self::reply(token, Err(why), out);
+                self.rest(now);
+            }
+            None if self.verdict.is_none() && self.phase == Phase::Starting => {
+                let what = format!("{}: {why}", file_of(&loading.request.source));
+                self.condemn(vm_system_protocol::reason::CloseReason::StartupFailed(what), now, out);
+            }
+            None => {}
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the parts of one request, taken apart to avoid copies of the text")]
+    fn run(
+        &mut self,
+        token: Option<Token>,
+        request: &mut ExecuteRequest,
+        text: String,
+        file_name: String,
+        format: SourceFormat,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let limit_kb = request.policy.wire.limits.max_source_kb;
+        if text.len() as u64 > u64::from(limit_kb) * 1024 {
+            let refusal = Refusal::SourceTooLarge { size_bytes: text.len() as u64, limit_kb };
+            let loading = Loading { token, request: Box::new(request.clone()), until: now.mono_ms };
+            return self.abandon(loading, refusal, now, out);
+        }
+        let is_repl = request.kind == ExecutionKind::Repl;
+        let record = Arc::new(Execution {
+            id: request.id,
+            session_id: self.id(),
+            kind: request.kind,
+            input: is_repl.then(|| text.clone()),
+            path: (!is_repl).then(|| file_name.clone()),
+            args: std::mem::replace(&mut request.recorded_args, vm_system_protocol::json::JsonText::empty_object()),
+            env: std::mem::replace(&mut request.recorded_env, vm_system_protocol::json::JsonText::empty_object()),
+            status: ExecutionStatus::Running,
+            started_at: Timestamp(now.unix_ms),
+            ended_at: None,
+            result: None,
+            error: None,
+            metrics: Metrics::default(),
+            degraded: false,
+            events: None,
+        });
+        let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
+        let mut running = Running::new(request, at_end, Arc::clone(&record), now);
+        let mut batch = vec![Write::ExecutionStarted(Arc::clone(&record))];
+        let mut pending = Pending {
+            execution: Some(running.id()),
+            mark: Mark::Started { token: at_start, record },
+            ..Pending::default()
+        };
+        if is_repl {
+            let echo = running.number(now.unix_ms, EventPayload::InputEcho { text: text.clone() });
+            let echo: Arc<[Event]> = Arc::new([echo]);
+            running.collect(&echo);
+            batch.push(Write::Events(Arc::clone(&echo)));
+            pending.publish = Some(echo);
+        }
+        let urgent = !request.wait;
+        self.persist(pending, batch, urgent, out);
+        self.allow_cpu(&running, now, out);
+        self.ack_now(out);
+        out.push(Action::Send(ToWorker::Execute(Box::new(Execute {
+            execution: running.id(),
+            kind: request.kind,
+            source: text,
+            file_name,
+            format,
+            args: std::mem::replace(&mut request.args, vm_system_protocol::json::JsonText::empty_object()),
+            env: std::mem::take(&mut request.env),
+            argv: std::mem::take(&mut request.argv),
+            policy: request.policy.wire.clone(),
+        }))));
+        self.current = Some(Current::Running(Box::new(running)));
+    }
+
+    /// Raises the kernel's own CPU limit in large steps: it is the last wall, behind the worker's and this machine's.
+    fn allow_cpu(&mut self, running: &Running, now: Now, out: &mut Vec<Action>) {
+        let needed_ms = now.cpu_us / 1_000 + u64::from(running.policy.wire.limits.cpu_ms) + 2_000;
+        if needed_ms > self.peer.cpu_allowed_ms {
+            let total_ms = needed_ms.div_ceil(CPU_STEP_MS) * CPU_STEP_MS;
+            self.peer.cpu_allowed_ms = total_ms;
+            out.push(Action::AllowCpu { total_ms });
+        }
+    }
+
+    fn not_ready_because(&self) -> String {
+        match (&self.record.close_reason, &self.verdict, self.closing) {
+            (Some(reason), _, _) => format!("it is {} ({reason})", self.record.status),
+            (None, Some(verdict), _) => format!("it is being ended ({verdict})"),
+            (None, None, Some(_)) => "it is closing".to_owned(),
+            (None, None, None) => "it is starting".to_owned(),
+        }
+    }
+}
+
+/// What a source is called in messages.
+fn file_of(source: &Source) -> &str {
+    match source {
+        Source::File { path, .. } => path,
+        Source::Text { file_name, .. } => file_name,
+    }
+}

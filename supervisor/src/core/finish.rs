@@ -1,0 +1,240 @@
+//! The end of an execution: its status from our own record first, from the worker's word second.
+
+use super::execution::{Current, Running, Stop};
+use super::input::{Action, Executed, Now, Write};
+use super::machine::{Phase, SessionMachine};
+use super::messages::{Unfit, judge_events};
+use super::record::{Ended, Pending};
+use std::sync::Arc;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::EVENT_TEXT_BYTES;
+use vm_system_protocol::model::{
+    ConsoleLevel, Event, EventPayload, ExecutionError, ExecutionKind, ExecutionStatus,
+};
+use vm_system_protocol::reason::{CloseReason, LimitKind};
+use vm_system_protocol::worker::{Done, Outcome};
+
+/// Largest number that the store can hold; advisory figures of a worker are cut to it.
+const STORED_MAX: u64 = i64::MAX as u64;
+
+/// How an execution ended.
+#[derive(Debug)]
+pub(super) struct Ending {
+    pub(super) status: ExecutionStatus,
+    pub(super) error: Option<ExecutionError>,
+}
+
+impl Ending {
+    fn error(status: ExecutionStatus, code: &str, message: impl Into<String>) -> Self {
+        let error = ExecutionError { code: code.to_owned(), message: message.into(), reason: None };
+        Self { status, error: Some(error) }
+    }
+
+    /// This side ended it.
+    fn stopped(stop: Stop, running: &Running) -> Self {
+        let limits = &running.policy.wire.limits;
+        match stop {
+            Stop::Cancelled => Self::error(ExecutionStatus::Cancelled, "CANCELLED", "cancelled on request"),
+            Stop::Limit(kind) => Self::limit(kind, limits),
+        }
+    }
+
+    fn limit(kind: LimitKind, limits: &vm_system_protocol::model::Limits) -> Self {
+        match kind {
+            LimitKind::Cpu => Self::error(
+                ExecutionStatus::Timeout,
+                "CPU_LIMIT",
+                format!("used more than {} ms of CPU time (cpu_ms)", limits.cpu_ms),
+            ),
+            LimitKind::Wall => Self::error(
+                ExecutionStatus::Timeout,
+                "WALL_LIMIT",
+                format!("took longer than {} ms (wall_ms)", limits.wall_ms),
+            ),
+            LimitKind::Memory | LimitKind::Pids => Self::error(
+                ExecutionStatus::Error,
+                "MEMORY_LIMIT",
+                format!("used more than {} MiB of memory (mem_mb)", limits.mem_mb),
+            ),
+            LimitKind::Output => Self::error(
+                ExecutionStatus::Error,
+                "OUTPUT_LIMIT_EXCEEDED",
+                format!("put out more than {} KiB (max_output_kb)", limits.max_output_kb),
+            ),
+            LimitKind::Events => Self::error(
+                ExecutionStatus::Error,
+                "OUTPUT_LIMIT_EXCEEDED",
+                format!("put out more than {} events (max_events)", limits.max_events),
+            ),
+        }
+    }
+
+    /// The worker said so, and nothing of ours contradicts it.
+    fn said(outcome: Outcome, running: &Running) -> Self {
+        match outcome {
+            Outcome::Ok => Self { status: ExecutionStatus::Ok, error: None },
+            Outcome::Exception { message } => Self::error(ExecutionStatus::Error, "EXCEPTION", cut(message)),
+            Outcome::SyntaxError { message } => Self::error(ExecutionStatus::Error, "SYNTAX_ERROR", cut(message)),
+            Outcome::Limit(kind) => Self::limit(kind, &running.policy.wire.limits),
+            Outcome::Interrupted => Self::error(
+                ExecutionStatus::Cancelled,
+                "CANCELLED",
+                "interrupted by a signal that this system did not send",
+            ),
+        }
+    }
+
+    /// The worker died of `reason` in the middle of it.
+    fn died(reason: &CloseReason, closing: bool, running: &Running) -> Self {
+        if closing {
+            return Self::stopped(Stop::Cancelled, running);
+        }
+        match (reason, running.stop) {
+            (CloseReason::Limit(kind), _) => return Self::limit(*kind, &running.policy.wire.limits),
+            (CloseReason::KilledByOperator, Some(Stop::Cancelled)) => return Self::stopped(Stop::Cancelled, running),
+            _ => {}
+        }
+        let mut ending = Self::error(ExecutionStatus::Error, "WORKER_DIED", format!("the worker died: {reason}"));
+        if let Some(error) = &mut ending.error {
+            error.reason = Some(reason.to_string());
+        }
+        ending
+    }
+}
+
+impl SessionMachine {
+    /// `Done` of the execution that runs.
+    pub(super) fn done(&mut self, done: Done, now: Now, out: &mut Vec<Action>) {
+        let Some(Current::Running(running)) = &self.current else { return };
+        match judge_done(running, &done) {
+            Ok(()) => {}
+            Err(Unfit::Forbidden(what)) => return self.violation(what, now, out),
+            Err(Unfit::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
+        }
+        let Some(Current::Running(mut running)) = self.current.take() else { return };
+        let before = running.output_bytes();
+        let mut events = running.number_all(done.events, now);
+        let ending = match running.stop {
+            Some(stop) => Ending::stopped(stop, &running),
+            None => Ending::said(done.outcome, &running),
+        };
+        let result = match ending.status {
+            ExecutionStatus::Ok => keep_result(&mut running, done.result, &mut events, now),
+            _ => None,
+        };
+        self.peer.heap_bytes = done.usage.heap_bytes.min(STORED_MAX);
+        self.ledger.settle(self.peer.next_seq - 1, running.output_bytes() - before);
+        let kind = running.record.kind;
+        let status = ending.status;
+        let what = describe(&running, &ending);
+        let heap_peak = done.usage.heap_peak_bytes.min(STORED_MAX);
+        let (batch, pending) = conclude(*running, ending, result, events, heap_peak, now);
+        self.persist(pending, batch, true, out);
+        if self.closing.is_some() {
+            self.shut_down(now, out);
+        } else if kind == ExecutionKind::Startup && self.phase == Phase::Starting {
+            self.startup_ended(&what, status, now, out);
+        } else {
+            self.rest(now);
+        }
+    }
+
+    /// The worker died in the middle of an execution: what is to be written about it.
+    pub(super) fn cut_short(&self, mut running: Running, reason: &CloseReason, now: Now) -> (Vec<Write>, Pending) {
+        let ending = Ending::died(reason, self.closing.is_some(), &running);
+        let text = format!("the worker ended in the middle of this execution: {reason}");
+        let event = running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error });
+        conclude(running, ending, None, vec![event], 0, now)
+    }
+}
+
+fn judge_done(running: &Running, done: &Done) -> Result<(), Unfit> {
+    judge_events(running, &done.events)?;
+    if matches!(done.outcome, Outcome::Limit(LimitKind::Pids)) {
+        return Err(Unfit::Forbidden("a limit that is not a worker's to enforce"));
+    }
+    match &done.result {
+        Some(result) if !result.is_valid() => Err(Unfit::Forbidden("invalid JSON in a result")),
+        _ => Ok(()),
+    }
+}
+
+/// A result larger than all output may be is not kept, and the record says so.
+fn keep_result(
+    running: &mut Running,
+    result: Option<JsonText>,
+    events: &mut Vec<Event>,
+    now: Now,
+) -> Option<JsonText> {
+    let limit = u64::from(running.policy.wire.limits.max_output_kb) * 1024;
+    let size = result.as_ref().map_or(0, |result| result.as_str().len() as u64);
+    if size <= limit {
+        return result;
+    }
+    let message = format!("the result of {size} bytes is over max_output_kb and is not kept");
+    events.push(running.number(now.unix_ms, EventPayload::System { message, level: ConsoleLevel::Warn }));
+    None
+}
+
+/// The last writes of an execution, and what follows from their commit.
+fn conclude(
+    mut running: Running,
+    ending: Ending,
+    result: Option<JsonText>,
+    mut events: Vec<Event>,
+    heap_peak_bytes: u64,
+    now: Now,
+) -> (Vec<Write>, Pending) {
+    if let Some(error) = running.lost.take() {
+        let message = format!("the store lost output of this execution: {error}");
+        events.push(running.number(now.unix_ms, EventPayload::System { message, level: ConsoleLevel::Error }));
+        Arc::make_mut(&mut running.record).degraded = true;
+    }
+    let mut batch = Vec::with_capacity(3);
+    let mut publish = None;
+    if !events.is_empty() {
+        let events: Arc<[Event]> = events.into();
+        running.collect(&events);
+        batch.push(Write::Events(Arc::clone(&events)));
+        publish = Some(events);
+    }
+    if running.start_lost {
+        batch.insert(0, Write::ExecutionStarted(Arc::clone(&running.record)));
+    }
+    let id = running.id();
+    let (ended_at, metrics) = (running.ended_at(now), running.metrics(now, heap_peak_bytes));
+    let mut record = running.record;
+    let ended = Arc::make_mut(&mut record);
+    ended.status = ending.status;
+    ended.error = ending.error;
+    ended.result = result;
+    ended.ended_at = Some(ended_at);
+    ended.metrics = metrics;
+    batch.push(Write::ExecutionEnded(Arc::clone(&record)));
+    let executed = Executed { record, events: running.collected };
+    let pending = Pending {
+        execution: Some(id),
+        publish,
+        ended: Some(Box::new(Ended { executed, token: running.token, start_lost: running.start_lost })),
+        ..Pending::default()
+    };
+    (batch, pending)
+}
+
+fn describe(running: &Running, ending: &Ending) -> String {
+    let file = running.record.path.as_deref().unwrap_or("startup");
+    match &ending.error {
+        Some(error) => format!("{file}: {}", cut(error.message.clone()).chars().take(300).collect::<String>()),
+        None => file.to_owned(),
+    }
+}
+
+/// No message is longer than the text of an event.
+fn cut(mut message: String) -> String {
+    if message.len() > EVENT_TEXT_BYTES {
+        let end = (0..=EVENT_TEXT_BYTES).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}

@@ -1,0 +1,399 @@
+//! What goes into the machine and what comes out of it.
+
+use crate::policy::EffectivePolicy;
+use std::sync::Arc;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Event, Execution, ExecutionKind, Session, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{FromWorker, HostReply, HostRequest, SourceFormat, Start, ToWorker};
+
+use super::death::Death;
+
+/// The moment of a step. The machine has no clock of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// A clock that never goes back (milliseconds since any fixed point).
+    pub mono_ms: u64,
+    /// The calendar (milliseconds since the Unix epoch); may jump.
+    pub unix_ms: i64,
+    /// CPU time of the worker as the kernel says (microseconds); the last known value once it is dead.
+    pub cpu_us: u64,
+}
+
+/// Names a caller that waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub u64);
+
+/// Names a batch that was given to the store; they grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WriteId(pub u64);
+
+/// What a session is made from.
+#[derive(Debug, Clone)]
+pub struct SessionSpec {
+    /// The record as it will be inserted: status `starting`.
+    pub record: Session,
+    /// First message to the worker.
+    pub start: Start,
+    /// Startup files in order; the session is ready when all of them ended `ok`.
+    pub startup: Vec<ExecuteRequest>,
+    /// The session ends this long after its creation (seconds), 0 = never.
+    pub ttl_s: u32,
+    /// The session ends this long after its last execution (seconds), 0 = never.
+    pub idle_timeout_s: u32,
+}
+
+/// Where an execution's text comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The client's own text.
+    Text {
+        /// The text.
+        text: String,
+        /// Its name in stacks; `repl` for repl input.
+        file_name: String,
+        /// How it is read.
+        format: SourceFormat,
+    },
+    /// A file of the worktree.
+    File {
+        /// Relative to the worktree, validated and cleaned.
+        path: String,
+        /// How it is read; by its extension when absent.
+        format: Option<SourceFormat>,
+    },
+}
+
+/// One run of code that a client asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecuteRequest {
+    /// Its id, made by the caller.
+    pub id: ExecutionId,
+    /// What is run.
+    pub kind: ExecutionKind,
+    /// Its text.
+    pub source: Source,
+    /// What the script sees as `args` (an object).
+    pub args: JsonText,
+    /// What the script sees as `process.env`.
+    pub env: Vec<(String, String)>,
+    /// What the script sees as `process.argv`.
+    pub argv: Vec<String>,
+    /// What is stored of `args` (secrets redacted).
+    pub recorded_args: JsonText,
+    /// What is stored of `env` (an object; secrets redacted).
+    pub recorded_env: JsonText,
+    /// The rights of this run.
+    pub policy: Arc<EffectivePolicy>,
+    /// Answer when it has ended (true), or as soon as its start is stored.
+    pub wait: bool,
+    /// The answer carries the events.
+    pub collect_events: bool,
+}
+
+/// The text of a file that was asked for with [`Action::LoadSource`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedSource {
+    /// The text.
+    pub text: String,
+    /// How it is read.
+    pub format: SourceFormat,
+}
+
+/// Why a file cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadFailure {
+    /// The path leaves the worktree or is not a path.
+    #[error("{0}")]
+    InvalidPath(String),
+    /// There is no such regular file.
+    #[error("{0}")]
+    NotFound(String),
+    /// It is larger than `max_source_kb`.
+    #[error("{0}")]
+    TooLarge(String),
+    /// It cannot be read, or is not UTF-8 text.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// Why a session is to end although its worker is well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseCause {
+    /// A client asked for it.
+    Request,
+    /// `idle_timeout_s`.
+    Idle,
+    /// `ttl_s`.
+    Expired,
+    /// The supervisor stops.
+    Shutdown,
+}
+
+/// What is wrong with a worker's channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChannelFault {
+    /// The worker's end is closed. It is dead, or will be made so.
+    Closed,
+    /// The worker broke the rules of packets or codec; says how.
+    Violation(String),
+    /// It did not take a message within the write deadline.
+    Stuck,
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Input {
+    /// Make the session. First input of a machine that was not adopted.
+    Create {
+        /// Who is answered when the session is ready or failed.
+        token: Token,
+    },
+    /// The worker process exists and its channel is open.
+    Spawned,
+    /// There is no worker; says why.
+    SpawnFailed(String),
+    /// A client wants to run code.
+    Execute {
+        /// Who is answered.
+        token: Token,
+        /// What.
+        request: Box<ExecuteRequest>,
+    },
+    /// The answer to [`Action::LoadSource`].
+    SourceLoaded {
+        /// Which execution.
+        execution: ExecutionId,
+        /// Its text, or why there is none.
+        result: Result<LoadedSource, LoadFailure>,
+    },
+    /// The worker said something.
+    Message {
+        /// Its sequence number.
+        seq: u64,
+        /// What.
+        message: FromWorker,
+    },
+    /// The worker's channel is of no more use.
+    ChannelFailed(ChannelFault),
+    /// The answer to [`Action::HostCall`].
+    HostReplied {
+        /// The call's number.
+        call: u64,
+        /// The answer.
+        reply: HostReply,
+    },
+    /// A batch is committed.
+    Stored(WriteId),
+    /// A batch is lost.
+    StoreFailed {
+        /// Which.
+        write: WriteId,
+        /// In words.
+        error: String,
+        /// It contradicts what is stored: the same batch would fail again.
+        permanent: bool,
+    },
+    /// [`SessionMachine::deadline`](super::SessionMachine::deadline) has come (or not: early ticks do nothing).
+    Tick,
+    /// A client wants an execution to end.
+    Cancel {
+        /// Who is answered.
+        token: Token,
+        /// Which execution.
+        execution: ExecutionId,
+    },
+    /// The session is to end.
+    Close {
+        /// Who is answered when it has.
+        token: Token,
+        /// Why.
+        cause: CloseCause,
+    },
+    /// An operator sends the worker a signal.
+    Kill {
+        /// Who is answered: for SIGKILL when the end is recorded, else at once.
+        token: Token,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The worker is dead, and everything it had said came in before.
+    Died(Death),
+}
+
+/// Something to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Make a worker; answered by [`Input::Spawned`] or [`Input::SpawnFailed`].
+    Spawn,
+    /// Tell the worker. Order matters.
+    Send(ToWorker),
+    /// Let the worker use this much CPU time in all (milliseconds) before the kernel stops it.
+    AllowCpu {
+        /// Since the worker's birth.
+        total_ms: u64,
+    },
+    /// Set the worker's interrupt flag.
+    Interrupt,
+    /// SIGKILL.
+    Kill,
+    /// An operator's signal.
+    Signal(i32),
+    /// Read a file of the worktree; answered by [`Input::SourceLoaded`].
+    LoadSource {
+        /// For which execution.
+        execution: ExecutionId,
+        /// Relative to the worktree.
+        path: String,
+        /// How it is read, if that is known.
+        format: Option<SourceFormat>,
+        /// With what rights it is loaded.
+        policy: Arc<EffectivePolicy>,
+    },
+    /// Do what a script asks for; the policy allows it. Answered by [`Input::HostReplied`].
+    HostCall {
+        /// The call's number.
+        call: u64,
+        /// What.
+        request: HostRequest,
+        /// The rights of the execution.
+        policy: Arc<EffectivePolicy>,
+    },
+    /// Nobody waits for the pending host call or file any more.
+    DropHostWork,
+    /// Give to the store. Batches are committed in the order in which they are given.
+    Write {
+        /// Comes back in [`Input::Stored`] or [`Input::StoreFailed`].
+        id: WriteId,
+        /// All of them or none.
+        batch: Vec<Write>,
+        /// Somebody waits for it; others may be committed together with the next urgent one.
+        urgent: bool,
+    },
+    /// Answer a caller. Each token is answered exactly once.
+    Reply {
+        /// Whom.
+        token: Token,
+        /// What.
+        result: Result<Answer, Refusal>,
+    },
+    /// Show followers events that are committed (or, on a degraded execution, lost).
+    Publish {
+        /// Whose.
+        execution: ExecutionId,
+        /// In order.
+        events: Arc<[Event]>,
+    },
+    /// No more events of this execution will be published.
+    PublishEnd {
+        /// Whose.
+        execution: ExecutionId,
+    },
+    /// The store lost (part of) this record; show this one instead of what is stored.
+    Degraded(Arc<Execution>),
+    /// The store has this record now.
+    Restored(ExecutionId),
+    /// The end of the session is recorded; let go of everything.
+    Release,
+}
+
+/// A change of what is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    /// A new session: its whole record.
+    SessionInserted(Arc<Session>),
+    /// The session takes executions.
+    SessionReady {
+        /// Which.
+        session: SessionId,
+    },
+    /// The session ended.
+    SessionEnded {
+        /// Which.
+        session: SessionId,
+        /// `closed` or `crashed`.
+        status: SessionStatus,
+        /// When.
+        at: Timestamp,
+        /// Why.
+        reason: CloseReason,
+        /// In words.
+        last_error: Option<String>,
+    },
+    /// An execution began: its whole record.
+    ExecutionStarted(Arc<Execution>),
+    /// Output, in order.
+    Events(Arc<[Event]>),
+    /// An execution ended: its whole record, without events.
+    ExecutionEnded(Arc<Execution>),
+    /// What is stored of an execution is incomplete.
+    ExecutionDegraded(ExecutionId),
+    /// Everything that the worker said up to this number is stored or needs no storing.
+    WorkerSeq {
+        /// Whose.
+        session: SessionId,
+        /// The worker's sequence number.
+        seq: u64,
+    },
+}
+
+/// A good answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// It is done, or under way.
+    Done,
+    /// The session as it is now.
+    Session(Box<Session>),
+    /// The execution as it is now.
+    Executed(Executed),
+}
+
+/// An execution with its output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Executed {
+    /// The record, without events.
+    pub record: Arc<Execution>,
+    /// Its events in order, in the batches in which they were stored; `None` when they were not asked for or are too
+    /// many to be kept in memory.
+    pub events: Option<Vec<Arc<[Event]>>>,
+}
+
+/// A bad answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The session takes no executions; says why.
+    #[error("the session is not ready: {0}")]
+    NotReady(String),
+    /// Another execution is under way.
+    #[error("the session is busy: one execution at a time")]
+    Busy,
+    /// Nothing of this name runs here.
+    #[error("no such execution is running in this session")]
+    NoSuchExecution,
+    /// The source text is larger than `max_source_kb`.
+    #[error("the source of {size_bytes} bytes is over the limit of {limit_kb} KiB (max_source_kb)")]
+    SourceTooLarge {
+        /// Its size (bytes).
+        size_bytes: u64,
+        /// The limit (KiB).
+        limit_kb: u32,
+    },
+    /// The file cannot be run.
+    #[error(transparent)]
+    Load(#[from] LoadFailure),
+    /// There is no worker; says why.
+    #[error("the worker could not be started: {0}")]
+    SpawnFailed(String),
+    /// A startup file failed; says which and how.
+    #[error("startup failed: {0}")]
+    StartupFailed(String),
+    /// The store did not take it.
+    #[error("the store could not write: {0}")]
+    Storage(String),
+    /// The execution was cancelled before it ran.
+    #[error("cancelled before it ran")]
+    CancelledEarly,
+}
+

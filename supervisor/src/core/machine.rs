@@ -1,0 +1,239 @@
+//! The machine's state and the table of inputs. Each transition has its own file.
+
+use super::close::Ender;
+use super::death::Death;
+use super::execution::{Current, Running};
+use super::input::{Action, Answer, CloseCause, Input, Now, Refusal, SessionSpec, Token};
+use super::record::Ledger;
+use crate::policy::EffectivePolicy;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::model::{Execution, Session, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{Start, ToWorker};
+
+/// Where a session stands (drawn in the module's documentation).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing has happened yet.
+    New,
+    /// A worker is being made.
+    Spawning,
+    /// The worker sets itself up.
+    SettingUp,
+    /// Startup files run.
+    Starting,
+    /// Takes executions.
+    Ready,
+    /// Is to end; the worker may still finish what it does.
+    Closing,
+    /// SIGKILL was sent.
+    Dying,
+    /// The worker is dead, its end is being recorded.
+    Ended,
+    /// Recorded.
+    Released,
+}
+
+/// The moments at which something must have happened (`mono_ms`). Those of executions are with the execution.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    /// End of the session's life.
+    pub(super) ttl_at: Option<u64>,
+    /// Nothing was run for too long.
+    pub(super) idle_at: Option<u64>,
+    /// Set-up, exit after `Shutdown`, death after SIGKILL: whichever the phase waits for.
+    pub(super) phase_at: Option<u64>,
+    /// The worker's end of the channel is closed, but it is not dead.
+    pub(super) hang_up_at: Option<u64>,
+}
+
+/// The worker's side of the channel.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// Number of its next message.
+    pub(super) next_seq: u64,
+    /// Number of its next host call; unknown right after an adoption.
+    pub(super) next_call: Option<u64>,
+    /// Asked to send again what is above this number; everything before the answer is discarded.
+    pub(super) adopting: Option<u64>,
+    /// The worker may use this much CPU time (milliseconds since its birth).
+    pub(super) cpu_allowed_ms: u64,
+    /// JavaScript heap as it last said (bytes).
+    pub(super) heap_bytes: u64,
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct SessionMachine {
+    pub(super) record: Session,
+    pub(super) start: Option<Box<Start>>,
+    pub(super) startup: VecDeque<super::ExecuteRequest>,
+    pub(super) phase: Phase,
+    pub(super) creator: Option<Token>,
+    pub(super) enders: Vec<Ender>,
+    pub(super) current: Option<Current>,
+    pub(super) closing: Option<CloseCause>,
+    pub(super) verdict: Option<CloseReason>,
+    pub(super) operator_signal: Option<i32>,
+    pub(super) timers: Timers,
+    pub(super) ttl_ms: Option<u64>,
+    pub(super) idle_ms: Option<u64>,
+    pub(super) peer: Peer,
+    pub(super) ledger: Ledger,
+}
+
+/// The execution that was running when the previous supervisor died, as the store knows it.
+#[derive(Debug, Clone)]
+pub struct AdoptedExecution {
+    /// Its record.
+    pub record: Execution,
+    /// Its rights, as they were at its start.
+    pub policy: Arc<EffectivePolicy>,
+    /// Events stored so far; the next one has the number behind it.
+    pub events: u64,
+    /// Their size (bytes).
+    pub output_bytes: u64,
+    /// When the last of them happened.
+    pub last_ts: Timestamp,
+}
+
+impl SessionMachine {
+    /// A session that is to be made; its first input is [`Input::Create`].
+    pub fn new(spec: SessionSpec) -> Self {
+        Self {
+            record: spec.record,
+            start: Some(Box::new(spec.start)),
+            startup: spec.startup.into(),
+            phase: Phase::New,
+            creator: None,
+            enders: Vec::new(),
+            current: None,
+            closing: None,
+            verdict: None,
+            operator_signal: None,
+            timers: Timers::default(),
+            ttl_ms: (spec.ttl_s > 0).then(|| u64::from(spec.ttl_s) * 1_000),
+            idle_ms: (spec.idle_timeout_s > 0).then(|| u64::from(spec.idle_timeout_s) * 1_000),
+            peer: Peer { next_seq: 1, next_call: Some(1), adopting: None, cpu_allowed_ms: 0, heap_bytes: 0 },
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// A ready session whose worker outlived the previous supervisor. The worker is asked to send again what is above
+    /// `last_committed`; everything that comes before its answer was meant for the previous one and is discarded.
+    /// Only ready sessions without pending startup files can be taken over.
+    pub fn adopt(
+        spec: SessionSpec,
+        last_committed: u64,
+        running: Option<AdoptedExecution>,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) -> Self {
+        let mut machine = Self::new(spec);
+        machine.start = None;
+        machine.startup.clear();
+        machine.record.status = SessionStatus::Ready;
+        machine.phase = Phase::Ready;
+        machine.peer.next_call = None;
+        machine.peer.next_seq = last_committed.saturating_add(1);
+        machine.peer.adopting = Some(last_committed);
+        machine.ledger.resume(last_committed);
+        let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
+        machine.timers.ttl_at = machine.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
+        machine.timers.phase_at = Some(now.mono_ms + super::deadlines::ADOPTED_MS);
+        out.push(Action::Send(ToWorker::Adopt { last_committed }));
+        match running {
+            Some(adopted) => machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now)))),
+            None => machine.rest(now),
+        }
+        machine
+    }
+
+    /// Takes one input and appends what is to be done, in order.
+    pub fn step(&mut self, input: Input, now: Now, out: &mut Vec<Action>) {
+        match input {
+            Input::Create { token } => self.create(token, now, out),
+            Input::Spawned => self.spawned(now, out),
+            Input::SpawnFailed(why) => self.spawn_failed(why, now, out),
+            Input::Execute { token, request } => self.execute(token, request, now, out),
+            Input::SourceLoaded { execution, result } => self.source_loaded(execution, result, now, out),
+            Input::Message { seq, message } => self.message(seq, message, now, out),
+            Input::ChannelFailed(fault) => self.channel_failed(fault, now, out),
+            Input::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
+            Input::Stored(write) => self.stored(write, now, out),
+            Input::StoreFailed { write, error, permanent } => self.store_failed(write, &error, permanent, now, out),
+            Input::Tick => self.tick(now, out),
+            Input::Cancel { token, execution } => self.cancel(token, execution, now, out),
+            Input::Close { token, cause } => self.close(token, cause, now, out),
+            Input::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),
+            Input::Died(death) => self.died(death, now, out),
+        }
+        self.release_if_done(out);
+    }
+
+    /// Which session.
+    pub fn id(&self) -> SessionId {
+        self.record.id
+    }
+
+    /// The record as it is now; what the store has may be a commit behind.
+    pub fn record(&self) -> &Session {
+        &self.record
+    }
+
+    /// The execution that runs, if one does.
+    pub fn running(&self) -> Option<ExecutionId> {
+        match &self.current {
+            Some(Current::Running(running)) => Some(running.id()),
+            _ => None,
+        }
+    }
+
+    /// JavaScript heap as the worker last said (bytes); advisory.
+    pub fn heap_bytes(&self) -> u64 {
+        self.peer.heap_bytes
+    }
+
+    /// Whether a worker may exist.
+    pub fn has_worker(&self) -> bool {
+        matches!(self.phase, Phase::SettingUp | Phase::Starting | Phase::Ready | Phase::Closing | Phase::Dying)
+    }
+
+    /// Answers a caller.
+    pub(super) fn reply(token: Token, result: Result<Answer, Refusal>, out: &mut Vec<Action>) {
+        out.push(Action::Reply { token, result });
+    }
+
+    /// Whether the worker is still listened to and spoken to.
+    pub(super) fn on_speaking_terms(&self) -> bool {
+        self.verdict.is_none() && self.has_worker()
+    }
+
+    /// Nothing runs: the idle time begins.
+    pub(super) fn rest(&mut self, now: Now) {
+        self.timers.idle_at = self.idle_ms.map(|idle| now.mono_ms + idle);
+    }
+
+    pub(super) fn death_of(&self, death: Death) -> CloseReason {
+        super::death::judge(
+            self.verdict.as_ref(),
+            self.closing.map(CloseCause::reason),
+            self.operator_signal,
+            death,
+        )
+    }
+}
+
+impl CloseCause {
+    /// The reason under which such an end is recorded.
+    pub(super) const fn reason(self) -> CloseReason {
+        match self {
+            Self::Request | Self::Shutdown => CloseReason::Exited,
+            Self::Idle => CloseReason::Idle,
+            Self::Expired => CloseReason::Expired,
+        }
+    }
+}

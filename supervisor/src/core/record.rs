@@ -1,0 +1,398 @@
+//! What the store has, does not have yet, and has lost; and what follows from each commit.
+//!
+//! A worker keeps its messages until they are acknowledged. A number is acknowledged only after a batch that carries
+//! it (`WorkerSeq`) was committed, or was given up as lost and marked so. Acknowledgements are cumulative and not
+//! urgent: they go out with the next `Execute`, or when the worker has much to keep, so that an answer to a caller
+//! does not wait for a worker that is woken up for nothing.
+
+use super::execution::Current;
+use super::input::{Action, Answer, Executed, Now, Refusal, Token, Write, WriteId};
+use super::machine::{Phase, SessionMachine};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, Metrics};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::worker::ToWorker;
+
+/// A worker that keeps more than this is told what it may forget (bytes, messages).
+const ACK_BYTES: u64 = 64 * 1024;
+const ACK_MESSAGES: u64 = 16;
+/// Ends that the store owes us before a session takes no more executions.
+const UNSAVED_MAX: usize = 16;
+/// First and longest pause before the store is asked again (milliseconds).
+const RETRY_MIN_MS: u64 = 500;
+const RETRY_MAX_MS: u64 = 30_000;
+
+/// An execution whose end is in a batch.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub(super) executed: Executed,
+    pub(super) token: Option<Token>,
+    /// The store does not have the start; the end alone would be refused.
+    pub(super) start_lost: bool,
+}
+
+/// What else a batch means.
+#[derive(Debug, Default)]
+pub(super) enum Mark {
+    #[default]
+    Nothing,
+    /// The start of an execution; a caller may wait only for that.
+    Started { token: Option<Token>, record: Arc<Execution> },
+    SessionInserted,
+    SessionReady,
+    SessionEnded,
+    /// The first of what is owed.
+    Retry,
+}
+
+/// Something that the store must still get, in a batch of its own.
+#[derive(Debug)]
+enum Owed {
+    /// The end of an execution, marked as degraded.
+    End { record: Arc<Execution>, with_start: bool },
+    /// Only the mark.
+    Mark(ExecutionId),
+    /// The end of the session.
+    SessionEnd,
+}
+
+/// A batch that the store has not answered yet.
+#[derive(Debug, Default)]
+pub(super) struct Pending {
+    pub(super) id: u64,
+    pub(super) worker_seq: Option<u64>,
+    pub(super) execution: Option<ExecutionId>,
+    pub(super) publish: Option<Arc<[Event]>>,
+    pub(super) ended: Option<Box<Ended>>,
+    pub(super) mark: Mark,
+    /// An earlier batch of the same execution was lost after this one was given away.
+    pub(super) lost_before: Option<String>,
+}
+
+/// The account of batches and sequence numbers.
+#[derive(Debug, Default)]
+pub(super) struct Ledger {
+    last_id: u64,
+    pending: VecDeque<Pending>,
+    /// Everything up to here is dealt with and goes into the next batch.
+    settled: u64,
+    /// In a batch.
+    recorded: u64,
+    /// In a committed batch.
+    committed: u64,
+    /// Told to the worker.
+    acked: u64,
+    unacked_bytes: u64,
+    owed: VecDeque<Owed>,
+    retry_at: Option<u64>,
+    retry_pause_ms: u64,
+    retrying: bool,
+    released: bool,
+    last_error: String,
+}
+
+impl Ledger {
+    /// After an adoption.
+    pub(super) fn resume(&mut self, last_committed: u64) {
+        self.settled = last_committed;
+        self.recorded = last_committed;
+        self.committed = last_committed;
+        self.acked = last_committed;
+    }
+
+    /// The worker's message of this number needs nothing any more but its record.
+    pub(super) fn settle(&mut self, seq: u64, bytes: u64) {
+        self.settled = self.settled.max(seq);
+        self.unacked_bytes = self.unacked_bytes.saturating_add(bytes);
+    }
+
+    /// Numbers that are settled and in no batch.
+    pub(super) fn unrecorded(&self) -> u64 {
+        self.settled - self.recorded
+    }
+
+    pub(super) fn retry_at(&self) -> Option<u64> {
+        self.retry_at
+    }
+
+    /// Says why no more executions are taken, if the store owes too many ends.
+    pub(super) fn refuses_more(&self) -> Option<String> {
+        (self.owed.len() >= UNSAVED_MAX).then(|| self.last_error.clone())
+    }
+
+    /// Whether the store owes us nothing and has answered everything.
+    fn is_square(&self) -> bool {
+        self.pending.is_empty() && self.owed.is_empty()
+    }
+
+    fn take(&mut self, id: u64) -> Option<Pending> {
+        let at = self.pending.iter().position(|pending| pending.id == id)?;
+        self.pending.remove(at)
+    }
+
+    fn owe(&mut self, owed: Owed, now: Now) {
+        self.owed.push_back(owed);
+        if self.retry_at.is_none() && !self.retrying {
+            self.postpone(now);
+        }
+    }
+
+    fn postpone(&mut self, now: Now) {
+        self.retry_pause_ms = (self.retry_pause_ms * 2).clamp(RETRY_MIN_MS, RETRY_MAX_MS);
+        self.retry_at = Some(now.mono_ms + self.retry_pause_ms);
+    }
+}
+
+impl SessionMachine {
+    /// Gives a batch to the store.
+    pub(super) fn persist(&mut self, mut pending: Pending, mut batch: Vec<Write>, urgent: bool, out: &mut Vec<Action>) {
+        let session = self.id();
+        let ledger = &mut self.ledger;
+        ledger.last_id += 1;
+        pending.id = ledger.last_id;
+        if ledger.settled > ledger.recorded {
+            ledger.recorded = ledger.settled;
+            pending.worker_seq = Some(ledger.settled);
+            batch.push(Write::WorkerSeq { session, seq: ledger.settled });
+        }
+        out.push(Action::Write { id: WriteId(pending.id), batch, urgent });
+        ledger.pending.push_back(pending);
+    }
+
+    pub(super) fn stored(&mut self, write: WriteId, now: Now, out: &mut Vec<Action>) {
+        let Some(pending) = self.ledger.take(write.0) else { return };
+        self.publish(&pending, out);
+        if let Some(ended) = pending.ended {
+            self.end_stored(*ended, pending.lost_before, now, out);
+        }
+        match pending.mark {
+            Mark::Nothing | Mark::Started { token: None, .. } | Mark::SessionInserted => {}
+            Mark::Started { token: Some(token), record } => {
+                Self::reply(token, Ok(Answer::Executed(Executed { record, events: None })), out);
+            }
+            Mark::SessionReady => {
+                if self.phase == Phase::Ready
+                    && let Some(token) = self.creator.take()
+                {
+                    Self::reply(token, Ok(Answer::Session(Box::new(self.record.clone()))), out);
+                }
+            }
+            Mark::SessionEnded => self.session_end_stored(out),
+            Mark::Retry => self.retried(true, now, out),
+        }
+        if let Some(seq) = pending.worker_seq {
+            self.committed(seq, out);
+        }
+    }
+
+    fn end_stored(&mut self, mut ended: Ended, lost_before: Option<String>, now: Now, out: &mut Vec<Action>) {
+        if let Some(error) = lost_before {
+            // Its end is stored, what came before is not: the mark follows.
+            self.degrade(&mut ended.executed.record, &error, out);
+            self.ledger.owe(Owed::Mark(ended.executed.record.id), now);
+        }
+        if let Some(token) = ended.token {
+            Self::reply(token, Ok(Answer::Executed(ended.executed)), out);
+        }
+    }
+
+    /// A batch is lost. `permanent`: it contradicts what is stored, asking again is of no use.
+    pub(super) fn store_failed(
+        &mut self,
+        write: WriteId,
+        error: &str,
+        permanent: bool,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(pending) = self.ledger.take(write.0) else { return };
+        error.clone_into(&mut self.ledger.last_error);
+        self.publish(&pending, out);
+        let is_start = matches!(pending.mark, Mark::Started { .. });
+        match pending.ended {
+            Some(mut ended) => {
+                self.degrade(&mut ended.executed.record, error, out);
+                let record = Arc::clone(&ended.executed.record);
+                self.ledger.owe(Owed::End { record, with_start: ended.start_lost }, now);
+                if let Some(token) = ended.token {
+                    Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+                }
+            }
+            None => self.lost(pending.execution, is_start, error),
+        }
+        match pending.mark {
+            Mark::Nothing | Mark::Started { token: None, .. } => {}
+            Mark::Started { token: Some(token), .. } => {
+                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+            }
+            Mark::SessionInserted | Mark::SessionReady => {
+                // Nobody can reach a session whose creation failed.
+                if let Some(token) = self.creator.take() {
+                    Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+                }
+                let why = format!("its record could not be stored: {error}");
+                self.condemn(CloseReason::SpawnFailed(why), now, out);
+            }
+            Mark::SessionEnded => {
+                self.tell_end(Err(error), out);
+                if permanent {
+                    self.phase = Phase::Released;
+                } else {
+                    self.ledger.owe(Owed::SessionEnd, now);
+                }
+            }
+            Mark::Retry if permanent => self.retried(false, now, out),
+            Mark::Retry => {
+                self.ledger.retrying = false;
+                self.ledger.postpone(now);
+            }
+        }
+        // The loss is on record here; a worker that kept its messages for ever could not go on.
+        if let Some(seq) = pending.worker_seq {
+            self.committed(seq, out);
+        }
+    }
+
+    /// Output of an execution is lost: its end will carry the mark, if that is not under way already.
+    fn lost(&mut self, execution: Option<ExecutionId>, is_start: bool, error: &str) {
+        let Some(execution) = execution else { return };
+        match &mut self.current {
+            Some(Current::Running(running)) if running.id() == execution => {
+                running.lost.get_or_insert_with(|| error.to_owned());
+                running.start_lost |= is_start;
+            }
+            _ => {
+                for pending in &mut self.ledger.pending {
+                    if let Some(ended) = &mut pending.ended
+                        && ended.executed.record.id == execution
+                    {
+                        pending.lost_before.get_or_insert_with(|| error.to_owned());
+                        ended.start_lost |= is_start;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Marks a record, and shows it with the fallback event in place of what is stored.
+    fn degrade(&mut self, record: &mut Arc<Execution>, error: &str, out: &mut Vec<Action>) {
+        Arc::make_mut(record).degraded = true;
+        let mut shown = Execution::clone(record);
+        let message = format!("the store could not write; what it has of this execution is incomplete: {error}");
+        shown.events = Some(vec![Event {
+            execution_id: shown.id,
+            seq: shown.metrics.events + 1,
+            ts: shown.ended_at.unwrap_or(shown.started_at),
+            payload: EventPayload::System { message, level: ConsoleLevel::Error },
+        }]);
+        out.push(Action::Degraded(Arc::new(shown)));
+    }
+
+    /// Asks the store once more for the first thing that it owes. One at a time: what it refuses for ever must not
+    /// take the rest with it.
+    pub(super) fn retry_owed(&mut self, out: &mut Vec<Action>) {
+        self.ledger.retry_at = None;
+        if self.ledger.retrying {
+            return;
+        }
+        let batch = match self.ledger.owed.front() {
+            None => return,
+            Some(Owed::End { record, with_start: false }) => vec![Write::ExecutionEnded(Arc::clone(record))],
+            Some(Owed::End { record, with_start: true }) => {
+                vec![Write::ExecutionStarted(Arc::new(as_started(record))), Write::ExecutionEnded(Arc::clone(record))]
+            }
+            Some(Owed::Mark(execution)) => vec![Write::ExecutionDegraded(*execution)],
+            Some(Owed::SessionEnd) => vec![self.end_write()],
+        };
+        self.ledger.retrying = true;
+        self.persist(Pending { mark: Mark::Retry, ..Pending::default() }, batch, true, out);
+    }
+
+    /// The store has taken what it owed, or will never take it.
+    fn retried(&mut self, taken: bool, now: Now, out: &mut Vec<Action>) {
+        self.ledger.retrying = false;
+        self.ledger.retry_pause_ms = 0;
+        match self.ledger.owed.pop_front() {
+            Some(Owed::End { record, .. }) if taken => out.push(Action::Restored(record.id)),
+            Some(Owed::Mark(execution)) if taken => out.push(Action::Restored(execution)),
+            Some(Owed::SessionEnd) => self.session_end_stored(out),
+            _ => {}
+        }
+        if !self.ledger.owed.is_empty() {
+            self.ledger.retry_at = Some(now.mono_ms);
+        }
+    }
+
+    fn session_end_stored(&mut self, out: &mut Vec<Action>) {
+        if self.phase != Phase::Released {
+            self.phase = Phase::Released;
+            self.tell_end(Ok(()), out);
+        }
+    }
+
+    /// Lets go once the end is recorded and the store owes nothing more.
+    pub(super) fn release_if_done(&mut self, out: &mut Vec<Action>) {
+        if self.phase == Phase::Released && !self.ledger.released && self.ledger.is_square() {
+            self.ledger.released = true;
+            out.push(Action::Release);
+        }
+    }
+
+    /// Whether everything is over: no input changes anything any more.
+    pub fn is_released(&self) -> bool {
+        self.ledger.released
+    }
+
+    fn publish(&self, pending: &Pending, out: &mut Vec<Action>) {
+        let Some(execution) = pending.execution else { return };
+        if let Some(events) = &pending.publish {
+            out.push(Action::Publish { execution, events: Arc::clone(events) });
+        }
+        if pending.ended.is_some() {
+            out.push(Action::PublishEnd { execution });
+        }
+    }
+
+    fn committed(&mut self, seq: u64, out: &mut Vec<Action>) {
+        let ledger = &mut self.ledger;
+        ledger.committed = ledger.committed.max(seq);
+        if ledger.committed - ledger.acked >= ACK_MESSAGES || ledger.unacked_bytes >= ACK_BYTES {
+            self.ack_now(out);
+        }
+    }
+
+    /// Tells the worker what it may forget, if there is anything and it still listens.
+    pub(super) fn ack_now(&mut self, out: &mut Vec<Action>) {
+        let listens = self.on_speaking_terms() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
+        let ledger = &mut self.ledger;
+        if listens && ledger.committed > ledger.acked {
+            ledger.acked = ledger.committed;
+            ledger.unacked_bytes = 0;
+            out.push(Action::Send(ToWorker::Ack { seq: ledger.committed }));
+        }
+    }
+
+    fn end_write(&self) -> Write {
+        Write::SessionEnded {
+            session: self.id(),
+            status: self.record.status,
+            at: self.record.closed_at.unwrap_or(self.record.created_at),
+            reason: self.verdict.clone().unwrap_or(CloseReason::Exited),
+            last_error: self.record.last_error.clone(),
+        }
+    }
+}
+
+/// A record as it was at its start.
+fn as_started(record: &Execution) -> Execution {
+    Execution {
+        status: ExecutionStatus::Running,
+        ended_at: None,
+        result: None,
+        error: None,
+        metrics: Metrics::default(),
+        ..record.clone()
+    }
+}

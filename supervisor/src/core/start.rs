@@ -1,0 +1,90 @@
+//! From nothing to `Ready`: the worker, its set-up, the startup files.
+
+use super::deadlines::DEATH_MS;
+use super::execution::Current;
+use super::input::{Action, Now, Refusal, Token, Write};
+use super::machine::{Phase, SessionMachine};
+use super::record::{Mark, Pending};
+use std::sync::Arc;
+use vm_system_protocol::limits::HELLO_MS;
+use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::worker::ToWorker;
+
+impl SessionMachine {
+    pub(super) fn create(&mut self, token: Token, now: Now, out: &mut Vec<Action>) {
+        if self.phase != Phase::New {
+            return Self::reply(token, Err(Refusal::NotReady("it was made before".to_owned())), out);
+        }
+        self.phase = Phase::Spawning;
+        self.creator = Some(token);
+        self.timers.ttl_at = self.ttl_ms.map(|ttl| now.mono_ms + ttl);
+        let pending = Pending { mark: Mark::SessionInserted, ..Pending::default() };
+        let insert = Write::SessionInserted(Arc::new(self.record.clone()));
+        self.persist(pending, vec![insert], false, out);
+        out.push(Action::Spawn);
+    }
+
+    pub(super) fn spawned(&mut self, now: Now, out: &mut Vec<Action>) {
+        if self.phase != Phase::Spawning {
+            return;
+        }
+        if self.verdict.is_some() || self.closing.is_some() {
+            // It is not wanted any more; nothing has run in it.
+            self.phase = Phase::Dying;
+            self.timers.phase_at = Some(now.mono_ms + DEATH_MS);
+            out.push(Action::Kill);
+            return;
+        }
+        self.phase = Phase::SettingUp;
+        self.timers.phase_at = Some(now.mono_ms + HELLO_MS);
+        if let Some(start) = self.start.take() {
+            out.push(Action::Send(ToWorker::Start(start)));
+        }
+    }
+
+    pub(super) fn spawn_failed(&mut self, why: String, now: Now, out: &mut Vec<Action>) {
+        if self.phase != Phase::Spawning {
+            return;
+        }
+        let reason = match (&self.verdict, self.closing) {
+            (Some(verdict), _) => verdict.clone(),
+            (None, Some(cause)) => cause.reason(),
+            (None, None) => CloseReason::SpawnFailed(why),
+        };
+        self.end(reason, now, out);
+    }
+
+    /// The worker says that it is set up.
+    pub(super) fn started(&mut self, heap_bytes: u64, now: Now, out: &mut Vec<Action>) {
+        if self.phase != Phase::SettingUp {
+            return self.violation("Started twice", now, out);
+        }
+        self.peer.heap_bytes = heap_bytes;
+        self.timers.phase_at = None;
+        self.phase = Phase::Starting;
+        self.ledger.settle(self.peer.next_seq - 1, 0);
+        self.go_on_starting(now, out);
+    }
+
+    /// `Started` came, or a startup file ended well: the next one, or `Ready`.
+    pub(super) fn go_on_starting(&mut self, now: Now, out: &mut Vec<Action>) {
+        if let Some(request) = self.startup.pop_front() {
+            return self.begin(None, Box::new(request), now, out);
+        }
+        self.phase = Phase::Ready;
+        self.record.status = SessionStatus::Ready;
+        self.rest(now);
+        let pending = Pending { mark: Mark::SessionReady, ..Pending::default() };
+        self.persist(pending, vec![Write::SessionReady { session: self.id() }], true, out);
+    }
+
+    /// A startup file ended.
+    pub(super) fn startup_ended(&mut self, what: &str, status: ExecutionStatus, now: Now, out: &mut Vec<Action>) {
+        debug_assert!(!matches!(self.current, Some(Current::Running(_))), "one execution at a time");
+        if status == ExecutionStatus::Ok {
+            return self.go_on_starting(now, out);
+        }
+        self.condemn(CloseReason::StartupFailed(what.to_owned()), now, out);
+    }
+}

@@ -1,0 +1,92 @@
+//! Narrowing applies, widening does not.
+
+use super::{Snapshot, effective};
+use vm_system_protocol::ids::{CapabilityId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Capability, CapabilityKind};
+
+fn row(kind: CapabilityKind, name: &str, enabled: bool) -> Capability {
+    Capability {
+        id: CapabilityId::from_bytes([1; 16]),
+        vm_id: TemplateId::from_bytes([2; 16]),
+        kind,
+        name: name.to_owned(),
+        enabled,
+        config: JsonText::empty_object(),
+    }
+}
+
+fn with_modules(names: &[&str]) -> Snapshot {
+    Snapshot { modules: names.iter().map(|name| (*name).to_owned()).collect(), ..Snapshot::default() }
+}
+
+#[test]
+fn every_limit_is_the_smaller_of_session_and_template() {
+    let mut session = Snapshot::default();
+    let mut template = Snapshot::default();
+    session.settings.limits.cpu_ms = 10;
+    template.settings.limits.cpu_ms = 20;
+    session.settings.limits.wall_ms = 50;
+    template.settings.limits.wall_ms = 40;
+    template.settings.limits.max_output_kb = 1;
+    let limits = effective(&session, Some(&template)).wire.limits;
+    assert_eq!((limits.cpu_ms, limits.wall_ms, limits.max_output_kb), (10, 40, 1));
+}
+
+#[test]
+fn zero_steps_is_no_limit_and_not_the_smallest_one() {
+    let mut session = Snapshot::default();
+    let template = Snapshot::default();
+    session.settings.limits.max_steps = 7;
+    assert_eq!(effective(&session, Some(&template)).wire.limits.max_steps, 7);
+    assert_eq!(effective(&template, Some(&session)).wire.limits.max_steps, 7);
+}
+
+#[test]
+fn a_module_added_to_the_template_later_is_not_given_to_an_old_session() {
+    let policy = effective(&with_modules(&[]), Some(&with_modules(&["fs"])));
+    assert!(!policy.allows_module("fs"));
+}
+
+#[test]
+fn a_module_withdrawn_from_the_template_is_gone_at_the_next_execution() {
+    assert!(!effective(&with_modules(&["fs"]), Some(&with_modules(&[]))).allows_module("fs"));
+    let mut template = with_modules(&["fs"]);
+    template.capabilities.push(row(CapabilityKind::Module, "fs", false));
+    assert!(!effective(&with_modules(&["fs"]), Some(&template)).allows_module("fs"));
+}
+
+#[test]
+fn an_enabled_module_row_alone_grants_nothing() {
+    let mut session = with_modules(&[]);
+    session.capabilities.push(row(CapabilityKind::Module, "fs", true));
+    assert!(!effective(&session, None).allows_module("fs"));
+}
+
+#[test]
+fn a_session_of_a_deleted_template_keeps_what_it_has() {
+    assert!(effective(&with_modules(&["fs"]), None).allows_module("fs"));
+}
+
+#[test]
+fn globals_disabled_on_either_side_are_disabled() {
+    let mut session = Snapshot::default();
+    let mut template = Snapshot::default();
+    session.capabilities.push(row(CapabilityKind::Global, "eval", false));
+    template.capabilities.push(row(CapabilityKind::Global, "WeakRef", false));
+    template.capabilities.push(row(CapabilityKind::Global, "Map", true));
+    let policy = effective(&session, Some(&template));
+    assert_eq!(policy.wire.disabled_globals, ["WeakRef", "eval"]);
+}
+
+#[test]
+fn files_network_and_environment_are_off_without_a_row_on_both_sides() {
+    let mut session = Snapshot::default();
+    session.capabilities.push(row(CapabilityKind::Env, "HOME", true));
+    session.capabilities.push(row(CapabilityKind::Fs, "write", true));
+    let alone = effective(&session, None);
+    assert_eq!(alone.env_names, ["HOME"]);
+    assert!(alone.fs_write);
+    let narrowed = effective(&session, Some(&Snapshot::default()));
+    assert!(narrowed.env_names.is_empty() && !narrowed.fs_write);
+}
