@@ -37,3 +37,13 @@ pub const INTERRUPT_GRACE_MS: u64 = 500;
 pub const CLOSE_GRACE_MS: u64 = 1_000;
 /// Sessions per packet of the keeper's list (each has two descriptors; SCM_MAX_FD is 253).
 pub const RECORDS_PER_PACKET: usize = 120;
+/// A broker must be behind its walls within (milliseconds).
+pub const BROKER_START_MS: u64 = 5_000;
+/// A broker must answer a call within (milliseconds).
+pub const BROKER_CALL_MS: u64 = 10_000;
+/// A broker without a call ends after (milliseconds).
+pub const BROKER_IDLE_MS: u64 = 300_000;
+/// Calls of one session that may wait for its broker.
+pub const BROKER_QUEUE: usize = 8;
+/// Calls of all sessions that are under way at a time; each may hold [`FS_READ_BYTES`].
+pub const BROKER_CALLS: usize = 32;

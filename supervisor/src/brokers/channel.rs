@@ -1,0 +1,73 @@
+//! Frames on a broker's socket, the supervisor's side: `length u32` (little endian), then one encoded value. Memory grows
+//! with what arrives, never with what is announced.
+
+use std::io;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use vm_system_protocol::broker::{FromBroker, ToBroker};
+use vm_system_protocol::codec::{self, CodecError};
+use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, WORKER_MESSAGE_BYTES};
+
+/// Messages above this are decoded off the runtime's threads (bytes).
+const LARGE_BYTES: usize = 1 << 20;
+
+/// The channel cannot be used any more.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ChannelError {
+    /// The other side is gone.
+    #[error("it ended")]
+    Closed,
+    /// The socket.
+    #[error("its channel failed: {0}")]
+    Io(#[source] io::Error),
+    /// It said something that is no message.
+    #[error("it broke the protocol: {0}")]
+    Violation(#[from] CodecError),
+}
+
+impl From<io::Error> for ChannelError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => {
+                Self::Closed
+            }
+            _ => Self::Io(error),
+        }
+    }
+}
+
+/// The supervisor's end.
+#[derive(Debug)]
+pub(super) struct Channel {
+    stream: UnixStream,
+}
+
+impl Channel {
+    pub(super) fn new(stream: UnixStream) -> Self {
+        Self { stream }
+    }
+
+    pub(super) async fn send(&mut self, message: &ToBroker) -> Result<(), ChannelError> {
+        let bytes = codec::encode(message, WORKER_MESSAGE_BYTES)?;
+        let len = u32::try_from(bytes.len())
+            .map_err(|_| CodecError::TooLarge { len: bytes.len(), cap: WORKER_MESSAGE_BYTES })?;
+        self.stream.write_all(&len.to_le_bytes()).await?;
+        Ok(self.stream.write_all(&bytes).await?)
+    }
+
+    pub(super) async fn receive(&mut self) -> Result<FromBroker, ChannelError> {
+        let len = self.stream.read_u32_le().await? as usize;
+        if len > HOST_MESSAGE_BYTES {
+            return Err(CodecError::TooLarge { len, cap: HOST_MESSAGE_BYTES }.into());
+        }
+        let mut bytes = Vec::new();
+        if (&mut self.stream).take(len as u64).read_to_end(&mut bytes).await? < len {
+            return Err(ChannelError::Closed);
+        }
+        if len <= LARGE_BYTES {
+            return Ok(codec::decode(&bytes)?);
+        }
+        let decoded = tokio::task::spawn_blocking(move || codec::decode(&bytes)).await;
+        Ok(decoded.map_err(|_| ChannelError::Closed)??)
+    }
+}

@@ -1,0 +1,165 @@
+//! One task per session with a broker: owns the process, serves one call after the other, replaces it when it failed.
+//!
+//! ```text
+//! no process ──call──▶ starting ──ready──▶ idle ──call──▶ busy ──answer──▶ idle
+//!      ▲                  │                 │               │
+//!      └──────────────────┴── dead, late, wrong, unused ◀───┘      session ended: kill, reap, leave
+//! ```
+
+use super::live::{BrokerFailure, Live};
+use super::{Shared, broker_error};
+use std::collections::VecDeque;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use vm_system_protocol::broker::{FsReply, FsRequest};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::worker::HostError;
+
+/// A broker that failed this often …
+const FAILURES: usize = 5;
+/// … within this time is not started again before the oldest failure is past it.
+const FAILURE_WINDOW: Duration = Duration::from_mins(1);
+
+type Answer = Result<FsReply, HostError>;
+
+/// One call on its way.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) request: FsRequest,
+    pub(super) worktree: OwnedFd,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+/// The task's state.
+pub(super) struct Owner {
+    shared: Arc<Shared>,
+    session: SessionId,
+    stop: CancellationToken,
+    broker: Option<Live>,
+    failures: VecDeque<Instant>,
+}
+
+impl Owner {
+    pub(super) fn new(shared: Arc<Shared>, session: SessionId, stop: CancellationToken) -> Self {
+        Self { shared, session, stop, broker: None, failures: VecDeque::new() }
+    }
+
+    /// Runs until the session ends or nobody calls any more.
+    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let stop = self.stop.clone();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                job = jobs.recv() => {
+                    let Some(job) = job else { break };
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = self.serve(job) => {}
+                    }
+                }
+                why = died(&mut self.broker) => {
+                    self.shared.live.fetch_sub(1, Ordering::Relaxed);
+                    self.broker = None;
+                    self.note_failure(&why);
+                }
+                () = sleep(self.shared.config.idle) => {
+                    if self.shared.retire(self.session, &jobs) {
+                        break;
+                    }
+                }
+            }
+        }
+        self.discard().await;
+    }
+
+    async fn serve(&mut self, job: Job) {
+        if job.answer.is_closed() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let turn = timeout(shared.config.call_deadline, shared.calls.acquire()).await;
+        let result = match turn {
+            Ok(Ok(_turn)) => self.answer(job.request, &job.worktree).await,
+            _ => Err(HostError {
+                code: "EAGAIN".to_owned(),
+                message: "EAGAIN: too many file calls are under way, try again".to_owned(),
+            }),
+        };
+        // Nobody waits any more: the execution has ended.
+        let _ = job.answer.send(result);
+    }
+
+    async fn answer(&mut self, request: FsRequest, worktree: &OwnedFd) -> Answer {
+        let shared = Arc::clone(&self.shared);
+        if self.broker.is_none() {
+            self.start(worktree).await?;
+        }
+        let Some(broker) = &mut self.broker else {
+            return Err(broker_error("the broker is gone"));
+        };
+        let failure = match broker.exchange(&shared.config, request).await {
+            Ok(answer) => return answer,
+            Err(failure) => failure,
+        };
+        self.note_failure(&failure.to_string());
+        self.discard().await;
+        Err(match failure {
+            BrokerFailure::Late(_) => HostError {
+                code: "ETIMEDOUT".to_owned(),
+                message: format!("ETIMEDOUT: the file broker was ended: {failure}"),
+            },
+            failure => broker_error(&format!("the file broker was ended: {failure}")),
+        })
+    }
+
+    async fn start(&mut self, worktree: &OwnedFd) -> Result<(), HostError> {
+        while self.failures.front().is_some_and(|at| at.elapsed() > FAILURE_WINDOW) {
+            self.failures.pop_front();
+        }
+        if self.failures.len() >= FAILURES {
+            return Err(broker_error("the file broker failed 5 times within a minute; try again later"));
+        }
+        let shared = Arc::clone(&self.shared);
+        let started = match Live::start(&shared.config, worktree.as_fd()) {
+            Ok(broker) => {
+                shared.live.fetch_add(1, Ordering::Relaxed);
+                // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
+                let broker = self.broker.insert(broker);
+                tracing::debug!(session = %self.session, pid = broker.pid(), "broker started");
+                broker.ready(&shared.config).await
+            }
+            Err(failure) => Err(failure),
+        };
+        let Err(failure) = started else { return Ok(()) };
+        self.note_failure(&failure.to_string());
+        self.discard().await;
+        Err(broker_error(&format!("the file broker is not available: {failure}")))
+    }
+
+    fn note_failure(&mut self, why: &str) {
+        tracing::warn!(session = %self.session, why, "broker failed");
+        self.failures.push_back(Instant::now());
+    }
+
+    /// Ends the process, if there is one.
+    async fn discard(&mut self) {
+        if let Some(broker) = self.broker.take() {
+            broker.end().await;
+            self.shared.live.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How the broker ended by itself; never, if there is none.
+async fn died(broker: &mut Option<Live>) -> String {
+    let Some(broker) = broker else { return std::future::pending().await };
+    match broker.ended().await {
+        Ok(ending) => format!("it ended: {ending:?}"),
+        Err(error) => format!("it cannot be watched: {error}"),
+    }
+}

@@ -1,0 +1,69 @@
+//! Starts and watches one broker process. Knows nothing of requests.
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::path::Path;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use vm_system_sandbox::inspect;
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::process::{self, Ending};
+
+/// The hidden mode of the binary that plays the broker.
+const MODE: &str = "broker";
+
+/// A broker process that has not been reaped.
+#[derive(Debug)]
+pub(crate) struct BrokerProcess {
+    pid: u32,
+    pidfd: PidFd,
+    end: AsyncFd<OwnedFd>,
+}
+
+impl BrokerProcess {
+    /// Starts `program broker` with its end of the channel and the worktree's handle, and nothing else of ours.
+    pub(crate) fn start(
+        program: &Path,
+        channel: BorrowedFd<'_>,
+        worktree: BorrowedFd<'_>,
+    ) -> io::Result<Self> {
+        let pid = process::spawn(program, &[OsStr::new(MODE)], &[channel, worktree])?;
+        // Our own child that nobody has reaped: the number is still its.
+        let pidfd = PidFd::open(pid)?;
+        let end = super::sys::watch(pidfd.try_clone()?.into(), Interest::READABLE)?;
+        Ok(Self { pid, pidfd, end })
+    }
+
+    /// Its pid.
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Which wall is missing, as seen from outside; `None` also where `/proc` hides the process and its own report must
+    /// do.
+    pub(crate) fn missing_wall(&self) -> Option<&'static str> {
+        let status = inspect::status(self.pid).ok()?;
+        if status.seccomp != 2 {
+            Some("seccomp")
+        } else if !status.no_new_privs {
+            Some("no_new_privs")
+        } else if status.capabilities != 0 {
+            Some("capabilities")
+        } else {
+            None
+        }
+    }
+
+    /// SIGKILL; a process that has ended already is fine.
+    pub(crate) fn kill(&self) -> io::Result<()> {
+        self.pidfd.kill()
+    }
+
+    /// Waits for its end and reaps it. To be called to the end once; cancel safe before that.
+    pub(crate) async fn ended(&mut self) -> io::Result<Ending> {
+        // Readable means ended: the wait below does not block.
+        let _readable = self.end.readable().await?;
+        process::wait_for(self.pid)
+    }
+}
