@@ -63,7 +63,9 @@ impl SessionMachine {
 
     /// The file of a request is not waited for any more.
     pub(super) fn drop_loading(&mut self, why: Refusal, now: Now, out: &mut Vec<Action>) {
-        if let Some(Current::Loading(loading)) = self.current.take_if(|current| matches!(current, Current::Loading(_))) {
+        if let Some(Current::Loading(loading)) =
+            self.current.take_if(|current| matches!(current, Current::Loading(_)))
+        {
             out.push(Action::DropHostWork);
             self.abandon(*loading, why, now, out);
         }
@@ -79,7 +81,8 @@ impl SessionMachine {
     /// Keeps a caller until the end is recorded; false if the caller was answered at once.
     fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<Action>) -> bool {
         if self.phase == Phase::Released {
-            let answer = if wants_record { Answer::Session(Box::new(self.record.clone())) } else { Answer::Done };
+            let answer =
+                if wants_record { Answer::Session(Box::new(self.record.clone())) } else { Answer::Done };
             Self::reply(token, Ok(answer), out);
             return false;
         }

@@ -4,8 +4,8 @@
 //! behind by a transition, and an idle session without `ttl_s` and `idle_timeout_s` needs none at all.
 
 use super::execution::{Current, Stop};
-use super::input::{Action, CloseCause, Now, Refusal};
 use super::input::LoadFailure;
+use super::input::{Action, CloseCause, Now, Refusal};
 use super::machine::{Phase, SessionMachine};
 use super::messages::host_error;
 use vm_system_protocol::reason::{CloseReason, LimitKind};
@@ -27,7 +27,8 @@ impl SessionMachine {
     /// When the next [`Input::Tick`](super::Input::Tick) is due (`mono_ms`); `None`: nothing is waited for.
     pub fn deadline(&self) -> Option<u64> {
         let timers = &self.timers;
-        let session = [timers.ttl_at, timers.idle_at, timers.phase_at, timers.hang_up_at, self.ledger.retry_at()];
+        let session =
+            [timers.ttl_at, timers.idle_at, timers.phase_at, timers.hang_up_at, self.ledger.retry_at()];
         session.into_iter().chain(self.execution_deadlines()).flatten().min()
     }
 
@@ -58,7 +59,7 @@ impl SessionMachine {
         }
         if due(self.timers.hang_up_at) {
             self.timers.hang_up_at = None;
-            self.violation("closed its channel", now, out);
+            self.violation(super::death::HANG_UP, now, out);
         }
         if due(self.timers.ttl_at) {
             self.timers.ttl_at = None;
@@ -99,7 +100,8 @@ impl SessionMachine {
             None => {}
             Some(Current::Loading(loading)) => {
                 if loading.until <= now.mono_ms {
-                    let why = LoadFailure::Unreadable("the file could not be read within the deadline".to_owned());
+                    let why =
+                        LoadFailure::Unreadable("the file could not be read within the deadline".to_owned());
                     self.drop_loading(Refusal::Load(why), now, out);
                 }
             }

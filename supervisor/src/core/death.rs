@@ -15,6 +15,9 @@ pub enum Death {
     Unknown,
 }
 
+/// What a worker did that closed its channel and lived on.
+pub(super) const HANG_UP: &str = "closed its channel";
+
 const SIGKILL: i32 = 9;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
@@ -27,8 +30,11 @@ pub(super) fn judge(
     operator_signal: Option<i32>,
     death: Death,
 ) -> CloseReason {
-    // A worker that broke the protocol may have ended itself before our signal came: the breach says more.
-    if let Some(violation @ CloseReason::ProtocolViolation(_)) = verdict {
+    // A worker that broke the protocol may have ended itself before our signal came: the breach says more. A channel
+    // that is closed is no breach if the worker had died and only the news came late.
+    if let Some(violation @ CloseReason::ProtocolViolation(what)) = verdict
+        && what != HANG_UP
+    {
         return violation.clone();
     }
     match death {
@@ -54,9 +60,9 @@ pub(super) fn judge(
 /// `SIGSEGV` for 11; `SIG40` for one without a name (signal(7), x86 and arm numbering).
 pub fn signal_name(signal: i32) -> String {
     const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE", "ALRM",
-        "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ", "VTALRM", "PROF",
-        "WINCH", "IO", "PWR", "SYS",
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2", "PIPE",
+        "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG", "XCPU", "XFSZ",
+        "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
     ];
     match usize::try_from(signal).ok().and_then(|number| NAMES.get(number.wrapping_sub(1))) {
         Some(name) => format!("SIG{name}"),

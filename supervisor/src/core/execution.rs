@@ -171,7 +171,8 @@ impl Running {
     pub(super) fn number(&mut self, ts: i64, payload: EventPayload) -> Event {
         self.last_ts = self.last_ts.max(ts);
         self.output_bytes = self.output_bytes.saturating_add(payload.output_bytes());
-        let event = Event { execution_id: self.id(), seq: self.next_seq, ts: Timestamp(self.last_ts), payload };
+        let event =
+            Event { execution_id: self.id(), seq: self.next_seq, ts: Timestamp(self.last_ts), payload };
         self.next_seq += 1;
         event
     }
@@ -312,7 +313,10 @@ impl SessionMachine {
         }
     }
 
-    #[expect(clippy::too_many_arguments, reason = "the parts of one request, taken apart to avoid copies of the text")]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of one request, taken apart to avoid copies of the text"
+    )]
     fn run(
         &mut self,
         token: Option<Token>,
@@ -336,8 +340,14 @@ impl SessionMachine {
             kind: request.kind,
             input: is_repl.then(|| text.clone()),
             path: (!is_repl).then(|| file_name.clone()),
-            args: std::mem::replace(&mut request.recorded_args, vm_system_protocol::json::JsonText::empty_object()),
-            env: std::mem::replace(&mut request.recorded_env, vm_system_protocol::json::JsonText::empty_object()),
+            args: std::mem::replace(
+                &mut request.recorded_args,
+                vm_system_protocol::json::JsonText::empty_object(),
+            ),
+            env: std::mem::replace(
+                &mut request.recorded_env,
+                vm_system_protocol::json::JsonText::empty_object(),
+            ),
             status: ExecutionStatus::Running,
             started_at: Timestamp(now.unix_ms),
             ended_at: None,
@@ -364,6 +374,7 @@ impl SessionMachine {
         }
         let urgent = !request.wait;
         self.persist(pending, batch, urgent, out);
+        self.peer.repeating = false;
         self.allow_cpu(&running, now, out);
         self.ack_now(out);
         out.push(Action::Send(ToWorker::Execute(Box::new(Execute {

@@ -74,8 +74,13 @@ impl Ending {
         match outcome {
             Outcome::Ok => Self { status: ExecutionStatus::Ok, error: None },
             Outcome::Exception { message } => Self::error(ExecutionStatus::Error, "EXCEPTION", cut(message)),
-            Outcome::SyntaxError { message } => Self::error(ExecutionStatus::Error, "SYNTAX_ERROR", cut(message)),
+            Outcome::SyntaxError { message } => {
+                Self::error(ExecutionStatus::Error, "SYNTAX_ERROR", cut(message))
+            }
             Outcome::Limit(kind) => Self::limit(kind, &running.policy.wire.limits),
+            Outcome::Exit { code } => {
+                Self::error(ExecutionStatus::Error, "EXIT", format!("process.exit({code})"))
+            }
             Outcome::Interrupted => Self::error(
                 ExecutionStatus::Cancelled,
                 "CANCELLED",
@@ -91,10 +96,13 @@ impl Ending {
         }
         match (reason, running.stop) {
             (CloseReason::Limit(kind), _) => return Self::limit(*kind, &running.policy.wire.limits),
-            (CloseReason::KilledByOperator, Some(Stop::Cancelled)) => return Self::stopped(Stop::Cancelled, running),
+            (CloseReason::KilledByOperator, Some(Stop::Cancelled)) => {
+                return Self::stopped(Stop::Cancelled, running);
+            }
             _ => {}
         }
-        let mut ending = Self::error(ExecutionStatus::Error, "WORKER_DIED", format!("the worker died: {reason}"));
+        let mut ending =
+            Self::error(ExecutionStatus::Error, "WORKER_DIED", format!("the worker died: {reason}"));
         if let Some(error) = &mut ending.error {
             error.reason = Some(reason.to_string());
         }
@@ -140,18 +148,30 @@ impl SessionMachine {
     }
 
     /// The worker died in the middle of an execution: what is to be written about it.
-    pub(super) fn cut_short(&self, mut running: Running, reason: &CloseReason, now: Now) -> (Vec<Write>, Pending) {
+    pub(super) fn cut_short(
+        &self,
+        mut running: Running,
+        reason: &CloseReason,
+        now: Now,
+    ) -> (Vec<Write>, Pending) {
         let ending = Ending::died(reason, self.closing.is_some(), &running);
         let text = format!("the worker ended in the middle of this execution: {reason}");
-        let event = running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error });
+        let event =
+            running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error });
         conclude(running, ending, None, vec![event], 0, now)
     }
 }
 
 fn judge_done(running: &Running, done: &Done) -> Result<(), Unfit> {
     judge_events(running, &done.events)?;
-    if matches!(done.outcome, Outcome::Limit(LimitKind::Pids)) {
-        return Err(Unfit::Forbidden("a limit that is not a worker's to enforce"));
+    match done.outcome {
+        Outcome::Limit(LimitKind::Pids) => {
+            return Err(Unfit::Forbidden("a limit that is not a worker's to enforce"));
+        }
+        Outcome::Exit { code } if !(1..=255).contains(&code) => {
+            return Err(Unfit::Forbidden("an exit code that is none"));
+        }
+        _ => {}
     }
     match &done.result {
         Some(result) if !result.is_valid() => Err(Unfit::Forbidden("invalid JSON in a result")),
@@ -187,7 +207,8 @@ fn conclude(
 ) -> (Vec<Write>, Pending) {
     if let Some(error) = running.lost.take() {
         let message = format!("the store lost output of this execution: {error}");
-        events.push(running.number(now.unix_ms, EventPayload::System { message, level: ConsoleLevel::Error }));
+        events
+            .push(running.number(now.unix_ms, EventPayload::System { message, level: ConsoleLevel::Error }));
         Arc::make_mut(&mut running.record).degraded = true;
     }
     let mut batch = Vec::with_capacity(3);
@@ -224,7 +245,9 @@ fn conclude(
 fn describe(running: &Running, ending: &Ending) -> String {
     let file = running.record.path.as_deref().unwrap_or("startup");
     match &ending.error {
-        Some(error) => format!("{file}: {}", cut(error.message.clone()).chars().take(300).collect::<String>()),
+        Some(error) => {
+            format!("{file}: {}", cut(error.message.clone()).chars().take(300).collect::<String>())
+        }
         None => file.to_owned(),
     }
 }

@@ -396,4 +396,3 @@ pub enum Refusal {
     #[error("cancelled before it ran")]
     CancelledEarly,
 }
-

@@ -21,7 +21,7 @@ pub(super) enum Phase {
     New,
     /// A worker is being made.
     Spawning,
-    /// The worker sets itself up.
+    /// The worker has been told what it is.
     SettingUp,
     /// Startup files run.
     Starting,
@@ -59,6 +59,11 @@ pub(super) struct Peer {
     pub(super) next_call: Option<u64>,
     /// Asked to send again what is above this number; everything before the answer is discarded.
     pub(super) adopting: Option<u64>,
+    /// It has not said that it is set up.
+    pub(super) setting_up: bool,
+    /// The execution that runs was begun under the previous supervisor: the worker may repeat host calls that were
+    /// answered before.
+    pub(super) repeating: bool,
     /// The worker may use this much CPU time (milliseconds since its birth).
     pub(super) cpu_allowed_ms: u64,
     /// JavaScript heap as it last said (bytes).
@@ -117,7 +122,15 @@ impl SessionMachine {
             timers: Timers::default(),
             ttl_ms: (spec.ttl_s > 0).then(|| u64::from(spec.ttl_s) * 1_000),
             idle_ms: (spec.idle_timeout_s > 0).then(|| u64::from(spec.idle_timeout_s) * 1_000),
-            peer: Peer { next_seq: 1, next_call: Some(1), adopting: None, cpu_allowed_ms: 0, heap_bytes: 0 },
+            peer: Peer {
+                next_seq: 1,
+                next_call: Some(1),
+                adopting: None,
+                setting_up: true,
+                repeating: false,
+                cpu_allowed_ms: 0,
+                heap_bytes: 0,
+            },
             ledger: Ledger::default(),
         }
     }
@@ -138,6 +151,8 @@ impl SessionMachine {
         machine.record.status = SessionStatus::Ready;
         machine.phase = Phase::Ready;
         machine.peer.next_call = None;
+        machine.peer.setting_up = false;
+        machine.peer.repeating = true;
         machine.peer.next_seq = last_committed.saturating_add(1);
         machine.peer.adopting = Some(last_committed);
         machine.ledger.resume(last_committed);
@@ -146,7 +161,9 @@ impl SessionMachine {
         machine.timers.phase_at = Some(now.mono_ms + super::deadlines::ADOPTED_MS);
         out.push(Action::Send(ToWorker::Adopt { last_committed }));
         match running {
-            Some(adopted) => machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now)))),
+            Some(adopted) => {
+                machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now))))
+            }
             None => machine.rest(now),
         }
         machine
@@ -164,7 +181,9 @@ impl SessionMachine {
             Input::ChannelFailed(fault) => self.channel_failed(fault, now, out),
             Input::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
             Input::Stored(write) => self.stored(write, now, out),
-            Input::StoreFailed { write, error, permanent } => self.store_failed(write, &error, permanent, now, out),
+            Input::StoreFailed { write, error, permanent } => {
+                self.store_failed(write, &error, permanent, now, out)
+            }
             Input::Tick => self.tick(now, out),
             Input::Cancel { token, execution } => self.cancel(token, execution, now, out),
             Input::Close { token, cause } => self.close(token, cause, now, out),
@@ -199,7 +218,10 @@ impl SessionMachine {
 
     /// Whether a worker may exist.
     pub fn has_worker(&self) -> bool {
-        matches!(self.phase, Phase::SettingUp | Phase::Starting | Phase::Ready | Phase::Closing | Phase::Dying)
+        matches!(
+            self.phase,
+            Phase::SettingUp | Phase::Starting | Phase::Ready | Phase::Closing | Phase::Dying
+        )
     }
 
     /// Answers a caller.

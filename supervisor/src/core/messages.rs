@@ -2,7 +2,7 @@
 
 use super::execution::{Current, HostWait, Running};
 use super::input::{Action, ChannelFault, Now, Write};
-use super::machine::{Phase, SessionMachine};
+use super::machine::SessionMachine;
 use super::record::Pending;
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
@@ -31,9 +31,10 @@ impl SessionMachine {
             return self.violation(&what, now, out);
         }
         self.peer.next_seq += 1;
-        if self.phase == Phase::SettingUp && !matches!(message, FromWorker::Started { .. }) {
+        if self.peer.setting_up && !matches!(message, FromWorker::Started { .. }) {
             return self.violation("a message before Started", now, out);
         }
+        self.forget_repeated_call(now, out);
         match message {
             FromWorker::Started { heap_bytes } => self.started(heap_bytes, now, out),
             FromWorker::Events { execution, events } => self.events(execution, events, now, out),
@@ -59,11 +60,25 @@ impl SessionMachine {
         }
     }
 
+    /// A worker that goes on after a host call which it repeated for us had its answer from the previous supervisor.
+    fn forget_repeated_call(&mut self, now: Now, out: &mut Vec<Action>) {
+        if let Some(Current::Running(running)) = &mut self.current
+            && self.peer.repeating
+            && let Some(wait) = running.host.take()
+        {
+            running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
+            self.ledger.settle(wait.seq, 0);
+            out.push(Action::DropHostWork);
+        }
+    }
+
     /// The execution that may speak now: the one that runs and does not wait for the host.
     fn speaker(&mut self, execution: ExecutionId) -> Result<&mut Running, &'static str> {
         match &mut self.current {
             Some(Current::Running(running)) if running.id() != execution => Err("unknown execution id"),
-            Some(Current::Running(running)) if running.host.is_some() => Err("a message while a host call is pending"),
+            Some(Current::Running(running)) if running.host.is_some() => {
+                Err("a message while a host call is pending")
+            }
             Some(Current::Running(running)) => Ok(running),
             _ => Err("a message about an execution while nothing runs"),
         }
@@ -75,7 +90,11 @@ impl SessionMachine {
             Ok(running) => running,
             Err(what) => return self.violation(what, now, out),
         };
-        let verdict = if events.is_empty() { Err(Unfit::Forbidden("no events")) } else { judge_events(running, &events) };
+        let verdict = if events.is_empty() {
+            Err(Unfit::Forbidden("no events"))
+        } else {
+            judge_events(running, &events)
+        };
         match verdict {
             Ok(()) => {}
             Err(Unfit::Forbidden(what)) => return self.violation(what, now, out),
@@ -85,11 +104,8 @@ impl SessionMachine {
         let batch: Arc<[Event]> = running.number_all(events, now).into();
         running.collect(&batch);
         let bytes = running.output_bytes() - before;
-        let pending = Pending {
-            execution: Some(execution),
-            publish: Some(Arc::clone(&batch)),
-            ..Pending::default()
-        };
+        let pending =
+            Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
         self.ledger.settle(seq, bytes);
         self.persist(pending, vec![Write::Events(batch)], false, out);
     }
@@ -185,7 +201,9 @@ pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<
             EventPayload::InputEcho { .. }
             | EventPayload::Stdout { .. }
             | EventPayload::Stderr { .. }
-            | EventPayload::Task { .. } => return Err(Unfit::Forbidden("an event that is not a worker's to send")),
+            | EventPayload::Task { .. } => {
+                return Err(Unfit::Forbidden("an event that is not a worker's to send"));
+            }
         }
         bytes = bytes.saturating_add(event.payload.output_bytes());
     }

@@ -50,10 +50,12 @@ mod messages;
 mod record;
 mod start;
 
+#[cfg(test)]
+mod simulation;
 
 pub use death::{Death, signal_name};
 pub use input::{
-    Action, Answer, ChannelFault, CloseCause, ExecuteRequest, Executed, Input, LoadFailure, LoadedSource, Now, Refusal,
-    SessionSpec, Source, Token, Write, WriteId,
+    Action, Answer, ChannelFault, CloseCause, ExecuteRequest, Executed, Input, LoadFailure, LoadedSource,
+    Now, Refusal, SessionSpec, Source, Token, Write, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};

@@ -39,7 +39,10 @@ pub(super) enum Mark {
     #[default]
     Nothing,
     /// The start of an execution; a caller may wait only for that.
-    Started { token: Option<Token>, record: Arc<Execution> },
+    Started {
+        token: Option<Token>,
+        record: Arc<Execution>,
+    },
     SessionInserted,
     SessionReady,
     SessionEnded,
@@ -147,7 +150,13 @@ impl Ledger {
 
 impl SessionMachine {
     /// Gives a batch to the store.
-    pub(super) fn persist(&mut self, mut pending: Pending, mut batch: Vec<Write>, urgent: bool, out: &mut Vec<Action>) {
+    pub(super) fn persist(
+        &mut self,
+        mut pending: Pending,
+        mut batch: Vec<Write>,
+        urgent: bool,
+        out: &mut Vec<Action>,
+    ) {
         let session = self.id();
         let ledger = &mut self.ledger;
         ledger.last_id += 1;
@@ -280,7 +289,8 @@ impl SessionMachine {
     fn degrade(&mut self, record: &mut Arc<Execution>, error: &str, out: &mut Vec<Action>) {
         Arc::make_mut(record).degraded = true;
         let mut shown = Execution::clone(record);
-        let message = format!("the store could not write; what it has of this execution is incomplete: {error}");
+        let message =
+            format!("the store could not write; what it has of this execution is incomplete: {error}");
         shown.events = Some(vec![Event {
             execution_id: shown.id,
             seq: shown.metrics.events + 1,
@@ -301,7 +311,10 @@ impl SessionMachine {
             None => return,
             Some(Owed::End { record, with_start: false }) => vec![Write::ExecutionEnded(Arc::clone(record))],
             Some(Owed::End { record, with_start: true }) => {
-                vec![Write::ExecutionStarted(Arc::new(as_started(record))), Write::ExecutionEnded(Arc::clone(record))]
+                vec![
+                    Write::ExecutionStarted(Arc::new(as_started(record))),
+                    Write::ExecutionEnded(Arc::clone(record)),
+                ]
             }
             Some(Owed::Mark(execution)) => vec![Write::ExecutionDegraded(*execution)],
             Some(Owed::SessionEnd) => vec![self.end_write()],
@@ -365,7 +378,8 @@ impl SessionMachine {
 
     /// Tells the worker what it may forget, if there is anything and it still listens.
     pub(super) fn ack_now(&mut self, out: &mut Vec<Action>) {
-        let listens = self.on_speaking_terms() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
+        let listens =
+            self.on_speaking_terms() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
         let ledger = &mut self.ledger;
         if listens && ledger.committed > ledger.acked {
             ledger.acked = ledger.committed;

@@ -2,7 +2,7 @@
 
 use super::deadlines::DEATH_MS;
 use super::execution::Current;
-use super::input::{Action, Now, Refusal, Token, Write};
+use super::input::{Action, CloseCause, Now, Refusal, Token, Write};
 use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
@@ -29,8 +29,9 @@ impl SessionMachine {
         if self.phase != Phase::Spawning {
             return;
         }
-        if self.verdict.is_some() || self.closing.is_some() {
-            // It is not wanted any more; nothing has run in it.
+        if let Some(unwanted) = self.verdict.clone().or(self.closing.map(CloseCause::reason)) {
+            // Nothing has run in it.
+            self.verdict = Some(unwanted);
             self.phase = Phase::Dying;
             self.timers.phase_at = Some(now.mono_ms + DEATH_MS);
             out.push(Action::Kill);
@@ -57,14 +58,17 @@ impl SessionMachine {
 
     /// The worker says that it is set up.
     pub(super) fn started(&mut self, heap_bytes: u64, now: Now, out: &mut Vec<Action>) {
-        if self.phase != Phase::SettingUp {
+        if !std::mem::replace(&mut self.peer.setting_up, false) {
             return self.violation("Started twice", now, out);
         }
-        self.peer.heap_bytes = heap_bytes;
-        self.timers.phase_at = None;
-        self.phase = Phase::Starting;
+        self.peer.heap_bytes = heap_bytes.min(i64::MAX as u64);
         self.ledger.settle(self.peer.next_seq - 1, 0);
-        self.go_on_starting(now, out);
+        // A session that was closed meanwhile waits for the worker's exit only.
+        if self.phase == Phase::SettingUp {
+            self.timers.phase_at = None;
+            self.phase = Phase::Starting;
+            self.go_on_starting(now, out);
+        }
     }
 
     /// `Started` came, or a startup file ended well: the next one, or `Ready`.
@@ -80,7 +84,13 @@ impl SessionMachine {
     }
 
     /// A startup file ended.
-    pub(super) fn startup_ended(&mut self, what: &str, status: ExecutionStatus, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn startup_ended(
+        &mut self,
+        what: &str,
+        status: ExecutionStatus,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
         debug_assert!(!matches!(self.current, Some(Current::Running(_))), "one execution at a time");
         if status == ExecutionStatus::Ok {
             return self.go_on_starting(now, out);

@@ -1,0 +1,249 @@
+//! A worker: honest by its rules, hostile by the dice.
+
+use super::rng::Rng;
+use crate::core::Death;
+use std::collections::VecDeque;
+use vm_system_protocol::broker::FsRequest;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, JsType};
+use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::worker::{Done, FromWorker, HostRequest, Outcome, ToWorker, Usage, WorkerEvent};
+
+/// What a script does next.
+enum Move {
+    Print(u64),
+    Call,
+    /// Runs until it is interrupted.
+    Spin,
+    /// A native that never polls: only SIGKILL ends it.
+    Hang,
+    Finish(Outcome),
+}
+
+struct Script {
+    execution: ExecutionId,
+    moves: VecDeque<Move>,
+    waiting: Option<u64>,
+}
+
+pub(super) struct Worker {
+    /// Said and not read yet.
+    pub(super) said: VecDeque<(u64, FromWorker)>,
+    /// Said and not acknowledged yet.
+    kept: VecDeque<(u64, FromWorker)>,
+    next_seq: u64,
+    next_call: u64,
+    script: Option<Script>,
+    interrupted: bool,
+    started: bool,
+    adopted: bool,
+    pub(super) dead: Option<Death>,
+    pub(super) acked: u64,
+    pub(super) lied: bool,
+}
+
+impl Worker {
+    pub(super) fn new() -> Self {
+        Self {
+            said: VecDeque::new(),
+            kept: VecDeque::new(),
+            next_seq: 1,
+            next_call: 1,
+            script: None,
+            interrupted: false,
+            started: false,
+            adopted: false,
+            dead: None,
+            acked: 0,
+            lied: false,
+        }
+    }
+
+    fn say(&mut self, message: FromWorker) {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.kept.push_back((seq, message.clone()));
+        self.said.push_back((seq, message));
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        self.script.is_some()
+    }
+
+    pub(super) fn die(&mut self, death: Death) {
+        if self.dead.is_none() {
+            self.dead = Some(death);
+        }
+        self.script = None;
+    }
+
+    /// Takes a message; says what is wrong with it, if the supervisor may not send it now.
+    pub(super) fn hear(&mut self, message: ToWorker, rng: &mut Rng) -> Result<(), String> {
+        if self.dead.is_some() {
+            return Ok(());
+        }
+        match message {
+            ToWorker::Start(_) if std::mem::replace(&mut self.started, true) => return Err("Start twice".to_owned()),
+            ToWorker::Start(_) => self.say(FromWorker::Started { heap_bytes: 1 }),
+            ToWorker::Execute(_) if self.script.is_some() && !self.lied => {
+                return Err("Execute while one runs".to_owned());
+            }
+            ToWorker::Execute(job) => {
+                self.interrupted = false;
+                self.script = Some(Script { execution: job.execution, moves: script(rng), waiting: None });
+            }
+            ToWorker::HostReply { call, .. } => match &mut self.script {
+                Some(script) if script.waiting == Some(call) => script.waiting = None,
+                // It had the answer from a supervisor that died, and repeated the call for the next one.
+                _ if self.lied || self.adopted => {}
+                _ => return Err(format!("HostReply {call} that nobody waits for")),
+            },
+            ToWorker::Ack { seq } => {
+                if seq <= self.acked {
+                    return Err(format!("Ack {seq} after {}", self.acked));
+                }
+                self.acked = seq;
+                self.kept.retain(|(kept, _)| *kept > seq);
+            }
+            ToWorker::Adopt { last_committed } => {
+                if last_committed < self.acked {
+                    return Err(format!("Adopt {last_committed} below what was acknowledged, {}", self.acked));
+                }
+                self.adopted = true;
+                self.kept.retain(|(kept, _)| *kept > last_committed);
+                self.said.push_back((0, FromWorker::Adopted { last_committed }));
+                self.said.extend(self.kept.iter().cloned());
+            }
+            ToWorker::Shutdown => self.die(Death::Exited(0)),
+        }
+        Ok(())
+    }
+
+    pub(super) fn interrupt(&mut self) {
+        self.interrupted = true;
+    }
+
+    /// Runs a little. `hostile`: may break the rules.
+    pub(super) fn run(&mut self, hostile: bool, rng: &mut Rng) {
+        if self.dead.is_some() {
+            return;
+        }
+        if hostile && rng.one_in(12) {
+            self.lied = true;
+            return self.lie(rng);
+        }
+        let interrupted = self.interrupted;
+        let Some(script) = &mut self.script else { return };
+        let execution = script.execution;
+        if script.waiting.is_some() || matches!(script.moves.front(), Some(Move::Hang)) {
+            return;
+        }
+        if interrupted {
+            return self.finish(execution, Outcome::Interrupted);
+        }
+        match script.moves.pop_front() {
+            Some(Move::Spin) => script.moves.push_front(Move::Spin),
+            Some(Move::Print(count)) => {
+                let events = (0..count.max(1)).map(|at| print(at * 700, rng)).collect();
+                self.say(FromWorker::Events { execution, events });
+            }
+            Some(Move::Call) => {
+                let call = self.next_call;
+                self.next_call += 1;
+                script.waiting = Some(call);
+                let request = if rng.one_in(2) {
+                    HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() })
+                } else {
+                    HostRequest::LoadModule { specifier: "./a".to_owned(), referrer: String::new(), import: false }
+                };
+                self.say(FromWorker::HostCall { execution, call, request });
+            }
+            Some(Move::Finish(outcome)) => self.finish(execution, outcome),
+            Some(Move::Hang) | None => self.finish(execution, Outcome::Ok),
+        }
+    }
+
+    fn finish(&mut self, execution: ExecutionId, outcome: Outcome) {
+        self.script = None;
+        self.say(FromWorker::Done(done(execution, outcome)));
+    }
+
+    /// Something that no honest worker says now.
+    fn lie(&mut self, rng: &mut Rng) {
+        let stranger = ExecutionId::from_bytes(rng.id());
+        let current = self.script.as_ref().map_or(stranger, |script| script.execution);
+        let forbidden = WorkerEvent { at_us: u64::MAX, payload: EventPayload::Stdout { text: "x".to_owned() } };
+        let broken = WorkerEvent {
+            at_us: 0,
+            payload: EventPayload::Value {
+                kind: JsType::Object,
+                preview: String::new(),
+                json: Some(JsonText::from_untrusted("{".to_owned())),
+            },
+        };
+        match rng.below(12) {
+            0 => self.say(FromWorker::Started { heap_bytes: u64::MAX }),
+            1 => self.say(FromWorker::Events { execution: stranger, events: vec![print(0, rng)] }),
+            2 => self.say(FromWorker::Events { execution: current, events: Vec::new() }),
+            3 => self.say(FromWorker::Events { execution: current, events: vec![forbidden] }),
+            4 => self.say(FromWorker::Events { execution: current, events: vec![broken] }),
+            5 => self.say(FromWorker::Done(done(stranger, Outcome::Ok))),
+            6 => {
+                self.say(FromWorker::Done(done(current, Outcome::Ok)));
+                self.say(FromWorker::Done(done(current, Outcome::Ok)));
+            }
+            7 => {
+                self.next_seq += 1 + rng.below(3);
+                self.say(FromWorker::Started { heap_bytes: 0 });
+            }
+            8 => self.say(FromWorker::Adopted { last_committed: rng.below(9) }),
+            9 => {
+                let request = HostRequest::Fs(FsRequest::Exists { path: String::new() });
+                self.say(FromWorker::HostCall { execution: current, call: u64::MAX, request });
+            }
+            10 => {
+                let events = (0..3_000).map(|_| print(0, rng)).collect();
+                self.say(FromWorker::Events { execution: current, events });
+            }
+            _ => self.say(FromWorker::Done(done(current, Outcome::Limit(LimitKind::Pids)))),
+        }
+    }
+}
+
+fn script(rng: &mut Rng) -> VecDeque<Move> {
+    let mut moves = VecDeque::new();
+    for _ in 0..rng.below(5) {
+        moves.push_back(if rng.one_in(3) { Move::Call } else { Move::Print(rng.below(4)) });
+    }
+    moves.push_back(match rng.below(16) {
+        0 => Move::Spin,
+        1 => Move::Hang,
+        2 => Move::Finish(Outcome::Exception { message: "Error: x".to_owned() }),
+        3 => Move::Finish(Outcome::SyntaxError { message: "SyntaxError: x".to_owned() }),
+        4 => Move::Finish(Outcome::Limit(LimitKind::Cpu)),
+        5 => Move::Finish(Outcome::Limit(LimitKind::Output)),
+        _ => Move::Finish(Outcome::Ok),
+    });
+    moves
+}
+
+fn print(at_us: u64, rng: &mut Rng) -> WorkerEvent {
+    let text = "x".repeat(rng.below(9) as usize);
+    WorkerEvent { at_us, payload: EventPayload::Console { level: ConsoleLevel::Log, text } }
+}
+
+fn done(execution: ExecutionId, outcome: Outcome) -> Box<Done> {
+    let value = EventPayload::Value {
+        kind: JsType::Number,
+        preview: "1".to_owned(),
+        json: Some(JsonText::from_untrusted("1".to_owned())),
+    };
+    Box::new(Done {
+        execution,
+        events: vec![WorkerEvent { at_us: 5, payload: value }],
+        outcome,
+        result: Some(JsonText::from_untrusted("1".to_owned())),
+        usage: Usage { cpu_us: u64::MAX, heap_bytes: u64::MAX, heap_peak_bytes: u64::MAX },
+    })
+}
