@@ -1,0 +1,54 @@
+//! Brokers leave nothing behind. A test process of its own: it counts its children and descriptors.
+
+use std::fs::File;
+use std::os::fd::AsFd as _;
+use std::path::PathBuf;
+use std::time::Duration;
+use vm_system_protocol::broker::FsRequest;
+use vm_system_protocol::ids::SessionId;
+use vm_system_supervisor::brokers::{BrokerConfig, Brokers};
+
+fn children() -> usize {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("tasks").flatten();
+    // A thread may end while the list is read.
+    let lists = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    lists.map(|list| list.split_ascii_whitespace().count()).sum()
+}
+
+fn descriptors() -> usize {
+    std::fs::read_dir("/proc/self/fd").expect("descriptors").count()
+}
+
+#[test]
+fn no_process_and_no_descriptor_is_left() {
+    let before = (children(), descriptors());
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    runtime.block_on(async {
+        let deadline = Duration::from_millis(500);
+        let brokers = Brokers::new(BrokerConfig {
+            program: PathBuf::from(env!("CARGO_BIN_EXE_hostile-broker")),
+            call_deadline: deadline,
+            ..BrokerConfig::default()
+        });
+        for (number, behaviour) in
+            ["", "dies at once", "without walls", "dies in a call", "says garbage", "never answers"].iter().enumerate()
+        {
+            let folder = tempfile::tempdir().expect("tempdir");
+            std::fs::write(folder.path().join("behaviour"), behaviour).expect("write");
+            let handle = File::open(folder.path()).expect("open");
+            let session = SessionId::from_bytes([number as u8; 16]);
+            for _ in 0..3 {
+                let request = FsRequest::Exists { path: "x".to_owned() };
+                let answer = brokers.call(session, handle.as_fd(), request).await;
+                assert_eq!(answer.is_ok(), behaviour.is_empty(), "{behaviour}: {answer:?}");
+            }
+            if number % 2 == 0 {
+                brokers.end(session);
+            }
+        }
+        brokers.shutdown(Duration::from_secs(20)).await;
+        assert_eq!(brokers.live(), 0);
+    });
+    drop(runtime);
+    assert_eq!((children(), descriptors()), before);
+}

@@ -1,0 +1,208 @@
+//! The supervisor's brokers against real processes: honest ones, ones that die, and ones that break the protocol in every
+//! way. Each costs its caller an error with a reason, nobody else anything, and the next call gets a new process.
+
+use std::fs::File;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use vm_system_protocol::broker::{FsReply, FsRequest};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::limits::BROKER_QUEUE;
+use vm_system_protocol::worker::HostError;
+use vm_system_supervisor::brokers::{BrokerConfig, Brokers};
+
+struct Session {
+    id: SessionId,
+    folder: TempDir,
+    handle: OwnedFd,
+}
+
+impl Session {
+    fn new(number: u8, behaviour: &str) -> Self {
+        let folder = tempfile::tempdir().expect("tempdir");
+        std::fs::write(folder.path().join("file"), [number]).expect("write");
+        let session = Self {
+            id: SessionId::from_bytes([number; 16]),
+            handle: File::open(folder.path()).expect("open").into(),
+            folder,
+        };
+        session.behave(behaviour);
+        session
+    }
+
+    fn behave(&self, behaviour: &str) {
+        std::fs::write(self.folder.path().join("behaviour"), behaviour).expect("write");
+    }
+
+    async fn read(&self, brokers: &Brokers) -> Result<FsReply, HostError> {
+        let request = FsRequest::ReadFile { path: "file".to_owned() };
+        brokers.call(self.id, self.handle.as_fd(), request).await
+    }
+}
+
+fn config(deadline: Duration) -> BrokerConfig {
+    BrokerConfig {
+        program: PathBuf::from(env!("CARGO_BIN_EXE_hostile-broker")),
+        start_deadline: deadline,
+        call_deadline: deadline,
+        ..BrokerConfig::default()
+    }
+}
+
+fn brokers(deadline: Duration) -> Brokers {
+    Brokers::new(config(deadline))
+}
+
+const PATIENT: Duration = Duration::from_secs(20);
+const SHORT: Duration = Duration::from_millis(300);
+
+#[tokio::test]
+async fn a_session_has_one_broker_and_sees_its_own_worktree() {
+    let brokers = brokers(PATIENT);
+    let (one, two) = (Session::new(1, ""), Session::new(2, ""));
+    assert_eq!(brokers.live(), 0, "nothing is started before the first call");
+    for _ in 0..3 {
+        assert_eq!(one.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
+        assert_eq!(two.read(&brokers).await, Ok(FsReply::Bytes(vec![2])));
+    }
+    assert_eq!(brokers.live(), 2);
+    brokers.end(one.id);
+    brokers.end(one.id);
+    brokers.shutdown(PATIENT).await;
+    assert_eq!(brokers.live(), 0);
+    assert!(two.read(&brokers).await.expect_err("stopped").message.contains("stopping"));
+}
+
+#[tokio::test]
+async fn errors_of_the_file_system_are_no_failures_of_the_broker() {
+    let brokers = brokers(PATIENT);
+    let session = Session::new(1, "");
+    for _ in 0..20 {
+        let request = FsRequest::ReadFile { path: "../up".to_owned() };
+        let error = brokers.call(session.id, session.handle.as_fd(), request).await.expect_err("refused");
+        assert_eq!(error.code, "EACCES");
+    }
+    assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
+    brokers.shutdown(PATIENT).await;
+}
+
+#[tokio::test]
+async fn every_misbehaviour_has_its_reason_and_harms_nobody_else() {
+    let brokers = brokers(PATIENT);
+    let sibling = Session::new(1, "");
+    assert!(sibling.read(&brokers).await.is_ok());
+    for (behaviour, reason) in [
+        ("dies at once", "is not available: it ended"),
+        ("cannot be jailed", "could not be jailed: the wall is too low"),
+        ("answers before a call", "an answer before a call"),
+        ("without walls", "seccomp is not in force"),
+        ("dies in a call", "was ended: it ended"),
+        ("says garbage", "broke the protocol: undecodable"),
+        ("announces too much", "broke the protocol: message of 4294967295 bytes"),
+        ("answers another call", "an answer to another call"),
+        ("answers another kind", "an answer of another kind"),
+        ("answers ready", "broke the protocol: no answer"),
+    ] {
+        let session = Session::new(2, behaviour);
+        let error = session.read(&brokers).await.expect_err(behaviour);
+        assert_eq!(error.code, "EBROKER", "{behaviour}: {error:?}");
+        assert!(error.message.contains(reason), "{behaviour}: {}", error.message);
+        assert_eq!(brokers.live(), 1, "{behaviour}: killed and reaped before the caller hears of it");
+        session.behave("");
+        assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![2])), "after {behaviour}");
+        assert_eq!(sibling.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
+        brokers.end(session.id);
+        ends(&brokers, 1).await;
+    }
+    brokers.shutdown(PATIENT).await;
+}
+
+#[tokio::test]
+async fn a_broker_that_is_late_is_killed_at_its_deadline() {
+    let brokers = brokers(SHORT);
+    for behaviour in ["never answers", "announces and waits"] {
+        let session = Session::new(1, behaviour);
+        let error = session.read(&brokers).await.expect_err(behaviour);
+        assert_eq!(error.code, "ETIMEDOUT", "{error:?}");
+        assert_eq!(brokers.live(), 0);
+        brokers.end(session.id);
+    }
+    let session = Session::new(1, "never ready");
+    let error = session.read(&brokers).await.expect_err("never ready");
+    assert!(error.message.contains("did not answer within 300 ms"), "{error:?}");
+    brokers.shutdown(PATIENT).await;
+}
+
+#[tokio::test]
+async fn a_broker_that_fails_again_and_again_is_not_started_for_ever() {
+    let brokers = brokers(PATIENT);
+    let session = Session::new(1, "dies in a call");
+    for _ in 0..5 {
+        let error = session.read(&brokers).await.expect_err("dies");
+        assert!(error.message.contains("it ended"), "{error:?}");
+    }
+    session.behave("");
+    let error = session.read(&brokers).await.expect_err("too often");
+    assert!(error.message.contains("failed 5 times within a minute"), "{error:?}");
+    let other = Session::new(2, "");
+    assert!(other.read(&brokers).await.is_ok(), "another session's broker is not concerned");
+    brokers.shutdown(PATIENT).await;
+}
+
+#[tokio::test]
+async fn more_calls_than_the_queue_holds_are_refused_and_the_others_answered() {
+    let brokers = brokers(PATIENT);
+    let session = Arc::new(Session::new(1, ""));
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..200 {
+        let (brokers, session) = (brokers.clone(), Arc::clone(&session));
+        calls.spawn(async move { session.read(&brokers).await });
+    }
+    let results = calls.join_all().await;
+    let (answered, refused): (Vec<_>, Vec<_>) = results.into_iter().partition(Result::is_ok);
+    assert!(answered.len() >= BROKER_QUEUE && !refused.is_empty());
+    assert!(refused.iter().all(|result| result.as_ref().is_err_and(|error| error.code == "EAGAIN")));
+    assert!(session.read(&brokers).await.is_ok());
+    brokers.shutdown(PATIENT).await;
+}
+
+#[tokio::test]
+async fn the_end_of_a_session_answers_who_waits_and_kills_the_broker() {
+    let brokers = brokers(PATIENT);
+    let session = Arc::new(Session::new(1, "never answers"));
+    let waiting = tokio::spawn({
+        let (brokers, session) = (brokers.clone(), Arc::clone(&session));
+        async move { session.read(&brokers).await }
+    });
+    while brokers.live() == 0 {
+        tokio::task::yield_now().await;
+    }
+    brokers.end(session.id);
+    let error = waiting.await.expect("no panic").expect_err("ended");
+    assert!(error.message.contains("the session has ended"), "{error:?}");
+    ends(&brokers, 0).await;
+    brokers.shutdown(PATIENT).await;
+}
+
+#[tokio::test]
+async fn an_idle_broker_ends_and_the_next_call_starts_another() {
+    let brokers = Brokers::new(BrokerConfig { idle: Duration::from_millis(1), ..config(PATIENT) });
+    let session = Session::new(1, "");
+    for _ in 0..3 {
+        assert!(session.read(&brokers).await.is_ok());
+        ends(&brokers, 0).await;
+    }
+    brokers.shutdown(PATIENT).await;
+}
+
+/// Waits until only so many brokers are alive.
+async fn ends(brokers: &Brokers, left: usize) {
+    let wait = async {
+        while brokers.live() != left {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENT, wait).await.expect("a broker outlives its session");
+}

@@ -1,0 +1,35 @@
+//! The rules of the rooms (`docs/ARCHITECTURE.md`, Invariants), as plain greps over the tree. A new room or rule gets a
+//! row in [`rules`]; each row brings an example that it must find and one that it must leave alone.
+
+mod manifests;
+mod rules;
+mod tree;
+
+use rules::RULES;
+use tree::Tree;
+
+#[test]
+fn the_tree_obeys_every_rule() {
+    let tree = Tree::of_the_repository();
+    assert!(tree.files.len() > 100, "only {} files: not the repository", tree.files.len());
+    let mut findings = Vec::new();
+    for rule in RULES {
+        findings.extend((rule.check)(&tree).into_iter().map(|finding| format!("{}: {finding}", rule.name)));
+    }
+    assert!(findings.is_empty(), "{} findings:\n{}", findings.len(), findings.join("\n"));
+}
+
+#[test]
+fn every_rule_finds_what_it_is_for_and_nothing_else() {
+    for rule in RULES {
+        for (path, text) in rule.bad {
+            let found = (rule.check)(&Tree::with(&[(path, text)]));
+            assert_eq!(found.len(), 1, "{} on {path}: {found:?}", rule.name);
+        }
+        for (path, text) in rule.good {
+            let found = (rule.check)(&Tree::with(&[(path, text)]));
+            assert!(found.is_empty(), "{} on {path}: {found:?}", rule.name);
+        }
+        assert!(!rule.bad.is_empty(), "{} was never seen to fail", rule.name);
+    }
+}

@@ -1,0 +1,117 @@
+//! Rules about `Cargo.toml` files: who may depend on whom.
+
+use super::tree::{SourceFile, Tree};
+use std::collections::{BTreeMap, BTreeSet};
+use toml::{Table, Value};
+
+/// Which of our crates a crate may name; what is not listed here has not been thought about.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("protocol", &[]),
+    ("sandbox", &[]),
+    ("cvm", &[]),
+    ("worker", &["protocol", "sandbox", "cvm"]),
+    ("broker", &["protocol", "sandbox"]),
+    ("supervisor", &["protocol", "sandbox"]),
+    ("cli", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor"]),
+    ("tests", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor", "cli"]),
+    ("tests/test262", &["cvm"]),
+    ("benches", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor", "cli"]),
+    ("fuzz", &["protocol", "cvm", "worker", "supervisor"]),
+];
+
+/// What must not be in the dependency tree of a process that is jailed.
+const NOT_IN_A_JAIL: &[&str] =
+    &["tokio", "clap", "axum", "hyper", concat!("rusq", "lite"), "libsqlite3-sys", "tracing", "interprocess", "mio"];
+const JAILED: &[&str] = &["worker"];
+/// A broker's database module may have SQLite.
+const JAILED_WITH_FILES: &[&str] = &["broker"];
+
+/// The manifests of crates, with the crate's folder.
+fn crates(tree: &Tree) -> impl Iterator<Item = (&str, &SourceFile, Table)> {
+    tree.files.iter().filter_map(|file| {
+        let folder = file.path.strip_suffix("/Cargo.toml")?;
+        let table = file.text.parse().unwrap_or_else(|error| panic!("{}: {error}", file.path));
+        Some((folder, file, table))
+    })
+}
+
+fn names(table: &Table, sections: &[&str]) -> Vec<String> {
+    let of = |table: &Table| -> Vec<String> {
+        let listed = sections.iter().filter_map(|section| table.get(*section)?.as_table());
+        listed.flat_map(|section| section.keys().cloned()).collect()
+    };
+    let targets = table.get("target").and_then(Value::as_table);
+    let for_targets = targets.into_iter().flat_map(|targets| targets.values().filter_map(Value::as_table));
+    of(table).into_iter().chain(for_targets.flat_map(of)).collect()
+}
+
+/// Arrows that the table does not have, and crates that it does not know.
+pub(crate) fn arrows(tree: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    for (folder, file, manifest) in crates(tree) {
+        let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == folder) else {
+            found.push(format!("{}: no arrows are written down for {folder}", file.path));
+            continue;
+        };
+        for name in names(&manifest, &["dependencies", "dev-dependencies", "build-dependencies"]) {
+            if let Some(ours) = name.strip_prefix("vm-system-").filter(|ours| !allowed.contains(ours)) {
+                found.push(format!("{}: {folder} must not depend on {ours}", file.path));
+            }
+        }
+    }
+    found
+}
+
+/// Packages of the lock file with what they depend on (build dependencies and other platforms' included).
+fn locked(tree: &Tree) -> BTreeMap<String, Vec<String>> {
+    let Some(lock) = tree.files.iter().find(|file| file.path == "Cargo.lock") else { return BTreeMap::new() };
+    let lock: Table = lock.text.parse().expect("Cargo.lock is TOML");
+    let packages = lock.get("package").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut graph: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for package in packages {
+        let name = package.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let dependencies = package.get("dependencies").and_then(Value::as_array).cloned().unwrap_or_default();
+        let names = dependencies.iter().filter_map(|entry| entry.as_str()?.split(' ').next().map(str::to_owned));
+        graph.entry(name).or_default().extend(names);
+    }
+    graph
+}
+
+/// Jailed crates whose tree holds something that a jail must not.
+pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
+    let mut graph = locked(tree);
+    // The lock file mixes a member's own dev-dependencies in: take ours from the manifests.
+    let mut manifests = BTreeMap::new();
+    for (folder, _, manifest) in crates(tree) {
+        let own = names(&manifest, &["dependencies", "build-dependencies"]);
+        graph.insert(format!("vm-system-{folder}"), own.clone());
+        manifests.insert(folder.to_owned(), own);
+    }
+    let mut found = Vec::new();
+    for folder in JAILED.iter().chain(JAILED_WITH_FILES).filter(|folder| manifests.contains_key(**folder)) {
+        let mut seen = BTreeSet::new();
+        let mut left = vec![format!("vm-system-{folder}")];
+        while let Some(name) = left.pop() {
+            if seen.insert(name.clone()) {
+                left.extend(graph.get(&name).cloned().unwrap_or_default());
+            }
+        }
+        let sqlite_allowed = JAILED_WITH_FILES.contains(folder);
+        for name in NOT_IN_A_JAIL.iter().filter(|name| seen.contains(**name)) {
+            if !(sqlite_allowed && name.contains("sqlite")) {
+                found.push(format!("{folder} has {name} in its dependency tree"));
+            }
+        }
+    }
+    found
+}
+
+/// Crates that do not take the workspace's lints.
+pub(crate) fn lints(tree: &Tree) -> Vec<String> {
+    let free = crates(tree).filter(|(folder, _, manifest)| {
+        let inherited = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
+        // fuzz is a workspace of its own, as its tool wants it.
+        inherited != Some(true) && *folder != "fuzz"
+    });
+    free.map(|(folder, _, _)| format!("{folder}/Cargo.toml has no `lints.workspace = true`")).collect()
+}

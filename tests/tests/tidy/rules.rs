@@ -1,0 +1,269 @@
+//! The table of rules. Words that a rule looks for are put together here, so that this file does not break the rule.
+
+use super::manifests;
+use super::tree::{SourceFile, Tree};
+
+/// One rule.
+pub(crate) struct Rule {
+    pub(crate) name: &'static str,
+    /// What is wrong, one line per place.
+    pub(crate) check: fn(&Tree) -> Vec<String>,
+    /// Files that must be found: one finding each.
+    pub(crate) bad: &'static [(&'static str, &'static str)],
+    /// Files that must not.
+    pub(crate) good: &'static [(&'static str, &'static str)],
+}
+
+const LINES_OF_A_FILE: usize = 600;
+const LINES_OF_A_MAP: usize = 80;
+
+/// All rules.
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "every Rust file begins by saying what it owns",
+        check: |tree| {
+            let silent = tree.rust().filter(|file| !file.text.starts_with("//!"));
+            silent.map(|file| format!("{} does not begin with //!", file.path)).collect()
+        },
+        bad: &[("a/src/x.rs", "use std::io;\n"), ("a/src/y.rs", "\n//! late\n")],
+        good: &[("a/src/x.rs", "//! Owns x.\n"), ("a/x.md", "text")],
+    },
+    Rule {
+        name: "unchecked code is in files called sys.rs",
+        check: |tree| words(tree, &[""], &[], &[concat!("un", "safe")], |file| file.name() == "sys.rs"),
+        bad: &[("a/src/x.rs", concat!("fn f() { un", "safe { g() } }"))],
+        good: &[
+            ("a/src/sys.rs", concat!("un", "safe { g() }")),
+            ("a/src/x.rs", concat!("// un", "safe in a comment")),
+            ("a/src/x.rs", concat!("#![deny(un", "safe_code)]")),
+        ],
+    },
+    Rule {
+        name: "one file knows the codec's library",
+        check: |tree| words(tree, &[""], &["protocol/src/codec.rs"], &[concat!("bin", "code")], no_exception),
+        bad: &[("worker/src/x.rs", concat!("use bin", "code::encode;"))],
+        good: &[("protocol/src/codec.rs", concat!("use bin", "code::encode;"))],
+    },
+    Rule {
+        name: "only the store and the broker's database know SQLite's library",
+        check: |tree| {
+            let rooms = &["supervisor/src/store", "broker/src/database"];
+            words(tree, &[""], rooms, &[concat!("rusq", "lite"), concat!("rusqlite_", "migration")], no_exception)
+        },
+        bad: &[("supervisor/src/ops/x.rs", concat!("use rusq", "lite::Connection;"))],
+        good: &[("supervisor/src/store/sqlite.rs", concat!("use rusq", "lite::Connection;"))],
+    },
+    Rule {
+        name: "only sandbox talks to seccomp and Landlock",
+        check: |tree| {
+            let calls = &[
+                concat!("SYS_", "seccomp"),
+                concat!("SYS_", "landlock_create_ruleset"),
+                concat!("SYS_", "landlock_restrict_self"),
+                concat!("PR_SET_", "SECCOMP"),
+                concat!("sock_", "filter"),
+                concat!("seccomp", "iler"),
+                concat!("libsec", "comp"),
+            ];
+            words(tree, &[""], &["sandbox/"], calls, no_exception)
+        },
+        bad: &[("worker/src/x.rs", concat!("libc::SYS_", "seccomp"))],
+        good: &[
+            ("sandbox/src/sys.rs", concat!("libc::SYS_", "seccomp")),
+            ("worker/src/x.rs", "vm_system_sandbox::seccomp::install(TABLE)"),
+        ],
+    },
+    Rule {
+        name: "in the supervisor only spawn creates processes",
+        check: |tree| {
+            let ways = &["Command::new", "posix_spawn", "fork(", "process::spawn", "tokio::process"];
+            phrases(tree, &["supervisor/src/"], &["supervisor/src/spawn"], ways)
+        },
+        bad: &[("supervisor/src/ops/x.rs", "std::process::Command::new(\"ls\")")],
+        good: &[
+            ("supervisor/src/spawn/x.rs", "process::spawn(program)"),
+            ("supervisor/src/ops/x.rs", "tokio::spawn(async {})"),
+        ],
+    },
+    Rule {
+        name: "the supervisor's core has no runtime, no clock, no I/O",
+        check: |tree| {
+            let outside = &[
+                "tokio", "Instant::now", "SystemTime", "std::fs", "std::net", "std::env", "std::thread",
+                "std::process", "std::os", "nix::", "libc::", "tracing",
+            ];
+            phrases(tree, &["supervisor/src/core"], &[], outside)
+        },
+        bad: &[
+            ("supervisor/src/core/x.rs", "use tokio::sync::mpsc;"),
+            ("supervisor/src/core.rs", "let now = Instant::now();"),
+        ],
+        good: &[
+            ("supervisor/src/runtime/x.rs", "use tokio::sync::mpsc;"),
+            ("supervisor/src/core/x.rs", "pub fn step(&mut self, event: Event, now: Millis) -> Vec<Action>"),
+        ],
+    },
+    Rule {
+        name: "protocol and cvm have no I/O, no clock, no processes",
+        check: |tree| {
+            let outside =
+                &["std::fs", "std::net", "std::thread", "std::process", "Instant::now", "SystemTime", "std::env::"];
+            phrases(tree, &["protocol/src/", "cvm/src/"], &[], outside)
+        },
+        bad: &[("cvm/src/x.rs", "std::fs::read(path)"), ("protocol/src/x.rs", "SystemTime::now()")],
+        good: &[("worker/src/x.rs", "std::fs::read(path)"), ("cvm/tests/x.rs", "std::fs::read(path)")],
+    },
+    Rule {
+        name: "only the supervisor's api knows HTTP",
+        check: |tree| words(tree, &["supervisor/src/"], &["supervisor/src/api"], &["axum", "hyper"], no_exception),
+        bad: &[("supervisor/src/ops/x.rs", "use axum::Json;")],
+        good: &[("supervisor/src/api/rest.rs", "use axum::Json;")],
+    },
+    Rule {
+        name: "dependencies point the way the architecture says",
+        check: manifests::arrows,
+        bad: &[
+            ("supervisor/Cargo.toml", "[dependencies]\nvm-system-worker.workspace = true"),
+            ("cvm/Cargo.toml", "[dependencies]\nvm-system-protocol.workspace = true"),
+            ("protocol/Cargo.toml", "[dev-dependencies]\nvm-system-sandbox.workspace = true"),
+            ("newroom/Cargo.toml", "[package]\nname = \"vm-system-newroom\""),
+        ],
+        good: &[
+            ("supervisor/Cargo.toml", "[dependencies]\nvm-system-protocol.workspace = true"),
+            ("tests/Cargo.toml", "[dependencies]\nvm-system-worker.workspace = true"),
+        ],
+    },
+    Rule {
+        name: "what is jailed has no runtime, parser of arguments, web server or database in its tree",
+        check: manifests::jailed_trees,
+        bad: &[("worker/Cargo.toml", "[dependencies]\ntokio.workspace = true")],
+        good: &[
+            ("worker/Cargo.toml", "[dependencies]\nlibc.workspace = true"),
+            ("supervisor/Cargo.toml", "[dependencies]\ntokio.workspace = true"),
+        ],
+    },
+    Rule {
+        name: "every crate is under the workspace's lints",
+        check: manifests::lints,
+        bad: &[("sandbox/Cargo.toml", "[package]\nname = \"x\"")],
+        good: &[("sandbox/Cargo.toml", "[package]\nname = \"x\"\n[lints]\nworkspace = true")],
+    },
+    Rule {
+        name: "files can be read in one sitting",
+        check: |tree| {
+            let long = tree.rust().filter_map(|file| {
+                let lines = file.text.lines().count();
+                let map = file.path.ends_with("/src/lib.rs");
+                let most = if map { LINES_OF_A_MAP } else { LINES_OF_A_FILE };
+                (lines > most).then(|| format!("{} has {lines} lines, at most {most}", file.path))
+            });
+            long.collect()
+        },
+        bad: &[("a/src/lib.rs", include_str!("rules.rs"))],
+        good: &[("a/src/rules.rs", include_str!("rules.rs"))],
+    },
+    Rule {
+        name: "nothing is left for later",
+        check: |tree| {
+            let markers =
+                &[concat!("to", "do!("), concat!("unimple", "mented!("), concat!("#[ig", "nore"), concat!("FIX", "ME")];
+            phrases(tree, &[""], &[], markers)
+        },
+        bad: &[("a/src/x.rs", concat!("to", "do!()")), ("a/tests/x.rs", concat!("#[ig", "nore]\nfn x() {}"))],
+        good: &[("a/src/x.rs", "fn x() {}")],
+    },
+    Rule {
+        name: "tests wait for events and not for time",
+        check: sleeping_tests,
+        bad: &[
+            ("a/tests/x.rs", concat!("std::thread::sl", "eep(second)")),
+            ("a/src/x.rs", concat!("fn x() {}\n#[cfg(test)]\nmod tests { tokio::time::sl", "eep(s) }")),
+            ("a/tests/x.rs", concat!("#[should_", "panic]")),
+        ],
+        good: &[("a/src/x.rs", concat!("tokio::time::sl", "eep(deadline).await")), ("a/tests/x.rs", "events.next()")],
+    },
+    Rule {
+        name: "no machine and no registry is named",
+        check: |tree| {
+            tree.files.iter().filter(|file| file.name() != "Cargo.lock").flat_map(places_of_this_machine).collect()
+        },
+        bad: &[
+            ("a/src/x.rs", concat!("let path = \"/wo", "rk/main\";")),
+            ("README.md", concat!("see /ro", "ot/.cargo")),
+            ("x.toml", concat!("url = \"https://index.cra", "tes.io\"")),
+        ],
+        good: &[("a/src/x.rs", "/proc/1/root/x and network/main"), ("README.md", "/abs/worktree")],
+    },
+];
+
+fn no_exception(_: &SourceFile) -> bool {
+    false
+}
+
+/// Places in `rooms`, outside of `allowed`, where one of these words stands by itself in code.
+fn words(
+    tree: &Tree,
+    rooms: &[&str],
+    allowed: &[&str],
+    words: &[&str],
+    exception: fn(&SourceFile) -> bool,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in tree.rust().filter(|file| file.is_in(rooms) && !file.is_in(allowed) && !exception(file)) {
+        for (number, line) in file.code_lines() {
+            let mut parts = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            if let Some(word) = parts.find(|part| words.contains(part)) {
+                found.push(format!("{}:{number} names {word}", file.path));
+            }
+        }
+    }
+    found
+}
+
+/// Places in `rooms`, outside of `allowed`, where code contains one of these.
+fn phrases(tree: &Tree, rooms: &[&str], allowed: &[&str], phrases: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for file in tree.rust().filter(|file| file.is_in(rooms) && !file.is_in(allowed)) {
+        for (number, line) in file.code_lines() {
+            if let Some(phrase) = phrases.iter().find(|phrase| line.contains(**phrase)) {
+                found.push(format!("{}:{number} has {phrase}", file.path));
+            }
+        }
+    }
+    found
+}
+
+fn sleeping_tests(tree: &Tree) -> Vec<String> {
+    let ways = [concat!("thread::sl", "eep"), concat!("time::sl", "eep"), concat!("should_", "panic")];
+    let mut found = Vec::new();
+    for file in tree.rust() {
+        let first = file.tests_from();
+        for (number, line) in file.code_lines().filter(|(number, _)| *number >= first) {
+            if ways.iter().any(|way| line.contains(way)) {
+                found.push(format!("{}:{number} {}", file.path, line.trim()));
+            }
+        }
+    }
+    found
+}
+
+fn places_of_this_machine(file: &SourceFile) -> Vec<String> {
+    let paths = [
+        concat!("/wo", "rk/main"), concat!("/wo", "rk/target"), concat!("/wo", "rk/shared"), concat!("/wo", "rk/notes"),
+        concat!("/ro", "ot/"),
+    ];
+    let hosts = [concat!("index.cra", "tes.io"), concat!("static.cra", "tes.io"), concat!(".cargo/reg", "istry")];
+    let mut found = Vec::new();
+    for (index, line) in file.text.lines().enumerate() {
+        let own_path = paths.iter().any(|path| {
+            line.match_indices(path).any(|(at, _)| {
+                // `/proc/1/root/` and `network/` are other things.
+                !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.' | '}' | '>'))
+            })
+        });
+        if own_path || hosts.iter().any(|host| line.contains(host)) {
+            found.push(format!("{}:{} {}", file.path, index + 1, line.trim()));
+        }
+    }
+    found
+}
