@@ -259,7 +259,7 @@ impl World {
     fn happen(&mut self) {
         match self.rng.below(20) {
             0..=3 => self.store_turns(),
-            4..=7 => self.worker.run(self.faults.hostile, &mut self.rng),
+            4..=7 if self.machine.has_worker() => self.worker.run(self.faults.hostile, &mut self.rng),
             8..=11 => self.worker_is_heard(),
             12 => self.host_answers(),
             13 => self.file_is_read(),
