@@ -1,0 +1,319 @@
+//! What can be written. Enums of our own: nothing here knows how rows are stored.
+
+use super::rows::{AuditEntry, Checkpoint, KeyClaim, NewProgramVersion, Owner, PolicySnapshot, TaskRow};
+use std::sync::Arc;
+use vm_system_protocol::ids::{
+    CapabilityId, ExecutionId, ProgramId, SessionId, StartupFileId, TaskId, TemplateId,
+};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    Capability, Event, Execution, ExecutionStatus, Session, SessionStatus, Settings, StartupFile,
+    TemplateDetail,
+};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+
+/// Writes that become durable together or not at all, in order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Batch(pub Vec<Write>);
+
+impl From<Write> for Batch {
+    fn from(write: Write) -> Self {
+        Self(vec![write])
+    }
+}
+
+impl From<Vec<Write>> for Batch {
+    fn from(writes: Vec<Write>) -> Self {
+        Self(writes)
+    }
+}
+
+/// What a committed batch did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Applied {
+    /// Rows inserted, changed or deleted (dependent rows of a deletion included only for [`Write::Prune`]).
+    pub rows: u64,
+}
+
+/// One change. What it needs and does not find is `Rejected(Missing)`; a taken id or name `Rejected(Conflict)`; a
+/// change of an ended session or execution `Rejected(Finished)`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Write {
+    /// A new template with all its parts. Names are unique among the owner's active ones.
+    TemplateInsert {
+        /// Whose.
+        owner: Owner,
+        /// The template.
+        detail: Box<TemplateDetail>,
+    },
+    /// Changes a template; absent parts stay.
+    TemplateUpdate {
+        /// Which.
+        id: TemplateId,
+        /// New name.
+        name: Option<String>,
+        /// New settings.
+        settings: Option<Box<Settings>>,
+        /// When.
+        at: Timestamp,
+    },
+    /// Hides a template and removes its parts; its name is free again, its sessions go on.
+    TemplateDelete {
+        /// Which.
+        id: TemplateId,
+        /// When.
+        at: Timestamp,
+    },
+    /// Adds a host module's name; adding it twice changes nothing.
+    ModuleAdd {
+        /// To which.
+        template: TemplateId,
+        /// The module.
+        name: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Removes a host module's name; removing an absent one changes nothing.
+    ModuleRemove {
+        /// From which.
+        template: TemplateId,
+        /// The module.
+        name: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Adds a library's name; adding it twice changes nothing.
+    LibraryAdd {
+        /// To which.
+        template: TemplateId,
+        /// `name-version`.
+        name: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Removes a library's name; removing an absent one changes nothing.
+    LibraryRemove {
+        /// From which.
+        template: TemplateId,
+        /// `name-version`.
+        name: String,
+        /// When.
+        at: Timestamp,
+    },
+    /// Adds a capability row; (kind, name) is unique in its template.
+    CapabilityAdd {
+        /// The row.
+        capability: Capability,
+        /// When.
+        at: Timestamp,
+    },
+    /// Removes a capability row.
+    CapabilityRemove {
+        /// From which.
+        template: TemplateId,
+        /// The row.
+        id: CapabilityId,
+        /// When.
+        at: Timestamp,
+    },
+    /// Adds a startup file; its path is unique in its template.
+    StartupFileAdd {
+        /// The row.
+        file: StartupFile,
+        /// When.
+        at: Timestamp,
+    },
+    /// Removes a startup file.
+    StartupFileRemove {
+        /// From which.
+        template: TemplateId,
+        /// The row.
+        id: StartupFileId,
+        /// When.
+        at: Timestamp,
+    },
+    /// Records an installed library (`name-version`) by the hash of its content; the same name again replaces it.
+    LibraryInstall {
+        /// `name-version`.
+        name: String,
+        /// SHA-256 of its source.
+        hash: [u8; 32],
+        /// Size of its source (bytes).
+        bytes: u64,
+        /// When.
+        at: Timestamp,
+    },
+    /// Forgets an installed library.
+    LibraryUninstall {
+        /// `name-version`.
+        name: String,
+    },
+    /// A new session with the snapshot of its template (interned by content).
+    SessionInsert {
+        /// Whose.
+        owner: Owner,
+        /// A name that the client gave.
+        name: Option<String>,
+        /// The session.
+        session: Arc<Session>,
+        /// What it was made with.
+        policy: Arc<PolicySnapshot>,
+    },
+    /// `starting → ready`.
+    SessionReady {
+        /// Which.
+        id: SessionId,
+    },
+    /// `starting|ready → closed|crashed`.
+    SessionEnd {
+        /// Which.
+        id: SessionId,
+        /// `closed` or `crashed`.
+        status: SessionStatus,
+        /// When.
+        at: Timestamp,
+        /// Why.
+        reason: CloseReason,
+        /// What went wrong, in words.
+        last_error: Option<String>,
+    },
+    /// Replaces the free-form facts of a session.
+    SessionMeta {
+        /// Which.
+        id: SessionId,
+        /// An object.
+        runtime_meta: JsonText,
+    },
+    /// The last message of a session's worker whose effects are stored: belongs into the batch of these effects.
+    WorkerSeq {
+        /// Which.
+        session: SessionId,
+        /// The worker's sequence number.
+        seq: u64,
+    },
+    /// A new execution; its owner is the session's. `events` is not stored from here.
+    ExecutionStarted {
+        /// A name that the client gave; unique among the owner's unfinished ones.
+        name: Option<String>,
+        /// The execution.
+        execution: Arc<Execution>,
+    },
+    /// `running ⇄ waiting`.
+    ExecutionStatus {
+        /// Which.
+        id: ExecutionId,
+        /// `running` or `waiting`.
+        status: ExecutionStatus,
+    },
+    /// The end: status, `ended_at`, result, error, metrics and `degraded` of this record (`degraded` never goes back).
+    ExecutionEnded(Arc<Execution>),
+    /// Something of this execution could not be stored.
+    ExecutionDegraded {
+        /// Which.
+        id: ExecutionId,
+    },
+    /// Output; (execution, seq) is unique.
+    Events(Arc<[Event]>),
+    /// After a start of the supervisor: every `quickjs` session that is starting or ready and not in `alive` becomes
+    /// `crashed(host_restart)`, its unfinished executions `error` with code `WORKER_DIED`.
+    HostRestart {
+        /// When.
+        at: Timestamp,
+        /// Sessions whose workers were taken over.
+        alive: Vec<SessionId>,
+    },
+    /// A new version of a program; makes the program if there is none of this name.
+    ProgramVersion(Box<NewProgramVersion>),
+    /// Which version of a program an execution runs.
+    ProgramRun {
+        /// The execution.
+        execution: ExecutionId,
+        /// The program.
+        program: ProgramId,
+        /// Its version.
+        version: u32,
+    },
+    /// Hides a program; executions keep their version.
+    ProgramDelete {
+        /// Which.
+        id: ProgramId,
+        /// When.
+        at: Timestamp,
+    },
+    /// A question that waits for its answer; an execution has at most one.
+    TaskInsert(Box<TaskRow>),
+    /// An answer that did not fit: counts as an attempt.
+    TaskAttempt {
+        /// Which.
+        id: TaskId,
+    },
+    /// The end of a question. `Rejected(Finished)` if it is not pending.
+    TaskEnd {
+        /// Which.
+        id: TaskId,
+        /// The answer; none if it expired or was withdrawn.
+        answer: Option<String>,
+        /// When.
+        at: Timestamp,
+    },
+    /// A state of a durable execution: the pages that changed.
+    Checkpoint(Box<Checkpoint>),
+    /// Drops page versions that no checkpoint from `keep_from` on needs, and the checkpoints before it.
+    CheckpointCompact {
+        /// Of which.
+        execution: ExecutionId,
+        /// The oldest checkpoint that must stay whole.
+        keep_from: u64,
+    },
+    /// Takes an idempotency key for a request. `Rejected(Conflict)` if it is taken since after `expired_before`.
+    KeyClaim(Box<KeyClaim>),
+    /// The answer to the request that holds a key.
+    KeyAnswer {
+        /// Whose.
+        owner: Owner,
+        /// The key.
+        key: String,
+        /// The encoded answer.
+        reply: Vec<u8>,
+    },
+    /// Gives a key back: nothing was done for it.
+    KeyRelease {
+        /// Whose.
+        owner: Owner,
+        /// The key.
+        key: String,
+    },
+    /// Somebody changed something.
+    Audit(Box<AuditEntry>),
+    /// Sets or removes a value of the store's own book-keeping.
+    MetaSet {
+        /// Which.
+        key: String,
+        /// The value.
+        value: Option<Vec<u8>>,
+    },
+    /// Forgets what ended before a moment: events, executions, sessions, keys and audit entries, at most about
+    /// `max_rows` rows. [`Applied::rows`] says how many went; 0 = nothing left to forget.
+    Prune {
+        /// What ended earlier may go.
+        before: Timestamp,
+        /// Idempotency keys that were taken earlier may go.
+        keys_before: Timestamp,
+        /// Bound of the work in one turn.
+        max_rows: u32,
+    },
+}
+
+impl Write {
+    /// The execution whose record is incomplete if this write is lost.
+    pub(crate) fn execution(&self) -> Option<ExecutionId> {
+        match self {
+            Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => Some(execution.id),
+            Self::ExecutionStatus { id, .. } => Some(*id),
+            Self::Events(events) => events.first().map(|event| event.execution_id),
+            Self::Checkpoint(checkpoint) => Some(checkpoint.execution),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! What the rest of the supervisor holds: a clonable handle with a method for each question. Owns no state.
+
+use super::batch::{Applied, Batch};
+use super::error::StoreError;
+use super::query::{Answer, IdKind, Page, Query, SessionQuery};
+use super::rows::{
+    AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
+    ProgramRow, Scope, SessionRow, TaskRow, TemplateRow,
+};
+use super::{Store, StoreStatus, Urgency};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
+use vm_system_protocol::model::Event;
+
+/// A queued batch. Resolves when it is committed or has failed; dropping it does not take the batch back.
+#[derive(Debug)]
+pub struct Ticket(pub(super) oneshot::Receiver<Result<Applied, StoreError>>);
+
+impl Future for Ticket {
+    type Output = Result<Applied, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|result| result.unwrap_or(Err(StoreError::Closed)))
+    }
+}
+
+/// The store as callers hold it.
+#[derive(Clone)]
+pub struct StoreHandle(Arc<dyn Store>);
+
+impl fmt::Debug for StoreHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StoreHandle").field(&self.status()).finish()
+    }
+}
+
+/// Asks a query and unpacks its one kind of answer.
+macro_rules! ask {
+    ($self:ident, $query:expr, $answer:ident) => {
+        match $self.read($query).await? {
+            Answer::$answer(value) => Ok(value),
+            other => Err(StoreError::Corrupt(format!("an answer of the wrong kind: {other:?}"))),
+        }
+    };
+}
+
+impl StoreHandle {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self(store)
+    }
+
+    /// Queues a batch for the next commit; waits only for room.
+    pub async fn submit(&self, batch: impl Into<Batch>) -> Result<Ticket, StoreError> {
+        self.0.submit(batch.into(), Urgency::Now).await
+    }
+
+    /// Queues a batch that may wait for the next urgent one ([`LAZY_MS`](super::LAZY_MS)).
+    pub async fn submit_lazy(&self, batch: impl Into<Batch>) -> Result<Ticket, StoreError> {
+        self.0.submit(batch.into(), Urgency::Lazy).await
+    }
+
+    /// Queues a batch and waits until it is committed.
+    pub async fn apply(&self, batch: impl Into<Batch>) -> Result<Applied, StoreError> {
+        self.submit(batch).await?.await
+    }
+
+    /// Asks any query.
+    pub async fn read(&self, query: Query) -> Result<Answer, StoreError> {
+        self.0.read(query).await
+    }
+
+    /// How the store does.
+    pub fn status(&self) -> StoreStatus {
+        self.0.status()
+    }
+
+    /// Commits what is queued and closes.
+    pub async fn shutdown(&self) {
+        self.0.shutdown().await;
+    }
+
+    /// An active template.
+    pub async fn template(
+        &self,
+        scope: &Scope,
+        id: TemplateId,
+    ) -> Result<Option<Box<TemplateRow>>, StoreError> {
+        ask!(self, Query::Template(scope.clone(), id), Template)
+    }
+
+    /// An active template by its name.
+    pub async fn template_by_name(
+        &self,
+        scope: &Scope,
+        name: &str,
+    ) -> Result<Option<Box<TemplateRow>>, StoreError> {
+        ask!(self, Query::TemplateByName(scope.clone(), name.to_owned()), Template)
+    }
+
+    /// Active templates, newest first.
+    pub async fn templates(&self, scope: &Scope, page: Page) -> Result<Vec<TemplateRow>, StoreError> {
+        ask!(self, Query::Templates(scope.clone(), page), Templates)
+    }
+
+    /// Installed libraries by name.
+    pub async fn libraries(&self) -> Result<Vec<LibraryRow>, StoreError> {
+        ask!(self, Query::Libraries, Libraries)
+    }
+
+    /// A session.
+    pub async fn session(&self, scope: &Scope, id: SessionId) -> Result<Option<Box<SessionRow>>, StoreError> {
+        ask!(self, Query::Session(scope.clone(), id), Session)
+    }
+
+    /// What a session was made with.
+    pub async fn session_policy(&self, id: SessionId) -> Result<Option<Arc<PolicySnapshot>>, StoreError> {
+        ask!(self, Query::SessionPolicy(id), Policy)
+    }
+
+    /// Sessions, newest first.
+    pub async fn sessions(
+        &self,
+        scope: &Scope,
+        filter: SessionQuery,
+        page: Page,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        ask!(self, Query::Sessions(scope.clone(), filter, page), Sessions)
+    }
+
+    /// An execution, without its events.
+    pub async fn execution(
+        &self,
+        scope: &Scope,
+        id: ExecutionId,
+    ) -> Result<Option<Box<ExecutionRow>>, StoreError> {
+        ask!(self, Query::Execution(scope.clone(), id), Execution)
+    }
+
+    /// An execution by its name: the unfinished one, else the newest.
+    pub async fn execution_by_name(
+        &self,
+        scope: &Scope,
+        name: &str,
+    ) -> Result<Option<Box<ExecutionRow>>, StoreError> {
+        ask!(self, Query::ExecutionByName(scope.clone(), name.to_owned()), Execution)
+    }
+
+    /// Executions of a session, newest first, without their events.
+    pub async fn executions(
+        &self,
+        scope: &Scope,
+        session: SessionId,
+        page: Page,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        ask!(self, Query::Executions(scope.clone(), session, page), Executions)
+    }
+
+    /// Events of an execution in order; `limit` 0 = all.
+    pub async fn events(
+        &self,
+        execution: ExecutionId,
+        after_seq: u64,
+        limit: u32,
+    ) -> Result<Vec<Event>, StoreError> {
+        ask!(self, Query::Events(execution, after_seq, limit), Events)
+    }
+
+    /// Ids between two bounds (inclusive), ascending.
+    pub async fn ids(
+        &self,
+        scope: &Scope,
+        kind: IdKind,
+        from: [u8; 16],
+        to: [u8; 16],
+        limit: u32,
+    ) -> Result<Vec<[u8; 16]>, StoreError> {
+        ask!(self, Query::Ids { scope: scope.clone(), kind, from, to, limit }, Ids)
+    }
+
+    /// The newest version of an active program.
+    pub async fn program(&self, scope: &Scope, id: ProgramId) -> Result<Option<Box<ProgramRow>>, StoreError> {
+        ask!(self, Query::Program(scope.clone(), id), Program)
+    }
+
+    /// The newest version of an active program by its name.
+    pub async fn program_by_name(
+        &self,
+        scope: &Scope,
+        name: &str,
+    ) -> Result<Option<Box<ProgramRow>>, StoreError> {
+        ask!(self, Query::ProgramByName(scope.clone(), name.to_owned()), Program)
+    }
+
+    /// Active programs, newest first.
+    pub async fn programs(&self, scope: &Scope, page: Page) -> Result<Vec<ProgramRow>, StoreError> {
+        ask!(self, Query::Programs(scope.clone(), page), Programs)
+    }
+
+    /// Source and code of a version.
+    pub async fn program_code(
+        &self,
+        id: ProgramId,
+        version: u32,
+    ) -> Result<Option<Box<ProgramCode>>, StoreError> {
+        ask!(self, Query::ProgramCode(id, version), Code)
+    }
+
+    /// Which version of which program an execution runs.
+    pub async fn program_run(&self, execution: ExecutionId) -> Result<Option<(ProgramId, u32)>, StoreError> {
+        ask!(self, Query::ProgramRun(execution), Run)
+    }
+
+    /// A question.
+    pub async fn task(&self, scope: &Scope, id: TaskId) -> Result<Option<Box<TaskRow>>, StoreError> {
+        ask!(self, Query::Task(scope.clone(), id), Task)
+    }
+
+    /// The pending question of an execution.
+    pub async fn pending_task(&self, execution: ExecutionId) -> Result<Option<Box<TaskRow>>, StoreError> {
+        ask!(self, Query::PendingTask(execution), Task)
+    }
+
+    /// Pending questions, oldest first.
+    pub async fn pending_tasks(&self, scope: &Scope, page: Page) -> Result<Vec<TaskRow>, StoreError> {
+        ask!(self, Query::PendingTasks(scope.clone(), page), Tasks)
+    }
+
+    /// Checkpoints of an execution in order.
+    pub async fn checkpoints(&self, execution: ExecutionId) -> Result<Vec<CheckpointRow>, StoreError> {
+        ask!(self, Query::Checkpoints(execution), Checkpoints)
+    }
+
+    /// The pages of a state as of a checkpoint, by number.
+    pub async fn state(
+        &self,
+        execution: ExecutionId,
+        checkpoint: u64,
+    ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        ask!(self, Query::State(execution, checkpoint), Pages)
+    }
+
+    /// An idempotency key.
+    pub async fn key(&self, owner: &Owner, key: &str) -> Result<Option<KeyRow>, StoreError> {
+        ask!(self, Query::Key(owner.clone(), key.to_owned()), Key)
+    }
+
+    /// Audit entries with their numbers, newest first.
+    pub async fn audit(
+        &self,
+        scope: &Scope,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditEntry)>, StoreError> {
+        ask!(self, Query::Audit { scope: scope.clone(), before, limit }, Audit)
+    }
+
+    /// A value of the store's book-keeping.
+    pub async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        ask!(self, Query::Meta(key.to_owned()), Meta)
+    }
+}

@@ -1,0 +1,136 @@
+//! Programs, tasks, checkpoints and pages.
+
+use super::super::{Program, Tables, Version};
+use crate::store::error::{Entity, StoreError};
+use crate::store::rows::{Checkpoint, CheckpointRow, NewProgramVersion, ProgramCode, TaskRow};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::time::Timestamp;
+
+impl Tables {
+    pub(super) fn program_version(&mut self, new: &NewProgramVersion) -> Result<u64, StoreError> {
+        let known = self
+            .programs
+            .iter()
+            .find(|(_, program)| program.is_active && program.owner == new.owner && program.name == new.name)
+            .map(|(id, program)| (*id, program.clone()));
+        let (id, program) = match known {
+            Some((id, program)) => {
+                (id, Program { version: program.version + 1, modified_at: new.at, ..program })
+            }
+            None if self.programs.contains(&new.id) => return Err(StoreError::conflict(Entity::Program)),
+            None => (
+                new.id,
+                Program {
+                    owner: new.owner.clone(),
+                    name: new.name.clone(),
+                    is_active: true,
+                    version: 1,
+                    created_at: new.at,
+                    modified_at: new.at,
+                },
+            ),
+        };
+        let code = ProgramCode { source: new.source.clone(), format: new.format, code: new.code.clone() };
+        self.versions.set((id, program.version), Version { source_hash: new.source_hash, code });
+        self.programs.set(id, program);
+        Ok(1)
+    }
+
+    pub(super) fn program_run(
+        &mut self,
+        execution: ExecutionId,
+        program: ProgramId,
+        version: u32,
+    ) -> Result<u64, StoreError> {
+        if !self.executions.contains(&execution) {
+            return Err(StoreError::missing(Entity::Execution));
+        }
+        if self.runs.contains(&execution) {
+            return Err(StoreError::conflict(Entity::Execution));
+        }
+        if !self.versions.contains(&(program, version)) {
+            return Err(StoreError::missing(Entity::Program));
+        }
+        self.runs.set(execution, (program, version));
+        Ok(1)
+    }
+
+    pub(super) fn program_delete(&mut self, id: ProgramId, at: Timestamp) -> Result<u64, StoreError> {
+        let program = self.programs.get(&id).filter(|program| program.is_active).cloned();
+        let program = program.ok_or(StoreError::missing(Entity::Program))?;
+        self.programs.set(id, Program { is_active: false, modified_at: at, ..program });
+        Ok(1)
+    }
+
+    pub(super) fn task_insert(&mut self, task: &TaskRow) -> Result<u64, StoreError> {
+        let execution = self.executions.get(&task.execution).ok_or(StoreError::missing(Entity::Execution))?;
+        let owner = execution.owner.clone();
+        let pending = task.ended_at.is_none()
+            && self
+                .tasks
+                .iter()
+                .any(|(_, other)| other.execution == task.execution && other.ended_at.is_none());
+        if self.tasks.contains(&task.id) || pending {
+            return Err(StoreError::conflict(Entity::Task));
+        }
+        self.tasks.set(task.id, TaskRow { owner, ..task.clone() });
+        Ok(1)
+    }
+
+    pub(super) fn task_change(
+        &mut self,
+        id: TaskId,
+        change: impl FnOnce(&mut TaskRow),
+    ) -> Result<u64, StoreError> {
+        let mut task = self.tasks.get(&id).cloned().ok_or(StoreError::missing(Entity::Task))?;
+        if task.ended_at.is_some() {
+            return Err(StoreError::finished(Entity::Task));
+        }
+        change(&mut task);
+        self.tasks.set(id, task);
+        Ok(1)
+    }
+
+    pub(super) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<u64, StoreError> {
+        let key = (checkpoint.execution, checkpoint.seq);
+        if self.checkpoints.contains(&key) {
+            return Err(StoreError::conflict(Entity::Checkpoint));
+        }
+        if !self.executions.contains(&checkpoint.execution) {
+            return Err(StoreError::missing(Entity::Execution));
+        }
+        let bytes =
+            checkpoint.pages.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum::<usize>();
+        let row = CheckpointRow {
+            seq: checkpoint.seq,
+            at: checkpoint.at,
+            cause: checkpoint.cause.clone(),
+            bytes: bytes as u64,
+        };
+        self.checkpoints.set(key, row);
+        for (page, bytes) in &checkpoint.pages {
+            let key = (checkpoint.execution, *page, checkpoint.seq);
+            if self.pages.contains(&key) {
+                return Err(StoreError::conflict(Entity::Checkpoint));
+            }
+            self.pages.set(key, bytes.clone());
+        }
+        Ok(1 + checkpoint.pages.len() as u64)
+    }
+
+    pub(super) fn compact(&mut self, execution: ExecutionId, keep_from: u64) -> u64 {
+        let mine = (execution, 0, 0)..=(execution, u64::MAX, u64::MAX);
+        let stale: Vec<_> = self
+            .pages
+            .range(mine)
+            .filter(|((_, page, checkpoint), _)| {
+                let newer = (execution, *page, checkpoint.saturating_add(1))..=(execution, *page, keep_from);
+                *checkpoint < keep_from && self.pages.range(newer).next().is_some()
+            })
+            .map(|(key, _)| *key)
+            .collect();
+        let old: Vec<_> =
+            self.checkpoints.range((execution, 0)..(execution, keep_from)).map(|(key, _)| *key).collect();
+        self.pages.remove_all(&stale) + self.checkpoints.remove_all(&old)
+    }
+}

@@ -1,0 +1,127 @@
+//! The books: keys, audit log, meta values, and forgetting.
+
+use super::super::Tables;
+use crate::store::error::{Entity, StoreError};
+use crate::store::retention::oldest_id_at;
+use crate::store::rows::{AuditEntry, KeyClaim, KeyRow, Owner};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::time::Timestamp;
+
+impl Tables {
+    pub(super) fn key_claim(&mut self, claim: &KeyClaim) -> Result<u64, StoreError> {
+        let key = (claim.owner.clone(), claim.key.clone());
+        if self.keys.get(&key).is_some_and(|row| row.created_at >= claim.expired_before) {
+            return Err(StoreError::conflict(Entity::Key));
+        }
+        let row = KeyRow {
+            request_hash: claim.request_hash,
+            subject: claim.subject,
+            created_at: claim.at,
+            reply: claim.reply.clone(),
+        };
+        self.keys.set(key, row);
+        Ok(1)
+    }
+
+    pub(super) fn key_answer(&mut self, owner: &Owner, key: &str, reply: &[u8]) -> Result<u64, StoreError> {
+        let key = (owner.clone(), key.to_owned());
+        let row = self.keys.get(&key).cloned().ok_or(StoreError::missing(Entity::Key))?;
+        self.keys.set(key, KeyRow { reply: Some(reply.to_vec()), ..row });
+        Ok(1)
+    }
+
+    pub(super) fn audit_add(&mut self, entry: &AuditEntry) -> u64 {
+        let next = self.audit.iter().next_back().map_or(1, |(id, _)| id + 1);
+        self.audit.set(next, entry.clone());
+        1
+    }
+
+    pub(super) fn meta_set(&mut self, key: &str, value: Option<&Vec<u8>>) -> u64 {
+        match value {
+            Some(value) => {
+                self.meta.set(key.to_owned(), value.clone());
+                1
+            }
+            None => u64::from(self.meta.remove(&key.to_owned())),
+        }
+    }
+
+    pub(super) fn prune(&mut self, before: Timestamp, keys_before: Timestamp, max_rows: u32) -> u64 {
+        let budget = u64::from(max_rows);
+        let left = |rows: u64| usize::try_from(budget.saturating_sub(rows)).unwrap_or(usize::MAX);
+        let mut keys: Vec<_> = self
+            .keys
+            .iter()
+            .filter(|(_, row)| row.created_at < keys_before)
+            .map(|(key, row)| (row.created_at, key.clone()))
+            .collect();
+        keys.sort_by_key(|(at, _)| *at);
+        let mut rows =
+            self.keys.remove_all(&keys.into_iter().take(left(0)).map(|(_, key)| key).collect::<Vec<_>>());
+        let mut entries: Vec<_> = self
+            .audit
+            .iter()
+            .filter(|(_, entry)| entry.at < before)
+            .map(|(id, entry)| (entry.at, *id))
+            .collect();
+        entries.sort_unstable();
+        rows += self
+            .audit
+            .remove_all(&entries.into_iter().take(left(rows)).map(|(_, id)| id).collect::<Vec<_>>());
+        let oldest = ExecutionId::from_bytes(oldest_id_at(before));
+        let ended: Vec<ExecutionId> = self
+            .executions
+            .range(..oldest)
+            .filter(|(_, row)| row.execution.ended_at.is_some_and(|at| at < before))
+            .map(|(id, _)| *id)
+            .take(left(rows))
+            .collect();
+        for id in ended {
+            if rows >= budget {
+                break;
+            }
+            rows += self.forget_execution(id);
+        }
+        rows + self.forget_sessions(before, left(rows))
+    }
+
+    fn forget_execution(&mut self, id: ExecutionId) -> u64 {
+        let events: Vec<_> = self.events.range((id, 0)..=(id, u64::MAX)).map(|(key, _)| *key).collect();
+        let checkpoints: Vec<_> =
+            self.checkpoints.range((id, 0)..=(id, u64::MAX)).map(|(key, _)| *key).collect();
+        let pages: Vec<_> =
+            self.pages.range((id, 0, 0)..=(id, u64::MAX, u64::MAX)).map(|(key, _)| *key).collect();
+        let tasks: Vec<_> =
+            self.tasks.iter().filter(|(_, task)| task.execution == id).map(|(task, _)| *task).collect();
+        self.events.remove_all(&events)
+            + self.checkpoints.remove_all(&checkpoints)
+            + self.pages.remove_all(&pages)
+            + self.tasks.remove_all(&tasks)
+            + u64::from(self.runs.remove(&id))
+            + u64::from(self.executions.remove(&id))
+    }
+
+    fn forget_sessions(&mut self, before: Timestamp, budget: usize) -> u64 {
+        let mut gone: Vec<(Timestamp, SessionId)> = self
+            .sessions
+            .iter()
+            .filter_map(|(id, session)| Some((session.row.session.closed_at?, *id)))
+            .filter(|(at, id)| {
+                *at < before && !self.executions.iter().any(|(_, row)| row.execution.session_id == *id)
+            })
+            .collect();
+        gone.sort_unstable();
+        gone.truncate(budget);
+        for (_, id) in &gone {
+            let template = self.sessions.get(id).map(|session| session.row.session.template_id);
+            self.sessions.remove(id);
+            if let Some(template) = template
+                && self.templates.get(&template).is_some_and(|template| !template.is_active)
+                && !self.sessions.iter().any(|(_, session)| session.row.session.template_id == template)
+            {
+                self.templates.remove(&template);
+            }
+        }
+        gone.len() as u64
+    }
+}

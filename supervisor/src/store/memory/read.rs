@@ -1,0 +1,234 @@
+//! One [`Query`] on the tables, with the answers that the SQLite store gives.
+
+use super::Tables;
+use crate::store::query::{Answer, Cursor, IdKind, Page, Query, SessionQuery};
+use crate::store::rows::{Owner, ProgramRow, Scope, SessionRow};
+use std::sync::Arc;
+use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_protocol::time::Timestamp;
+
+impl Tables {
+    pub(super) fn answer(&self, query: &Query) -> Answer {
+        match query {
+            Query::Template(scope, id) => {
+                let template = self.templates.get(id).filter(|template| template.is_active);
+                Answer::Template(
+                    template.filter(|t| scope.sees(&t.row.owner)).map(|t| Box::new(t.row.clone())),
+                )
+            }
+            Query::TemplateByName(scope, name) => {
+                let mut rows = self.active_templates(scope);
+                rows.retain(|row| row.detail.template.name == *name);
+                Answer::Template(part(rows, Page::first(1)).pop().map(Box::new))
+            }
+            Query::Templates(scope, page) => Answer::Templates(part(self.active_templates(scope), *page)),
+            Query::Libraries => {
+                Answer::Libraries(self.libraries.iter().map(|(_, row)| row.clone()).collect())
+            }
+            Query::Session(scope, id) => {
+                let session = self.sessions.get(id).filter(|session| scope.sees(&session.row.owner));
+                Answer::Session(session.map(|session| Box::new(session.row.clone())))
+            }
+            Query::SessionPolicy(id) => {
+                Answer::Policy(self.sessions.get(id).map(|session| Arc::clone(&session.policy)))
+            }
+            Query::Sessions(scope, filter, page) => {
+                Answer::Sessions(part(self.sessions_of(scope, filter), *page))
+            }
+            Query::Execution(scope, id) => {
+                let row = self.executions.get(id).filter(|row| scope.sees(&row.owner));
+                Answer::Execution(row.map(|row| Box::new(row.clone())))
+            }
+            Query::ExecutionByName(scope, name) => {
+                let mut rows: Vec<_> = self
+                    .executions
+                    .iter()
+                    .filter(|(_, row)| row.name.as_ref() == Some(name) && scope.sees(&row.owner))
+                    .map(|(_, row)| row.clone())
+                    .collect();
+                if rows.iter().any(|row| !row.execution.status.is_final()) {
+                    rows.retain(|row| !row.execution.status.is_final());
+                }
+                Answer::Execution(part(rows, Page::first(1)).pop().map(Box::new))
+            }
+            Query::Executions(scope, session, page) => {
+                let rows = self.executions.iter().map(|(_, row)| row);
+                let rows = rows.filter(|row| row.execution.session_id == *session && scope.sees(&row.owner));
+                Answer::Executions(part(rows.cloned().collect(), *page))
+            }
+            Query::Events(execution, after, limit) => {
+                let limit = if *limit == 0 { usize::MAX } else { *limit as usize };
+                let first = after.saturating_add(1);
+                let rows = self.events.range((*execution, first)..=(*execution, u64::MAX));
+                Answer::Events(rows.take(limit).map(|(_, event)| event.clone()).collect())
+            }
+            Query::Ids { scope, kind, from, to, limit } => {
+                let mut ids = self.ids(scope, *kind);
+                ids.retain(|id| from <= id && id <= to);
+                ids.truncate(*limit as usize);
+                Answer::Ids(ids)
+            }
+            _ => self.answer_durable(query),
+        }
+    }
+
+    fn answer_durable(&self, query: &Query) -> Answer {
+        match query {
+            Query::Program(scope, id) => {
+                Answer::Program(self.programs_of(scope).into_iter().find(|row| row.id == *id).map(Box::new))
+            }
+            Query::ProgramByName(scope, name) => {
+                let mut rows = self.programs_of(scope);
+                rows.retain(|row| row.name == *name);
+                Answer::Program(part(rows, Page::first(1)).pop().map(Box::new))
+            }
+            Query::Programs(scope, page) => Answer::Programs(part(self.programs_of(scope), *page)),
+            Query::ProgramCode(id, version) => Answer::Code(
+                self.versions.get(&(*id, *version)).map(|version| Box::new(version.code.clone())),
+            ),
+            Query::ProgramRun(execution) => Answer::Run(self.runs.get(execution).copied()),
+            Query::Task(scope, id) => {
+                let task = self.tasks.get(id).filter(|task| scope.sees(&task.owner));
+                Answer::Task(task.map(|task| Box::new(task.clone())))
+            }
+            Query::PendingTask(execution) => {
+                let mut tasks = self.tasks.iter().map(|(_, task)| task);
+                let task = tasks.find(|task| task.execution == *execution && task.ended_at.is_none());
+                Answer::Task(task.map(|task| Box::new(task.clone())))
+            }
+            Query::PendingTasks(scope, page) => {
+                let tasks = self.tasks.iter().map(|(_, task)| task);
+                let mut tasks: Vec<_> = tasks
+                    .filter(|task| task.ended_at.is_none() && scope.sees(&task.owner))
+                    .filter(|task| page.after.is_none_or(|after| place(*task) > after))
+                    .cloned()
+                    .collect();
+                tasks.sort_by_key(place);
+                tasks.truncate(page.limit as usize);
+                Answer::Tasks(tasks)
+            }
+            Query::Checkpoints(execution) => {
+                let rows = self.checkpoints.range((*execution, 0)..=(*execution, u64::MAX));
+                Answer::Checkpoints(rows.map(|(_, row)| row.clone()).collect())
+            }
+            Query::State(execution, checkpoint) => Answer::Pages(self.state(*execution, *checkpoint)),
+            Query::Key(owner, key) => Answer::Key(self.keys.get(&(owner.clone(), key.clone())).cloned()),
+            Query::Audit { scope, before, limit } => {
+                let rows = self.audit.range(..before.unwrap_or(u64::MAX)).rev();
+                let rows = rows.filter(|(_, entry)| scope.sees(&entry.owner)).take(*limit as usize);
+                Answer::Audit(rows.map(|(id, entry)| (*id, entry.clone())).collect())
+            }
+            Query::Meta(key) => Answer::Meta(self.meta.get(key).cloned()),
+            // All others were answered above.
+            _ => Answer::Meta(None),
+        }
+    }
+
+    fn active_templates(&self, scope: &Scope) -> Vec<crate::store::TemplateRow> {
+        let rows = self.templates.iter().map(|(_, template)| template);
+        rows.filter(|t| t.is_active && scope.sees(&t.row.owner)).map(|t| t.row.clone()).collect()
+    }
+
+    fn sessions_of(&self, scope: &Scope, filter: &SessionQuery) -> Vec<SessionRow> {
+        let rows = self.sessions.iter().map(|(_, session)| &session.row);
+        rows.filter(|row| {
+            scope.sees(&row.owner)
+                && filter.status.is_none_or(|status| row.session.status == status)
+                && filter.template.is_none_or(|template| row.session.template_id == template)
+                && filter.workspace_id.as_ref().is_none_or(|id| row.session.workspace_id == *id)
+        })
+        .cloned()
+        .collect()
+    }
+
+    fn programs_of(&self, scope: &Scope) -> Vec<ProgramRow> {
+        let active =
+            self.programs.iter().filter(|(_, program)| program.is_active && scope.sees(&program.owner));
+        let row = |(id, program): (&ProgramId, &super::Program)| {
+            let version = self.versions.get(&(*id, program.version))?;
+            Some(ProgramRow {
+                id: *id,
+                owner: program.owner.clone(),
+                name: program.name.clone(),
+                is_active: true,
+                created_at: program.created_at,
+                modified_at: program.modified_at,
+                version: program.version,
+                source_hash: version.source_hash,
+                format: version.code.format,
+            })
+        };
+        active.filter_map(row).collect()
+    }
+
+    fn ids(&self, scope: &Scope, kind: IdKind) -> Vec<[u8; 16]> {
+        let mine = |owner: &Owner| scope.sees(owner);
+        match kind {
+            IdKind::Template => {
+                self.active_templates(scope).iter().map(|row| *row.detail.template.id.as_bytes()).collect()
+            }
+            IdKind::Session => {
+                let rows = self.sessions.iter().filter(|(_, session)| mine(&session.row.owner));
+                rows.map(|(id, _)| *id.as_bytes()).collect()
+            }
+            IdKind::Execution => {
+                let rows = self.executions.iter().filter(|(_, row)| mine(&row.owner));
+                rows.map(|(id, _)| *id.as_bytes()).collect()
+            }
+        }
+    }
+
+    fn state(&self, execution: ExecutionId, checkpoint: u64) -> Vec<(u64, Vec<u8>)> {
+        let mut newest = std::collections::BTreeMap::new();
+        for ((_, page, seq), bytes) in self.pages.range((execution, 0, 0)..=(execution, u64::MAX, u64::MAX)) {
+            if *seq <= checkpoint {
+                newest.insert(*page, bytes);
+            }
+        }
+        newest.into_iter().filter_map(|(page, bytes)| Some((page, bytes.clone()?))).collect()
+    }
+}
+
+/// The rows of a page, newest first, ties by id.
+fn part<T: Placed>(mut rows: Vec<T>, page: Page) -> Vec<T> {
+    rows.retain(|row| page.after.is_none_or(|after| place(row) < after));
+    rows.sort_by_key(|row| std::cmp::Reverse(place(row)));
+    rows.truncate(page.limit as usize);
+    rows
+}
+
+fn place<T: Placed>(row: &T) -> Cursor {
+    let (at, id) = row.placed();
+    Cursor { at, id }
+}
+
+/// Has a place in a list that is sorted by time.
+trait Placed {
+    fn placed(&self) -> (Timestamp, [u8; 16]);
+}
+
+impl Placed for crate::store::TemplateRow {
+    fn placed(&self) -> (Timestamp, [u8; 16]) {
+        (self.detail.template.created_at, *self.detail.template.id.as_bytes())
+    }
+}
+impl Placed for SessionRow {
+    fn placed(&self) -> (Timestamp, [u8; 16]) {
+        (self.session.created_at, *self.session.id.as_bytes())
+    }
+}
+impl Placed for crate::store::ExecutionRow {
+    fn placed(&self) -> (Timestamp, [u8; 16]) {
+        (self.execution.started_at, *self.execution.id.as_bytes())
+    }
+}
+impl Placed for ProgramRow {
+    fn placed(&self) -> (Timestamp, [u8; 16]) {
+        (self.created_at, *self.id.as_bytes())
+    }
+}
+impl Placed for crate::store::TaskRow {
+    fn placed(&self) -> (Timestamp, [u8; 16]) {
+        (self.created_at, *self.id.as_bytes())
+    }
+}

@@ -1,0 +1,179 @@
+//! What can be asked. Every question has one kind of answer; `handle.rs` pairs them with types.
+
+use super::rows::{
+    AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
+    ProgramRow, Scope, SessionRow, TaskRow, TemplateRow,
+};
+use std::sync::Arc;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
+use vm_system_protocol::model::{Event, SessionStatus};
+use vm_system_protocol::time::Timestamp;
+
+/// A place in a list that is sorted newest first, ties by id: what comes behind it is older.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    /// When the last seen row was made.
+    pub at: Timestamp,
+    /// Its id.
+    pub id: [u8; 16],
+}
+
+/// A part of a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Page {
+    /// At most this many rows.
+    pub limit: u32,
+    /// Only rows behind this place.
+    pub after: Option<Cursor>,
+}
+
+impl Page {
+    /// The first rows of a list.
+    pub const fn first(limit: u32) -> Self {
+        Self { limit, after: None }
+    }
+    /// All rows. For lists that are bounded by what they are about.
+    pub const ALL: Self = Self { limit: u32::MAX, after: None };
+}
+
+/// Which sessions.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SessionQuery {
+    /// Only of this status.
+    pub status: Option<SessionStatus>,
+    /// Only of this template.
+    pub template: Option<TemplateId>,
+    /// Only of this workspace.
+    pub workspace_id: Option<String>,
+}
+
+/// What an id prefix is looked for among.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum IdKind {
+    /// Active templates.
+    Template,
+    /// Sessions.
+    Session,
+    /// Executions.
+    Execution,
+}
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Query {
+    /// An active template. → [`Answer::Template`]
+    Template(Scope, TemplateId),
+    /// An active template of an owner by its name. → [`Answer::Template`]
+    TemplateByName(Scope, String),
+    /// Active templates, newest first. → [`Answer::Templates`]
+    Templates(Scope, Page),
+    /// Installed libraries by name. → [`Answer::Libraries`]
+    Libraries,
+    /// → [`Answer::Session`]
+    Session(Scope, SessionId),
+    /// The snapshot of a session. → [`Answer::Policy`]
+    SessionPolicy(SessionId),
+    /// Newest first. → [`Answer::Sessions`]
+    Sessions(Scope, SessionQuery, Page),
+    /// → [`Answer::Execution`]
+    Execution(Scope, ExecutionId),
+    /// An owner's execution by its name: the unfinished one, else the newest. → [`Answer::Execution`]
+    ExecutionByName(Scope, String),
+    /// Executions of a session, newest first. → [`Answer::Executions`]
+    Executions(Scope, SessionId, Page),
+    /// Events of an execution behind a sequence number; limit 0 = all. → [`Answer::Events`]
+    Events(ExecutionId, u64, u32),
+    /// Ids between two bounds (inclusive), ascending. → [`Answer::Ids`]
+    Ids {
+        /// Whose.
+        scope: Scope,
+        /// Of what.
+        kind: IdKind,
+        /// Smallest.
+        from: [u8; 16],
+        /// Largest.
+        to: [u8; 16],
+        /// At most this many.
+        limit: u32,
+    },
+    /// The newest version of an active program. → [`Answer::Program`]
+    Program(Scope, ProgramId),
+    /// The newest version of an owner's active program by its name. → [`Answer::Program`]
+    ProgramByName(Scope, String),
+    /// Active programs, newest first. → [`Answer::Programs`]
+    Programs(Scope, Page),
+    /// Source and code of a version, of deleted programs too. → [`Answer::Code`]
+    ProgramCode(ProgramId, u32),
+    /// What an execution runs. → [`Answer::Run`]
+    ProgramRun(ExecutionId),
+    /// → [`Answer::Task`]
+    Task(Scope, TaskId),
+    /// The pending question of an execution. → [`Answer::Task`]
+    PendingTask(ExecutionId),
+    /// Pending questions, oldest first, behind a place. → [`Answer::Tasks`]
+    PendingTasks(Scope, Page),
+    /// Checkpoints of an execution in order. → [`Answer::Checkpoints`]
+    Checkpoints(ExecutionId),
+    /// The state as of a checkpoint: the newest version of each page. → [`Answer::Pages`]
+    State(ExecutionId, u64),
+    /// An idempotency key. → [`Answer::Key`]
+    Key(Owner, String),
+    /// Newest first; `before` = number of the last seen entry. → [`Answer::Audit`]
+    Audit {
+        /// Whose.
+        scope: Scope,
+        /// Only entries with a smaller number.
+        before: Option<u64>,
+        /// At most this many.
+        limit: u32,
+    },
+    /// A value of the store's book-keeping. → [`Answer::Meta`]
+    Meta(String),
+}
+
+/// An answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// A template, if there is one.
+    Template(Option<Box<TemplateRow>>),
+    /// Templates.
+    Templates(Vec<TemplateRow>),
+    /// Installed libraries.
+    Libraries(Vec<LibraryRow>),
+    /// A session, if there is one.
+    Session(Option<Box<SessionRow>>),
+    /// A snapshot, if there is such a session.
+    Policy(Option<Arc<PolicySnapshot>>),
+    /// Sessions.
+    Sessions(Vec<SessionRow>),
+    /// An execution, if there is one.
+    Execution(Option<Box<ExecutionRow>>),
+    /// Executions.
+    Executions(Vec<ExecutionRow>),
+    /// Events.
+    Events(Vec<Event>),
+    /// Ids.
+    Ids(Vec<[u8; 16]>),
+    /// A program, if there is one.
+    Program(Option<Box<ProgramRow>>),
+    /// Programs.
+    Programs(Vec<ProgramRow>),
+    /// Source and code, if there is such a version.
+    Code(Option<Box<ProgramCode>>),
+    /// Program and version, if the execution runs one.
+    Run(Option<(ProgramId, u32)>),
+    /// A task, if there is one.
+    Task(Option<Box<TaskRow>>),
+    /// Tasks.
+    Tasks(Vec<TaskRow>),
+    /// Checkpoints.
+    Checkpoints(Vec<CheckpointRow>),
+    /// Pages by number.
+    Pages(Vec<(u64, Vec<u8>)>),
+    /// A key, if it is taken.
+    Key(Option<KeyRow>),
+    /// Audit entries with their numbers.
+    Audit(Vec<(u64, AuditEntry)>),
+    /// A value, if there is one.
+    Meta(Option<Vec<u8>>),
+}

@@ -1,0 +1,281 @@
+//! What is stored beyond the client's model: owners, snapshots, and the rows of durable executions and of the books.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::sync::Arc;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::model::{
+    Capability, Engine, Execution, Session, Settings, StartupFile, TemplateDetail,
+};
+use vm_system_protocol::time::Timestamp;
+
+/// Whose a row is: a token's name, or `uid:1000` on the local socket.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(Arc<str>);
+
+impl Owner {
+    /// From its text.
+    pub fn new(text: impl AsRef<str>) -> Self {
+        Self(Arc::from(text.as_ref()))
+    }
+    /// Its text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// Whose rows a query sees.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody's: administrators and the supervisor itself.
+    All,
+    /// One owner's.
+    Owner(Owner),
+}
+
+impl Scope {
+    /// Whether a row of this owner is seen.
+    pub fn sees(&self, owner: &Owner) -> bool {
+        match self {
+            Self::All => true,
+            Self::Owner(mine) => mine == owner,
+        }
+    }
+}
+
+/// What a session keeps of its template (architecture section 2, Policy).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicySnapshot {
+    /// Which engine.
+    pub engine: Engine,
+    /// Limits, resolver, runtime.
+    pub settings: Settings,
+    /// Host modules, sorted.
+    pub modules: Vec<String>,
+    /// `name-version` of libraries, sorted.
+    pub libraries: Vec<String>,
+    /// Capability rows.
+    pub capabilities: Vec<Capability>,
+    /// Startup files in order.
+    pub startup_files: Vec<StartupFile>,
+}
+
+impl From<&TemplateDetail> for PolicySnapshot {
+    fn from(detail: &TemplateDetail) -> Self {
+        Self {
+            engine: detail.template.engine,
+            settings: detail.settings.clone(),
+            modules: detail.template.exposed_modules.clone(),
+            libraries: detail.template.libraries.clone(),
+            capabilities: detail.capabilities.clone(),
+            startup_files: detail.startup_files.clone(),
+        }
+    }
+}
+
+/// A template with its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TemplateRow {
+    /// Whose.
+    pub owner: Owner,
+    /// The template with its parts.
+    pub detail: TemplateDetail,
+}
+
+/// A session with its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Whose.
+    pub owner: Owner,
+    /// A name that the client gave.
+    pub name: Option<String>,
+    /// Last message of its worker whose effects are stored.
+    pub worker_seq: u64,
+    /// The session.
+    pub session: Session,
+}
+
+/// An execution with its owner.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecutionRow {
+    /// Whose.
+    pub owner: Owner,
+    /// A name that the client gave.
+    pub name: Option<String>,
+    /// The execution; `events` is none.
+    pub execution: Execution,
+}
+
+/// An installed library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LibraryRow {
+    /// `name-version`.
+    pub name: String,
+    /// SHA-256 of its source.
+    pub hash: [u8; 32],
+    /// Size of its source (bytes).
+    pub bytes: u64,
+    /// When it was installed.
+    pub installed_at: Timestamp,
+}
+
+/// A version of a program as it is loaded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewProgramVersion {
+    /// Whose.
+    pub owner: Owner,
+    /// Id of the program if this is its first version; ignored otherwise.
+    pub id: ProgramId,
+    /// Unique among the owner's active programs.
+    pub name: String,
+    /// Its source.
+    pub source: String,
+    /// SHA-256 of the source.
+    pub source_hash: [u8; 32],
+    /// Format of `code`.
+    pub format: u32,
+    /// Compiled, opaque.
+    pub code: Vec<u8>,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A program with one of its versions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramRow {
+    /// Its id.
+    pub id: ProgramId,
+    /// Whose.
+    pub owner: Owner,
+    /// Its name.
+    pub name: String,
+    /// False once deleted.
+    pub is_active: bool,
+    /// When the first version was loaded.
+    pub created_at: Timestamp,
+    /// When the newest version was loaded.
+    pub modified_at: Timestamp,
+    /// Number of this version, from 1.
+    pub version: u32,
+    /// SHA-256 of this version's source.
+    pub source_hash: [u8; 32],
+    /// Format of this version's code.
+    pub format: u32,
+}
+
+/// Source and code of a program's version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProgramCode {
+    /// Its source.
+    pub source: String,
+    /// Format of `code`.
+    pub format: u32,
+    /// Compiled, opaque.
+    pub code: Vec<u8>,
+}
+
+/// A question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TaskRow {
+    /// Its id.
+    pub id: TaskId,
+    /// Whose: the execution's owner. Ignored on insertion.
+    pub owner: Owner,
+    /// Which execution asks.
+    pub execution: ExecutionId,
+    /// The question.
+    pub prompt: String,
+    /// JSON of what an answer must fit.
+    pub schema: Option<String>,
+    /// Answers that did not fit.
+    pub attempts: u32,
+    /// When it was asked.
+    pub created_at: Timestamp,
+    /// When it expires.
+    pub deadline: Option<Timestamp>,
+    /// When it ended; none = pending.
+    pub ended_at: Option<Timestamp>,
+    /// Its answer.
+    pub answer: Option<String>,
+}
+
+/// A state of a durable execution. Pages are opaque; the newest version of each is the state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checkpoint {
+    /// Of which execution.
+    pub execution: ExecutionId,
+    /// Counts up in its execution.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// `start`, `pause`, `effect`, `steps`, `end`.
+    pub cause: String,
+    /// Pages that changed: number, and bytes (none = the page is gone).
+    pub pages: Vec<(u64, Option<Vec<u8>>)>,
+}
+
+/// A checkpoint without its pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckpointRow {
+    /// Counts up in its execution.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// As in [`Checkpoint::cause`].
+    pub cause: String,
+    /// Written with it (bytes).
+    pub bytes: u64,
+}
+
+/// A request that takes an idempotency key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyClaim {
+    /// Whose.
+    pub owner: Owner,
+    /// The key.
+    pub key: String,
+    /// SHA-256 of the request.
+    pub request_hash: [u8; 32],
+    /// Id of what the request makes, chosen before it is made, so that a retry after a crash can look.
+    pub subject: [u8; 16],
+    /// When.
+    pub at: Timestamp,
+    /// Older claims of the key do not count any more.
+    pub expired_before: Timestamp,
+    /// The encoded answer, where claim and effect are one batch.
+    pub reply: Option<Vec<u8>>,
+}
+
+/// An idempotency key in use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyRow {
+    /// SHA-256 of the first request.
+    pub request_hash: [u8; 32],
+    /// Id of what it makes.
+    pub subject: [u8; 16],
+    /// When it was claimed.
+    pub created_at: Timestamp,
+    /// The encoded first answer; none = under way, or the supervisor died before it was given.
+    pub reply: Option<Vec<u8>>,
+}
+
+/// A line of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditEntry {
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub owner: Owner,
+    /// Which verb.
+    pub verb: String,
+    /// What it was about.
+    pub subject: String,
+    /// `ok` or the error's code.
+    pub outcome: String,
+}

@@ -1,0 +1,160 @@
+//! The real store: opening a database file, and the threads that own its connections.
+//!
+//! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
+
+mod failure;
+mod open;
+mod read;
+mod readers;
+mod wal;
+mod write;
+mod writer;
+
+use super::error::{OpenError, StoreError};
+use super::handle::Ticket;
+use super::lock::StoreLock;
+use super::query::{Answer, Query};
+use super::queue::Queue;
+use super::{Batch, BoxFuture, Retention, Store, StoreHandle, StoreStatus, Urgency};
+use readers::Readers;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use writer::{Shared, Writer};
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Power loss: every commit is on the disk before it is acknowledged.
+    #[default]
+    Full,
+    /// Every crash of ours; power loss may take the last moments.
+    Normal,
+}
+
+impl Durability {
+    /// `full` or `normal`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+        }
+    }
+}
+
+/// How to open a store.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Folder of the lock file, and of the database if that is not elsewhere. Made (0700) if it is not there.
+    pub state_dir: PathBuf,
+    /// The database file; none = `vm-system.db` in the state directory.
+    pub database: Option<PathBuf>,
+    /// What a commit survives.
+    pub durability: Durability,
+    /// How long to wait for another process that has the database locked.
+    pub busy_timeout: Duration,
+    /// What is forgotten when.
+    pub retention: Retention,
+}
+
+impl StoreOptions {
+    /// The defaults: full durability, 5 s of patience.
+    pub fn new(state_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            state_dir: state_dir.into(),
+            database: None,
+            durability: Durability::Full,
+            busy_timeout: Duration::from_secs(5),
+            retention: Retention::default(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.database.clone().unwrap_or_else(|| self.state_dir.join("vm-system.db"))
+    }
+}
+
+/// Opens, checks and migrates the database, and starts its threads. Blocks on the disk.
+pub fn open_sqlite(options: &StoreOptions) -> Result<StoreHandle, OpenError> {
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options)?)))
+}
+
+struct SqliteStore {
+    queue: Arc<Queue>,
+    readers: Arc<Readers>,
+    shared: Arc<Shared>,
+    durability: Durability,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SqliteStore {
+    fn open(options: &StoreOptions) -> Result<Self, OpenError> {
+        let path = options.path();
+        open::make_folder(&options.state_dir)?;
+        let lock = StoreLock::acquire(&options.state_dir)?;
+        let connection = open::first_connection(&path, options.durability, options.busy_timeout)?;
+        let queue = Arc::new(Queue::new());
+        let shared = Arc::new(Shared::default());
+        let writer = Writer::new(connection, path.clone(), options, Arc::clone(&queue), Arc::clone(&shared))
+            .map_err(|error| unusable(&path, &error))?;
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || {
+                writer.run();
+                // The directory is free only when nothing of ours touches the database any more.
+                drop(lock);
+            })
+            .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
+        Ok(Self {
+            queue,
+            readers: Arc::new(Readers::new(path, options.busy_timeout)),
+            shared,
+            durability: options.durability,
+            writer: Mutex::new(Some(thread)),
+        })
+    }
+}
+
+fn unusable(path: &Path, error: &StoreError) -> OpenError {
+    OpenError::Unusable { path: path.to_owned(), detail: error.to_string() }
+}
+
+impl Store for SqliteStore {
+    fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>> {
+        Box::pin(self.queue.push(batch, urgency))
+    }
+
+    fn read(&self, query: Query) -> BoxFuture<'_, Result<Answer, StoreError>> {
+        Box::pin(Arc::clone(&self.readers).read(query))
+    }
+
+    fn status(&self) -> StoreStatus {
+        StoreStatus {
+            durability: self.durability.as_str(),
+            queued_batches: self.queue.len(),
+            bytes_used: self.shared.bytes_used(),
+            over_quota: self.shared.over_quota(),
+            failing: self.shared.failing(),
+        }
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.queue.close();
+            self.readers.close().await;
+            let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(thread) = thread {
+                // Waits for at most one turn and one checkpoint; a panic of the thread was reported by the runtime.
+                let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            }
+        })
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The writer commits what is queued and ends by itself.
+        self.queue.close();
+    }
+}

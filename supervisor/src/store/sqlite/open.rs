@@ -1,0 +1,152 @@
+//! Opening: permissions, pragmas, the checks that refuse a file by name, migrations.
+
+use super::Durability;
+use super::failure::store_error;
+use crate::store::error::{OpenError, StoreError};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite_migration::{M, Migrations};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+/// `vmsy`: tells our database from any other.
+const APPLICATION_ID: i32 = 0x766d_7379;
+/// Statements that each connection keeps prepared.
+const STATEMENTS: usize = 128;
+/// Databases up to this size are checked in full when they are opened (bytes); larger ones by their first pages.
+const FULL_CHECK_BYTES: u64 = 16 << 20;
+/// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
+const WAL_KEPT_BYTES: u32 = 32 << 20;
+
+const STEPS: &[M<'static>] = &[M::up(include_str!("v1.sql"))];
+
+pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(path)
+        .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
+}
+
+/// Makes or opens the database, checks it and brings it to the newest schema.
+pub(super) fn first_connection(
+    path: &Path,
+    durability: Durability,
+    busy_timeout: Duration,
+) -> Result<Connection, OpenError> {
+    make_private(path)?;
+    let judged = |error: &rusqlite::Error| judge(path, error);
+    let mut connection = writable(path, durability, busy_timeout).map_err(|error| judged(&error))?;
+    identify(&connection, path)?;
+    let migrations = Migrations::from_slice(STEPS);
+    migrations.to_latest(&mut connection).map_err(|error| match error {
+        rusqlite_migration::Error::RusqliteError { err, .. } => judge(path, &err),
+        other => OpenError::Corrupt { path: path.to_owned(), detail: other.to_string() },
+    })?;
+    connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(|error| judged(&error))?;
+    check(&connection, path)?;
+    Ok(connection)
+}
+
+/// The file is 0600 before SQLite opens it; its log and index files take over these permissions.
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .and_then(|file| file.set_permissions(Permissions::from_mode(0o600)))
+        .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
+}
+
+/// A connection that may write.
+pub(super) fn writable(
+    path: &Path,
+    durability: Durability,
+    busy_timeout: Duration,
+) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX
+            | OpenFlags::SQLITE_OPEN_EXRESCODE,
+    )?;
+    common(&connection, busy_timeout)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.pragma_update(None, "synchronous", durability.as_str())?;
+    // Checkpoints are made by `wal.rs`, never inside a caller's commit.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
+    connection.pragma_update(None, "cache_size", -8_192)?;
+    Ok(connection)
+}
+
+/// A connection that may only read.
+pub(super) fn read_only(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE,
+    )?;
+    common(&connection, busy_timeout)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn common(connection: &Connection, busy_timeout: Duration) -> Result<(), rusqlite::Error> {
+    connection.busy_timeout(busy_timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    // A damaged schema must not run code of its own.
+    connection.pragma_update(None, "trusted_schema", false)
+}
+
+/// Refuses databases of others and of newer programs.
+fn identify(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let judged = |error: rusqlite::Error| judge(path, &error);
+    let version: i64 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(judged)?;
+    let application: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(judged)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(judged)?;
+    if tables > 0 && application != APPLICATION_ID {
+        let detail = "it belongs to another program".to_owned();
+        return Err(OpenError::Corrupt { path: path.to_owned(), detail });
+    }
+    let known = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
+    match u32::try_from(version) {
+        Ok(found) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
+        Ok(_) => Ok(()),
+        Err(_) => {
+            Err(OpenError::Corrupt { path: path.to_owned(), detail: format!("schema version {version}") })
+        }
+    }
+}
+
+fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if size > FULL_CHECK_BYTES {
+        return Ok(());
+    }
+    let verdict: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| judge(path, &error))?;
+    if verdict == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), detail: verdict }) }
+}
+
+fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            OpenError::Corrupt { path, detail: "damaged".to_owned() }
+        }
+        _ => match store_error(error) {
+            StoreError::Corrupt(detail) => OpenError::Corrupt { path, detail },
+            other => OpenError::Unusable { path, detail: other.to_string() },
+        },
+    }
+}

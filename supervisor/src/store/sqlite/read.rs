@@ -1,0 +1,172 @@
+//! One [`Query`] → its [`Answer`], on a read-only connection. Every list is served by an index in its order.
+
+mod books;
+mod durable;
+mod executions;
+mod sessions;
+mod templates;
+
+use crate::store::error::StoreError;
+use crate::store::query::{Answer, Cursor, Page, Query};
+use crate::store::rows::Scope;
+use crate::store::sqlite::failure::store_error;
+use rusqlite::types::{ToSql, Value};
+use rusqlite::{Connection, Row, params_from_iter};
+use std::str::FromStr;
+use vm_system_protocol::time::Timestamp;
+
+/// Why a query failed.
+pub(super) enum ReadError {
+    Database(rusqlite::Error),
+    Damaged(&'static str),
+}
+
+impl From<rusqlite::Error> for ReadError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<ReadError> for StoreError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Database(error) => store_error(&error),
+            ReadError::Damaged(what) => Self::Corrupt(format!("a stored {what} cannot be read")),
+        }
+    }
+}
+
+type Read<T> = Result<T, ReadError>;
+
+pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
+    Ok(match query {
+        Query::Template(scope, id) => Answer::Template(templates::by_id(c, scope, *id)?.map(Box::new)),
+        Query::TemplateByName(scope, name) => {
+            Answer::Template(templates::by_name(c, scope, name)?.map(Box::new))
+        }
+        Query::Templates(scope, page) => Answer::Templates(templates::list(c, scope, *page)?),
+        Query::Libraries => Answer::Libraries(templates::libraries(c)?),
+        Query::Session(scope, id) => Answer::Session(sessions::by_id(c, scope, *id)?.map(Box::new)),
+        Query::SessionPolicy(id) => Answer::Policy(sessions::policy(c, *id)?),
+        Query::Sessions(scope, filter, page) => Answer::Sessions(sessions::list(c, scope, filter, *page)?),
+        Query::Execution(scope, id) => Answer::Execution(executions::by_id(c, scope, *id)?.map(Box::new)),
+        Query::ExecutionByName(scope, name) => {
+            Answer::Execution(executions::by_name(c, scope, name)?.map(Box::new))
+        }
+        Query::Executions(scope, session, page) => {
+            Answer::Executions(executions::list(c, scope, *session, *page)?)
+        }
+        Query::Events(execution, after, limit) => {
+            Answer::Events(executions::events(c, *execution, *after, *limit)?)
+        }
+        Query::Ids { scope, kind, from, to, limit } => {
+            Answer::Ids(books::ids(c, scope, *kind, *from, *to, *limit)?)
+        }
+        Query::Program(scope, id) => Answer::Program(durable::program(c, scope, *id)?.map(Box::new)),
+        Query::ProgramByName(scope, name) => {
+            Answer::Program(durable::program_by_name(c, scope, name)?.map(Box::new))
+        }
+        Query::Programs(scope, page) => Answer::Programs(durable::programs(c, scope, *page)?),
+        Query::ProgramCode(id, version) => Answer::Code(durable::code(c, *id, *version)?.map(Box::new)),
+        Query::ProgramRun(execution) => Answer::Run(durable::run(c, *execution)?),
+        Query::Task(scope, id) => Answer::Task(durable::task(c, scope, *id)?.map(Box::new)),
+        Query::PendingTask(execution) => Answer::Task(durable::pending_task(c, *execution)?.map(Box::new)),
+        Query::PendingTasks(scope, page) => Answer::Tasks(durable::pending_tasks(c, scope, *page)?),
+        Query::Checkpoints(execution) => Answer::Checkpoints(durable::checkpoints(c, *execution)?),
+        Query::State(execution, checkpoint) => Answer::Pages(durable::state(c, *execution, *checkpoint)?),
+        Query::Key(owner, key) => Answer::Key(books::key(c, owner, key)?),
+        Query::Audit { scope, before, limit } => Answer::Audit(books::audit(c, scope, *before, *limit)?),
+        Query::Meta(key) => Answer::Meta(books::meta(c, key)?),
+    })
+}
+
+/// A `SELECT` that is put together from the conditions that a query has. Only fixed texts go into the statement; all
+/// values are parameters.
+struct Select {
+    sql: String,
+    values: Vec<Value>,
+    conditions: usize,
+}
+
+impl Select {
+    fn new(head: &str) -> Self {
+        Self { sql: head.to_owned(), values: Vec::new(), conditions: 0 }
+    }
+
+    fn and(&mut self, condition: &str) -> &mut Self {
+        self.sql.push_str(if self.conditions == 0 { " WHERE " } else { " AND " });
+        self.sql.push_str(condition);
+        self.conditions += 1;
+        self
+    }
+
+    /// A condition that ends in an operator, and its operand.
+    fn and_value(&mut self, condition: &str, value: impl Into<Value>) -> &mut Self {
+        self.and(condition).value(value)
+    }
+
+    fn value(&mut self, value: impl Into<Value>) -> &mut Self {
+        self.sql.push_str(" ?");
+        self.values.push(value.into());
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.sql.push_str(text);
+        self
+    }
+
+    fn scope(&mut self, scope: &Scope) -> &mut Self {
+        match scope {
+            Scope::All => self,
+            Scope::Owner(owner) => self.and_value("owner =", owner.as_str().to_owned()),
+        }
+    }
+
+    /// Newest first by `column`, ties by id, behind the page's cursor.
+    fn newest_first(&mut self, column: &str, page: Page) -> &mut Self {
+        if let Some(Cursor { at, id }) = page.after {
+            self.and(&format!("({column}, id) < (")).value(at.0).text(",").value(id.to_vec()).text(")");
+        }
+        self.text(&format!(" ORDER BY {column} DESC, id DESC LIMIT")).value(i64::from(page.limit))
+    }
+
+    fn rows<T>(&self, c: &Connection, mut map: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Vec<T>> {
+        let mut statement = c.prepare_cached(&self.sql)?;
+        let mut rows =
+            statement.query(params_from_iter(self.values.iter().map(|value| value as &dyn ToSql)))?;
+        let mut out = Vec::new();
+        while let Some(row) = rows.next()? {
+            out.push(map(row)?);
+        }
+        Ok(out)
+    }
+
+    fn first<T>(&self, c: &Connection, mut map: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Option<T>> {
+        let mut statement = c.prepare_cached(&self.sql)?;
+        let mut rows =
+            statement.query(params_from_iter(self.values.iter().map(|value| value as &dyn ToSql)))?;
+        rows.next()?.map(&mut map).transpose()
+    }
+}
+
+fn parsed<T: FromStr>(row: &Row<'_>, column: usize, what: &'static str) -> Read<T> {
+    let text = row.get_ref(column)?.as_str().map_err(|_| ReadError::Damaged(what))?;
+    text.parse().map_err(|_| ReadError::Damaged(what))
+}
+
+fn count(row: &Row<'_>, column: usize) -> Read<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+}
+
+fn small(row: &Row<'_>, column: usize, what: &'static str) -> Read<u32> {
+    u32::try_from(row.get::<_, i64>(column)?).map_err(|_| ReadError::Damaged(what))
+}
+
+fn moment(row: &Row<'_>, column: usize) -> Read<Timestamp> {
+    Ok(Timestamp(row.get(column)?))
+}
+
+fn maybe_moment(row: &Row<'_>, column: usize) -> Read<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
+}

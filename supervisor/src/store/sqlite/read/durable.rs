@@ -1,0 +1,122 @@
+//! Programs, tasks, checkpoints and pages.
+
+use super::{Read, ReadError, Select, count, maybe_moment, moment, small};
+use crate::store::query::{Cursor, Page};
+use crate::store::rows::{CheckpointRow, Owner, ProgramCode, ProgramRow, Scope, TaskRow};
+use rusqlite::{Connection, Row};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+
+const PROGRAM: &str = "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
+    source_hash, format FROM programs
+    JOIN program_versions ON program = id AND program_versions.version = programs.version";
+
+pub(super) fn program(c: &Connection, scope: &Scope, id: ProgramId) -> Read<Option<ProgramRow>> {
+    let mut select = Select::new(PROGRAM);
+    select.and_value("id =", id.as_bytes().to_vec()).and("is_active = 1").scope(scope);
+    select.first(c, program_row)
+}
+
+pub(super) fn program_by_name(c: &Connection, scope: &Scope, name: &str) -> Read<Option<ProgramRow>> {
+    let mut select = Select::new(PROGRAM);
+    select.and_value("name =", name.to_owned()).and("is_active = 1").scope(scope);
+    select.newest_first("programs.created_at", Page::first(1));
+    select.first(c, program_row)
+}
+
+pub(super) fn programs(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<ProgramRow>> {
+    let mut select = Select::new(PROGRAM);
+    select.and("is_active = 1").scope(scope).newest_first("programs.created_at", page);
+    select.rows(c, program_row)
+}
+
+fn program_row(row: &Row<'_>) -> Read<ProgramRow> {
+    Ok(ProgramRow {
+        id: ProgramId::from_bytes(row.get(0)?),
+        owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("program"))?),
+        name: row.get(2)?,
+        is_active: row.get(3)?,
+        created_at: moment(row, 4)?,
+        modified_at: moment(row, 5)?,
+        version: small(row, 6, "program")?,
+        source_hash: row.get(7)?,
+        format: small(row, 8, "program")?,
+    })
+}
+
+pub(super) fn code(c: &Connection, id: ProgramId, version: u32) -> Read<Option<ProgramCode>> {
+    let mut select = Select::new("SELECT source, format, code FROM program_versions");
+    select.and_value("program =", id.as_bytes().to_vec()).and_value("version =", i64::from(version));
+    select.first(c, |row| {
+        Ok(ProgramCode { source: row.get(0)?, format: small(row, 1, "program")?, code: row.get(2)? })
+    })
+}
+
+pub(super) fn run(c: &Connection, execution: ExecutionId) -> Read<Option<(ProgramId, u32)>> {
+    let mut select = Select::new("SELECT program, version FROM program_runs");
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    select.first(c, |row| Ok((ProgramId::from_bytes(row.get(0)?), small(row, 1, "program run")?)))
+}
+
+const TASK: &str =
+    "SELECT id, owner, execution, prompt, schema, attempts, created_at, deadline, ended_at, answer
+    FROM tasks";
+
+pub(super) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and_value("id =", id.as_bytes().to_vec()).scope(scope);
+    select.first(c, task_row)
+}
+
+pub(super) fn pending_task(c: &Connection, execution: ExecutionId) -> Read<Option<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL");
+    select.first(c, task_row)
+}
+
+pub(super) fn pending_tasks(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and("ended_at IS NULL").scope(scope);
+    if let Some(Cursor { at, id }) = page.after {
+        select.and("(created_at, id) > (").value(at.0).text(",").value(id.to_vec()).text(")");
+    }
+    select.text(" ORDER BY created_at, id LIMIT").value(i64::from(page.limit));
+    select.rows(c, task_row)
+}
+
+fn task_row(row: &Row<'_>) -> Read<TaskRow> {
+    Ok(TaskRow {
+        id: TaskId::from_bytes(row.get(0)?),
+        owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("task"))?),
+        execution: ExecutionId::from_bytes(row.get(2)?),
+        prompt: row.get(3)?,
+        schema: row.get(4)?,
+        attempts: small(row, 5, "task")?,
+        created_at: moment(row, 6)?,
+        deadline: maybe_moment(row, 7)?,
+        ended_at: maybe_moment(row, 8)?,
+        answer: row.get(9)?,
+    })
+}
+
+pub(super) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
+    let mut select = Select::new("SELECT seq, at, cause, bytes FROM checkpoints");
+    select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq");
+    select.rows(c, |row| {
+        Ok(CheckpointRow {
+            seq: count(row, 0)?,
+            at: moment(row, 1)?,
+            cause: row.get(2)?,
+            bytes: count(row, 3)?,
+        })
+    })
+}
+
+pub(super) fn state(c: &Connection, execution: ExecutionId, checkpoint: u64) -> Read<Vec<(u64, Vec<u8>)>> {
+    // A bare column beside max() comes from the row that has the maximum (SQLite, "Bare columns in an aggregate query").
+    let mut select = Select::new("SELECT page, bytes, max(checkpoint) FROM state_pages");
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    select.and_value("checkpoint <=", i64::try_from(checkpoint).unwrap_or(i64::MAX));
+    select.text(" GROUP BY page ORDER BY page");
+    let pages = select.rows(c, |row| Ok((count(row, 0)?, row.get::<_, Option<Vec<u8>>>(1)?)))?;
+    Ok(pages.into_iter().filter_map(|(page, bytes)| Some((page, bytes?))).collect())
+}

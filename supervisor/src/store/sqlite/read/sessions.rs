@@ -1,0 +1,88 @@
+//! Sessions and their snapshots.
+
+use super::{Read, ReadError, Select, count, maybe_moment, moment, parsed};
+use crate::store::query::{Page, SessionQuery};
+use crate::store::rows::{Owner, PolicySnapshot, Scope, SessionRow};
+use rusqlite::{Connection, Row};
+use std::sync::Arc;
+use vm_system_protocol::ids::{SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Session, SessionStatus};
+
+const COLUMNS: &str =
+    "SELECT id, owner, name, template, workspace_id, base_commit_oid, worktree_path, status,
+    created_at, closed_at, last_error, close_reason, runtime_meta, worker_seq FROM sessions";
+
+pub(super) fn by_id(c: &Connection, scope: &Scope, id: SessionId) -> Read<Option<SessionRow>> {
+    let mut select = Select::new(COLUMNS);
+    select.and_value("id =", id.as_bytes().to_vec()).scope(scope);
+    select.first(c, session)
+}
+
+pub(super) fn list(
+    c: &Connection,
+    scope: &Scope,
+    filter: &SessionQuery,
+    page: Page,
+) -> Read<Vec<SessionRow>> {
+    let mut select = Select::new(COLUMNS);
+    select.text(&format!(" INDEXED BY {}", index(scope, filter)));
+    if let Some(template) = filter.template {
+        select.and_value("template =", template.as_bytes().to_vec());
+    }
+    if let Some(workspace) = &filter.workspace_id {
+        select.and_value("workspace_id =", workspace.clone());
+    }
+    if let Some(status) = filter.status {
+        select.and_value("status =", status.as_str().to_owned());
+    }
+    select.scope(scope).newest_first("created_at", page);
+    select.rows(c, session)
+}
+
+/// The index that leaves least to filter. All of them end in (`created_at`, `id`), the order of the list.
+fn index(scope: &Scope, filter: &SessionQuery) -> &'static str {
+    let live = matches!(filter.status, Some(SessionStatus::Starting | SessionStatus::Ready));
+    match (scope, filter) {
+        (_, SessionQuery { template: Some(_), .. }) => "sessions_by_template",
+        (_, SessionQuery { workspace_id: Some(_), .. }) => "sessions_by_workspace",
+        (_, SessionQuery { status: Some(_), .. }) if live => "sessions_by_status",
+        (Scope::Owner(_), _) => "sessions_by_owner",
+        (Scope::All, SessionQuery { status: Some(_), .. }) => "sessions_by_status",
+        (Scope::All, _) => "sessions_by_time",
+    }
+}
+
+fn session(row: &Row<'_>) -> Read<SessionRow> {
+    let template = TemplateId::from_bytes(row.get(3)?);
+    Ok(SessionRow {
+        owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("session"))?),
+        name: row.get(2)?,
+        worker_seq: count(row, 13)?,
+        session: Session {
+            id: SessionId::from_bytes(row.get(0)?),
+            template_id: template,
+            vm_id: template,
+            workspace_id: row.get(4)?,
+            base_commit_oid: row.get(5)?,
+            worktree_path: row.get(6)?,
+            status: parsed(row, 7, "session")?,
+            created_at: moment(row, 8)?,
+            closed_at: maybe_moment(row, 9)?,
+            last_error: row.get(10)?,
+            close_reason: row.get(11)?,
+            runtime_meta: JsonText::from_untrusted(row.get(12)?),
+        },
+    })
+}
+
+pub(super) fn policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySnapshot>>> {
+    let mut select = Select::new(
+        "SELECT policies.snapshot FROM sessions JOIN policies ON policies.hash = sessions.policy",
+    );
+    select.and_value("sessions.id =", id.as_bytes().to_vec());
+    select.first(c, |row| {
+        let text = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("policy"))?;
+        serde_json::from_str(text).map(Arc::new).map_err(|_| ReadError::Damaged("policy"))
+    })
+}

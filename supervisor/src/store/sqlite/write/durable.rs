@@ -1,0 +1,153 @@
+//! Programs, tasks, checkpoints and pages of durable executions. Code and pages are opaque bytes.
+
+use super::{exists, int, run};
+use crate::store::error::{Entity, StoreError};
+use crate::store::rows::{Checkpoint, NewProgramVersion, TaskRow};
+use crate::store::sqlite::failure::{Constrained, Failure};
+use rusqlite::{Connection, OptionalExtension, params};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::time::Timestamp;
+
+pub(super) fn program_version(c: &Connection, new: &NewProgramVersion) -> Result<u64, Failure> {
+    let known: Option<([u8; 16], i64)> = c
+        .prepare_cached("SELECT id, version FROM programs WHERE owner = ?1 AND name = ?2 AND is_active = 1")?
+        .query_row(params![new.owner.as_str(), new.name], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (id, version) = if let Some((id, newest)) = known {
+        run(
+            c,
+            "UPDATE programs SET version = ?2, modified_at = ?3 WHERE id = ?1",
+            params![id, newest + 1, new.at.0],
+        )?;
+        (id, newest + 1)
+    } else {
+        run(
+            c,
+            "INSERT INTO programs (id, owner, name, is_active, version, created_at, modified_at)
+             VALUES (?1, ?2, ?3, 1, 1, ?4, ?4)",
+            params![new.id.as_bytes(), new.owner.as_str(), new.name, new.at.0],
+        )
+        .constrained(Entity::Program, Entity::Program)?;
+        (*new.id.as_bytes(), 1)
+    };
+    run(
+        c,
+        "INSERT INTO program_versions (program, version, source_hash, format, created_at, source, code)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![id, version, new.source_hash, new.format, new.at.0, new.source, new.code],
+    )
+    .constrained(Entity::Program, Entity::Program)
+}
+
+pub(super) fn program_run(
+    c: &Connection,
+    execution: ExecutionId,
+    program: ProgramId,
+    version: u32,
+) -> Result<u64, Failure> {
+    if !exists(c, "SELECT 1 FROM executions WHERE id = ?1", params![execution.as_bytes()])? {
+        return Err(StoreError::missing(Entity::Execution).into());
+    }
+    run(
+        c,
+        "INSERT INTO program_runs (execution, program, version) VALUES (?1, ?2, ?3)",
+        params![execution.as_bytes(), program.as_bytes(), version],
+    )
+    .constrained(Entity::Execution, Entity::Program)
+}
+
+pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Result<u64, Failure> {
+    let sql = "UPDATE programs SET is_active = 0, modified_at = ?2 WHERE id = ?1 AND is_active = 1";
+    match run(c, sql, params![id.as_bytes(), at.0])? {
+        0 => Err(StoreError::missing(Entity::Program).into()),
+        rows => Ok(rows),
+    }
+}
+
+pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, Failure> {
+    let rows = run(
+        c,
+        "INSERT INTO tasks (id, execution, owner, prompt, schema, attempts, created_at, deadline, ended_at, answer)
+         SELECT ?1, id, owner, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM executions WHERE id = ?2",
+        params![
+            task.id.as_bytes(),
+            task.execution.as_bytes(),
+            task.prompt,
+            task.schema,
+            task.attempts,
+            task.created_at.0,
+            task.deadline.map(|at| at.0),
+            task.ended_at.map(|at| at.0),
+            task.answer
+        ],
+    )
+    .constrained(Entity::Task, Entity::Execution)?;
+    if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
+}
+
+fn missing_or_finished(c: &Connection, id: TaskId) -> Failure {
+    match exists(c, "SELECT 1 FROM tasks WHERE id = ?1", params![id.as_bytes()]) {
+        Ok(true) => StoreError::finished(Entity::Task).into(),
+        Ok(false) => StoreError::missing(Entity::Task).into(),
+        Err(error) => error.into(),
+    }
+}
+
+pub(super) fn task_attempt(c: &Connection, id: TaskId) -> Result<u64, Failure> {
+    let sql = "UPDATE tasks SET attempts = attempts + 1 WHERE id = ?1 AND ended_at IS NULL";
+    let rows = run(c, sql, params![id.as_bytes()])?;
+    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+pub(super) fn task_end(
+    c: &Connection,
+    id: TaskId,
+    answer: Option<&str>,
+    at: Timestamp,
+) -> Result<u64, Failure> {
+    let sql = "UPDATE tasks SET ended_at = ?2, answer = ?3 WHERE id = ?1 AND ended_at IS NULL";
+    let rows = run(c, sql, params![id.as_bytes(), at.0, answer])?;
+    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64, Failure> {
+    let bytes: usize = checkpoint.pages.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum();
+    run(
+        c,
+        "INSERT INTO checkpoints (execution, seq, at, cause, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![
+            checkpoint.execution.as_bytes(),
+            int(checkpoint.seq),
+            checkpoint.at.0,
+            checkpoint.cause,
+            int(bytes as u64)
+        ],
+    )
+    .constrained(Entity::Checkpoint, Entity::Execution)?;
+    for (page, bytes) in &checkpoint.pages {
+        run(
+            c,
+            "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)",
+            params![checkpoint.execution.as_bytes(), int(*page), int(checkpoint.seq), bytes],
+        )
+        .constrained(Entity::Checkpoint, Entity::Execution)?;
+    }
+    Ok(1 + checkpoint.pages.len() as u64)
+}
+
+pub(super) fn compact(c: &Connection, execution: ExecutionId, keep_from: u64) -> Result<u64, Failure> {
+    // A version goes when a newer one is still not newer than the oldest checkpoint to keep.
+    let pages = run(
+        c,
+        "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint < ?2 AND EXISTS (
+             SELECT 1 FROM state_pages AS newer WHERE newer.execution = ?1 AND newer.page = state_pages.page
+             AND newer.checkpoint > state_pages.checkpoint AND newer.checkpoint <= ?2)",
+        params![execution.as_bytes(), int(keep_from)],
+    )?;
+    let checkpoints = run(
+        c,
+        "DELETE FROM checkpoints WHERE execution = ?1 AND seq < ?2",
+        params![execution.as_bytes(), int(keep_from)],
+    )?;
+    Ok(pages + checkpoints)
+}

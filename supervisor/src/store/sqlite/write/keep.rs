@@ -1,0 +1,141 @@
+//! The books: idempotency keys, audit log, meta values, and forgetting.
+
+use super::run;
+use crate::store::error::{Entity, StoreError};
+use crate::store::retention::oldest_id_at;
+use crate::store::rows::{AuditEntry, KeyClaim, Owner};
+use crate::store::sqlite::failure::{Constrained, Failure};
+use rusqlite::{Connection, params};
+use vm_system_protocol::time::Timestamp;
+
+pub(super) fn claim(c: &Connection, claim: &KeyClaim) -> Result<u64, Failure> {
+    run(
+        c,
+        "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2 AND created_at < ?3",
+        params![claim.owner.as_str(), claim.key, claim.expired_before.0],
+    )?;
+    run(
+        c,
+        "INSERT INTO idempotency_keys (owner, key, request_hash, subject, created_at, reply)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![claim.owner.as_str(), claim.key, claim.request_hash, claim.subject, claim.at.0, claim.reply],
+    )
+    .constrained(Entity::Key, Entity::Key)
+}
+
+pub(super) fn answer(c: &Connection, owner: &Owner, key: &str, reply: &[u8]) -> Result<u64, Failure> {
+    let sql = "UPDATE idempotency_keys SET reply = ?3 WHERE owner = ?1 AND key = ?2";
+    match run(c, sql, params![owner.as_str(), key, reply])? {
+        0 => Err(StoreError::missing(Entity::Key).into()),
+        rows => Ok(rows),
+    }
+}
+
+pub(super) fn release(c: &Connection, owner: &Owner, key: &str) -> Result<u64, Failure> {
+    let sql = "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2";
+    Ok(run(c, sql, params![owner.as_str(), key])?)
+}
+
+pub(super) fn audit(c: &Connection, entry: &AuditEntry) -> Result<u64, Failure> {
+    Ok(run(
+        c,
+        "INSERT INTO audit_log (at, owner, verb, subject, outcome) VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![entry.at.0, entry.owner.as_str(), entry.verb, entry.subject, entry.outcome],
+    )?)
+}
+
+pub(super) fn meta(c: &Connection, key: &str, value: Option<&[u8]>) -> Result<u64, Failure> {
+    Ok(match value {
+        Some(value) => run(
+            c,
+            "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+            params![key, value],
+        )?,
+        None => run(c, "DELETE FROM meta WHERE key = ?1", params![key])?,
+    })
+}
+
+/// Whole executions and sessions go, oldest first, so that no reader ever sees half of one's events.
+pub(super) fn prune(
+    c: &Connection,
+    before: Timestamp,
+    keys_before: Timestamp,
+    max_rows: u32,
+) -> Result<u64, Failure> {
+    let budget = u64::from(max_rows);
+    let mut rows = run(
+        c,
+        "DELETE FROM idempotency_keys WHERE (owner, key) IN
+             (SELECT owner, key FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
+        params![keys_before.0, max_rows],
+    )?;
+    rows += run(
+        c,
+        "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at < ?1 ORDER BY at LIMIT ?2)",
+        params![before.0, budget.saturating_sub(rows).cast_signed()],
+    )?;
+    rows += prune_executions(c, before, budget.saturating_sub(rows))?;
+    rows += prune_sessions(c, before, budget.saturating_sub(rows))?;
+    Ok(rows)
+}
+
+fn prune_executions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, Failure> {
+    // Ids are time-ordered, so the primary key finds the oldest without an index of its own.
+    let ids: Vec<[u8; 16]> = c
+        .prepare_cached("SELECT id FROM executions WHERE id < ?1 AND ended_at < ?2 ORDER BY id LIMIT ?3")?
+        .query_map(params![oldest_id_at(before), before.0, budget.cast_signed()], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut rows = 0;
+    for id in ids {
+        if rows >= budget {
+            break;
+        }
+        rows += delete_execution(c, id)?;
+    }
+    Ok(rows)
+}
+
+fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, Failure> {
+    let mut rows = 0;
+    for sql in [
+        "DELETE FROM events WHERE execution = ?1",
+        "DELETE FROM state_pages WHERE execution = ?1",
+        "DELETE FROM checkpoints WHERE execution = ?1",
+        "DELETE FROM tasks WHERE execution = ?1",
+        "DELETE FROM program_runs WHERE execution = ?1",
+        "DELETE FROM executions WHERE id = ?1",
+    ] {
+        rows += run(c, sql, params![id])?;
+    }
+    Ok(rows)
+}
+
+fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, Failure> {
+    // Only what has no executions left: those that end later than their session's age limit keep it.
+    let gone: Vec<([u8; 16], [u8; 32], [u8; 16])> = c
+        .prepare_cached(
+            "SELECT id, policy, template FROM sessions WHERE closed_at < ?1 AND closed_at IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM executions WHERE session = sessions.id)
+             ORDER BY closed_at LIMIT ?2",
+        )?
+        .query_map(params![before.0, budget.cast_signed()], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+        })?
+        .collect::<Result<_, _>>()?;
+    let mut rows = 0;
+    for (session, policy, template) in gone {
+        rows += run(c, "DELETE FROM sessions WHERE id = ?1", params![session])?;
+        run(
+            c,
+            "DELETE FROM policies WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE policy = ?1)",
+            params![policy],
+        )?;
+        run(
+            c,
+            "DELETE FROM templates WHERE id = ?1 AND is_active = 0
+                 AND NOT EXISTS (SELECT 1 FROM sessions WHERE template = ?1)",
+            params![template],
+        )?;
+    }
+    Ok(rows)
+}

@@ -1,0 +1,322 @@
+//! The one thread that writes: each turn takes everything that is queued, commits once, then answers all callers.
+//!
+//! A batch that is refused does not harm its neighbours: the turn is first tried as a whole (the usual case, no
+//! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
+//! The thread survives every failure; executions whose writes were lost are marked `degraded` with the next commit.
+
+use super::failure::{Failure, hopeless, poisoned, store_error};
+use super::wal::Checkpoints;
+use super::{Durability, StoreOptions, open, write};
+use crate::store::batch::{Applied, Batch, Write};
+use crate::store::error::StoreError;
+use crate::store::queue::{Job, Queue, Turn};
+use crate::store::retention::{PRUNE_EVERY, PRUNE_ROWS, Retention, earlier};
+use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::time::Timestamp;
+
+/// Lost executions that are remembered at most; beyond it the oldest ids are forgotten first.
+const LOST_MAX: usize = 100_000;
+/// Time between looks at the database's size.
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
+
+/// What other threads may see of the writer.
+#[derive(Default)]
+pub(super) struct Shared {
+    bytes_used: AtomicU64,
+    over_quota: AtomicBool,
+    failing: Mutex<Option<String>>,
+}
+
+impl Shared {
+    pub(super) fn bytes_used(&self) -> u64 {
+        self.bytes_used.load(Ordering::Relaxed)
+    }
+    pub(super) fn over_quota(&self) -> bool {
+        self.over_quota.load(Ordering::Relaxed)
+    }
+    pub(super) fn failing(&self) -> Option<String> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn set_failing(&self, failing: Option<String>) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = failing;
+    }
+}
+
+pub(super) struct Writer {
+    connection: Option<Connection>,
+    checkpoints: Checkpoints,
+    path: PathBuf,
+    durability: Durability,
+    busy_timeout: Duration,
+    retention: Retention,
+    queue: Arc<Queue>,
+    shared: Arc<Shared>,
+    lost: BTreeSet<ExecutionId>,
+    prune_at: Instant,
+    measure_at: Instant,
+}
+
+/// What came of each batch of a turn.
+type Verdicts = Vec<Result<Applied, StoreError>>;
+
+impl Writer {
+    pub(super) fn new(
+        connection: Connection,
+        path: PathBuf,
+        options: &StoreOptions,
+        queue: Arc<Queue>,
+        shared: Arc<Shared>,
+    ) -> Result<Self, StoreError> {
+        let checkpoints = Checkpoints::start(&path, options.durability, options.busy_timeout)
+            .map_err(|error| store_error(&error))?;
+        let now = Instant::now();
+        Ok(Self {
+            connection: Some(connection),
+            checkpoints,
+            path,
+            durability: options.durability,
+            busy_timeout: options.busy_timeout,
+            retention: options.retention.clone(),
+            queue,
+            shared,
+            lost: BTreeSet::new(),
+            prune_at: now,
+            measure_at: now,
+        })
+    }
+
+    pub(super) fn run(mut self) {
+        self.measure();
+        loop {
+            let idle = self.prune_at.saturating_duration_since(Instant::now());
+            match self.queue.take(idle) {
+                Turn::Work(jobs) => self.turn(jobs),
+                Turn::Idle => {}
+                Turn::Closed => break,
+            }
+            self.maintain();
+        }
+        self.checkpoints.stop();
+        if let Some(connection) = self.connection {
+            // The last connection to close would do the same, but silently.
+            let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            if let Err(error) = emptied {
+                tracing::warn!(%error, "the store's log could not be emptied");
+            }
+        }
+    }
+
+    fn turn(&mut self, jobs: Vec<Job>) {
+        let verdicts = self.commit(&jobs);
+        self.remember_lost(&jobs, &verdicts);
+        for (job, verdict) in jobs.into_iter().zip(verdicts) {
+            job.finish(verdict);
+        }
+        if let Some(connection) = &self.connection {
+            self.checkpoints.after_commit(connection);
+        }
+    }
+
+    fn commit(&mut self, jobs: &[Job]) -> Verdicts {
+        if self.connection.is_none() {
+            match open::writable(&self.path, self.durability, self.busy_timeout) {
+                Ok(connection) => self.connection = Some(connection),
+                Err(error) => return all(jobs, &self.failed(&error)),
+            }
+        }
+        let Some(connection) = &self.connection else {
+            return all(jobs, &StoreError::Closed);
+        };
+        match together(connection, jobs, &self.lost) {
+            Ok(verdicts) => {
+                self.succeeded();
+                verdicts
+            }
+            Err(error) if hopeless(&error) || jobs.len() == 1 => all(jobs, &self.failed(&error)),
+            Err(error) => {
+                self.failed(&error);
+                self.singly(jobs)
+            }
+        }
+    }
+
+    /// The database failed somewhere in the turn: finds out whose batch it was.
+    fn singly(&mut self, jobs: &[Job]) -> Verdicts {
+        let mut verdicts = Verdicts::with_capacity(jobs.len());
+        for job in jobs {
+            let result = match &self.connection {
+                Some(connection) => together(connection, std::slice::from_ref(job), &self.lost),
+                None => {
+                    open::writable(&self.path, self.durability, self.busy_timeout).and_then(|connection| {
+                        let connection = self.connection.insert(connection);
+                        together(connection, std::slice::from_ref(job), &self.lost)
+                    })
+                }
+            };
+            match result {
+                Ok(mut verdict) => {
+                    self.succeeded();
+                    verdicts.append(&mut verdict);
+                }
+                Err(error) => verdicts.push(Err(self.failed(&error))),
+            }
+        }
+        verdicts
+    }
+
+    fn succeeded(&mut self) {
+        self.lost.clear();
+        if self.shared.failing().is_some() {
+            tracing::info!("the store can write again");
+            self.shared.set_failing(None);
+        }
+    }
+
+    fn failed(&mut self, error: &rusqlite::Error) -> StoreError {
+        let told = store_error(error);
+        if self.shared.failing().is_none() {
+            tracing::error!(%error, "the store cannot write");
+        }
+        self.shared.set_failing(Some(told.to_string()));
+        if poisoned(error) {
+            self.connection = None;
+        }
+        told
+    }
+
+    fn remember_lost(&mut self, jobs: &[Job], verdicts: &Verdicts) {
+        for (job, verdict) in jobs.iter().zip(verdicts) {
+            if matches!(verdict, Err(StoreError::Unavailable(_) | StoreError::Corrupt(_))) {
+                self.lost.extend(job.batch.0.iter().filter_map(Write::execution));
+            }
+        }
+        while self.lost.len() > LOST_MAX {
+            self.lost.pop_first();
+        }
+    }
+
+    /// A bounded piece of the work that nobody waits for.
+    fn maintain(&mut self) {
+        let now = Instant::now();
+        if now >= self.measure_at {
+            self.measure();
+            self.measure_at = now + MEASURE_EVERY;
+        }
+        if now < self.prune_at {
+            return;
+        }
+        let more = self.prune();
+        // While there is more, the next piece comes after the next turn or pause, not before waiting callers.
+        self.prune_at = Instant::now() + if more { Duration::from_millis(10) } else { PRUNE_EVERY };
+    }
+
+    fn prune(&mut self) -> bool {
+        let Some(connection) = &self.connection else { return false };
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = Timestamp(i64::try_from(clock.as_millis()).unwrap_or(i64::MAX));
+        let before = self.retention.cutoff(now, self.shared.bytes_used()).unwrap_or(Timestamp(0));
+        let keys_before = earlier(now, self.retention.key_life);
+        let batch = Batch::from(Write::Prune { before, keys_before, max_rows: PRUNE_ROWS });
+        match alone(connection, &batch) {
+            Ok(0) => false,
+            Ok(_) => {
+                self.checkpoints.after_commit(connection);
+                self.measure();
+                true
+            }
+            Err(failure) => {
+                // Tried again at the next time; callers are told by their own batches.
+                tracing::warn!(error = %failure.into_store_error(), "the store could not forget old records");
+                false
+            }
+        }
+    }
+
+    fn measure(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        let pragma =
+            |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap_or(0);
+        let pages = pragma("page_count") - pragma("freelist_count");
+        let bytes = u64::try_from(pages.saturating_mul(pragma("page_size"))).unwrap_or(0);
+        self.shared.bytes_used.store(bytes, Ordering::Relaxed);
+        self.shared.over_quota.store(bytes > self.retention.quota_bytes, Ordering::Relaxed);
+    }
+}
+
+fn all(jobs: &[Job], error: &StoreError) -> Verdicts {
+    jobs.iter().map(|_| Err(error.clone())).collect()
+}
+
+/// One transaction for all batches. An error means that nothing was written.
+fn together(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, rusqlite::Error> {
+    match transaction(c, |c| plain(c, jobs, lost)) {
+        Ok(verdicts) => Ok(verdicts),
+        Err(Failure::Database(error)) => Err(error),
+        // A caller's mistake: the others must not pay for it.
+        Err(Failure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
+        Err(Failure::Batch(_)) => {
+            transaction(c, |c| guarded(c, jobs, lost)).map_err(|failure| match failure {
+                Failure::Database(error) => error,
+                Failure::Batch(_) => rusqlite::Error::InvalidQuery,
+            })
+        }
+    }
+}
+
+fn alone(c: &Connection, batch: &Batch) -> Result<u64, Failure> {
+    transaction(c, |c| write::apply(c, batch))
+}
+
+fn transaction<T>(
+    c: &Connection,
+    body: impl FnOnce(&Connection) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let result = body(c).and_then(|value| {
+        c.prepare_cached("COMMIT")?.execute([])?;
+        Ok(value)
+    });
+    // SQLite ends the transaction itself after some errors (disk full, I/O).
+    if result.is_err() && !c.is_autocommit() {
+        c.prepare_cached("ROLLBACK")?.execute([])?;
+    }
+    result
+}
+
+fn plain(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, Failure> {
+    mark_lost(c, lost)?;
+    jobs.iter().map(|job| write::apply(c, &job.batch).map(|rows| Ok(Applied { rows }))).collect()
+}
+
+fn guarded(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, Failure> {
+    mark_lost(c, lost)?;
+    let mut verdicts = Verdicts::with_capacity(jobs.len());
+    for job in jobs {
+        c.prepare_cached("SAVEPOINT batch")?.execute([])?;
+        let verdict = match write::apply(c, &job.batch) {
+            Ok(rows) => Ok(Applied { rows }),
+            Err(Failure::Batch(error)) => {
+                c.prepare_cached("ROLLBACK TO batch")?.execute([])?;
+                Err(error)
+            }
+            Err(failure) => return Err(failure),
+        };
+        c.prepare_cached("RELEASE batch")?.execute([])?;
+        verdicts.push(verdict);
+    }
+    Ok(verdicts)
+}
+
+fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), Failure> {
+    for id in lost {
+        c.prepare_cached("UPDATE executions SET degraded = 1 WHERE id = ?1")?
+            .execute(params![id.as_bytes()])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! One suite for both stores, and what only a real file can show. Nothing here sleeps; every wait is on an event.
+
+mod failures;
+mod fixture;
+mod opening;
+mod same;
+mod suite;
