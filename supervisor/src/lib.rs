@@ -5,8 +5,18 @@
 //! Reading order:
 //! - [`core`]: one session as a pure state machine
 //! - [`policy`]: what an execution may do
+//! - [`worktree`]: the folder whose files a session may run
+//! - [`store`]: the control database behind a trait, written by one thread; its in-memory twin
+//! - [`spawn`]: processes: the keeper, its zygotes, the workers
+//! - [`brokers`]: the jailed process that touches files for a session
 //! - [`api`]: the doors (control socket), thin adapters over the verbs
+//! - [`daemon`]: all of it as one process: start, serve, stop; and the same inside a command
 
 pub mod api;
+pub mod brokers;
 pub mod core;
+pub mod daemon;
 pub mod policy;
+pub mod spawn;
+pub mod store;
+pub mod worktree;

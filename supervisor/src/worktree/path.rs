@@ -1,0 +1,49 @@
+//! Paths as text: what they mean without looking at any file.
+
+use super::open::WorktreeError;
+
+/// Longest path that is looked at (bytes); the kernel's own limit.
+const PATH_BYTES: usize = 4_096;
+
+/// `./a//b.js` → `a/b.js`. Absolute, blank, with `..` or NUL: [`WorktreeError::InvalidPath`].
+pub fn clean_relative(path: &str) -> Result<String, WorktreeError> {
+    let refuse = |why: &str| Err(WorktreeError::InvalidPath(format!("{path:?} {why}")));
+    if path.len() > PATH_BYTES {
+        return Err(WorktreeError::InvalidPath(format!("a path of {} bytes is too long", path.len())));
+    }
+    if path.trim().is_empty() {
+        return Err(WorktreeError::InvalidPath("the path is empty".to_owned()));
+    }
+    if path.contains('\0') {
+        return refuse("contains a NUL character");
+    }
+    if path.starts_with('/') {
+        return refuse("is absolute; paths are relative to the session's worktree");
+    }
+    match join("", path) {
+        _ if path.split('/').any(|name| name == "..") => refuse("contains '..'"),
+        Some(clean) if !clean.is_empty() => Ok(clean),
+        _ => refuse("names no file"),
+    }
+}
+
+/// `relative` seen from the folder `base`, both relative to the worktree; `None` if it leaves the worktree. Empty and `.`
+/// names vanish, `..` goes up.
+pub(super) fn join(base: &str, relative: &str) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for name in base.split('/').chain(relative.split('/')) {
+        match name {
+            "" | "." => {}
+            ".." => {
+                names.pop()?;
+            }
+            name => names.push(name),
+        }
+    }
+    Some(names.join("/"))
+}
+
+/// The folder of a file; `` for one at the top.
+pub(super) fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(folder, _)| folder)
+}

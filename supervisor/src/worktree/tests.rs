@@ -1,0 +1,141 @@
+//! Paths, links and resolution against real folders.
+
+use super::{Roots, Wanted, Worktree, WorktreeError, clean_relative, resolve, run_file_format};
+use std::fs;
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+use vm_system_protocol::model::Resolver;
+use vm_system_protocol::worker::SourceFormat;
+
+const CAP: u64 = 1_024;
+
+fn worktree() -> (TempDir, Worktree) {
+    let dir = TempDir::new().expect("a temporary folder");
+    fs::create_dir_all(dir.path().join("lib/deep")).expect("folders");
+    fs::create_dir(dir.path().join("src")).expect("a folder");
+    for (name, text) in [
+        ("main.js", "main"),
+        ("lib/a.js", "a"),
+        ("lib/a.mjs", "a as a module"),
+        ("lib/index.js", "index"),
+        ("lib/deep/b.js", "b"),
+        ("src/c.js", "c"),
+        ("data.json", "{}"),
+    ] {
+        fs::write(dir.path().join(name), text).expect("a file");
+    }
+    let worktree = Worktree::open(dir.path(), &Roots::default()).expect("the worktree opens");
+    (dir, worktree)
+}
+
+fn find(worktree: &Worktree, resolver: &Resolver, specifier: &str, referrer: &str) -> Result<String, String> {
+    let wanted = Wanted { specifier, referrer, import: false, esm: false, cap: CAP };
+    resolve(worktree, resolver, wanted).map(|found| found.path).map_err(|error| error.code)
+}
+
+#[test]
+fn lexical_rules_refuse_what_can_only_lead_outside() {
+    for bad in ["", "  ", "/etc/passwd", "../x", "a/../../x", "a/..", "a\0b", ".", "./", &"x/".repeat(3_000)] {
+        assert!(matches!(clean_relative(bad), Err(WorktreeError::InvalidPath(_))), "{bad:?}");
+    }
+    assert_eq!(clean_relative("./a//b/./c.js").expect("clean"), "a/b/c.js");
+    assert_eq!(clean_relative("..a/b..js").expect("names with dots"), "..a/b..js");
+}
+
+#[test]
+fn links_inside_are_followed_and_links_outside_are_refused() {
+    let (dir, worktree) = worktree();
+    let outside = TempDir::new().expect("another folder");
+    fs::write(outside.path().join("secret.js"), "secret").expect("a file");
+    symlink("lib/a.js", dir.path().join("inside.js")).expect("a link");
+    symlink(outside.path().join("secret.js"), dir.path().join("outside.js")).expect("a link");
+    symlink(outside.path(), dir.path().join("folder")).expect("a link");
+    symlink("../main.js", dir.path().join("lib/up.js")).expect("a link");
+    symlink("loop.js", dir.path().join("loop.js")).expect("a link");
+    assert_eq!(worktree.read_text("inside.js", CAP).expect("followed"), "a");
+    assert_eq!(worktree.read_text("lib/up.js", CAP).expect("stays inside"), "main");
+    for bad in ["outside.js", "folder/secret.js", "loop.js"] {
+        assert!(matches!(worktree.read_text(bad, CAP), Err(WorktreeError::InvalidPath(_))), "{bad}");
+    }
+}
+
+#[test]
+fn only_regular_utf8_files_below_the_cap_are_read() {
+    let (dir, worktree) = worktree();
+    nix::unistd::mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
+    fs::write(dir.path().join("latin1.js"), [0xe9]).expect("a file");
+    fs::write(dir.path().join("bom.js"), "\u{feff}1").expect("a file");
+    fs::write(dir.path().join("cap.js"), "x".repeat(CAP as usize)).expect("a file");
+    fs::write(dir.path().join("big.js"), "x".repeat(CAP as usize + 1)).expect("a file");
+    for missing in ["nothing.js", "lib", "fifo", "main.js/x"] {
+        assert!(matches!(worktree.read_text(missing, CAP), Err(WorktreeError::NotFound(_))), "{missing}");
+    }
+    assert!(matches!(worktree.read_text("latin1.js", CAP), Err(WorktreeError::Unreadable(_))));
+    assert!(matches!(worktree.read_text("big.js", CAP), Err(WorktreeError::TooLarge { .. })));
+    assert_eq!(worktree.read_text("cap.js", CAP).expect("exactly the cap").len() as u64, CAP);
+    assert_eq!(worktree.read_text("bom.js", CAP).expect("without the mark"), "1");
+}
+
+#[test]
+fn worktrees_outside_the_operators_roots_are_refused_wherever_links_point() {
+    let allowed = TempDir::new().expect("a folder");
+    let other = TempDir::new().expect("a folder");
+    fs::create_dir(allowed.path().join("w")).expect("a folder");
+    symlink(other.path(), allowed.path().join("link")).expect("a link");
+    let roots = Roots::new(&[allowed.path().to_owned()]).expect("the root is there");
+    assert!(Worktree::open(&allowed.path().join("w"), &roots).is_ok());
+    for bad in [other.path().to_owned(), allowed.path().join("link")] {
+        assert!(matches!(Worktree::open(&bad, &roots), Err(WorktreeError::NotPermitted(_))), "{bad:?}");
+    }
+    for bad in ["relative", "/nowhere/at/all", "/etc/passwd"] {
+        let opened = Worktree::open(bad.as_ref(), &Roots::default());
+        assert!(matches!(opened, Err(WorktreeError::Worktree(_))), "{bad}");
+    }
+}
+
+#[test]
+fn relative_specifiers_start_at_the_asking_file() {
+    let (_dir, worktree) = worktree();
+    let resolver = Resolver::default();
+    let found = |specifier, referrer| find(&worktree, &resolver, specifier, referrer);
+    assert_eq!(found("./a.js", "lib/x.js").as_deref(), Ok("lib/a.js"));
+    assert_eq!(found("./a", "lib/x.js").as_deref(), Ok("lib/a.js"), "extensions in order");
+    assert_eq!(found("../main", "lib/x.js").as_deref(), Ok("main.js"));
+    assert_eq!(found("..", "lib/deep/b.js").as_deref(), Ok("lib/index.js"));
+    assert_eq!(found("./lib", "").as_deref(), Ok("lib/index.js"), "a folder's index");
+    assert_eq!(found("./lib/deep/b", "").as_deref(), Ok("lib/deep/b.js"));
+    assert_eq!(found("../../x", "lib/a.js"), Err("MODULE_NOT_ALLOWED".to_owned()));
+    assert_eq!(found("./nothing", "lib/a.js"), Err("MODULE_NOT_FOUND".to_owned()));
+    assert_eq!(found("./a", "../../../etc/x.js"), Err("MODULE_NOT_ALLOWED".to_owned()), "a lying referrer");
+}
+
+#[test]
+fn bare_specifiers_are_looked_up_in_the_roots() {
+    let (_dir, worktree) = worktree();
+    let mut resolver = Resolver::default();
+    assert_eq!(find(&worktree, &resolver, "main", "lib/a.js").as_deref(), Ok("main.js"));
+    assert_eq!(find(&worktree, &resolver, "c", "main.js"), Err("MODULE_NOT_FOUND".to_owned()));
+    resolver.roots = vec!["src".to_owned(), "lib".to_owned(), "../..".to_owned()];
+    assert_eq!(find(&worktree, &resolver, "c", "main.js").as_deref(), Ok("src/c.js"));
+    assert_eq!(find(&worktree, &resolver, "a", "main.js").as_deref(), Ok("lib/a.js"));
+    assert_eq!(find(&worktree, &resolver, "main", "lib/a.js"), Err("MODULE_NOT_FOUND".to_owned()));
+}
+
+#[test]
+fn absolute_specifiers_need_the_setting() {
+    let (_dir, worktree) = worktree();
+    let mut resolver = Resolver::default();
+    assert_eq!(find(&worktree, &resolver, "/lib/a.js", "main.js"), Err("MODULE_NOT_ALLOWED".to_owned()));
+    resolver.allow_absolute_repo_imports = true;
+    assert_eq!(find(&worktree, &resolver, "/lib/a.js", "main.js").as_deref(), Ok("lib/a.js"));
+    assert_eq!(find(&worktree, &resolver, "/../etc/passwd", "main.js"), Err("MODULE_NOT_FOUND".to_owned()));
+}
+
+#[test]
+fn formats_follow_names_and_the_esm_setting() {
+    assert_eq!(run_file_format("a.js", false), SourceFormat::Script);
+    assert_eq!(run_file_format("a.js", true), SourceFormat::Module);
+    assert_eq!(run_file_format("a.mjs", false), SourceFormat::Module);
+    assert_eq!(run_file_format("a.ts", false), SourceFormat::TypeScript);
+    assert_eq!(run_file_format("dir.mjs/a", false), SourceFormat::Script);
+}
