@@ -6,7 +6,7 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -54,16 +54,21 @@ pub fn close_from(first: u32) -> io::Result<()> {
     sys::close_from(first)
 }
 
+/// Closes a descriptor under a filter that knows `close` alone: std checks with `fcntl` before it drops one.
+pub fn close(fd: OwnedFd) {
+    sys::close(fd);
+}
+
 /// Makes `target`'s number refer to `source`'s open file; its old one is closed.
 pub fn replace(target: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
-    sys::replace_fd(target, std::os::fd::AsFd::as_fd(source))
+    sys::replace_fd(target, source.as_fd())
 }
 
 /// Replaces this program by itself with other arguments, an empty environment and the given descriptors kept.
 pub fn exec_self(arguments: &[&str], kept: &[&OwnedFd]) -> io::Error {
     let exec = || -> io::Result<std::convert::Infallible> {
         for fd in kept {
-            sys::keep_over_exec(std::os::fd::AsFd::as_fd(fd))?;
+            sys::keep_over_exec(fd.as_fd())?;
         }
         let text = |text: &str| CString::new(text).map_err(|_| io::ErrorKind::InvalidInput);
         let mut texts = vec![c"vm-system".to_owned()];
@@ -142,17 +147,29 @@ pub fn reap() -> Option<(u32, i32)> {
     sys::wait(-1, true).ok().flatten()
 }
 
-/// Blocks SIGCHLD and gives a descriptor that is readable when a child has ended.
-pub fn child_endings() -> io::Result<SignalFd> {
-    let mut mask = SigSet::empty();
-    mask.add(Signal::SIGCHLD);
-    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
-    Ok(SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?)
+/// Readable when a child has ended.
+#[derive(Debug)]
+pub struct Endings(SignalFd);
+
+impl Endings {
+    /// Blocks SIGCHLD and asks for it here.
+    pub fn watch() -> io::Result<Self> {
+        let mut mask = SigSet::empty();
+        mask.add(Signal::SIGCHLD);
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
+        Ok(Self(SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
+    }
+
+    /// Takes what has been signalled so far; then [`reap`] until nobody is left.
+    pub fn drain(&self) {
+        while let Ok(Some(_)) = self.0.read_signal() {}
+    }
 }
 
-/// Undoes the blocking of [`child_endings`] in a child that is no keeper.
-pub fn unblock_all_signals() -> io::Result<()> {
-    Ok(sigprocmask(SigmaskHow::SIG_SETMASK, Some(&SigSet::empty()), None)?)
+impl AsFd for Endings {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
 }
 
 /// A session of its own (if it does not lead one already), umask 077, and default actions where `std` or the parent
@@ -200,12 +217,8 @@ mod tests {
         let (ours, theirs) = crate::socket::pair().expect("socketpair");
         let script =
             "exec 1>&3; env | cut -d= -f1 | sort; readlink /proc/self/fd/0; exec ls -1 /proc/self/fd";
-        let pid = spawn(
-            Path::new("/bin/sh"),
-            &[OsStr::new("-c"), OsStr::new(script)],
-            &[std::os::fd::AsFd::as_fd(&theirs)],
-        )
-        .expect("spawn");
+        let pid = spawn(Path::new("/bin/sh"), &[OsStr::new("-c"), OsStr::new(script)], &[theirs.as_fd()])
+            .expect("spawn");
         drop(theirs);
         let mut seen = String::new();
         let mut buffer = [0; 4096];

@@ -14,6 +14,12 @@ impl From<OwnedFd> for Listener {
     }
 }
 
+impl From<Listener> for OwnedFd {
+    fn from(listener: Listener) -> Self {
+        listener.0
+    }
+}
+
 impl AsFd for Listener {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()

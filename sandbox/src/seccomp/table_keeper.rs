@@ -33,6 +33,12 @@ pub const TABLE: &[Row] = &[
         "takes the wait status of an ended child",
     ),
     allow(libc::SYS_close, "close", &[], "lets go of what the supervisor says to forget"),
+    allow(
+        libc::SYS_fcntl,
+        "fcntl",
+        &[Check::IsInt(1, libc::F_GETFD as u32)],
+        "std asks whether a descriptor is open before it closes it, in builds with checks",
+    ),
     allow(libc::SYS_accept4, "accept4", &[], "a newcomer on the adoption socket"),
     allow(libc::SYS_clock_gettime, "clock_gettime", &[], "the grace, where the clock source has no vdso"),
     allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),

@@ -181,6 +181,14 @@ impl Ready {
         }
     }
 
+    /// Whether the descriptor with this index has nothing to read and never will.
+    pub fn is_closed(&self, index: usize) -> bool {
+        let closed = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
+        self.0
+            .get(index)
+            .is_some_and(|entry| entry.revents & closed != 0 && entry.revents & libc::POLLIN == 0)
+    }
+
     /// Whether the descriptor with this index is ready.
     pub fn is_ready(&self, index: usize) -> bool {
         self.0.get(index).is_some_and(|entry| entry.revents != 0)

@@ -64,9 +64,11 @@ fn under(table: &[Row], number: libc::c_long, arguments: [u64; 6]) -> Ending {
 const KILLED: Ending = Ending::Signaled(libc::SIGSYS);
 const WENT_ON: Ending = Ending::Exited(0);
 
-/// Harmless arguments that satisfy the row.
+/// Harmless arguments that satisfy the row: no descriptor and no address of ours is among them, since the calls that
+/// are let through are really made.
 fn matching_arguments(row: &Row) -> [u64; 6] {
     let mut arguments = [0; 6];
+    arguments[0] = if row.number == libc::SYS_exit_group { 0 } else { u64::MAX };
     for check in row.when {
         match *check {
             Check::Is(at, value) => arguments[at as usize] = value,
