@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Pages in the log that are worth a checkpoint (4 MiB).
+/// Pages in the log, not yet copied, that are worth a checkpoint (4 MiB).
 const SOFT_PAGES: i64 = 1_024;
-/// Pages in the log at which the writer waits for the checkpoint, so that the log can start over (32 MiB).
+/// Pages in the log at which the writer waits for the checkpoint (32 MiB). Under constant writing a concurrent checkpoint
+/// never reaches the end, and without that the log cannot start over.
 const HARD_PAGES: i64 = 8_192;
 
 pub(super) struct Checkpoints {
@@ -39,10 +40,11 @@ impl Checkpoints {
 
     /// After a commit: `writer` is the connection that made it.
     pub(super) fn after_commit(&self, writer: &Connection) {
-        let pages = log_pages(writer);
-        if pages >= HARD_PAGES {
+        let log = Log::of(writer);
+        if log.pages >= HARD_PAGES {
+            // Nobody writes meanwhile, so the checkpoint reaches the end, and the next commit starts the log over.
             checkpoint(&self.connection.lock().unwrap_or_else(PoisonError::into_inner));
-        } else if pages >= SOFT_PAGES
+        } else if log.pages - log.copied >= SOFT_PAGES
             && let Some(wake) = &self.wake
         {
             // Full: it is awake already.
@@ -74,12 +76,22 @@ fn checkpoint(connection: &Connection) {
     }
 }
 
-/// Pages in the log that are not in the database yet.
-fn log_pages(connection: &Connection) -> i64 {
-    connection
-        .prepare_cached("PRAGMA wal_checkpoint(NOOP)")
-        .and_then(|mut statement| {
-            statement.query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))
-        })
-        .unwrap_or(0)
+/// How far the log is.
+#[derive(Default)]
+struct Log {
+    /// Pages in it.
+    pages: i64,
+    /// Of these, in the database already.
+    copied: i64,
+}
+
+impl Log {
+    fn of(connection: &Connection) -> Self {
+        connection
+            .prepare_cached("PRAGMA wal_checkpoint(NOOP)")
+            .and_then(|mut statement| {
+                statement.query_row([], |row| Ok(Self { pages: row.get(1)?, copied: row.get(2)? }))
+            })
+            .unwrap_or_default()
+    }
 }

@@ -1,0 +1,107 @@
+//! Programs, tasks, checkpoints.
+
+use super::rejected;
+use crate::store::tests::fixture::{both, execution_id, mine, owner, running};
+use crate::store::{Batch, Checkpoint, Entity, NewProgramVersion, Page, Rejection, TaskRow, Write};
+use vm_system_protocol::ids::{ProgramId, TaskId};
+use vm_system_protocol::time::Timestamp;
+
+#[tokio::test]
+async fn program_gets_a_version_each_time_it_is_loaded() {
+    both(|store| async move {
+        store.apply(running()).await.expect("new");
+        let load = |n: u8, source: &str| {
+            Write::ProgramVersion(Box::new(NewProgramVersion {
+                owner: owner(1),
+                id: ProgramId::from_bytes([n; 16]),
+                name: "p".to_owned(),
+                source: source.to_owned(),
+                source_hash: [n; 32],
+                format: 1,
+                code: vec![n],
+                at: Timestamp(i64::from(n)),
+            }))
+        };
+        store.apply(load(1, "a")).await.expect("new");
+        store.apply(load(2, "b")).await.expect("a new version");
+        let row = store.program_by_name(&mine(), "p").await.expect("readable").expect("there");
+        assert_eq!((row.id, row.version), (ProgramId::from_bytes([1; 16]), 2));
+        assert_eq!((row.created_at, row.modified_at), (Timestamp(1), Timestamp(2)));
+        let run = |version| Write::ProgramRun { execution: execution_id(1), program: row.id, version };
+        assert_eq!(store.apply(run(3)).await, rejected(Rejection::Missing(Entity::Program)));
+        store.apply(run(1)).await.expect("there");
+        store.apply(Write::ProgramDelete { id: row.id, at: Timestamp(3) }).await.expect("there");
+        assert_eq!(store.program(&mine(), row.id).await, Ok(None));
+        assert_eq!(store.program_run(execution_id(1)).await, Ok(Some((row.id, 1))));
+        let code = store.program_code(row.id, 1).await.expect("readable").expect("executions keep it");
+        assert_eq!(code.source, "a");
+        store.apply(load(3, "c")).await.expect("the name is free again");
+        assert_eq!(store.programs(&mine(), Page::ALL).await.expect("readable").len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn execution_has_at_most_one_pending_task() {
+    both(|store| async move {
+        store.apply(Batch::from(vec![])).await.expect("nothing to do");
+        store.apply(running()).await.expect("new");
+        let task = |n: u8, execution| TaskRow {
+            id: TaskId::from_bytes([n; 16]),
+            owner: owner(1),
+            execution: execution_id(execution),
+            prompt: "why?".to_owned(),
+            schema: None,
+            attempts: 0,
+            created_at: Timestamp(i64::from(n)),
+            deadline: Some(Timestamp(99)),
+            ended_at: None,
+            answer: None,
+        };
+        let insert = |n, execution| Write::TaskInsert(Box::new(task(n, execution)));
+        let id = TaskId::from_bytes([1; 16]);
+        assert_eq!(store.apply(insert(1, 9)).await, rejected(Rejection::Missing(Entity::Execution)));
+        store.apply(insert(1, 1)).await.expect("new");
+        assert_eq!(store.apply(insert(2, 1)).await, rejected(Rejection::Conflict(Entity::Task)));
+        store.apply(Write::TaskAttempt { id }).await.expect("pending");
+        assert_eq!(store.pending_tasks(&mine(), Page::ALL).await.expect("readable")[0].attempts, 1);
+        let end = Write::TaskEnd { id, answer: Some("so".to_owned()), at: Timestamp(5) };
+        store.apply(end.clone()).await.expect("pending");
+        assert_eq!(store.apply(end).await, rejected(Rejection::Finished(Entity::Task)));
+        assert_eq!(store.pending_task(execution_id(1)).await, Ok(None));
+        let read = store.task(&mine(), id).await.expect("readable").expect("there");
+        assert_eq!(read.answer.as_deref(), Some("so"));
+        store.apply(insert(2, 1)).await.expect("the first one is answered");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
+    both(|store| async move {
+        store.apply(running()).await.expect("new");
+        let execution = execution_id(1);
+        let point = |seq, pages: &[(u64, Option<&[u8]>)]| {
+            let pages = pages.iter().map(|(page, bytes)| (*page, bytes.map(<[u8]>::to_vec))).collect();
+            let cause = "pause".to_owned();
+            Write::Checkpoint(Box::new(Checkpoint { execution, seq, at: Timestamp(1), cause, pages }))
+        };
+        store.apply(point(1, &[(0, Some(b"a1")), (1, Some(b"b1")), (2, Some(b"c1"))])).await.expect("new");
+        store.apply(point(2, &[(0, Some(b"a2"))])).await.expect("new");
+        store.apply(point(3, &[(1, None)])).await.expect("new");
+        assert_eq!(store.apply(point(3, &[])).await, rejected(Rejection::Conflict(Entity::Checkpoint)));
+        let state = |seq| {
+            let store = store.clone();
+            async move { store.state(execution, seq).await.expect("readable") }
+        };
+        let page = |n, bytes: &[u8]| (n, bytes.to_vec());
+        assert_eq!(state(1).await, [page(0, b"a1"), page(1, b"b1"), page(2, b"c1")]);
+        assert_eq!(state(2).await, [page(0, b"a2"), page(1, b"b1"), page(2, b"c1")]);
+        assert_eq!(state(3).await, [page(0, b"a2"), page(2, b"c1")]);
+        let compact = Write::CheckpointCompact { execution, keep_from: 3 };
+        assert_eq!(store.apply(compact).await.map(|applied| applied.rows), Ok(4));
+        assert_eq!(state(3).await, [page(0, b"a2"), page(2, b"c1")]);
+        assert_eq!(store.checkpoints(execution).await.expect("readable").len(), 1);
+    })
+    .await;
+}
