@@ -9,6 +9,7 @@
 //! - [`store`]: the control database behind a trait, written by one thread; its in-memory twin
 //! - [`spawn`]: processes: the keeper, its zygotes, the workers
 //! - [`brokers`]: the jailed process that touches files for a session
+//! - [`runtime`]: one owner task per live session: real time, processes and the store around the machine
 //! - [`api`]: the doors (control socket), thin adapters over the verbs
 //! - [`daemon`]: all of it as one process: start, serve, stop; and the same inside a command
 
@@ -17,6 +18,7 @@ pub mod brokers;
 pub mod core;
 pub mod daemon;
 pub mod policy;
+pub mod runtime;
 pub mod spawn;
 pub mod store;
 pub mod worktree;

@@ -84,6 +84,7 @@ pub struct SessionMachine {
     pub(super) verdict: Option<CloseReason>,
     pub(super) operator_signal: Option<i32>,
     pub(super) timers: Timers,
+    memory_mb: u32,
     pub(super) ttl_ms: Option<u64>,
     pub(super) idle_ms: Option<u64>,
     pub(super) peer: Peer,
@@ -109,6 +110,7 @@ impl SessionMachine {
     /// A session that is to be made; its first input is [`Input::Create`].
     pub fn new(spec: SessionSpec) -> Self {
         Self {
+            memory_mb: spec.start.limits.mem_mb,
             record: spec.record,
             start: Some(Box::new(spec.start)),
             startup: spec.startup.into(),
@@ -209,6 +211,11 @@ impl SessionMachine {
             Some(Current::Running(running)) => Some(running.id()),
             _ => None,
         }
+    }
+
+    /// JavaScript heap that the worker may have (MiB).
+    pub fn memory_mb(&self) -> u32 {
+        self.memory_mb
     }
 
     /// JavaScript heap as the worker last said (bytes); advisory.

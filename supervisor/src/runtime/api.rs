@@ -1,0 +1,157 @@
+//! What callers ask of the runtime, and how it refuses.
+
+use crate::brokers::BrokerConfig;
+use crate::core::{LoadFailure, Refusal};
+use crate::spawn::SpawnConfig;
+use crate::store::{Owner, PolicySnapshot, StoreError};
+use crate::worktree::{Roots, WorktreeError};
+use std::path::PathBuf;
+use std::sync::Arc;
+use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ExecutionKind;
+
+/// How a runtime is set up.
+#[derive(Debug, Clone)]
+pub struct RuntimeConfig {
+    /// The jail.
+    pub spawn: SpawnConfig,
+    /// The processes that touch files for sessions.
+    pub brokers: BrokerConfig,
+    /// Where worktrees may be.
+    pub roots: Roots,
+    /// Sessions that may live at a time.
+    pub max_sessions: usize,
+}
+
+/// A session that is to be made.
+#[derive(Debug, Clone)]
+pub struct CreateSession {
+    /// Its id, made by the caller.
+    pub id: SessionId,
+    /// Whose.
+    pub owner: Owner,
+    /// A name that the client gave.
+    pub name: Option<String>,
+    /// The template.
+    pub template_id: TemplateId,
+    /// What the template says now; the session keeps it.
+    pub policy: Arc<PolicySnapshot>,
+    /// A label of the client.
+    pub workspace_id: String,
+    /// A label of the client.
+    pub base_commit_oid: String,
+    /// Absolute path of an existing folder.
+    pub worktree_path: PathBuf,
+}
+
+/// Code that is to be run.
+#[derive(Debug, Clone)]
+pub struct StartExecution {
+    /// Its id, made by the caller.
+    pub id: ExecutionId,
+    /// Where.
+    pub session: SessionId,
+    /// [`ExecutionKind::Repl`] (then `input`) or [`ExecutionKind::RunFile`] (then `path`).
+    pub kind: ExecutionKind,
+    /// Source text. With a run-file: the client's own text of that name, so that no file is read.
+    pub input: Option<String>,
+    /// File relative to the worktree.
+    pub path: Option<String>,
+    /// What the script sees as `args` (an object).
+    pub args: JsonText,
+    /// What the script sees as `process.env`.
+    pub env: Vec<(String, String)>,
+    /// What the script sees as `process.argv`.
+    pub argv: Vec<String>,
+    /// What is stored of `args` (secrets redacted).
+    pub recorded_args: JsonText,
+    /// What is stored of `env` (an object; secrets redacted).
+    pub recorded_env: JsonText,
+    /// What the template says now; `None`: it was deleted, the session goes on with its own.
+    pub policy_now: Option<Arc<PolicySnapshot>>,
+    /// Answer at the end (true), or once the start is stored.
+    pub wait: bool,
+    /// Gets the events while it runs (with `wait`); the answer then carries none.
+    pub follower: Option<super::Follower>,
+}
+
+/// Why the runtime did not do it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RuntimeError {
+    /// It does not live here: it has ended, or never was.
+    #[error("the session is not live")]
+    NotLive,
+    /// The session's machine says no.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    /// The worktree cannot be used.
+    #[error(transparent)]
+    Worktree(#[from] WorktreeError),
+    /// As many sessions as may live.
+    #[error("{0} sessions live already, the most that are allowed")]
+    Full(usize),
+    /// A session of this id lives.
+    #[error("a session with this id is live")]
+    Duplicate,
+    /// The runtime is ending.
+    #[error("the supervisor is stopping")]
+    ShuttingDown,
+    /// The store did not answer.
+    #[error("{0}")]
+    Store(StoreError),
+    /// The request contradicts itself.
+    #[error("{0}")]
+    Invalid(String),
+    /// The owner task is gone although it should not be.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl RuntimeError {
+    /// What clients match on.
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotLive => ErrorCode::SessionNotReady,
+            Self::Refused(refusal) => refusal_code(refusal),
+            Self::Worktree(error) => match error {
+                WorktreeError::InvalidPath(_) => ErrorCode::InvalidPath,
+                WorktreeError::NotFound(_) => ErrorCode::FileNotFound,
+                WorktreeError::NotPermitted(_) => ErrorCode::NotPermitted,
+                WorktreeError::TooLarge { .. } | WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => {
+                    ErrorCode::ValidationError
+                }
+            },
+            Self::Full(_) => ErrorCode::CapacityExceeded,
+            Self::Duplicate => ErrorCode::Conflict,
+            Self::ShuttingDown => ErrorCode::ShuttingDown,
+            Self::Store(_) => ErrorCode::StorageUnavailable,
+            Self::Invalid(_) => ErrorCode::ValidationError,
+            Self::Internal(_) => ErrorCode::Internal,
+        }
+    }
+}
+
+fn refusal_code(refusal: &Refusal) -> ErrorCode {
+    match refusal {
+        Refusal::NotReady(_) => ErrorCode::SessionNotReady,
+        Refusal::Busy => ErrorCode::SessionBusy,
+        Refusal::NoSuchExecution => ErrorCode::ExecutionNotFound,
+        Refusal::Load(LoadFailure::InvalidPath(_)) => ErrorCode::InvalidPath,
+        Refusal::Load(LoadFailure::NotFound(_)) => ErrorCode::FileNotFound,
+        Refusal::SourceTooLarge { .. } | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => {
+            ErrorCode::ValidationError
+        }
+        Refusal::SpawnFailed(_) => ErrorCode::CapacityExceeded,
+        Refusal::StartupFailed(_) => ErrorCode::StartupFailed,
+        Refusal::Storage(_) => ErrorCode::StorageUnavailable,
+        Refusal::CancelledEarly => ErrorCode::Conflict,
+    }
+}
+
+impl From<RuntimeError> for OpError {
+    fn from(error: RuntimeError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}

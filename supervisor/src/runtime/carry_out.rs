@@ -1,0 +1,103 @@
+//! Actions of the machine, carried out.
+
+use super::host;
+use super::task::{Answering, Task, fault};
+use crate::core::{Action, Answer, Input, Refusal, Token};
+use crate::spawn::WorkerLimits;
+use std::sync::Arc;
+use std::time::Duration;
+use vm_system_protocol::worker::ToWorker;
+
+/// Callers that wait for an answer. A handful at most, so a list is quicker than a table.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    last: u64,
+    callers: Vec<(Token, Answering)>,
+}
+
+impl Waiting {
+    pub(super) fn add(&mut self, answer: Answering) -> Token {
+        self.last += 1;
+        let token = Token(self.last);
+        self.callers.push((token, answer));
+        token
+    }
+
+    fn answer(&mut self, token: Token, result: Result<Answer, Refusal>) {
+        if let Some(at) = self.callers.iter().position(|(waiting, _)| *waiting == token) {
+            // A caller that has gone away does not matter.
+            let _ = self.callers.swap_remove(at).1.send(result);
+        }
+    }
+}
+
+impl Task {
+    pub(super) fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Spawn => self.spawn(),
+            Action::Send(message) => self.send(message),
+            Action::AllowCpu { total_ms } => {
+                self.on_worker("raise the CPU limit", |process| process.allow_cpu(Duration::from_millis(total_ms)));
+            }
+            Action::Interrupt => self.on_worker("interrupt", crate::spawn::WorkerProcess::interrupt),
+            Action::Kill => self.on_worker("kill", crate::spawn::WorkerProcess::kill),
+            Action::Signal(signal) => self.on_worker("signal", |process| process.signal(signal)),
+            Action::LoadSource { execution, path, format, policy } => {
+                let (shared, worktree) = (Arc::clone(&self.shared), self.worktree.clone());
+                self.host = Some(host::load_source(shared, worktree, execution, path, format, policy));
+            }
+            Action::HostCall { call, request, policy } => {
+                let (shared, worktree) = (Arc::clone(&self.shared), self.worktree.clone());
+                self.host = Some(host::call(shared, worktree, self.live.id, call, request, policy));
+            }
+            Action::DropHostWork => self.host = None,
+            Action::Write { id, batch, urgent } => {
+                let failed = self.writes.push(id, batch, urgent);
+                self.next.extend(failed);
+            }
+            Action::Reply { token, result } => self.waiting.answer(token, result),
+            Action::Publish { execution, events } => self.followers.publish(execution, &events),
+            Action::PublishEnd { execution } => {
+                self.followers.end(execution);
+                self.shared.registry.execution_ended(execution);
+            }
+            Action::Degraded(record) => {
+                tracing::error!(execution = %record.id, session = %self.live.id, "the store lost part of an execution");
+                self.shared.registry.degrade(record);
+            }
+            Action::Restored(execution) => self.shared.registry.restore(execution),
+            Action::Release => self.released = true,
+        }
+    }
+
+    fn spawn(&mut self) {
+        let spawner = self.shared.jails.present();
+        self.jail = Some(spawner.clone());
+        let session = self.live.id;
+        let limits = WorkerLimits {
+            memory_bytes: u64::from(self.machine.memory_mb()) * 1024 * 1024,
+            // Raised per execution.
+            cpu: None,
+        };
+        self.spawning = Some(Box::pin(async move { spawner.spawn_worker(session, &limits).await }));
+    }
+
+    fn send(&mut self, message: ToWorker) {
+        if let ToWorker::Execute(job) = &message {
+            self.shared.registry.execution_began(job.execution, &self.live);
+        }
+        let Some(worker) = &mut self.worker else { return };
+        if let Some(error) = worker.outbox.push(message) {
+            self.next.push(Input::ChannelFailed(fault(error)));
+        }
+    }
+
+    fn on_worker(&self, what: &str, act: impl FnOnce(&crate::spawn::WorkerProcess) -> std::io::Result<()>) {
+        let Some(worker) = &self.worker else { return };
+        if let Err(error) = act(&worker.process)
+            && error.raw_os_error() != Some(libc::ESRCH)
+        {
+            tracing::error!(session = %self.live.id, pid = worker.process.pid(), %error, "cannot {what} a worker");
+        }
+    }
+}

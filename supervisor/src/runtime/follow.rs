@@ -1,0 +1,120 @@
+//! Following an execution without a gap: subscribe first, read the store after, then pass on what is newer.
+
+use super::facade::Runtime;
+use super::followers::Batches;
+use super::task::Command;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Event, Execution};
+
+/// Where events go: in order, without a gap. A receiver that is gone ends the following, never the execution.
+pub type Follower = mpsc::Sender<Vec<Event>>;
+
+/// Events read from the store at a time.
+const PAGE: u32 = 1_000;
+
+/// Passes on what is newer than what was passed on before.
+pub(super) struct Tail {
+    last_seq: u64,
+    follower: Follower,
+    gone: bool,
+}
+
+impl Tail {
+    pub(super) fn new(last_seq: u64, follower: Follower) -> Self {
+        Self { last_seq, follower, gone: false }
+    }
+
+    async fn pass(&mut self, events: &[Event]) {
+        let newer = events.partition_point(|event| event.seq <= self.last_seq);
+        let Some(last) = events.last().filter(|_| newer < events.len()) else { return };
+        self.last_seq = last.seq;
+        self.gone |= self.follower.send(events[newer..].to_vec()).await.is_err();
+    }
+
+    /// Until the execution ends or the owner task lets a slow reader go.
+    pub(super) async fn live(&mut self, mut batches: Batches) {
+        while !self.gone
+            && let Some(batch) = batches.recv().await
+        {
+            self.pass(&batch).await;
+        }
+    }
+
+    /// Until the answer comes, and what had come before it. All events are published before the answer is given.
+    pub(super) async fn live_until<T>(
+        &mut self,
+        mut batches: Batches,
+        mut answer: oneshot::Receiver<T>,
+    ) -> Result<T, oneshot::error::RecvError> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(batch) = batches.recv(), if !self.gone => self.pass(&batch).await,
+                answer = &mut answer => {
+                    while let Ok(batch) = batches.try_recv() {
+                        self.pass(&batch).await;
+                    }
+                    return answer;
+                }
+            }
+        }
+    }
+
+    /// Whether events of an ended execution were not passed on.
+    pub(super) fn is_behind(&self, record: &Execution) -> bool {
+        !self.gone && self.last_seq < record.metrics.events
+    }
+
+    /// Everything that is stored and newer.
+    pub(super) async fn stored(&mut self, runtime: &Runtime, execution: ExecutionId) -> Result<(), crate::store::StoreError> {
+        while !self.gone {
+            let events = runtime.store().events(execution, self.last_seq, PAGE).await?;
+            self.pass(&events).await;
+            if events.len() < PAGE as usize {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Runtime {
+    /// Passes on the events of a running execution that are newer than `after_seq`, stored ones included, and returns
+    /// when it has ended or nobody listens any more. `None`: it does not run here; everything is in the store.
+    pub async fn follow(&self, execution: ExecutionId, after_seq: u64, follower: Follower) -> Option<()> {
+        let mut tail = Tail::new(after_seq, follower);
+        let mut batches = self.subscribe(execution).await?;
+        loop {
+            // A store that cannot be read now: the live events still come, and the reader sees the hole by their numbers.
+            if let Err(error) = tail.stored(self, execution).await {
+                tracing::warn!(%execution, %error, "cannot read stored events");
+            }
+            tail.live(batches).await;
+            if tail.gone {
+                return Some(());
+            }
+            match self.subscribe(execution).await {
+                // It was too slow: from the store once more.
+                Some(again) => batches = again,
+                None => {
+                    let _ = tail.stored(self, execution).await;
+                    return Some(());
+                }
+            }
+        }
+    }
+
+    async fn subscribe(&self, execution: ExecutionId) -> Option<Batches> {
+        let live = self.session_of(execution)?;
+        let (answer, answered) = oneshot::channel();
+        live.commands.send(Command::Follow { execution, answer }).await.ok()?;
+        answered.await.ok().flatten()
+    }
+}
+
+/// The events of an answer, put together.
+pub(super) fn joined(batches: &[Arc<[Event]>]) -> Vec<Event> {
+    batches.iter().flat_map(|batch| batch.iter().cloned()).collect()
+}

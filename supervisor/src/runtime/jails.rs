@@ -1,0 +1,83 @@
+//! The jail that new workers are born in. One that loses its keeper or its zygotes is replaced; workers of the old one
+//! that still live keep it up.
+
+use super::registry::Registry;
+use super::task::Command;
+use crate::spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+/// First and longest pause before another jail is tried.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The present jail.
+#[derive(Debug)]
+pub(super) struct Jails {
+    present: Mutex<Spawner>,
+    stop: CancellationToken,
+}
+
+impl Jails {
+    /// Builds the first jail; whoever cannot have one does not start.
+    pub(super) async fn start(config: SpawnConfig, registry: Arc<Registry>) -> Result<Arc<Self>, SpawnError> {
+        let (spawner, events) = Spawner::start(config.clone()).await?;
+        let jails = Arc::new(Self { present: Mutex::new(spawner), stop: CancellationToken::new() });
+        tokio::spawn(Arc::clone(&jails).watch(config, registry, events));
+        Ok(jails)
+    }
+
+    /// The jail for a new worker.
+    pub(super) fn present(&self) -> Spawner {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the present jail; older ones end with their last worker.
+    pub(super) async fn shutdown(&self, deadline: Duration) {
+        self.stop.cancel();
+        let present = self.present();
+        present.shutdown(deadline).await;
+    }
+
+    async fn watch(self: Arc<Self>, config: SpawnConfig, registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
+        loop {
+            let event = tokio::select! {
+                () = self.stop.cancelled() => return,
+                event = events.recv() => event,
+            };
+            match event {
+                Some(SpawnEvent::UnorderedFork { pid }) => {
+                    if let Some(live) = registry.by_pid(pid) {
+                        let what = "tried to make a process".to_owned();
+                        let _ = live.commands.send(Command::Violation(what)).await;
+                    }
+                }
+                Some(SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost) | None => {
+                    tracing::warn!(?event, "the jail is lost; building another");
+                    let Some(next) = self.replace(&config).await else { return };
+                    events = next;
+                }
+            }
+        }
+    }
+
+    async fn replace(&self, config: &SpawnConfig) -> Option<mpsc::Receiver<SpawnEvent>> {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match Spawner::start(config.clone()).await {
+                Ok((spawner, events)) => {
+                    *self.present.lock().unwrap_or_else(PoisonError::into_inner) = spawner;
+                    return Some(events);
+                }
+                Err(error) => tracing::error!(%error, "no new jail; trying again"),
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return None,
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Live sessions: one owner task each, which drives [`crate::core`] with real time, processes and the store.
+//!
+//! The machine decides, this room carries out. Owns no rule about sessions; knows no door, no SQL, no wall of the jail.
+//! An owner task never waits for one thing only: sending to a worker, submitting to the store, host calls and the
+//! worker's words are all polled side by side, so that a stopped worker or a slow disk never keeps it from hearing
+//! `cancel` or `kill`.
+//!
+//! Reading order:
+//! - [`api`]: what callers ask and get ([`CreateSession`], [`StartExecution`], [`RuntimeError`])
+//! - [`facade`]: [`Runtime`], one method for each thing that can be asked
+//! - [`registry`]: which sessions and executions live here
+//! - [`task`]: the owner task: its loop, and the actions it carries out
+//! - [`outbox`], [`writes`], [`host`], [`followers`]: its hands, one for each neighbour
+//! - [`jails`]: keepers and zygotes, replaced when they die
+//! - [`inspect`]: a worker as the kernel sees it
+
+mod api;
+mod carry_out;
+mod facade;
+mod follow;
+mod followers;
+mod host;
+mod inspect;
+mod jails;
+mod outbox;
+mod registry;
+mod task;
+mod writes;
+
+pub use api::{CreateSession, RuntimeConfig, RuntimeError, StartExecution};
+pub use facade::{Runtime, StartError};
+pub use follow::Follower;
