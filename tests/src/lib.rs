@@ -1,1 +1,43 @@
-//! Whole-system tests: real processes, driven through the real binary. The library is what the tests share.
+//! Whole-system tests: real processes, driven through the real binary. The library is what the tests share; it knows
+//! nothing of the supervisor's inside and speaks to it as any client does.
+//!
+//! - [`place`]: a folder of its own for each test, and the user it runs as
+//! - [`program`]: where the binaries are
+//! - [`command`]: one command of the CLI, with a deadline
+//! - [`daemon`]: `vm-system serve`, ready when it says so
+//! - [`client`]: the control socket, one frame at a time
+//! - [`observe`]: processes, descriptors and memory as the kernel sees them
+
+pub mod client;
+pub mod command;
+pub mod daemon;
+pub mod observe;
+pub mod place;
+pub mod program;
+
+use std::time::Duration;
+
+/// Nothing in a test takes longer, unless the system hangs (two shared cores, debug build).
+pub const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Declares tests that run as the user who started them, and once more as uid 65534: `as_both!(name, body);` where
+/// `body` is a function of a [`User`](place::User).
+#[macro_export]
+macro_rules! as_both {
+    ($($name:ident),+ $(,)?) => { $(
+        mod $name {
+            #[test]
+            fn as_started() {
+                super::cases::$name($crate::place::User::AsStarted);
+            }
+            #[test]
+            fn as_nobody() {
+                if $crate::place::User::nobody_is_possible() {
+                    super::cases::$name($crate::place::User::Nobody);
+                } else {
+                    println!("SKIPPED: tests as uid 65534 need root");
+                }
+            }
+        }
+    )+ };
+}

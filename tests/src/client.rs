@@ -1,0 +1,200 @@
+//! The control socket, one frame at a time: what the CLI does, without the CLI, so that a test can also do it wrongly.
+
+use crate::PATIENCE;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::control::{
+    CONTROL_PROTOCOL, ClientFrame, ClientHello, NewExecution, NewSession, Op, OpError, Reply, ServerFrame, ServerHello,
+};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::{Engine, Event, EventPayload, Execution, ExecutionKind, Session, Settings};
+
+/// A connection after the handshake.
+#[derive(Debug)]
+pub struct Client {
+    /// The stream, for tests that break off.
+    pub stream: UnixStream,
+    next: u32,
+}
+
+impl Client {
+    /// Connects and shakes hands.
+    pub fn connect(socket: &Path) -> Self {
+        let stream = UnixStream::connect(socket).expect("connect");
+        stream.set_read_timeout(Some(PATIENCE)).expect("deadline");
+        let mut client = Self { stream, next: 1 };
+        let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: "test".to_owned() };
+        client.write(&encode(&hello, CONTROL_FRAME_BYTES).expect("hello"));
+        let hello: ServerHello = decode(&client.read()).expect("server hello");
+        assert_eq!(hello.refusal, None);
+        client
+    }
+
+    /// Writes one frame.
+    pub fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(&(bytes.len() as u32).to_le_bytes()).expect("length");
+        self.stream.write_all(bytes).expect("frame");
+    }
+
+    /// Reads one frame.
+    pub fn read(&mut self) -> Vec<u8> {
+        let mut len = [0; 4];
+        self.stream.read_exact(&mut len).expect("length of a frame");
+        let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
+        self.stream.read_exact(&mut bytes).expect("frame");
+        bytes
+    }
+
+    /// Sends a request and does not wait; gives its number.
+    pub fn send(&mut self, op: Op) -> u32 {
+        self.send_with_key(op, None)
+    }
+
+    /// As [`Client::send`], with an idempotency key.
+    pub fn send_with_key(&mut self, op: Op, key: Option<&str>) -> u32 {
+        let id = self.next;
+        self.next += 1;
+        let frame = ClientFrame::Request { id, idempotency_key: key.map(str::to_owned), op };
+        self.write(&encode(&frame, CONTROL_FRAME_BYTES).expect("request"));
+        id
+    }
+
+    /// The next frame.
+    pub fn frame(&mut self) -> ServerFrame {
+        decode(&self.read()).expect("server frame")
+    }
+
+    /// Waits for the answer to a request; events on the way are gathered.
+    pub fn answer(&mut self, id: u32) -> (Vec<Event>, Result<Reply, OpError>) {
+        let mut gathered = Vec::new();
+        loop {
+            match self.frame() {
+                ServerFrame::Events { id: of, events } if of == id => gathered.extend(events),
+                ServerFrame::Reply { id: of, result } if of == id => {
+                    return (gathered, result.map(|reply| *reply).map_err(|error| *error));
+                }
+                other => panic!("an answer to something else: {other:?}"),
+            }
+        }
+    }
+
+    /// One request and its answer.
+    pub fn op(&mut self, op: Op) -> Result<Reply, OpError> {
+        let id = self.send(op);
+        self.answer(id).1
+    }
+
+    /// A template with these settings and modules; its id.
+    pub fn template(&mut self, settings: Settings, modules: &[&str]) -> String {
+        let op = Op::TemplateCreate {
+            name: format!("template-{}-{}", self.next, std::process::id()),
+            engine: Engine::Quickjs,
+            settings: Box::new(settings),
+            modules: modules.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        match self.op(op).expect("template") {
+            Reply::Template(template) => template.id.to_string(),
+            Reply::TemplateDetail(detail) => detail.template.id.to_string(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// A session of a template.
+    pub fn session(&mut self, template: &str, worktree: &Path) -> Result<Session, OpError> {
+        let op = Op::SessionCreate(Box::new(NewSession {
+            template: template.to_owned(),
+            workspace_id: "tests".to_owned(),
+            base_commit_oid: "none".to_owned(),
+            worktree_path: worktree.to_string_lossy().into_owned(),
+        }));
+        self.op(op).map(|reply| match reply {
+            Reply::Session(session) => *session,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// A session's record.
+    pub fn session_record(&mut self, session: &Session) -> Session {
+        match self.op(Op::SessionGet { session: session.id.to_string() }).expect("session") {
+            Reply::Session(session) => *session,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// An execution's record.
+    pub fn execution_record(&mut self, execution: &str) -> Execution {
+        match self.op(Op::ExecGet { execution: execution.to_owned() }).expect("execution") {
+            Reply::Execution(execution) => *execution,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Stored events of an execution.
+    pub fn events(&mut self, execution: &str) -> Vec<Event> {
+        let op = Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit: 0, follow: false };
+        match self.op(op).expect("events") {
+            Reply::Events(events) => events,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Runs code to its end.
+    pub fn eval(&mut self, session: &Session, code: &str) -> Result<Execution, OpError> {
+        let op = repl(session, code, true);
+        self.op(op).map(|reply| match reply {
+            Reply::Execution(execution) => *execution,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// Starts code and gives its record as soon as it runs.
+    pub fn start(&mut self, session: &Session, code: &str) -> Execution {
+        match self.op(repl(session, code, false)).expect("start") {
+            Reply::Execution(execution) => *execution,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Runs a file of the worktree to its end.
+    pub fn run_file(&mut self, session: &Session, path: &str) -> Result<Execution, OpError> {
+        let mut new = execution(session, ExecutionKind::RunFile);
+        new.path = Some(path.to_owned());
+        self.op(Op::ExecStart(Box::new(new))).map(|reply| match reply {
+            Reply::Execution(execution) => *execution,
+            other => panic!("{other:?}"),
+        })
+    }
+}
+
+/// The request that runs code.
+pub fn repl(session: &Session, code: &str, wait: bool) -> Op {
+    let mut new = execution(session, ExecutionKind::Repl);
+    new.input = Some(code.to_owned());
+    new.wait = wait;
+    Op::ExecStart(Box::new(new))
+}
+
+fn execution(session: &Session, kind: ExecutionKind) -> NewExecution {
+    NewExecution {
+        session: session.id.to_string(),
+        kind,
+        input: None,
+        path: None,
+        args: JsonText::empty_object(),
+        env: Vec::new(),
+        argv: Vec::new(),
+        wait: true,
+        follow: false,
+    }
+}
+
+/// The preview of the value event, as people see it.
+pub fn value(events: &[Event]) -> Option<&str> {
+    events.iter().rev().find_map(|event| match &event.payload {
+        EventPayload::Value { preview, .. } => Some(preview.as_str()),
+        _ => None,
+    })
+}

@@ -1,0 +1,122 @@
+//! One command with a clean environment, a user and a deadline.
+
+use crate::PATIENCE;
+use crate::place::{NOBODY, Place, User};
+use crate::program;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::ffi::OsStr;
+use std::io::{Read, Write as _};
+use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use vm_system_sandbox::pidfd::PidFd;
+
+/// What a command left.
+#[derive(Debug)]
+pub struct Output {
+    /// Its exit code; `None` after a signal.
+    pub code: Option<i32>,
+    /// What it printed.
+    pub stdout: String,
+    /// What it complained about.
+    pub stderr: String,
+}
+
+impl Output {
+    /// What it printed, if it succeeded.
+    #[track_caller]
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// What it complained about, if it failed with this code.
+    #[track_caller]
+    pub fn fails(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self.stderr
+    }
+}
+
+/// A command of a program in a place: its user, its home, the worktree as current folder, nothing else.
+pub fn command(place: &Place, program: &str) -> Command {
+    let mut command = Command::new(program::path(program, place.user));
+    command
+        .env_clear()
+        .env("HOME", place.path("home"))
+        .env("PATH", "/usr/bin:/bin")
+        .env("NO_COLOR", "1")
+        .env("VM_SYSTEM_SOCKET", place.socket())
+        .current_dir(place.worktree())
+        .stdin(Stdio::null());
+    if place.user == User::Nobody {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    command
+}
+
+/// One command of the CLI.
+pub fn vm_system(place: &Place, arguments: &[&str]) -> Output {
+    run(command(place, program::PRODUCT).args(arguments), "")
+}
+
+/// Runs a command to its end, with this on its stdin.
+pub fn run(command: &mut Command, input: &str) -> Output {
+    let what = format!("{command:?}");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("{what}: {error}"));
+    let stdin = child.stdin.take();
+    if let Some(mut stdin) = stdin {
+        // A command that does not read closes it: no failure of the test.
+        let _ = stdin.write_all(input.as_bytes());
+    }
+    let stdout = gather(child.stdout.take());
+    let stderr = gather(child.stderr.take());
+    let code = wait(&mut child, PATIENCE).unwrap_or_else(|| {
+        let _ = child.kill();
+        panic!("{what} does not end");
+    });
+    Output { code, stdout: stdout.join().expect("reader"), stderr: stderr.join().expect("reader") }
+}
+
+fn gather(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut stream) = stream {
+            stream.read_to_end(&mut bytes).expect("readable");
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Waits for the end of a child; its exit code, or nothing if it still runs at the deadline.
+#[expect(clippy::option_option, reason = "no end, an end by a signal, an end by itself")]
+pub fn wait(child: &mut Child, deadline: Duration) -> Option<Option<i32>> {
+    let pidfd = PidFd::open(child.id()).expect("our own child");
+    readable(&pidfd, deadline).then(|| child.wait().expect("ended").code())
+}
+
+/// Waits until a process has ended; false if it still runs at the deadline.
+pub fn readable(pidfd: &PidFd, deadline: Duration) -> bool {
+    let until = Instant::now() + deadline;
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(0) => return false,
+            Ok(_) => return true,
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => panic!("poll: {error}"),
+        }
+    }
+}
+
+/// Arguments from anything.
+pub fn arguments<S: AsRef<OsStr>>(list: &[S]) -> impl Iterator<Item = &OsStr> {
+    list.iter().map(AsRef::as_ref)
+}

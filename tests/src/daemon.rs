@@ -1,0 +1,166 @@
+//! `vm-system serve` in a place: ready when it says so to its service manager, which is the test.
+
+use crate::PATIENCE;
+use crate::client::Client;
+use crate::command::{Output, command, readable, vm_system, wait};
+use crate::observe;
+use crate::place::{Place, User};
+use crate::program;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Stdio};
+use vm_system_protocol::control::{Op, Reply, RuntimeInfo};
+use vm_system_sandbox::pidfd::PidFd;
+
+/// How to start one.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Which of the package's binaries.
+    pub program: &'static str,
+    /// More arguments of `serve`.
+    pub arguments: Vec<String>,
+    /// Content of the operator's configuration file; none if empty.
+    pub config: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new() }
+    }
+}
+
+/// A running daemon. Killed with everything that belongs to it when the test ends, if it was not stopped before.
+#[derive(Debug)]
+pub struct Daemon {
+    /// Its folder.
+    pub place: Place,
+    child: Child,
+    pidfd: PidFd,
+}
+
+impl Daemon {
+    /// With an empty state directory.
+    pub fn start(user: User) -> Self {
+        Self::start_with(Place::new(user), &Options::default())
+    }
+
+    /// In a place that may hold an earlier daemon's state.
+    pub fn start_with(place: Place, options: &Options) -> Self {
+        Self::try_start(place, options).unwrap_or_else(|(_, log)| panic!("the daemon did not start:\n{log}"))
+    }
+
+    /// As [`Daemon::start_with`]; the place and the log if it ends before it is ready.
+    pub fn try_start(place: Place, options: &Options) -> Result<Self, (Place, String)> {
+        let notify = place.path("notify");
+        let _ = std::fs::remove_file(&notify);
+        let manager = UnixDatagram::bind(&notify).expect("notify socket");
+        std::fs::set_permissions(&notify, std::fs::Permissions::from_mode(0o777)).expect("chmod");
+        let log = std::fs::File::create(place.path("daemon.log")).expect("log");
+        let mut serve = command(&place, options.program);
+        serve
+            .arg("serve")
+            .arg("--state-dir")
+            .arg(place.path("state"))
+            .arg("--socket")
+            .arg(place.socket())
+            .args(&options.arguments);
+        if !options.config.is_empty() {
+            let file = place.path("config.toml");
+            std::fs::write(&file, &options.config).expect("config");
+            place.give(&file);
+            serve.arg("--config").arg(file);
+        }
+        serve.env("NOTIFY_SOCKET", &notify).env("RUST_BACKTRACE", "1");
+        serve.stdout(Stdio::null()).stderr(log);
+        let child = serve.spawn().expect("start of the daemon");
+        let pidfd = PidFd::open(child.id()).expect("our own child");
+        let mut daemon = Self { place, child, pidfd };
+        if daemon.is_ready(&manager) { Ok(daemon) } else { Err(daemon.give_up()) }
+    }
+
+    /// Waits for `READY=1` or the end of the process, whichever comes first.
+    fn is_ready(&self, manager: &UnixDatagram) -> bool {
+        use nix::poll::{PollFd, PollFlags, poll};
+        use std::os::fd::AsFd as _;
+        let mut fds = [
+            PollFd::new(manager.as_fd(), PollFlags::POLLIN),
+            PollFd::new(self.pidfd.as_fd(), PollFlags::POLLIN),
+        ];
+        let timeout = nix::poll::PollTimeout::try_from(PATIENCE).expect("a minute");
+        let ready = poll(&mut fds, timeout).expect("poll");
+        assert!(ready > 0, "the daemon is neither ready nor dead:\n{}", self.log());
+        let mut message = [0; 256];
+        manager.set_nonblocking(true).expect("nonblocking");
+        manager.recv(&mut message).is_ok_and(|len| message[..len].starts_with(b"READY=1"))
+    }
+
+    fn give_up(self) -> (Place, String) {
+        let mut this = self;
+        assert!(wait(&mut this.child, PATIENCE).is_some(), "it neither is ready nor ends:\n{}", this.log());
+        let log = this.log();
+        (std::mem::replace(&mut this.place, Place::new(User::AsStarted)), log)
+    }
+
+    /// What it has logged.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.place.path("daemon.log")).unwrap_or_default()
+    }
+
+    /// Its pid.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// A new connection to its control socket.
+    pub fn client(&self) -> Client {
+        Client::connect(&self.place.socket())
+    }
+
+    /// One command of the CLI against it.
+    pub fn cli(&self, arguments: &[&str]) -> Output {
+        vm_system(&self.place, arguments)
+    }
+
+    /// What it says about itself.
+    pub fn info(&self) -> RuntimeInfo {
+        match self.client().op(Op::RuntimeInfo).expect("runtime info") {
+            Reply::RuntimeInfo(info) => *info,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks it to stop as a service manager does; it must end by itself, with 0, and leave no process behind.
+    pub fn stop(mut self) -> Place {
+        let family = observe::descendants(self.pid());
+        self.pidfd.signal(nix::libc::SIGTERM).expect("SIGTERM");
+        let code = wait(&mut self.child, PATIENCE);
+        assert_eq!(code, Some(Some(0)), "end of the daemon:\n{}", self.log());
+        observe::all_end(&family);
+        std::mem::replace(&mut self.place, Place::new(User::AsStarted))
+    }
+
+    /// Kills it without a warning; gives its place and what it leaves behind.
+    pub fn kill(mut self) -> (Place, Vec<PidFd>) {
+        let family = observe::descendants(self.pid());
+        self.pidfd.kill().expect("SIGKILL");
+        self.child.wait().expect("reaped");
+        (std::mem::replace(&mut self.place, Place::new(User::AsStarted)), family)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if self.pidfd.is_alive() {
+            let family = observe::descendants(self.pid());
+            let _ = self.pidfd.kill();
+            let _ = self.child.wait();
+            for process in family {
+                let _ = process.kill();
+                readable(&process, PATIENCE);
+            }
+        }
+        if std::thread::panicking() {
+            eprintln!("---- the daemon's log ----\n{}", self.log());
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! Processes, descriptors and memory as the kernel sees them.
+
+use crate::PATIENCE;
+use crate::command::readable;
+use std::collections::BTreeMap;
+use vm_system_sandbox::pidfd::PidFd;
+
+/// All processes below this one, by descriptors that cannot come to mean others.
+pub fn descendants(pid: u32) -> Vec<PidFd> {
+    let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+    for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // A process may end while the list is read.
+        let Ok(status) = vm_system_sandbox::inspect::status(number) else { continue };
+        children.entry(status.ppid).or_default().push(number);
+    }
+    let mut found = Vec::new();
+    let mut left = vec![pid];
+    while let Some(parent) = left.pop() {
+        for child in children.remove(&parent).unwrap_or_default() {
+            left.push(child);
+            found.extend(PidFd::open(child));
+        }
+    }
+    found
+}
+
+/// Every one of these processes must end.
+#[track_caller]
+pub fn all_end(processes: &[PidFd]) {
+    for process in processes {
+        assert!(readable(process, PATIENCE), "process {:?} was left behind", process.pid());
+    }
+}
+
+/// Whether a process exists.
+pub fn is_alive(pid: u32) -> bool {
+    PidFd::open(pid).is_ok_and(|process| process.is_alive())
+}
+
+/// Open descriptors of a process.
+pub fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).expect("descriptors").count()
+}
+
+/// Resident memory of a process that is its own and not a file's (KiB).
+pub fn anonymous_kib(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("status");
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).expect("RssAnon");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}

@@ -1,0 +1,90 @@
+//! A folder of its own for each test: state, socket, worktree, home. Nothing of the host's environment leaks in.
+
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// Nobody, by number: a user without any right or home.
+pub const NOBODY: u32 = 65_534;
+
+/// Whom commands and daemons of a test run as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum User {
+    /// Whoever started the tests.
+    AsStarted,
+    /// uid 65534; needs root.
+    Nobody,
+}
+
+impl User {
+    /// Whether a test may become somebody else.
+    pub fn nobody_is_possible() -> bool {
+        nix::unistd::geteuid().is_root()
+    }
+
+    /// The numeric uid.
+    pub fn uid(self) -> u32 {
+        match self {
+            Self::AsStarted => nix::unistd::geteuid().as_raw(),
+            Self::Nobody => NOBODY,
+        }
+    }
+}
+
+/// The folder.
+#[derive(Debug)]
+pub struct Place {
+    root: TempDir,
+    /// Whom it belongs to.
+    pub user: User,
+}
+
+impl Place {
+    /// An empty worktree, an empty home, an empty state directory.
+    pub fn new(user: User) -> Self {
+        let root = tempfile::Builder::new().prefix("vm-system-").tempdir().expect("temporary folder");
+        let place = Self { root, user };
+        for folder in ["worktree", "home", "state", "run"] {
+            std::fs::create_dir(place.path(folder)).expect("folder");
+        }
+        for folder in ["", "worktree", "home", "state", "run"] {
+            place.give(&place.path(folder));
+        }
+        place
+    }
+
+    /// A path in the folder.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.root.path().join(name)
+    }
+
+    /// The worktree.
+    pub fn worktree(&self) -> PathBuf {
+        self.path("worktree")
+    }
+
+    /// The control socket of the daemon.
+    pub fn socket(&self) -> PathBuf {
+        self.path("run/control.sock")
+    }
+
+    /// Writes a file of the worktree.
+    pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.worktree().join(name);
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder).expect("folders");
+            self.give(folder);
+        }
+        std::fs::write(&path, content).expect("file");
+        self.give(&path);
+    }
+
+    /// Makes the test's user the owner.
+    pub fn give(&self, path: &Path) {
+        if self.user == User::Nobody {
+            chown(path, Some(NOBODY), Some(NOBODY)).expect("chown");
+        }
+        let mode = if path.is_dir() { 0o755 } else { 0o644 };
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("chmod");
+    }
+}

@@ -1,0 +1,43 @@
+//! Where the binaries are: beside the test's own, built with it. For a user who cannot look into the build folder they
+//! are copied once.
+
+use crate::place::User;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tempfile::TempDir;
+
+/// The product: the binary `vm-system`, under the name that this package builds it.
+pub const PRODUCT: &str = "vm-system-under-test";
+/// The product with a worker that breaks the protocol.
+pub const HOSTILE_WORKER: &str = "hostile-worker";
+
+/// The path of one of this package's binaries that `user` can execute.
+pub fn path(name: &str, user: User) -> PathBuf {
+    let test = std::env::current_exe().expect("path of the test");
+    let folder = test.ancestors().nth(2).expect("target/<profile>/deps/<test>");
+    let program = folder.join(name);
+    assert!(program.exists(), "{} is not built: run the whole package's tests", program.display());
+    if user == User::AsStarted || reachable(&program) { program } else { copied(&program, name) }
+}
+
+/// Whether everybody may walk to the file and execute it.
+fn reachable(program: &Path) -> bool {
+    let may = |path: &Path| path.metadata().is_ok_and(|found| found.permissions().mode() & 0o1 != 0);
+    program.ancestors().all(may)
+}
+
+fn copied(program: &Path, name: &str) -> PathBuf {
+    static COPIES: OnceLock<(TempDir, Mutex<()>)> = OnceLock::new();
+    let (folder, once) = COPIES.get_or_init(|| {
+        let folder = tempfile::Builder::new().prefix("vm-system-bin-").tempdir().expect("temporary folder");
+        std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
+        (folder, Mutex::new(()))
+    });
+    let _once = once.lock().unwrap_or_else(PoisonError::into_inner);
+    let copy = folder.path().join(name);
+    if !copy.exists() {
+        std::fs::copy(program, &copy).expect("copy of the program");
+    }
+    copy
+}
