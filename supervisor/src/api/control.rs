@@ -13,7 +13,8 @@ mod request;
 mod server;
 
 pub use peer::PeerPolicy;
-pub use server::serve;
+pub use request::follows;
+pub use server::{Door, serve};
 
 use std::future::Future;
 use std::time::Duration;
@@ -66,8 +67,6 @@ pub struct ControlLimits {
     pub frame: Duration,
     /// A client must take each [`frame::WRITE_CHUNK_BYTES`] within.
     pub write: Duration,
-    /// When the supervisor stops, requests under way may take this much longer.
-    pub drain: Duration,
 }
 
 impl Default for ControlLimits {
@@ -79,7 +78,6 @@ impl Default for ControlLimits {
             hello: Duration::from_millis(limits::HELLO_MS),
             frame: Duration::from_millis(limits::MESSAGE_MS),
             write: Duration::from_millis(limits::WRITE_MS),
-            drain: Duration::from_secs(5),
         }
     }
 }

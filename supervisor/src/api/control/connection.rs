@@ -5,7 +5,7 @@
 
 use super::frame::{self, FrameError};
 use super::request::{self, Outgoing};
-use super::{Caller, ControlLimits, Handler, Request};
+use super::{Caller, ControlLimits, Door, Handler, Request};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, Op, OpError, ServerFrame, ServerHello,
 };
@@ -42,12 +41,7 @@ pub(super) enum Disconnect {
 pub(super) struct Shared<H> {
     pub(super) handler: Arc<H>,
     pub(super) limits: ControlLimits,
-    /// Set when the supervisor stops: no new requests.
-    pub(super) stop: CancellationToken,
-    /// Set when requests have had their time to end: no more reading.
-    pub(super) hang_up: CancellationToken,
-    /// Requests under way, of all clients.
-    pub(super) requests: TaskTracker,
+    pub(super) door: Door,
 }
 
 /// Says hello and nothing else: the peer is not taken.
@@ -83,7 +77,7 @@ where
     let read = tokio::select! {
         ended = &mut write => return ended,
         ended = client.read_all(&mut reader) => ended,
-        () = shared.hang_up.cancelled() => Ok(()),
+        () = shared.door.hang_up.cancelled() => Ok(()),
     };
     read?;
     // The client has closed its sending side, or we hang up: what was asked for is still answered, except streams
@@ -176,14 +170,14 @@ impl<H: Handler> Client<'_, H> {
         let request = Request { caller: self.caller.clone(), idempotency_key, op, events: None };
         let (handler, outgoing) = (Arc::clone(&self.shared.handler), self.outgoing.clone());
         let active = self.active.clone();
-        self.shared.requests.spawn(async move {
+        self.shared.door.requests.spawn(async move {
             request::run(handler, id, request, outgoing, unfollow, || active.end(id)).await;
         });
         Ok(())
     }
 
     fn refusal(&self, idempotency_key: Option<&str>) -> Option<OpError> {
-        if self.shared.stop.is_cancelled() {
+        if self.shared.door.closing.is_cancelled() {
             return Some(OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"));
         }
         if idempotency_key.is_some_and(|key| key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES) {

@@ -50,7 +50,7 @@ fn too_large(frame: &ServerFrame, error: &dyn std::fmt::Display) -> Option<Serve
 }
 
 /// Whether a verb streams events.
-pub(super) fn follows(op: &Op) -> bool {
+pub fn follows(op: &Op) -> bool {
     match op {
         Op::ExecStart(new) => new.follow,
         Op::ExecEvents { follow, .. } => *follow,

@@ -17,29 +17,32 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// After hanging up, clients get this long to take the answers that are queued for them.
 const HANG_UP: Duration = Duration::from_secs(1);
 
-/// Serves the control socket until `stop`; then no client and no request is taken any more, requests under way get
-/// [`ControlLimits::drain`] to end, and all connections are closed.
+/// How the supervisor closes the door, step by step; whoever holds it decides when.
+#[derive(Debug, Clone, Default)]
+pub struct Door {
+    /// First: no client and no request is taken any more.
+    pub closing: CancellationToken,
+    /// Requests under way, of all clients; wait for them in between.
+    pub requests: TaskTracker,
+    /// Last: connections are closed as soon as the answers that are queued for them are written.
+    pub hang_up: CancellationToken,
+}
+
+/// Serves the control socket until [`Door::hang_up`].
 pub async fn serve<H: Handler>(
     listener: Listener,
     handler: Arc<H>,
     peers: PeerPolicy,
     limits: ControlLimits,
-    stop: CancellationToken,
+    door: Door,
 ) {
-    let drain = limits.drain;
     let slots = Arc::new(Semaphore::new(limits.connections));
     let clients = TaskTracker::new();
-    let shared = Arc::new(Shared {
-        handler,
-        limits,
-        stop: stop.clone(),
-        hang_up: CancellationToken::new(),
-        requests: TaskTracker::new(),
-    });
+    let shared = Arc::new(Shared { handler, limits, door: door.clone() });
     let mut number: u64 = 0;
     loop {
         let stream = tokio::select! {
-            () = stop.cancelled() => break,
+            () = door.closing.cancelled() => break,
             accepted = listener.accept() => match accepted {
                 Ok(stream) => stream,
                 Err(error) => {
@@ -58,11 +61,7 @@ pub async fn serve<H: Handler>(
         });
     }
     drop(listener);
-    shared.requests.close();
-    if tokio::time::timeout(drain, shared.requests.wait()).await.is_err() {
-        tracing::warn!(requests = shared.requests.len(), "requests are still under way; hanging up on them");
-    }
-    shared.hang_up.cancel();
+    door.hang_up.cancelled().await;
     clients.close();
     // What is left now are clients that do not read their answers, or wait for a request that did not end.
     let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;

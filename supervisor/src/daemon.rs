@@ -1,0 +1,27 @@
+//! All of the supervisor as one process: start, serve, stop. And the same inside a command, for one script.
+//!
+//! Owns the order of things (store before socket, socket before jail, READY last; the reverse at the end) and nothing
+//! else: no verb, no rule about sessions.
+//!
+//! Reading order:
+//! - [`config`]: what the operator decides
+//! - [`assembly`]: store, runtime and verbs put together
+//! - [`serve`]: the daemon's life; [`stop_signals`], [`socket`], [`notify`]: its hands
+//! - [`embedded`]: a supervisor without a door
+
+mod assembly;
+mod config;
+mod embedded;
+mod error;
+mod notify;
+mod serve;
+mod socket;
+mod stop_signals;
+
+pub use crate::spawn::{SandboxMode, ServiceIds};
+pub use crate::store::Durability;
+pub use config::{Config, ConfigError, ConfigFile};
+pub use embedded::Embedded;
+pub use error::DaemonError;
+pub use serve::serve;
+pub use socket::SocketError;

@@ -1,0 +1,81 @@
+//! Store, runtime and verbs put together, the same for a daemon and inside a command.
+
+use super::error::DaemonError;
+use crate::api::control::{Caller, Handler, Request};
+use crate::brokers::BrokerConfig;
+use crate::ops::{self, Ops, OpsOptions};
+use crate::runtime::{Runtime, RuntimeConfig};
+use crate::spawn::SpawnConfig;
+use crate::store::{Owner, StoreHandle};
+use crate::worktree::Roots;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use vm_system_protocol::control::{OpError, Reply};
+use vm_system_protocol::model::Limits;
+
+/// What of a supervisor is the same with and without a door.
+pub(super) struct Assembly {
+    pub(super) verbs: Arc<Verbs>,
+    runtime: Runtime,
+    store: StoreHandle,
+}
+
+/// What it is put together from.
+pub(super) struct Parts {
+    pub(super) store: StoreHandle,
+    pub(super) spawn: SpawnConfig,
+    pub(super) worktree_roots: Vec<PathBuf>,
+    pub(super) max_sessions: u32,
+    pub(super) ceilings: Limits,
+    /// Cancelled by the verb that stops the supervisor.
+    pub(super) stop: CancellationToken,
+}
+
+impl Assembly {
+    /// Builds the jail; the store is closed again if that fails.
+    pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
+        let Parts { store, spawn, worktree_roots, max_sessions, ceilings, stop } = parts;
+        let started = async {
+            let config = RuntimeConfig {
+                spawn,
+                brokers: BrokerConfig::default(),
+                roots: Roots::new(&worktree_roots).map_err(DaemonError::Roots)?,
+                max_sessions: max_sessions as usize,
+            };
+            Ok(Runtime::start(config, store.clone()).await?)
+        };
+        let runtime = match started.await {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                store.shutdown().await;
+                return Err(error);
+            }
+        };
+        let options = OpsOptions { ceilings, worktree_roots, max_sessions };
+        let ops = Ops::new(store.clone(), runtime.clone(), options, stop);
+        Ok(Self { verbs: Arc::new(Verbs(ops)), runtime, store })
+    }
+
+    /// Ends sessions, jail and brokers within the deadline: no process is left when this returns.
+    pub(super) async fn end_sessions(&self, deadline: Duration) {
+        self.runtime.shutdown(deadline).await;
+    }
+
+    /// Commits what is queued and closes the store.
+    pub(super) async fn close_store(&self) {
+        self.store.shutdown().await;
+    }
+}
+
+/// The verbs as a door sees them.
+pub(super) struct Verbs(Ops);
+
+impl Handler for Verbs {
+    async fn handle(&self, request: Request) -> Result<Reply, OpError> {
+        let Request { caller: Caller { owner, admin }, idempotency_key, op, events } = request;
+        let caller = ops::Caller { owner: Owner::new(owner), admin };
+        self.0.handle(&caller, op, idempotency_key.as_deref(), events).await
+    }
+}

@@ -1,0 +1,280 @@
+//! What an operator decides: defaults, the TOML file, and what the command line puts over it.
+//!
+//! Knows nothing of how it is carried out.
+
+use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
+use crate::store::{Durability, Retention};
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vm_system_protocol::model::Limits;
+
+/// How a daemon runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The lock, and the database unless that is elsewhere.
+    pub state_dir: PathBuf,
+    /// The database file; none = in the state directory.
+    pub database: Option<PathBuf>,
+    /// The control socket.
+    pub socket: PathBuf,
+    /// The group that may connect besides the owner.
+    pub socket_group: Option<String>,
+    /// What a commit survives.
+    pub durability: Durability,
+    /// Which walls.
+    pub sandbox: SandboxMode,
+    /// Whom workers of a root supervisor run as.
+    pub service_ids: ServiceIds,
+    /// Folders under which worktrees must lie; empty = anywhere.
+    pub worktree_roots: Vec<PathBuf>,
+    /// Live sessions at a time.
+    pub max_sessions: u32,
+    /// The most that a template may ask for.
+    pub ceilings: Limits,
+    /// What is forgotten when.
+    pub retention: Retention,
+    /// How long workers outlive a supervisor that was killed.
+    pub keeper_grace: Duration,
+    /// How long requests under way may take to end by themselves when the supervisor stops.
+    pub drain: Duration,
+    /// How long sessions may then take to end, before they are killed.
+    pub stop: Duration,
+}
+
+impl Config {
+    /// The defaults for a state directory and a socket.
+    pub fn new(state_dir: PathBuf, socket: PathBuf) -> Self {
+        Self {
+            state_dir,
+            database: None,
+            socket,
+            socket_group: None,
+            durability: Durability::Full,
+            sandbox: SandboxMode::Full,
+            service_ids: SpawnConfig::embedded().service_ids,
+            worktree_roots: Vec::new(),
+            max_sessions: 1_000,
+            ceilings: ceilings(),
+            retention: Retention::default(),
+            keeper_grace: Duration::from_secs(5),
+            drain: Duration::from_secs(5),
+            stop: Duration::from_secs(5),
+        }
+    }
+
+    /// Puts a file's settings over these.
+    #[must_use]
+    pub fn with_file(mut self, file: ConfigFile) -> Self {
+        set(&mut self.durability, file.durability.map(Into::into));
+        set(&mut self.sandbox, file.sandbox.map(Into::into));
+        set(&mut self.worktree_roots, file.worktree_roots);
+        set(&mut self.max_sessions, file.max_sessions);
+        file.ceilings.unwrap_or_default().apply(&mut self.ceilings);
+        set(&mut self.keeper_grace, file.keeper_grace_s.map(seconds));
+        set(&mut self.drain, file.drain_s.map(seconds));
+        set(&mut self.stop, file.stop_s.map(seconds));
+        set(&mut self.service_ids.uid, file.service_uid);
+        set(&mut self.service_ids.gid, file.service_gid);
+        self.socket_group = file.socket_group.or(self.socket_group);
+        if let Some(retention) = file.retention {
+            self.retention.max_age = match retention.max_age_days {
+                Some(0) => None,
+                Some(days) => Some(Duration::from_secs(u64::from(days) * 24 * 3_600)),
+                None => self.retention.max_age,
+            };
+            set(&mut self.retention.prune_above_bytes, retention.prune_above_mb.map(mebibytes));
+            set(&mut self.retention.quota_bytes, retention.quota_mb.map(mebibytes));
+        }
+        self
+    }
+}
+
+/// The most that templates may ask for where the operator says nothing: generous, and finite.
+fn ceilings() -> Limits {
+    Limits {
+        cpu_ms: 600_000,
+        wall_ms: 3_600_000,
+        mem_mb: 4_096,
+        max_events: 1_000_000,
+        max_output_kb: 256 * 1_024,
+        max_source_kb: 8 * 1_024,
+        max_steps: 0,
+        max_stack_depth: 100_000,
+        max_state_mb: 1_024,
+    }
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+fn seconds(count: u32) -> Duration {
+    Duration::from_secs(u64::from(count))
+}
+
+fn mebibytes(count: u32) -> u64 {
+    u64::from(count) << 20
+}
+
+/// An operator's file. Every field may be absent; one that we do not know is an error.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfigFile {
+    durability: Option<DurabilityName>,
+    sandbox: Option<SandboxName>,
+    worktree_roots: Option<Vec<PathBuf>>,
+    socket_group: Option<String>,
+    max_sessions: Option<u32>,
+    service_uid: Option<u32>,
+    service_gid: Option<u32>,
+    keeper_grace_s: Option<u32>,
+    drain_s: Option<u32>,
+    stop_s: Option<u32>,
+    ceilings: Option<CeilingsFile>,
+    retention: Option<RetentionFile>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RetentionFile {
+    max_age_days: Option<u32>,
+    prune_above_mb: Option<u32>,
+    quota_mb: Option<u32>,
+}
+
+/// [`Limits`] of which what is absent stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CeilingsFile {
+    cpu_ms: Option<u32>,
+    wall_ms: Option<u32>,
+    mem_mb: Option<u32>,
+    max_events: Option<u32>,
+    max_output_kb: Option<u32>,
+    max_source_kb: Option<u32>,
+}
+
+impl CeilingsFile {
+    fn apply(self, limits: &mut Limits) {
+        set(&mut limits.cpu_ms, self.cpu_ms);
+        set(&mut limits.wall_ms, self.wall_ms);
+        set(&mut limits.mem_mb, self.mem_mb);
+        set(&mut limits.max_events, self.max_events);
+        set(&mut limits.max_output_kb, self.max_output_kb);
+        set(&mut limits.max_source_kb, self.max_source_kb);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum DurabilityName {
+    Full,
+    Normal,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::Full => Self::Full,
+            DurabilityName::Normal => Self::Normal,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SandboxName {
+    Full,
+    NoUserns,
+}
+
+impl From<SandboxName> for SandboxMode {
+    fn from(name: SandboxName) -> Self {
+        match name {
+            SandboxName::Full => Self::Full,
+            SandboxName::NoUserns => Self::NoUserns,
+        }
+    }
+}
+
+/// An operator's file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It says something that makes no sense.
+    #[error("{}: {detail}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What and where.
+        detail: String,
+    },
+}
+
+impl ConfigFile {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|detail| ConfigError::Invalid { path: path.to_owned(), detail })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let file: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        match file.worktree_roots.iter().flatten().find(|root| !root.is_absolute()) {
+            Some(root) => Err(format!("worktree_roots must be absolute, `{}` is not", root.display())),
+            None if file.max_sessions == Some(0) => Err("max_sessions must be at least 1".to_owned()),
+            None => Ok(file),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Result<Config, String> {
+        ConfigFile::parse(text).map(|file| Config::new("/s".into(), "/c".into()).with_file(file))
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names_and_nothing_else() {
+        let text = "
+            durability = \"normal\"
+            sandbox = \"no-userns\"
+            worktree_roots = [\"/srv\"]
+            keeper_grace_s = 60
+            [ceilings]
+            cpu_ms = 7
+            [retention]
+            max_age_days = 0
+            quota_mb = 1
+        ";
+        let config = config(text).unwrap();
+        assert_eq!((config.durability, config.sandbox), (Durability::Normal, SandboxMode::NoUserns));
+        assert_eq!(config.worktree_roots, [PathBuf::from("/srv")]);
+        assert_eq!(config.keeper_grace, Duration::from_secs(60));
+        assert_eq!((config.ceilings.cpu_ms, config.ceilings.wall_ms), (7, ceilings().wall_ms));
+        assert_eq!(config.max_sessions, 1_000);
+        assert_eq!((config.retention.max_age, config.retention.quota_bytes), (None, 1 << 20));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        assert!(config("durabilty = \"full\"").unwrap_err().contains("durabilty"));
+        assert!(config("durability = \"most\"").unwrap_err().contains("line 1"));
+        assert!(config("worktree_roots = [\"rel\"]").unwrap_err().contains("absolute"));
+        assert!(config("max_sessions = 0").is_err() && config("max_sessions = -1").is_err());
+        assert!(config("").is_ok());
+    }
+}

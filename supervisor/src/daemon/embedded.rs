@@ -1,0 +1,72 @@
+//! A supervisor without a door, for one command: its records are in memory, and nothing outlives the process.
+
+use super::assembly::{Assembly, Parts};
+use super::error::DaemonError;
+use crate::api::control::{Caller, Handler as _, Request};
+use crate::spawn::SpawnConfig;
+use crate::store::open_memory;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::model::{Event, Limits};
+
+/// Sessions of one command.
+const SESSIONS: u32 = 16;
+/// A session must end within, before it is killed.
+const STOP: Duration = Duration::from_secs(2);
+
+/// A supervisor inside this process.
+pub struct Embedded {
+    assembly: Assembly,
+    caller: Caller,
+}
+
+impl Embedded {
+    /// Builds a jail of its own, with all walls. Must be called inside a runtime that goes on while the caller waits.
+    pub async fn start() -> Result<Self, DaemonError> {
+        let (store, _) = open_memory();
+        let parts = Parts {
+            store,
+            spawn: SpawnConfig::embedded(),
+            worktree_roots: Vec::new(),
+            max_sessions: SESSIONS,
+            ceilings: no_ceilings(),
+            stop: CancellationToken::new(),
+        };
+        let owner = format!("uid:{}", nix::unistd::geteuid());
+        Ok(Self { assembly: Assembly::start(parts).await?, caller: Caller { owner, admin: true } })
+    }
+
+    /// Does one verb.
+    pub async fn handle(
+        &self,
+        op: Op,
+        idempotency_key: Option<String>,
+        events: mpsc::Sender<Vec<Event>>,
+    ) -> Result<Reply, OpError> {
+        let events = crate::api::control::follows(&op).then_some(events);
+        self.assembly.verbs.handle(Request { caller: self.caller.clone(), idempotency_key, op, events }).await
+    }
+
+    /// Ends everything that it started; nothing is left when this returns.
+    pub async fn stop(&self) {
+        self.assembly.end_sessions(STOP).await;
+        self.assembly.close_store().await;
+    }
+}
+
+/// Whoever runs a script by hand is the operator.
+fn no_ceilings() -> Limits {
+    Limits {
+        cpu_ms: u32::MAX,
+        wall_ms: u32::MAX,
+        mem_mb: u32::MAX,
+        max_events: u32::MAX,
+        max_output_kb: u32::MAX,
+        max_source_kb: u32::MAX,
+        max_steps: u64::MAX,
+        max_stack_depth: u32::MAX,
+        max_state_mb: u32::MAX,
+    }
+}

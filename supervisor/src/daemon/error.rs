@@ -1,0 +1,52 @@
+//! Why a supervisor does not come up, in words for whoever started it.
+
+use super::socket::SocketError;
+use crate::runtime::StartError;
+use crate::store::OpenError;
+use crate::worktree::WorktreeError;
+use std::io;
+
+/// A supervisor did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum DaemonError {
+    /// Its state directory or database.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// Its control socket.
+    #[error(transparent)]
+    Socket(#[from] SocketError),
+    /// Its jail.
+    #[error("cannot build the jail: {0}")]
+    Runtime(#[from] StartError),
+    /// The operator's worktree roots.
+    #[error("worktree_roots: {0}")]
+    Roots(WorktreeError),
+    /// Signals cannot be waited for.
+    #[error("cannot listen for signals: {0}")]
+    Signals(io::Error),
+    /// A task of ours failed.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl DaemonError {
+    /// Another supervisor has what this one needs; it may be gone later.
+    pub fn is_in_use(&self) -> bool {
+        matches!(
+            self,
+            Self::Store(OpenError::InUse { .. } | OpenError::Locked { .. })
+                | Self::Socket(SocketError::InUse(_))
+        )
+    }
+
+    /// What to do about it, where the message does not say so.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Runtime(StartError::Spawn(_)) => Some(
+                "`vm-system ops doctor` shows which walls this host lacks; `--sandbox no-userns` does without user \
+                 namespaces",
+            ),
+            _ => None,
+        }
+    }
+}

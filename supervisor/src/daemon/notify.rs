@@ -1,0 +1,73 @@
+//! Tells a service manager how far we are: one datagram to `$NOTIFY_SOCKET` (sd_notify(3)).
+
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// What a service manager is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Clients can connect.
+    Ready,
+    /// The end has begun.
+    Stopping,
+}
+
+impl State {
+    const fn text(self) -> &'static str {
+        match self {
+            Self::Ready => "READY=1",
+            Self::Stopping => "STOPPING=1",
+        }
+    }
+}
+
+/// Tells it, where somebody listens. A manager that does not is logged and nothing more.
+pub(super) fn notify(state: State) {
+    let Some(place) = std::env::var_os("NOTIFY_SOCKET").filter(|place| !place.is_empty()) else { return };
+    if let Err(error) = send(&place, state) {
+        tracing::warn!(%error, state = state.text(), "cannot notify the service manager");
+    }
+}
+
+fn send(place: &OsStr, state: State) -> io::Result<()> {
+    let bytes = place.as_bytes();
+    let address = match bytes.split_first() {
+        Some((b'@', name)) => SocketAddr::from_abstract_name(name)?,
+        _ => SocketAddr::from_pathname(place)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    // A full queue must not hold up the supervisor.
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(state.text().as_bytes(), &address).map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_manager_gets_one_datagram_by_path_or_abstract_name() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notify");
+        let by_path = UnixDatagram::bind(&path).unwrap();
+        let name = format!("vm-system-test-{}", std::process::id());
+        let abstract_address = SocketAddr::from_abstract_name(name.as_bytes()).unwrap();
+        let by_name = UnixDatagram::bind_addr(&abstract_address).unwrap();
+        send(path.as_os_str(), State::Ready).unwrap();
+        send(OsStr::new(&format!("@{name}")), State::Stopping).unwrap();
+        let mut buffer = [0; 64];
+        let read = by_path.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..read], b"READY=1");
+        let read = by_name.recv(&mut buffer).unwrap();
+        assert_eq!(&buffer[..read], b"STOPPING=1");
+    }
+
+    #[test]
+    fn nobody_listening_is_an_error_and_no_panic() {
+        assert!(send(OsStr::new("/nowhere/notify"), State::Ready).is_err());
+        assert!(send(OsStr::new(&"x".repeat(200)), State::Ready).is_err());
+    }
+}

@@ -1,0 +1,193 @@
+//! The control socket as a file: made with the right modes, a stale one replaced, a live one left alone.
+//!
+//! A lock beside the socket decides between two supervisors that want the same place at the same time.
+
+use interprocess::local_socket::tokio::Listener;
+use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
+use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::Group;
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{
+    DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _,
+};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+/// Owner and group may connect.
+const SOCKET_MODE: u32 = 0o660;
+/// The folder of a socket that a group may reach.
+const SHARED_DIR_MODE: u32 = 0o750;
+/// The folder of a user's own socket.
+const PRIVATE_DIR_MODE: u32 = 0o700;
+
+/// The socket could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum SocketError {
+    /// Another supervisor listens there, or is about to.
+    #[error("another supervisor listens at {}: stop it first, or choose another --socket", .0.display())]
+    InUse(PathBuf),
+    /// Something that is not a socket is in the way.
+    #[error("{} exists and is not a socket: move it away, or choose another --socket", .0.display())]
+    NotASocket(PathBuf),
+    /// The operator named a group that does not exist.
+    #[error("there is no group `{0}`: create it, or change `socket_group`")]
+    NoGroup(String),
+    /// The system said no.
+    #[error("cannot listen at {}: {source}", path.display())]
+    Io {
+        /// Where.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A bound control socket. Its file is removed when this is dropped, if it still is ours.
+pub(super) struct ControlSocket {
+    path: PathBuf,
+    identity: (u64, u64),
+    _lock: Flock<File>,
+}
+
+impl ControlSocket {
+    /// Binds the socket; `group` may connect besides its owner. Must be called inside the runtime.
+    pub(super) fn bind(path: &Path, group: Option<&str>) -> Result<(Self, Listener), SocketError> {
+        let io = |source| SocketError::Io { path: path.to_owned(), source };
+        let gid = group.map(find_group).transpose()?;
+        let lock = lock(path, gid.is_some())?;
+        remove_stale(path)?;
+        let name = path.to_fs_name::<GenericFilePath>().map_err(io)?;
+        // Never removed by the library: it would remove a successor's file just as well.
+        let listener = ListenerOptions::new().name(name).reclaim_name(false).create_tokio().map_err(io)?;
+        if let Some(gid) = gid {
+            std::os::unix::fs::lchown(path, None, Some(gid)).map_err(io)?;
+        }
+        std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(io)?;
+        let metadata = std::fs::symlink_metadata(path).map_err(io)?;
+        let socket = Self { path: path.to_owned(), identity: (metadata.dev(), metadata.ino()), _lock: lock };
+        Ok((socket, listener))
+    }
+}
+
+impl Drop for ControlSocket {
+    fn drop(&mut self) {
+        let ours = std::fs::symlink_metadata(&self.path)
+            .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.identity);
+        if ours && let Err(error) = std::fs::remove_file(&self.path) {
+            tracing::warn!(%error, path = %self.path.display(), "cannot remove the control socket");
+        }
+    }
+}
+
+fn find_group(name: &str) -> Result<u32, SocketError> {
+    match Group::from_name(name) {
+        Ok(Some(group)) => Ok(group.gid.as_raw()),
+        _ => Err(SocketError::NoGroup(name.to_owned())),
+    }
+}
+
+fn lock(path: &Path, shared: bool) -> Result<Flock<File>, SocketError> {
+    let io = |source| SocketError::Io { path: path.to_owned(), source };
+    if let Some(dir) = path.parent()
+        && !dir.as_os_str().is_empty()
+    {
+        let own = if shared || nix::unistd::geteuid().is_root() { SHARED_DIR_MODE } else { PRIVATE_DIR_MODE };
+        DirBuilder::new().recursive(true).mode(own).create(dir).map_err(io)?;
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file =
+        OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(name).map_err(io)?;
+    Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
+        if errno == nix::errno::Errno::EWOULDBLOCK {
+            SocketError::InUse(path.to_owned())
+        } else {
+            io(errno.into())
+        }
+    })
+}
+
+/// Removes a socket that nobody listens on; whoever left it is gone.
+fn remove_stale(path: &Path) -> Result<(), SocketError> {
+    let io = |source| SocketError::Io { path: path.to_owned(), source };
+    match std::fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(io(error)),
+        Ok(metadata) if !metadata.file_type().is_socket() => {
+            return Err(SocketError::NotASocket(path.to_owned()));
+        }
+        Ok(_) => {}
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            tracing::info!(path = %path.display(), "replacing a socket that a dead supervisor left behind");
+            std::fs::remove_file(path).map_err(io)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        // Somebody accepts, or refuses for another reason than being dead.
+        Ok(_) | Err(_) => Err(SocketError::InUse(path.to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::net::UnixListener;
+
+    fn bind(path: &Path) -> Result<(ControlSocket, Listener), SocketError> {
+        ControlSocket::bind(path, None)
+    }
+
+    #[tokio::test]
+    async fn a_stale_socket_is_replaced_and_ours_is_removed_at_the_end() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("deep").join("control.sock");
+        let first = bind(&path).unwrap();
+        let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o660);
+        assert_eq!(mode(path.parent().unwrap()) & 0o007, 0, "the folder is closed to others");
+        drop(first);
+        assert!(!path.exists());
+        drop(UnixListener::bind(&path).unwrap());
+        assert!(path.exists(), "a dead supervisor leaves its file");
+        assert!(bind(&path).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_live_socket_is_left_alone_with_and_without_our_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let ours = dir.path().join("ours.sock");
+        let held = bind(&ours).unwrap();
+        assert!(matches!(bind(&ours), Err(SocketError::InUse(_))));
+        drop(held);
+        let foreign = dir.path().join("foreign.sock");
+        let _listener = UnixListener::bind(&foreign).unwrap();
+        assert!(matches!(bind(&foreign), Err(SocketError::InUse(_))));
+        assert!(foreign.exists());
+    }
+
+    #[tokio::test]
+    async fn what_is_not_a_socket_is_never_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("notes.txt");
+        std::fs::write(&path, "precious").unwrap();
+        assert!(matches!(bind(&path), Err(SocketError::NotASocket(_))));
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
+        let group = ControlSocket::bind(&dir.path().join("g.sock"), Some("no-such-group-here"));
+        assert!(matches!(group, Err(SocketError::NoGroup(_))));
+        let long = dir.path().join("x".repeat(150));
+        assert!(matches!(bind(&long), Err(SocketError::Io { .. })));
+    }
+
+    #[tokio::test]
+    async fn a_successors_socket_is_not_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control.sock");
+        let ours = bind(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        let _successor = UnixListener::bind(&path).unwrap();
+        drop(ours);
+        assert!(path.exists());
+    }
+}

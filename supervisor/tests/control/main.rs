@@ -1,0 +1,106 @@
+//! The control socket with real sockets and a handler that does as it is told: clumsy, hostile and slow clients.
+
+mod fake;
+mod robustness;
+mod stopping;
+mod streams;
+
+use fake::{Client, Server};
+use vm_system_protocol::control::{CONTROL_PROTOCOL, ErrorCode, Op, Reply};
+
+fn get(execution: &str) -> Op {
+    Op::ExecGet { execution: execution.to_owned() }
+}
+
+#[tokio::test]
+async fn answers_come_as_they_are_ready_and_are_told_apart_by_their_ids() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    client.request(7, get("gate")).await;
+    client.request(8, Op::Health).await;
+    let (id, result) = client.reply().await;
+    assert!(id == 8 && matches!(result, Ok(Reply::Health(_))));
+    server.handler.open_gate();
+    let (id, result) = client.reply().await;
+    assert!(id == 7 && matches!(result, Ok(Reply::Done)));
+    client.request(7, Op::Health).await;
+    assert_eq!(client.reply().await.0, 7, "an answered id is free again");
+}
+
+#[tokio::test]
+async fn a_client_that_waits_does_not_hold_up_another() {
+    let server = Server::start();
+    let mut waiting = Client::connect(&server).await;
+    waiting.request(1, get("gate")).await;
+    server.handler.waiting(1).await;
+    let mut quick = Client::connect(&server).await;
+    quick.request(1, Op::Health).await;
+    assert!(quick.reply().await.1.is_ok());
+    server.handler.open_gate();
+    assert!(waiting.reply().await.1.is_ok());
+}
+
+#[tokio::test]
+async fn the_caller_is_whom_the_kernel_says_and_carries_its_key() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    client.request_with_key(1, Op::Health, Some("k1")).await;
+    assert!(client.reply().await.1.is_ok());
+    let uid = nix::unistd::geteuid();
+    let seen = server.handler.seen();
+    assert_eq!(seen[0].0.owner, format!("uid:{uid}"));
+    assert!(seen[0].0.admin);
+    assert_eq!(seen[0].1.as_deref(), Some("k1"));
+}
+
+#[tokio::test]
+async fn keys_without_sense_are_refused_before_anything_is_done() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    for key in ["", &"k".repeat(256)] {
+        client.request_with_key(1, Op::Health, Some(key)).await;
+        assert_eq!(client.reply().await.1.unwrap_err().code, ErrorCode::ValidationError);
+    }
+    assert!(server.handler.seen().is_empty());
+}
+
+#[tokio::test]
+async fn another_protocol_version_is_refused_by_name() {
+    let server = Server::start();
+    let mut client = Client::raw(&server).await;
+    let hello = client.hello(CONTROL_PROTOCOL + 1).await.unwrap();
+    assert_eq!(hello.protocol, CONTROL_PROTOCOL);
+    let reason = hello.refusal.unwrap();
+    assert!(reason.contains("protocol 1") && reason.contains('2'), "{reason}");
+    assert!(client.is_closed().await);
+}
+
+#[tokio::test]
+async fn a_client_above_the_limit_learns_why_and_finds_room_later() {
+    let server = Server::start();
+    let mut kept = Vec::new();
+    for _ in 0..fake::CONNECTIONS {
+        kept.push(Client::connect(&server).await);
+    }
+    let mut refused = Client::raw(&server).await;
+    let reason = refused.hello(CONTROL_PROTOCOL).await.unwrap().refusal.unwrap();
+    assert!(reason.contains("connected already"), "{reason}");
+    assert!(refused.is_closed().await);
+    drop(kept.pop());
+    // The server notices the end of a connection in its own time.
+    fake::until(async || {
+        Client::raw(&server).await.hello(CONTROL_PROTOCOL).await.is_some_and(|h| h.refusal.is_none())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn peers_that_the_policy_refuses_get_no_request_through() {
+    let server = Server::refusing_us();
+    let mut client = Client::raw(&server).await;
+    let reason = client.hello(CONTROL_PROTOCOL).await.unwrap().refusal.unwrap();
+    assert!(reason.contains("may not use this socket"), "{reason}");
+    client.request(1, Op::Health).await;
+    assert!(client.is_closed().await);
+    assert!(server.handler.seen().is_empty());
+}

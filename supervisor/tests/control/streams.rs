@@ -1,0 +1,103 @@
+//! Followed events: in order, bounded, ended by whoever loses interest.
+
+use crate::fake::{self, Client, Server};
+use std::sync::atomic::Ordering;
+use tokio::io::AsyncWriteExt as _;
+use vm_system_protocol::control::{ClientFrame, Op, ServerFrame};
+
+fn follow(execution: &str, limit: u32) -> Op {
+    Op::ExecEvents { execution: execution.to_owned(), after_seq: 0, limit, follow: true }
+}
+
+#[tokio::test]
+async fn events_come_in_order_and_before_the_reply() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    client.request(5, follow("some", 500)).await;
+    let mut expected = 1;
+    loop {
+        match client.receive().await.expect("the stream goes on") {
+            ServerFrame::Events { id: 5, events } => {
+                for event in events {
+                    assert_eq!(event.seq, expected);
+                    expected += 1;
+                }
+            }
+            ServerFrame::Reply { id: 5, result } => break assert!(result.is_ok()),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(expected, 501);
+}
+
+#[tokio::test]
+async fn unfollow_ends_the_stream_with_a_reply() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    client.request(5, follow("endless", 0)).await;
+    assert!(matches!(client.receive().await, Some(ServerFrame::Events { id: 5, .. })));
+    client.send(&ClientFrame::Unfollow { id: 5 }).await;
+    client.send(&ClientFrame::Unfollow { id: 1_000 }).await;
+    while let Some(frame) = client.receive::<ServerFrame>().await {
+        if let ServerFrame::Reply { id: 5, result } = frame {
+            assert!(result.is_ok());
+            client.request(6, Op::Health).await;
+            assert!(client.reply().await.1.is_ok());
+            return;
+        }
+    }
+    panic!("the connection ended without a reply");
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_is_cut_off_and_its_stream_ends_bounded() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    client.request(5, follow("endless", 0)).await;
+    // It never reads. What the door took is what fits the socket and the queues.
+    fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
+    let taken = server.handler.streamed.load(Ordering::SeqCst) * 4_000;
+    assert!(taken < 4 << 20, "{taken} bytes were taken for a client that reads nothing");
+    server.answers().await;
+}
+
+#[tokio::test]
+async fn a_slow_reader_holds_up_nobody_else() {
+    let server = Server::start();
+    let mut slow = Client::connect(&server).await;
+    slow.request(5, follow("endless", 0)).await;
+    let mut quick = Client::connect(&server).await;
+    for id in 0..100 {
+        quick.request(id, Op::Health).await;
+        assert!(quick.reply().await.1.is_ok());
+    }
+    drop(slow);
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_in_mid_stream_ends_its_stream() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    client.request(5, follow("endless", 0)).await;
+    assert!(matches!(client.receive().await, Some(ServerFrame::Events { .. })));
+    drop(client);
+    fake::until(async || server.handler.finished.load(Ordering::SeqCst) == 1).await;
+    server.answers().await;
+}
+
+#[tokio::test]
+async fn half_closing_still_gets_the_answer_but_no_endless_stream() {
+    let server = Server::start();
+    let mut client = Client::connect(&server).await;
+    client.request(1, Op::Health).await;
+    client.request(5, follow("endless", 0)).await;
+    client.stream.shutdown().await.unwrap();
+    let mut replies = Vec::new();
+    while let Some(frame) = client.receive::<ServerFrame>().await {
+        if let ServerFrame::Reply { id, .. } = frame {
+            replies.push(id);
+        }
+    }
+    replies.sort_unstable();
+    assert_eq!(replies, [1, 5]);
+}
