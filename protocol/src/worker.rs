@@ -183,6 +183,11 @@ pub enum Outcome {
     Limit(LimitKind),
     /// The interrupt signal ended it; the supervisor knows why it sent it.
     Interrupted,
+    /// The script asked for this exit code by `process.exit` or `process.exitCode`; never 0.
+    Exit {
+        /// 1 to 255.
+        code: i32,
+    },
 }
 
 /// What an execution used. Advisory: the supervisor bills from the kernel.

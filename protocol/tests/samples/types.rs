@@ -85,7 +85,7 @@ enums! {
         Adopted { last_committed },
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
-    Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted }
+    Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
     HostRequest { LoadModule { specifier, referrer, import }, Fs(request) }
     HostReply { Module { path, source, format }, Fs(reply), Failed(error) }
     LimitKind { Memory, Cpu, Wall, Output, Events, Pids }

@@ -1,0 +1,135 @@
+//! Owns the limits of the running execution: clocks, counters, and why it has to stop.
+//! Must not run JavaScript or talk to the host.
+
+use super::host::INTERRUPT;
+use nix::time::{ClockId, clock_gettime};
+use std::cell::Cell;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use vm_system_protocol::model::Limits;
+use vm_system_protocol::reason::LimitKind;
+
+/// Why an execution is ended from inside, whatever the script thinks of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A soft limit.
+    Limit(LimitKind),
+    /// The interrupt signal.
+    Interrupted,
+    /// `process.exit(code)`.
+    Exit(i32),
+}
+
+/// What the running execution may still use. Times in nanoseconds.
+#[derive(Default)]
+pub(super) struct Budget {
+    running: Cell<bool>,
+    stop: Cell<Option<Stop>>,
+    started: Cell<u64>,
+    cpu_started: Cell<u64>,
+    cpu: Cell<u64>,
+    wall: Cell<u64>,
+    /// Time that the host took for its answers; wall time does not run then.
+    host_wait: Cell<u64>,
+    events_left: Cell<u32>,
+    output_left: Cell<u64>,
+}
+
+fn nanoseconds(clock: ClockId) -> u64 {
+    clock_gettime(clock).map_or(0, |time| u64::try_from(Duration::from(time).as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Monotonic time (nanoseconds).
+pub(super) fn now() -> u64 {
+    nanoseconds(ClockId::CLOCK_MONOTONIC)
+}
+
+fn thread_cpu() -> u64 {
+    nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+impl Budget {
+    /// A new execution begins.
+    pub(super) fn begin(&self, limits: &Limits) {
+        INTERRUPT.store(false, Ordering::Relaxed);
+        self.running.set(true);
+        self.stop.set(None);
+        self.started.set(now());
+        self.cpu_started.set(thread_cpu());
+        self.cpu.set(u64::from(limits.cpu_ms) * 1_000_000);
+        self.wall.set(u64::from(limits.wall_ms) * 1_000_000);
+        self.host_wait.set(0);
+        self.events_left.set(limits.max_events);
+        self.output_left.set(u64::from(limits.max_output_kb) * 1024);
+    }
+
+    /// The execution is over: late polls change nothing.
+    pub(super) fn end(&self) {
+        self.running.set(false);
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.running.get()
+    }
+
+    pub(super) fn stop(&self) -> Option<Stop> {
+        self.stop.get()
+    }
+
+    /// The first reason stands.
+    pub(super) fn stop_for(&self, stop: Stop) {
+        if self.stop.get().is_none() {
+            self.stop.set(Some(stop));
+        }
+    }
+
+    /// Looks at the flag and the clocks; says whether the execution has to stop.
+    pub(super) fn check(&self) -> bool {
+        if self.stop.get().is_none() && self.running.get() {
+            if INTERRUPT.load(Ordering::Relaxed) {
+                self.stop.set(Some(Stop::Interrupted));
+            } else if self.wall_left().is_zero() {
+                self.stop.set(Some(Stop::Limit(LimitKind::Wall)));
+            } else if self.cpu_used() >= self.cpu.get() {
+                self.stop.set(Some(Stop::Limit(LimitKind::Cpu)));
+            }
+        }
+        self.stop.get().is_some()
+    }
+
+    /// CPU time of this execution (nanoseconds).
+    pub(super) fn cpu_used(&self) -> u64 {
+        thread_cpu().saturating_sub(self.cpu_started.get())
+    }
+
+    /// Time since the start (microseconds), host waits included.
+    pub(super) fn elapsed_us(&self) -> u64 {
+        now().saturating_sub(self.started.get()) / 1_000
+    }
+
+    /// How much of `wall_ms` is left.
+    pub(super) fn wall_left(&self) -> Duration {
+        let used = now().saturating_sub(self.started.get()).saturating_sub(self.host_wait.get());
+        Duration::from_nanos(self.wall.get().saturating_sub(used))
+    }
+
+    /// The host took this long for an answer (nanoseconds).
+    pub(super) fn waited(&self, nanoseconds: u64) {
+        self.host_wait.set(self.host_wait.get().saturating_add(nanoseconds));
+    }
+
+    /// Counts an event with this much text; `false`: it does not fit, and the execution has to stop.
+    pub(super) fn take_event(&self, bytes: u64) -> bool {
+        let (events, output) = (self.events_left.get(), self.output_left.get());
+        if events == 0 {
+            self.stop_for(Stop::Limit(LimitKind::Events));
+        } else if bytes > output {
+            self.stop_for(Stop::Limit(LimitKind::Output));
+        } else {
+            self.events_left.set(events - 1);
+            self.output_left.set(output - bytes);
+            return true;
+        }
+        false
+    }
+}

@@ -1,0 +1,342 @@
+//! Owns `console`: what each method writes, in Node's format, as events.
+
+use super::budget::now;
+use super::inspect::{Look, cut};
+use super::state::Shared;
+use super::{preview, table};
+use rquickjs::{Ctx, Result, Value};
+use std::collections::HashMap;
+use vm_system_protocol::limits::EVENT_TEXT_BYTES;
+use vm_system_protocol::model::{ConsoleLevel, EventPayload};
+
+/// A method of `console`.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Method {
+    Write(ConsoleLevel),
+    Dir,
+    Assert,
+    Count,
+    CountReset,
+    Group,
+    GroupEnd,
+    Table,
+    Time,
+    TimeEnd,
+    TimeLog,
+    Trace,
+}
+
+/// Names and meanings.
+pub(super) const METHODS: [(&str, Method); 20] = [
+    ("log", Method::Write(ConsoleLevel::Log)),
+    ("info", Method::Write(ConsoleLevel::Info)),
+    ("warn", Method::Write(ConsoleLevel::Warn)),
+    ("error", Method::Write(ConsoleLevel::Error)),
+    ("debug", Method::Write(ConsoleLevel::Debug)),
+    ("dir", Method::Dir),
+    ("dirxml", Method::Write(ConsoleLevel::Log)),
+    ("assert", Method::Assert),
+    ("count", Method::Count),
+    ("countReset", Method::CountReset),
+    ("group", Method::Group),
+    ("groupCollapsed", Method::Group),
+    ("groupEnd", Method::GroupEnd),
+    ("table", Method::Table),
+    ("time", Method::Time),
+    ("timeEnd", Method::TimeEnd),
+    ("timeLog", Method::TimeLog),
+    ("trace", Method::Trace),
+    ("timeStamp", Method::CountReset),
+    ("profile", Method::CountReset),
+];
+
+/// Longest label of a counter or timer (characters), and how many there may be.
+const LABEL_UNITS: usize = 256;
+const LABELS: usize = 1_000;
+/// Deepest indentation of groups (levels).
+const GROUPS: usize = 100;
+
+/// What `console` remembers during an execution.
+#[derive(Default)]
+pub(super) struct ConsoleState {
+    groups: usize,
+    counts: HashMap<String, u64>,
+    timers: HashMap<String, u64>,
+}
+
+/// A call of a method.
+pub(super) fn call<'js>(ctx: &Ctx<'js>, state: &Shared, method: Method, arguments: &[Value<'js>]) -> Result<()> {
+    let look = Look::new(ctx, state);
+    let first = || arguments.first().cloned().unwrap_or_else(|| Value::new_undefined(ctx.clone()));
+    match method {
+        Method::Write(level) => write(ctx, state, level, format(&look, arguments)),
+        Method::Dir => write(ctx, state, ConsoleLevel::Log, look.inspect(&first())),
+        Method::Assert => {
+            if is_truthy(&first()) {
+                return Ok(());
+            }
+            let text = match arguments.get(1) {
+                None => "Assertion failed".to_owned(),
+                Some(_) => format!("Assertion failed: {}", format(&look, &arguments[1..])),
+            };
+            write(ctx, state, ConsoleLevel::Error, text)
+        }
+        Method::Group => {
+            if !arguments.is_empty() {
+                write(ctx, state, ConsoleLevel::Log, format(&look, arguments))?;
+            }
+            let mut console = state.console.borrow_mut();
+            console.groups = (console.groups + 1).min(GROUPS);
+            Ok(())
+        }
+        Method::GroupEnd => {
+            let mut console = state.console.borrow_mut();
+            console.groups = console.groups.saturating_sub(1);
+            Ok(())
+        }
+        Method::Table => {
+            let text = table::table(&look, &first(), arguments.get(1)).unwrap_or_else(|| format(&look, arguments));
+            write(ctx, state, ConsoleLevel::Log, text)
+        }
+        Method::Trace => {
+            let message = format(&look, arguments);
+            let error = rquickjs::Exception::from_message(ctx.clone(), "")?;
+            let stack = look.error_stack(error.as_object()).unwrap_or_default();
+            let frames = stack.find("\n    at ").map_or("", |at| &stack[at..]);
+            let colon = if message.is_empty() { "" } else { ": " };
+            write(ctx, state, ConsoleLevel::Error, format!("Trace{colon}{message}{frames}"))
+        }
+        _ => labelled(ctx, state, &look, method, arguments),
+    }
+}
+
+/// The methods that count or measure under a label.
+fn labelled<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    look: &Look<'js>,
+    method: Method,
+    arguments: &[Value<'js>],
+) -> Result<()> {
+    let label = match arguments.first() {
+        None => "default".to_owned(),
+        Some(label) if label.is_undefined() => "default".to_owned(),
+        Some(label) => match label.as_string() {
+            Some(text) => String::from_utf16_lossy(&look.units(text, LABEL_UNITS).0),
+            None => look.inspect(label).chars().take(LABEL_UNITS).collect(),
+        },
+    };
+    let console = &state.console;
+    match method {
+        Method::Count => {
+            let count = {
+                let counts = &mut console.borrow_mut().counts;
+                if counts.len() >= LABELS && !counts.contains_key(&label) {
+                    counts.clear();
+                }
+                let count = counts.entry(label.clone()).or_default();
+                *count += 1;
+                *count
+            };
+            write(ctx, state, ConsoleLevel::Log, format!("{label}: {count}"))
+        }
+        Method::CountReset => {
+            console.borrow_mut().counts.remove(&label);
+            Ok(())
+        }
+        Method::Time => {
+            let timers = &mut console.borrow_mut().timers;
+            if timers.len() < LABELS {
+                timers.entry(label).or_insert_with(now);
+            }
+            Ok(())
+        }
+        Method::TimeLog | Method::TimeEnd => {
+            let started = if matches!(method, Method::TimeEnd) {
+                console.borrow_mut().timers.remove(&label)
+            } else {
+                console.borrow().timers.get(&label).copied()
+            };
+            let Some(started) = started else {
+                let text = format!("Warning: No such label '{label}' for console.{}()", name(method));
+                return write(ctx, state, ConsoleLevel::Warn, text);
+            };
+            let mut text = format!("{label}: {}", duration(now().saturating_sub(started)));
+            if let Some(rest) = arguments.get(1..).filter(|rest| !rest.is_empty()) {
+                text.push(' ');
+                text.push_str(&format(look, rest));
+            }
+            write(ctx, state, ConsoleLevel::Log, text)
+        }
+        _ => Ok(()),
+    }
+}
+
+fn name(method: Method) -> &'static str {
+    if matches!(method, Method::TimeEnd) { "timeEnd" } else { "timeLog" }
+}
+
+/// A duration as Node writes it.
+fn duration(nanoseconds: u64) -> String {
+    let ms = nanoseconds as f64 / 1e6;
+    match ms {
+        ms if ms >= 3_600_000.0 => {
+            let seconds = (ms / 1_000.0) as u64;
+            format!("{}:{:02}:{:02} (h:mm:ss)", seconds / 3_600, seconds / 60 % 60, seconds % 60)
+        }
+        ms if ms >= 60_000.0 => {
+            format!("{}:{:06.3} (m:ss.mmm)", (ms / 60_000.0) as u64, ms % 60_000.0 / 1_000.0)
+        }
+        ms if ms >= 1_000.0 => format!("{:.3}s", ms / 1_000.0),
+        ms => {
+            let text = format!("{ms:.3}");
+            format!("{}ms", text.trim_end_matches('0').trim_end_matches('.'))
+        }
+    }
+}
+
+/// Sends a text, indented by the open groups.
+fn write(ctx: &Ctx<'_>, state: &Shared, level: ConsoleLevel, text: String) -> Result<()> {
+    let groups = state.console.borrow().groups;
+    let text = if groups == 0 {
+        text
+    } else {
+        let indentation = "  ".repeat(groups);
+        format!("{indentation}{}", text.replace('\n', &format!("\n{indentation}")))
+    };
+    state.emit(ctx, EventPayload::Console { level, text: cut(text) })
+}
+
+fn is_truthy(value: &Value<'_>) -> bool {
+    if value.is_undefined() || value.is_null() {
+        return false;
+    }
+    if let Some(truth) = value.as_bool() {
+        return truth;
+    }
+    if let Some(number) = value.as_number() {
+        return number != 0.0 && !number.is_nan();
+    }
+    if let Some(text) = value.as_string() {
+        return super::sys::string_units(text) != 0;
+    }
+    true
+}
+
+/// `util.format`.
+fn format<'js>(look: &Look<'js>, arguments: &[Value<'js>]) -> String {
+    let mut text = String::new();
+    let mut rest = arguments;
+    if let Some(template) = arguments.first().and_then(Value::as_string) {
+        let template = look.string(template);
+        rest = &arguments[1..];
+        if rest.is_empty() {
+            return template;
+        }
+        let used = substitute(look, &template, rest, &mut text);
+        rest = &rest[used..];
+        if !rest.is_empty() {
+            text.push(' ');
+        }
+    }
+    for (index, argument) in rest.iter().enumerate() {
+        if index > 0 {
+            text.push(' ');
+        }
+        if text.len() > EVENT_TEXT_BYTES {
+            break;
+        }
+        match argument.as_string() {
+            Some(string) => text.push_str(&look.string(string)),
+            None => text.push_str(&look.inspect(argument)),
+        }
+    }
+    text
+}
+
+/// Replaces the `%` directives; gives how many arguments they took.
+fn substitute<'js>(look: &Look<'js>, template: &str, arguments: &[Value<'js>], text: &mut String) -> usize {
+    let mut used = 0;
+    let mut characters = template.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character != '%' {
+            text.push(character);
+            continue;
+        }
+        match characters.peek() {
+            Some('%') => {
+                characters.next();
+                text.push('%');
+            }
+            Some(directive) if used < arguments.len() && text.len() <= EVENT_TEXT_BYTES => {
+                match directive_text(look, *directive, &arguments[used]) {
+                    Some(replacement) => {
+                        characters.next();
+                        used += 1;
+                        text.push_str(&replacement);
+                    }
+                    None => text.push('%'),
+                }
+            }
+            _ => text.push('%'),
+        }
+    }
+    used
+}
+
+fn directive_text<'js>(look: &Look<'js>, directive: char, argument: &Value<'js>) -> Option<String> {
+    Some(match directive {
+        's' => match argument.as_string() {
+            Some(string) => look.string(string),
+            None if argument.is_object() => look.inspect_to_depth(argument, 0),
+            None => look.inspect(argument),
+        },
+        'd' | 'i' | 'f' => {
+            if argument.is_big_int() && directive != 'f' {
+                return Some(format!("{}n", look.primitive(argument)));
+            }
+            let number = number(look, argument, directive);
+            let number = if directive == 'i' { number.trunc() } else { number };
+            look.inspect(&Value::new_number(look.ctx().clone(), number))
+        }
+        'j' => preview::json(look, argument)
+            .map_or_else(|| look.inspect(argument), |json| json.as_str().to_owned()),
+        'o' => look.inspect_to_depth(argument, 4),
+        'O' => look.inspect(argument),
+        'c' => String::new(),
+        _ => return None,
+    })
+}
+
+fn number<'js>(look: &Look<'js>, argument: &Value<'js>, directive: char) -> f64 {
+    if let Some(number) = argument.as_number() {
+        return number;
+    }
+    if argument.is_object() || argument.is_symbol() {
+        return f64::NAN;
+    }
+    let text = match argument.as_string() {
+        Some(text) => look.string(text),
+        None if directive == 'd' => {
+            return match argument.as_bool() {
+                Some(truth) => f64::from(u8::from(truth)),
+                None if argument.is_null() => 0.0,
+                None => f64::NAN,
+            };
+        }
+        None => return f64::NAN,
+    };
+    let text = text.trim();
+    if directive == 'd' {
+        return if text.is_empty() { 0.0 } else { text.parse().unwrap_or(f64::NAN) };
+    }
+    let mut end = 0;
+    for (at, character) in text.char_indices() {
+        let sign = at == 0 && matches!(character, '-' | '+');
+        if !(sign || character.is_ascii_digit() || (directive == 'f' && matches!(character, '.' | 'e'))) {
+            break;
+        }
+        end = at + character.len_utf8();
+    }
+    text[..end].parse().unwrap_or(f64::NAN)
+}

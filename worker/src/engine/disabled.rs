@@ -1,0 +1,49 @@
+//! Owns the globals that a policy takes away, and gives back when it allows them again.
+
+use super::state::Shared;
+use rquickjs::{Ctx, Object, Persistent, Result, Value};
+
+/// Deletes a global. What cannot be deleted (`undefined`, `NaN`, `Infinity`) stays.
+pub(super) fn remove_global(ctx: &Ctx<'_>, name: &str) {
+    if ctx.globals().remove(name).is_err() {
+        drop(ctx.catch());
+    }
+}
+
+/// Makes exactly these intrinsics unreachable as globals. `Function` also goes from the `constructor` of all
+/// functions, since `(() => {}).constructor` names the same thing; other intrinsics stay reachable through literals.
+pub(super) fn apply(ctx: &Ctx<'_>, state: &Shared, names: &[String]) -> Result<()> {
+    let withdrawn = &mut *state.withdrawn.borrow_mut();
+    let globals = ctx.globals();
+    let back: Vec<String> = withdrawn.keys().filter(|name| !names.contains(name)).cloned().collect();
+    for name in back {
+        let Some(places) = withdrawn.remove(&name) else { continue };
+        for (owner, key, value) in places {
+            let (owner, value): (Object, Value) = (owner.restore(ctx)?, value.restore(ctx)?);
+            if !owner.contains_key(key.as_str())? {
+                super::natives::define_hidden(&owner, &key, value)?;
+            }
+        }
+    }
+    for name in names {
+        if withdrawn.contains_key(name) || !globals.contains_key(name.as_str())? {
+            continue;
+        }
+        let mut owners = vec![(globals.clone(), name.clone())];
+        if name == "Function" {
+            for maker in ["functionPrototype", "generatorPrototype", "asyncPrototype", "asyncGeneratorPrototype"] {
+                if let Some(owner) = state.captured_object(ctx, maker) {
+                    owners.push((owner, "constructor".to_owned()));
+                }
+            }
+        }
+        let mut places = Vec::new();
+        for (owner, key) in owners {
+            let value: Value = owner.get(key.as_str())?;
+            owner.remove(key.as_str())?;
+            places.push((Persistent::save(ctx, owner), key, Persistent::save(ctx, value)));
+        }
+        withdrawn.insert(name.clone(), places);
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! Owns errors as text: header, stack, cause, and the errors of an `AggregateError`.
+
+use super::Look;
+use super::format::{Formatter, Members, Raw, Shape};
+use crate::engine::sys;
+use rquickjs::{Atom, Object, Value};
+
+impl<'js> Look<'js> {
+    /// `TypeError: message` from plain data; `Error` where that is hidden behind accessors.
+    pub(in crate::engine) fn error_header(&self, error: &Object<'js>) -> String {
+        let text = |key: &str| {
+            let value = self.inherited_data(error, key)?;
+            match value.as_string() {
+                Some(text) => Some(self.string(text)),
+                None if value.is_undefined() || value.is_object() || value.is_symbol() => None,
+                None => Some(self.primitive(&value)),
+            }
+        };
+        let name = text("name").unwrap_or_else(|| "Error".to_owned());
+        let message = text("message").unwrap_or_default();
+        match (name.is_empty(), message.is_empty()) {
+            (_, true) => name,
+            (true, _) => message,
+            _ => format!("{name}: {message}"),
+        }
+    }
+
+    /// The text of `stack`: an own property that the script set, or what the engine recorded.
+    pub(in crate::engine) fn error_stack(&self, error: &Object<'js>) -> Option<String> {
+        let stack = match self.own_data(error, "stack") {
+            Some(stack) => Some(stack),
+            None => self.call::<Value>("errorStack", error.as_value()),
+        };
+        stack.and_then(Value::into_string).map(|stack| self.string(&stack))
+    }
+}
+
+impl<'js> Formatter<'_, 'js> {
+    pub(super) fn error_shape(&mut self, raw: &Raw<'js>, level: usize) -> Shape<'js> {
+        let mut keys = self.keys(&raw.object);
+        let header = self.look.error_header(&raw.object);
+        let stack = self.look.error_stack(&raw.object).filter(|stack| !stack.is_empty()).unwrap_or(header);
+        keys.retain(|key| !self.repeats_stack(&raw.object, key, &stack));
+        for hidden in ["cause", "errors"] {
+            let shown = keys.iter().any(|key| key.to_string().is_ok_and(|key| key == hidden));
+            if !shown
+                && let Some(value) = self.look.own_data(&raw.object, hidden)
+                && (hidden == "cause" || value.is_array())
+                && let Ok(atom) = Atom::from_str(self.look.ctx().clone(), hidden)
+            {
+                keys.push(atom);
+            }
+        }
+        let mut base = improve(stack, raw);
+        let message = self.look.inherited_data(&raw.object, "message").and_then(Value::into_string);
+        let message = message.map(|message| self.look.string(&message)).unwrap_or_default();
+        let after = if message.is_empty() { 0 } else { base.find(&message).map_or(0, |at| at + message.len()) };
+        if !base[after..].contains("\n    at") {
+            base = format!("[{base}]");
+        }
+        if self.indentation != 0 {
+            let line = format!("\n{}", " ".repeat(self.indentation));
+            base = base.replace('\n', &line);
+        }
+        let _ = level;
+        let alone = keys.is_empty().then(|| base.clone());
+        Shape { base, open: "{".to_owned(), close: "}", keys, members: Members::None, list: false, alone }
+    }
+
+    /// `name`, `message` and `stack` that were set on the error and are in its stack text already.
+    fn repeats_stack(&self, error: &Object<'js>, key: &Atom<'js>, stack: &str) -> bool {
+        let Ok(name) = key.to_string() else { return false };
+        if !["name", "message", "stack"].contains(&name.as_str()) {
+            return false;
+        }
+        match self.look.own_data(error, &name).and_then(Value::into_string) {
+            Some(text) => sys::string_units(&text) == 0 || stack.contains(&self.look.string(&text)),
+            None => false,
+        }
+    }
+}
+
+/// Puts the class of the error into the first line where its stack does not say it.
+fn improve(stack: String, raw: &Raw<'_>) -> String {
+    let first = stack.split('\n').next().unwrap_or_default();
+    let named = first.split(':').next().unwrap_or_default();
+    let name = match raw.constructor.as_deref() {
+        Some(name) => name.to_owned(),
+        None => {
+            let fallback = if named.ends_with("Error") { named } else { "Error" };
+            format!("[{fallback}: null prototype]")
+        }
+    };
+    if !name.is_empty() && name != "Error" && !first.contains(name.as_str()) {
+        if raw.constructor.is_none() {
+            return format!("{name} {}", &stack[named.len()..].trim_start_matches(": "));
+        }
+        if named.ends_with("Error") && named.chars().all(|character| character.is_ascii_alphanumeric()) {
+            return format!("{name}{}", &stack[named.len()..]);
+        }
+    }
+    stack
+}

@@ -1,0 +1,173 @@
+//! Owns values as text, in the form of Node's `util.inspect` with its default options.
+//!
+//! Looks at own properties only through their descriptors and at internals through functions captured before any
+//! script ran: getters, proxies, `toString`, `Symbol.toStringTag` accessors and replaced prototypes neither run nor
+//! notice. Work is bounded by the size of the text.
+
+mod classify;
+mod error;
+mod format;
+mod layout;
+mod members;
+mod text;
+
+pub(super) use classify::{Boxed, Classes, Kind};
+pub(super) use text::width as display_width;
+
+use super::state::Shared;
+use super::sys::{self, Property};
+use rquickjs::function::{IntoArgs, This};
+use rquickjs::{Atom, Coerced, Ctx, FromJs, Function, Object, Value};
+use vm_system_protocol::limits::EVENT_TEXT_BYTES;
+
+/// Stands at the end of a text that was cut.
+const CUT_MARK: &str = "... [cut: too long]";
+
+/// Cuts a text to what an event may carry.
+pub(super) fn cut(mut text: String) -> String {
+    if text.len() > EVENT_TEXT_BYTES {
+        let mut end = EVENT_TEXT_BYTES - CUT_MARK.len();
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push_str(CUT_MARK);
+    }
+    text
+}
+
+/// What is needed to look at values.
+pub(super) struct Look<'js> {
+    ctx: Ctx<'js>,
+    captured: Option<Object<'js>>,
+    pub(super) classes: Classes,
+}
+
+impl<'js> Look<'js> {
+    pub(super) fn new(ctx: &Ctx<'js>, state: &Shared) -> Self {
+        let classes = state.intrinsics.borrow().as_ref().map(|intrinsics| intrinsics.classes).unwrap_or_default();
+        Self { ctx: ctx.clone(), captured: state.captured(ctx), classes }
+    }
+
+    /// A value as `util.inspect` shows it.
+    pub(super) fn inspect(&self, value: &Value<'js>) -> String {
+        format::Formatter::new(self, format::DEPTH).value(value, 0, false)
+    }
+
+    /// As `inspect`, with another depth.
+    pub(super) fn inspect_to_depth(&self, value: &Value<'js>, depth: usize) -> String {
+        format::Formatter::new(self, depth).value(value, 0, false)
+    }
+
+    /// A function captured before any script ran.
+    pub(super) fn captured(&self, name: &str) -> Option<Function<'js>> {
+        self.captured.as_ref()?.get(name).ok()
+    }
+
+    /// Calls a captured function on `this`; an exception is dropped.
+    pub(super) fn call<T: FromJs<'js>>(&self, name: &str, this: &Value<'js>) -> Option<T> {
+        self.call_with(name, (This(this.clone()),))
+    }
+
+    pub(super) fn call_with<T: FromJs<'js>>(&self, name: &str, arguments: impl IntoArgs<'js>) -> Option<T> {
+        self.captured(name)?.call(arguments).map_err(|_| drop(self.ctx.catch())).ok()
+    }
+
+    /// A property's value if it is an own data property.
+    pub(super) fn own_data(&self, object: &Object<'js>, key: &str) -> Option<Value<'js>> {
+        let atom = Atom::from_str(self.ctx.clone(), key).ok()?;
+        match sys::own_property(object, &atom) {
+            Ok(Some(own)) => match own.property {
+                Property::Data(value) => Some(value),
+                Property::Accessor { .. } => None,
+            },
+            Ok(None) => None,
+            Err(_) => {
+                drop(self.ctx.catch());
+                None
+            }
+        }
+    }
+
+    /// The first data property of this name along the prototypes; an accessor or a proxy on the way hides it.
+    pub(super) fn inherited_data(&self, object: &Object<'js>, key: &str) -> Option<Value<'js>> {
+        let atom = Atom::from_str(self.ctx.clone(), key).ok()?;
+        let mut at = object.clone();
+        for _ in 0..PROTOTYPES {
+            if at.is_proxy() {
+                return None;
+            }
+            match sys::own_property(&at, &atom) {
+                Ok(Some(own)) => {
+                    return match own.property {
+                        Property::Data(value) => Some(value),
+                        Property::Accessor { .. } => None,
+                    };
+                }
+                Ok(None) => at = sys::prototype(&at)?,
+                Err(_) => {
+                    drop(self.ctx.catch());
+                    return None;
+                }
+            }
+        }
+        None
+    }
+
+    /// A string of the script as far as `most` code units; `true`: that was not all.
+    pub(super) fn units(&self, string: &rquickjs::String<'js>, most: usize) -> (Vec<u16>, bool) {
+        if sys::string_units(string) <= most {
+            return (sys::string_utf16(string).unwrap_or_default(), false);
+        }
+        let start: Option<Value> =
+            self.call_with("stringSlice", (This(string.clone()), 0, most as f64));
+        let units = start.and_then(|start| start.as_string().and_then(sys::string_utf16)).unwrap_or_default();
+        (units, true)
+    }
+
+    /// A string of the script as text, cut to what an event may carry.
+    pub(super) fn string(&self, string: &rquickjs::String<'js>) -> String {
+        let (units, more) = self.units(string, EVENT_TEXT_BYTES);
+        let mut text = String::from_utf16_lossy(&units);
+        if more {
+            text.push_str(&" ".repeat(EVENT_TEXT_BYTES.saturating_sub(text.len()) + 1));
+        }
+        cut(text)
+    }
+
+    /// The key `Symbol.toStringTag`.
+    fn to_string_tag(&self) -> Option<Atom<'js>> {
+        let symbol: Value = self.captured.as_ref()?.get("toStringTag").ok()?;
+        Atom::from_value(self.ctx.clone(), &symbol).ok()
+    }
+
+    /// A captured object.
+    pub(super) fn captured_object(&self, name: &str) -> Option<Object<'js>> {
+        self.captured.as_ref()?.get(name).ok()
+    }
+
+    /// The text of a primitive that is no symbol and no string: what `String(x)` gives.
+    pub(super) fn primitive(&self, value: &Value<'js>) -> String {
+        value.get::<Coerced<String>>().map_or_else(
+            |_| {
+                drop(self.ctx.catch());
+                String::new()
+            },
+            |text| text.0,
+        )
+    }
+
+    /// `Symbol(description)`.
+    pub(super) fn symbol(&self, symbol: &Value<'js>) -> String {
+        let description: Option<Value> = self.call("symbolDescription", symbol);
+        let description = description.and_then(|text| text.into_string()).map(|text| self.string(&text));
+        format!("Symbol({})", description.unwrap_or_default())
+    }
+
+    pub(super) fn ctx(&self) -> &Ctx<'js> {
+        &self.ctx
+    }
+}
+
+/// Longest prototype chain that is followed.
+const PROTOTYPES: usize = 1_000;

@@ -1,0 +1,187 @@
+//! Owns `require`: wrapping, caching, cycles, JSON.
+
+use super::load::{coded_error, has_module_syntax, javascript, load};
+use super::{LoadedFile, folder_of, host_module, is_allowed, keep_map};
+use crate::engine::position::{FileMap, Insertion};
+use crate::engine::state::Shared;
+use rquickjs::context::EvalOptions;
+use rquickjs::function::This;
+use rquickjs::{Ctx, Error, Function, Object, Result, Value};
+use vm_system_protocol::worker::SourceFormat;
+
+const HEAD: &str = "(function (exports, require, module, __filename, __dirname) {";
+
+/// `require(specifier, referrer)` and `resolve(specifier, referrer)` for the prelude.
+pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+    let shared = state.clone();
+    natives.set(
+        "require",
+        Function::new(ctx.clone(), move |ctx: Ctx<'js>, specifier: String, referrer: String| {
+            require(&ctx, &shared, &specifier, &referrer)
+        })?,
+    )?;
+    let shared = state.clone();
+    natives.set(
+        "resolve",
+        Function::new(ctx.clone(), move |ctx: Ctx<'js>, specifier: String, referrer: String| {
+            match host_module(&specifier) {
+                Some(module) => Ok(module.to_owned()),
+                None => load(&ctx, &shared, &specifier, &referrer, false).map(|file| file.path),
+            }
+        })?,
+    )
+}
+
+/// A `require` function whose relative specifiers start from `referrer`.
+pub(super) fn make_require<'js>(ctx: &Ctx<'js>, state: &Shared, referrer: &str) -> Result<Object<'js>> {
+    state.captured_function(ctx, "makeRequire")?.call((referrer, cache(ctx, state)?))
+}
+
+/// A fresh `module` object.
+pub(super) fn new_module<'js>(ctx: &Ctx<'js>, path: &str, require: &Object<'js>) -> Result<Object<'js>> {
+    let module = Object::new(ctx.clone())?;
+    module.set("id", path)?;
+    module.set("filename", path)?;
+    module.set("path", folder_of(path))?;
+    module.set("exports", Object::new(ctx.clone())?)?;
+    module.set("loaded", false)?;
+    module.set("require", require.clone())?;
+    Ok(module)
+}
+
+fn cache<'js>(ctx: &Ctx<'js>, state: &Shared) -> Result<Object<'js>> {
+    let cache = state.modules.borrow().cache.clone();
+    cache.ok_or(Error::Unknown)?.restore(ctx)
+}
+
+fn exports_of<'js>(cache: &Object<'js>, path: &str) -> Result<Option<Value<'js>>> {
+    let module: Value = cache.get(path)?;
+    module.as_object().map(|module| module.get("exports")).transpose()
+}
+
+fn require<'js>(ctx: &Ctx<'js>, state: &Shared, specifier: &str, referrer: &str) -> Result<Value<'js>> {
+    if let Some(module) = host_module(specifier) {
+        return host_exports(ctx, state, module);
+    }
+    let cache = cache(ctx, state)?;
+    let key = (referrer.to_owned(), specifier.to_owned(), false);
+    let known = state.modules.borrow().resolved.get(&key).cloned();
+    if let Some(exports) = known.map(|path| exports_of(&cache, &path)).transpose()?.flatten() {
+        return Ok(exports);
+    }
+    let file = load(ctx, state, specifier, referrer, false)?;
+    state.modules.borrow_mut().resolved.insert(key, file.path.clone());
+    run_file(ctx, state, &cache, file)
+}
+
+/// A host module's exports, if the running execution may use it.
+pub(super) fn host_exports<'js>(ctx: &Ctx<'js>, state: &Shared, module: &str) -> Result<Value<'js>> {
+    if !is_allowed(state, module) {
+        let message = format!("The module '{module}' is not among the modules of this session's template.");
+        return Err(coded_error(ctx, "MODULE_NOT_ALLOWED", &message));
+    }
+    state.captured_function(ctx, "hostModule")?.call((module,))
+}
+
+/// The exports of a file, which runs if it did not before.
+pub(super) fn run_file<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    cache: &Object<'js>,
+    file: LoadedFile,
+) -> Result<Value<'js>> {
+    if let Some(exports) = exports_of(cache, &file.path)? {
+        return Ok(exports);
+    }
+    let require = make_require(ctx, state, &file.path)?;
+    let module = new_module(ctx, &file.path, &require)?;
+    let path = file.path.clone();
+    cache.set(path.as_str(), module.clone())?;
+    match fill(ctx, state, &module, &require, file) {
+        Ok(()) => module.get("exports"),
+        Err(error) => {
+            let thrown = ctx.catch();
+            // A module that threw is tried again by the next `require`.
+            if cache.remove(path.as_str()).is_err() {
+                drop(ctx.catch());
+            }
+            Err(if error.is_exception() { ctx.throw(thrown) } else { error })
+        }
+    }
+}
+
+fn fill<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    module: &Object<'js>,
+    require: &Object<'js>,
+    file: LoadedFile,
+) -> Result<()> {
+    if file.format == SourceFormat::Json {
+        let value = parse_json(ctx, &file)?;
+        return module.set("exports", value);
+    }
+    let file = javascript(ctx, state, file, false)?;
+    if file.format == SourceFormat::Module || has_module_syntax(&file.source) {
+        let message = format!("require() of the ES module {} is not supported; use import() instead.", file.path);
+        return Err(coded_error(ctx, "ERR_REQUIRE_ESM", &message));
+    }
+    call_wrapped(ctx, state, module, require, &file.path, &file.source)?;
+    module.set("loaded", true)
+}
+
+/// The exports of an already requested file, for `import` of a file that is no ES module.
+pub(super) fn exports_for_import<'js>(ctx: &Ctx<'js>, state: &Shared, file: LoadedFile) -> Result<Value<'js>> {
+    run_file(ctx, state, &cache(ctx, state)?, file)
+}
+
+/// Parses a JSON file; the error names it.
+pub(super) fn parse_json<'js>(ctx: &Ctx<'js>, file: &LoadedFile) -> Result<Value<'js>> {
+    ctx.json_parse(file.source.trim_start_matches('\u{feff}')).map_err(|error| {
+        let thrown = ctx.catch();
+        let message = thrown.as_exception().and_then(rquickjs::Exception::message).unwrap_or_default();
+        let _ = error;
+        rquickjs::Exception::throw_syntax(ctx, &format!("{}: {message}", file.path))
+    })
+}
+
+fn call_wrapped<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    module: &Object<'js>,
+    require: &Object<'js>,
+    path: &str,
+    source: &str,
+) -> Result<Value<'js>> {
+    // A first line for the shell would be no JavaScript inside of the wrapper.
+    let shell = if source.starts_with("#!") { "//" } else { "" };
+    let text = format!("{HEAD}{shell}{source}\n}})");
+    let mut map = state.maps.borrow().get(path).cloned().unwrap_or_default();
+    let length = u32::try_from(HEAD.len() + shell.len()).unwrap_or(0);
+    map.insertions = vec![Insertion { line: 1, column: 1, length }];
+    let name = state.maps.borrow_mut().add(path, FileMap { ..map });
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    options.filename = Some(name);
+    let wrapper: Function = ctx.eval_with_options(text, options)?;
+    let exports: Value = module.get("exports")?;
+    let arguments =
+        (This(exports.clone()), exports, require.clone(), module.clone(), path.to_owned(), folder_of(path).to_owned());
+    wrapper.call(arguments)
+}
+
+/// Runs a text as the main `CommonJS` module; gives its exports.
+pub(in crate::engine) fn run_common_js<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    path: &str,
+    source: &str,
+) -> Result<Value<'js>> {
+    let require = make_require(ctx, state, path)?;
+    let module = new_module(ctx, path, &require)?;
+    require.set("main", module.clone())?;
+    keep_map(state, path, FileMap::default());
+    call_wrapped(ctx, state, &module, &require, path, source)?;
+    module.set("loaded", true)?;
+    module.get("exports")
+}

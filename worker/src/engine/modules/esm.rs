@@ -1,0 +1,170 @@
+//! Owns ES modules: resolving and loading for QuickJS, `import.meta`, and modules made of other files' values.
+
+use super::common_js::{exports_for_import, host_exports, parse_json};
+use super::load::{has_module_syntax, javascript, load};
+use super::{LoadedFile, REPL_NAME, folder_of, host_module, is_allowed, keep_map};
+use crate::engine::position::{FileMap, shown_name};
+use crate::engine::state::Shared;
+use rquickjs::loader::{ImportAttributes, Loader, Resolver};
+use rquickjs::module::Declared;
+use rquickjs::object::Filter;
+use rquickjs::{Ctx, Error, Module, Promise, Result, Runtime, Value};
+use std::fmt::Write;
+use vm_system_protocol::worker::SourceFormat;
+
+/// Connects QuickJS's module loading with the host.
+pub(in crate::engine) fn install_loader(runtime: &Runtime, state: &Shared) {
+    runtime.set_loader(HostResolver(state.clone()), HostLoader(state.clone()));
+}
+
+struct HostResolver(Shared);
+struct HostLoader(Shared);
+
+impl Resolver for HostResolver {
+    fn resolve<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> Result<String> {
+        let state = &self.0;
+        if let Some(module) = host_module(name) {
+            if !is_allowed(state, module) {
+                host_exports(ctx, state, module)?;
+            }
+            return Ok(format!("node:{module}"));
+        }
+        let base = shown_name(base);
+        let referrer = if base == REPL_NAME { "" } else { base };
+        let key = (referrer.to_owned(), name.to_owned(), true);
+        {
+            let table = state.modules.borrow();
+            if let Some(path) = table.resolved.get(&key)
+                && table.declared.contains(path)
+            {
+                return Ok(path.clone());
+            }
+        }
+        let file = load(ctx, state, name, referrer, true)?;
+        let path = file.path.clone();
+        let mut table = state.modules.borrow_mut();
+        table.resolved.insert(key, path.clone());
+        if !table.declared.contains(&path) {
+            table.pending.insert(path.clone(), file);
+        }
+        Ok(path)
+    }
+}
+
+impl Loader for HostLoader {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        _attributes: Option<ImportAttributes<'js>>,
+    ) -> Result<Module<'js, Declared>> {
+        let state = &self.0;
+        if let Some(module) = name.strip_prefix("node:") {
+            let exports = host_exports(ctx, state, module)?;
+            return of_value(ctx, name, exports, true);
+        }
+        let pending = state.modules.borrow_mut().pending.remove(name);
+        let file = pending.ok_or_else(|| Error::new_loading(name))?;
+        let module = declare(ctx, state, file)?;
+        state.modules.borrow_mut().declared.insert(name.to_owned());
+        Ok(module)
+    }
+}
+
+fn declare<'js>(ctx: &Ctx<'js>, state: &Shared, file: LoadedFile) -> Result<Module<'js, Declared>> {
+    let file = javascript(ctx, state, file, true)?;
+    match file.format {
+        SourceFormat::Json => {
+            let value = parse_json(ctx, &file)?;
+            of_value(ctx, &file.path, value, false)
+        }
+        SourceFormat::Script | SourceFormat::CommonJs if !has_module_syntax(&file.source) => {
+            let path = file.path.clone();
+            let exports = exports_for_import(ctx, state, file)?;
+            of_value(ctx, &path, exports, true)
+        }
+        _ => with_meta(Module::declare(ctx.clone(), file.path.as_str(), file.source)?, &file.path),
+    }
+}
+
+fn with_meta<'js>(module: Module<'js, Declared>, path: &str) -> Result<Module<'js, Declared>> {
+    let meta = module.meta()?;
+    meta.set("url", format!("file:///{path}"))?;
+    meta.set("filename", path)?;
+    meta.set("dirname", folder_of(path))?;
+    Ok(module)
+}
+
+/// A module whose default export is a value and whose named exports are its properties.
+fn of_value<'js>(ctx: &Ctx<'js>, path: &str, value: Value<'js>, named: bool) -> Result<Module<'js, Declared>> {
+    let mut text = "const value = import.meta.value; export default value;".to_owned();
+    if let Some(object) = value.as_object().filter(|_| named) {
+        for (index, key) in object.own_keys::<String>(Filter::new().string().enum_only()).enumerate() {
+            let key = key?;
+            if key != "default" {
+                let quoted = serde_json_quoted(&key);
+                let _ = write!(text, "const e{index} = value[{quoted}]; export {{ e{index} as {quoted} }};");
+            }
+        }
+    }
+    let module = Module::declare(ctx.clone(), path, text)?;
+    module.meta()?.set("value", value)?;
+    Ok(module)
+}
+
+/// A JavaScript string literal.
+fn serde_json_quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\u{2028}' => quoted.push_str("\\u2028"),
+            '\u{2029}' => quoted.push_str("\\u2029"),
+            other => quoted.push(other),
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+/// Declares and starts the main module; its promise settles when it has run.
+pub(in crate::engine) fn declare_main<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    path: &str,
+    source: &str,
+    map: FileMap,
+) -> Result<Module<'js, Declared>> {
+    let first = state.modules.borrow_mut().declared.insert(path.to_owned());
+    let name = if first {
+        keep_map(state, path, map);
+        path.to_owned()
+    } else {
+        // The same file ran before, and QuickJS still knows that module under its path.
+        state.maps.borrow_mut().add_always(path, map)
+    };
+    match Module::declare(ctx.clone(), name.as_str(), source) {
+        Ok(module) => with_meta(module, path),
+        Err(error) => {
+            if first {
+                state.modules.borrow_mut().declared.remove(path);
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Evaluates a declared module.
+pub(in crate::engine) fn start<'js>(module: Module<'js, Declared>) -> Result<Promise<'js>> {
+    module.eval().map(|(_, promise)| promise)
+}

@@ -1,0 +1,79 @@
+//! Owns the question to the host for a file, and the errors that scripts see.
+
+use super::LoadedFile;
+use crate::engine::source::{SourceError, typescript};
+use crate::engine::state::Shared;
+use rquickjs::{Ctx, Error, Exception, Result, Value};
+use vm_system_protocol::worker::{HostError, HostReply, HostRequest, SourceFormat};
+
+/// Throws an `Error` with a `code`.
+pub(in crate::engine) fn coded_error(ctx: &Ctx<'_>, code: &str, message: &str) -> Error {
+    let made = Exception::from_message(ctx.clone(), message).and_then(|error| {
+        error.as_object().set("code", code)?;
+        Ok(error)
+    });
+    match made {
+        Ok(error) => error.throw(),
+        Err(error) => error,
+    }
+}
+
+/// A `SyntaxError` that names its place.
+pub(in crate::engine) fn syntax_error<'js>(ctx: &Ctx<'js>, error: &SourceError, file_name: &str) -> Value<'js> {
+    let make = || -> Result<Value<'js>> {
+        let _ = Exception::throw_syntax(ctx, &error.message);
+        let value = ctx.catch();
+        if let Some(object) = value.as_object() {
+            let stack = format!("SyntaxError: {}\n    at {file_name}:{}:{}", error.message, error.line, error.column);
+            object.prop("stack", rquickjs::object::Property::from(stack).writable().configurable())?;
+        }
+        Ok(value)
+    };
+    make().unwrap_or_else(|_| {
+        drop(ctx.catch());
+        Value::new_null(ctx.clone())
+    })
+}
+
+/// Asks the host for the file that a specifier means.
+pub(super) fn load(ctx: &Ctx<'_>, state: &Shared, specifier: &str, referrer: &str, import: bool) -> Result<LoadedFile> {
+    let request =
+        HostRequest::LoadModule { specifier: specifier.to_owned(), referrer: referrer.to_owned(), import };
+    match state.call(ctx, request)? {
+        HostReply::Module { path, source, format } => Ok(LoadedFile { path, source, format }),
+        HostReply::Failed(HostError { code, message }) => Err(coded_error(ctx, &code, &message)),
+        HostReply::Fs(_) => Err(coded_error(ctx, "EIO", "the host gave another answer than was asked for")),
+    }
+}
+
+/// Removes types where there are some; the result is JavaScript of the given kind.
+pub(super) fn javascript(
+    ctx: &Ctx<'_>,
+    state: &Shared,
+    file: LoadedFile,
+    module: bool,
+) -> Result<LoadedFile> {
+    let format = match file.format {
+        SourceFormat::TypeScript if module => SourceFormat::Module,
+        SourceFormat::TypeScript => SourceFormat::CommonJs,
+        SourceFormat::TypeScriptModule => SourceFormat::Module,
+        _ => return Ok(file),
+    };
+    match typescript::strip(&file.source, &file.path, true) {
+        Ok(stripped) => {
+            super::keep_map(state, &file.path, stripped.map);
+            Ok(LoadedFile { path: file.path, source: stripped.text, format })
+        }
+        Err(error) => Err(ctx.throw(syntax_error(ctx, &error, &file.path))),
+    }
+}
+
+/// Whether a text uses the syntax of ES modules.
+pub(super) fn has_module_syntax(source: &str) -> bool {
+    if !source.contains("import") && !source.contains("export") {
+        return false;
+    }
+    let allocator = oxc_allocator::Allocator::default();
+    let parsed = oxc_parser::Parser::new(&allocator, source, oxc_span::SourceType::unambiguous()).parse();
+    !parsed.panicked && parsed.module_record.has_module_syntax
+}

@@ -1,0 +1,120 @@
+//! Owns what `import` and `require` give: worktree files through the host, and host modules that the policy lists.
+//! Where a specifier leads is the supervisor's decision; identity is the path that it answers with.
+
+mod common_js;
+mod esm;
+mod host_fs;
+mod load;
+
+pub(super) use common_js::run_common_js;
+pub(super) use esm::{declare_main, install_loader, start};
+pub(super) use load::syntax_error;
+
+use super::natives;
+use super::position::FileMap;
+use super::state::Shared;
+use rquickjs::{Ctx, Object, Persistent, Result, Value};
+use std::collections::{HashMap, HashSet};
+use vm_system_protocol::model::ExecutionKind;
+use vm_system_protocol::worker::{Execute, SourceFormat};
+
+/// The name under which repl input is evaluated; specifiers in it are relative to the resolver's roots.
+pub(super) const REPL_NAME: &str = "repl";
+
+/// A file that the host sent.
+pub(super) struct LoadedFile {
+    pub(super) path: String,
+    pub(super) source: String,
+    pub(super) format: SourceFormat,
+}
+
+/// What a session knows of its modules.
+#[derive(Default)]
+pub(super) struct ModuleTable {
+    /// (referrer, specifier, import) to path, for modules that are there.
+    resolved: HashMap<(String, String, bool), String>,
+    /// ES modules that were declared.
+    declared: HashSet<String>,
+    /// Files that were resolved and are about to be declared.
+    pending: HashMap<String, LoadedFile>,
+    /// `require.cache`: an object without a prototype, from path to `module`.
+    cache: Option<Persistent<Object<'static>>>,
+    /// What `require` was last made for.
+    require_of: Option<String>,
+}
+
+impl ModuleTable {
+    /// Forgets all values of the script.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// Makes the functions that the prelude and scripts call.
+pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared) -> Result<()> {
+    let cache = Object::new_proto(ctx.clone(), None)?;
+    state.modules.borrow_mut().cache = Some(Persistent::save(ctx, cache));
+    Ok(())
+}
+
+/// Natives that the prelude needs.
+pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+    host_fs::install(ctx, state, natives)?;
+    common_js::install(ctx, state, natives)
+}
+
+/// The name of a host module, without `node:`; `None` for anything else.
+pub(super) fn host_module(specifier: &str) -> Option<&'static str> {
+    match specifier.strip_prefix("node:").unwrap_or(specifier) {
+        "fs" => Some("fs"),
+        "fs/promises" => Some("fs/promises"),
+        _ => None,
+    }
+}
+
+/// Whether the running execution may use a host module.
+pub(super) fn is_allowed(state: &Shared, module: &str) -> bool {
+    let name = module.split('/').next().unwrap_or(module);
+    state.allowed_modules.borrow().iter().any(|allowed| allowed == name || allowed == module)
+}
+
+/// Sets `require` for the run that begins. Gives what else a file sees: `module`, `exports`, `__filename`, `__dirname`.
+pub(super) fn begin<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute) -> Result<Vec<(&'static str, Value<'js>)>> {
+    let file = job.kind != ExecutionKind::Repl;
+    let referrer = if file { job.file_name.as_str() } else { "" };
+    if !file && state.modules.borrow().require_of.as_deref() == Some("") {
+        return Ok(Vec::new());
+    }
+    let globals = ctx.globals();
+    let require = common_js::make_require(ctx, state, referrer)?;
+    natives::define_hidden(&globals, "require", require.clone().into_value())?;
+    state.modules.borrow_mut().require_of = Some(referrer.to_owned());
+    if !file || job.format == SourceFormat::Module || job.format == SourceFormat::TypeScriptModule {
+        return Ok(Vec::new());
+    }
+    let module = common_js::new_module(ctx, referrer, &require)?;
+    require.set("main", module.clone())?;
+    let exports: Value = module.get("exports")?;
+    let text = |text: &str| Ok::<_, rquickjs::Error>(rquickjs::String::from_str(ctx.clone(), text)?.into_value());
+    Ok(vec![
+        ("module", module.into_value()),
+        ("exports", exports),
+        ("__filename", text(referrer)?),
+        ("__dirname", text(folder_of(referrer))?),
+    ])
+}
+
+/// The folder of a path; `.` for the worktree itself.
+fn folder_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or(".", |(folder, _)| folder)
+}
+
+/// Keeps the map of a module's text under its path.
+fn keep_map(state: &Shared, path: &str, map: FileMap) {
+    state.maps.borrow_mut().set(path, map);
+}
+
+/// Drops every value of the script.
+pub(super) fn clear(state: &Shared) {
+    state.modules.borrow_mut().clear();
+}

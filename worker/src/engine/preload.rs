@@ -1,0 +1,91 @@
+//! Owns what the zygote does once for all sessions: runtime, context, globals and prelude.
+//! Must not know a session; nothing of one exists yet.
+
+use super::natives;
+use super::state::{Intrinsics, Shared};
+use super::sys;
+use rquickjs::context::{EvalOptions, intrinsic};
+use rquickjs::{CatchResultExt, Context, Ctx, Function, Module, Object, Persistent, Runtime};
+use std::rc::Rc;
+
+/// Stack that JavaScript may use (bytes); less than a thread's smallest usual stack, much less than the main thread's.
+pub(super) const STACK_BYTES: usize = 512 * 1024;
+
+/// Growth of the heap before the first collection (bytes). A collection writes to every object and so ends the
+/// sharing of the zygote's pages; sessions that stay small never have one.
+const GC_HEADROOM_BYTES: usize = 2 * 1024 * 1024;
+
+/// Why the engine could not be prepared; always a defect of the build, or no memory.
+#[derive(Debug, thiserror::Error)]
+#[error("the JavaScript engine could not be prepared: {0}")]
+pub struct EngineError(String);
+
+/// A runtime with everything in it that sessions share. Made once; each forked child turns its copy into a session.
+pub struct Preloaded {
+    pub(super) runtime: Runtime,
+    pub(super) context: Context,
+    pub(super) state: Shared,
+}
+
+/// Makes the runtime. Takes milliseconds; needs no files and starts no threads.
+pub fn preload() -> Result<Preloaded, EngineError> {
+    let plain = |error: rquickjs::Error| EngineError(error.to_string());
+    let runtime = Runtime::new_with_alloc(sys::CountingAllocator).map_err(plain)?;
+    runtime.set_max_stack_size(STACK_BYTES);
+    // Nothing is collected while the prelude is made: all of it stays.
+    runtime.set_gc_threshold(usize::MAX);
+    let context = Context::custom::<intrinsic::All>(&runtime).map_err(plain)?;
+    let state: Shared = Rc::default();
+    context.with(|ctx| install(&ctx, &state).catch(&ctx).map_err(|error| EngineError(error.to_string())))?;
+    let shared = state.clone();
+    runtime.set_interrupt_handler(Some(Box::new(move || shared.interrupted())));
+    let shared = state.clone();
+    runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, handled| {
+        shared.rejections.borrow_mut().track(&ctx, promise, reason, handled);
+    })));
+    super::modules::install_loader(&runtime, &state);
+    runtime.run_gc();
+    runtime.set_gc_threshold(sys::heap_bytes() + GC_HEADROOM_BYTES);
+    Ok(Preloaded { runtime, context, state })
+}
+
+fn install<'js>(ctx: &Ctx<'js>, state: &Shared) -> rquickjs::Result<()> {
+    natives::install_console(ctx, state)?;
+    natives::install_random(ctx, state)?;
+    let natives = natives::natives(ctx, state)?;
+    super::modules::install_natives(ctx, state, &natives)?;
+    let core: Function = prelude(ctx, "vm:core", include_str!("prelude/core.js"))?;
+    let captured: Object = core.call((natives.clone(),))?;
+    for (name, source) in [
+        ("vm:buffer", include_str!("prelude/buffer.js")),
+        ("vm:web", include_str!("prelude/web.js")),
+        ("vm:fs", include_str!("prelude/fs.js")),
+    ] {
+        let part: Function = prelude(ctx, name, source)?;
+        let _: rquickjs::Value = part.call((natives.clone(), captured.clone()))?;
+    }
+    *state.intrinsics.borrow_mut() = Some(Intrinsics::new(ctx, captured)?);
+    super::modules::install(ctx, state)?;
+    // One evaluation, so that what the parser and the compiler set up lazily is shared as well.
+    let _: rquickjs::Value = ctx.eval("[1,2,3].map(x => x * 2)")?;
+    Ok(())
+}
+
+fn prelude<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {
+    let mut options = EvalOptions::default();
+    options.filename = Some(name.to_owned());
+    ctx.eval_with_options(source, options)
+}
+
+/// A module namespace, to learn its class from.
+fn namespace<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
+    let (module, _) = Module::declare(ctx.clone(), "vm:namespace", "export default 0;")?.eval()?;
+    module.namespace()
+}
+
+impl Intrinsics {
+    fn new<'js>(ctx: &Ctx<'js>, captured: Object<'js>) -> rquickjs::Result<Self> {
+        let classes = super::inspect::Classes::learn(&captured.get("samples")?, &namespace(ctx)?)?;
+        Ok(Self { captured: Persistent::save(ctx, captured), classes })
+    }
+}

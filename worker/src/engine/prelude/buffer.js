@@ -1,0 +1,123 @@
+// Buffer: the honest subset of Node's that reading files needs. A Uint8Array with text conversions.
+(function (native, captured) {
+  'use strict';
+  const global = globalThis;
+  const { defineProperty, setPrototypeOf } = Object;
+  const { encode, decode } = native;
+  const isView = ArrayBuffer.isView;
+  const own = (view) => setPrototypeOf(view, Buffer.prototype);
+  const bytesOf = (value, name) => {
+    if (typeof value === 'string') return encode(value, 'utf8');
+    if (value instanceof Uint8Array) return value;
+    throw typeError(`The "${name}" argument must be of type string or an instance of Buffer or Uint8Array.`);
+  };
+  const typeError = (message) => {
+    const error = new TypeError(message);
+    error.code = 'ERR_INVALID_ARG_TYPE';
+    return error;
+  };
+
+  class Buffer extends Uint8Array {
+    static from(value, encodingOrOffset, length) {
+      if (typeof value === 'string') return own(encode(value, encodingOrOffset ?? 'utf8'));
+      if (value instanceof ArrayBuffer || value instanceof SharedArrayBuffer) {
+        return new Buffer(value, encodingOrOffset, length);
+      }
+      if (isView(value) || Array.isArray(value)) return own(new Uint8Array(value));
+      if (value !== null && typeof value === 'object' && value.type === 'Buffer' && Array.isArray(value.data)) {
+        return own(new Uint8Array(value.data));
+      }
+      throw typeError('The first argument must be of type string or an instance of Buffer, ArrayBuffer, or Array.');
+    }
+    static alloc(size, fill, encoding) {
+      const buffer = new Buffer(size);
+      return fill === undefined ? buffer : buffer.fill(fill, 0, size, encoding);
+    }
+    static allocUnsafe(size) { return new Buffer(size); }
+    static concat(list, length) {
+      if (!Array.isArray(list)) throw typeError('The "list" argument must be an instance of Array.');
+      const total = length ?? list.reduce((sum, part) => sum + part.length, 0);
+      const buffer = new Buffer(total);
+      let at = 0;
+      for (const part of list) {
+        if (at >= total) break;
+        const fits = at + part.length > total ? part.subarray(0, total - at) : part;
+        buffer.set(fits, at);
+        at += fits.length;
+      }
+      return buffer;
+    }
+    static isBuffer(value) { return value instanceof Buffer; }
+    static isEncoding(name) {
+      try { encode('', String(name)); return true; } catch { return false; }
+    }
+    static byteLength(value, encoding) {
+      return typeof value === 'string' ? encode(value, encoding ?? 'utf8').length : value.byteLength;
+    }
+    static compare(a, b) {
+      const shared = Math.min(a.length, b.length);
+      for (let i = 0; i < shared; i++) if (a[i] !== b[i]) return a[i] < b[i] ? -1 : 1;
+      return Math.sign(a.length - b.length);
+    }
+    toString(encoding, start, end) {
+      const part = start === undefined && end === undefined ? this : this.subarray(start, end);
+      return decode(part, encoding ?? 'utf8', false);
+    }
+    toJSON() { return { type: 'Buffer', data: Array.from(this) }; }
+    equals(other) { return Buffer.compare(this, other) === 0; }
+    compare(other) { return Buffer.compare(this, other); }
+    slice(start, end) { return this.subarray(start, end); }
+    write(text, offset = 0, length, encoding) {
+      if (typeof length === 'string') { encoding = length; length = undefined; }
+      if (typeof offset === 'string') { encoding = offset; offset = 0; }
+      const bytes = encode(text, encoding ?? 'utf8').subarray(0, Math.min(length ?? Infinity, this.length - offset));
+      this.set(bytes, offset);
+      return bytes.length;
+    }
+    fill(value, start = 0, end = this.length, encoding) {
+      if (typeof value === 'number') return super.fill(value, start, end);
+      const bytes = typeof value === 'string' ? encode(value, encoding ?? 'utf8') : value;
+      if (bytes.length === 0) return super.fill(0, start, end);
+      for (let i = start; i < end; i++) this[i] = bytes[(i - start) % bytes.length];
+      return this;
+    }
+    copy(target, targetStart = 0, start = 0, end = this.length) {
+      const part = this.subarray(start, Math.min(end, start + target.length - targetStart));
+      target.set(part, targetStart);
+      return part.length;
+    }
+    indexOf(value, from = 0, encoding) {
+      if (typeof value === 'number') return super.indexOf(value & 255, from);
+      const bytes = typeof value === 'string' ? encode(value, encoding ?? 'utf8') : bytesOf(value, 'value');
+      if (bytes.length === 0) return Math.min(from, this.length);
+      for (let at = super.indexOf(bytes[0], from); at !== -1; at = super.indexOf(bytes[0], at + 1)) {
+        let i = 1;
+        while (i < bytes.length && this[at + i] === bytes[i]) i++;
+        if (i === bytes.length) return at;
+      }
+      return -1;
+    }
+    includes(value, from, encoding) { return this.indexOf(value, from, encoding) !== -1; }
+  }
+  const numbers = [
+    ['UInt8', 'Uint8', 1], ['Int8', 'Int8', 1], ['UInt16', 'Uint16', 2], ['Int16', 'Int16', 2], ['UInt32', 'Uint32', 4],
+    ['Int32', 'Int32', 4], ['Float', 'Float32', 4], ['Double', 'Float64', 8], ['BigInt64', 'BigInt64', 8],
+    ['BigUInt64', 'BigUint64', 8],
+  ];
+  for (const [name, method, size] of numbers) {
+    const read = DataView.prototype[`get${method}`];
+    const write = DataView.prototype[`set${method}`];
+    for (const [end, little] of size === 1 ? [['', true]] : [['LE', true], ['BE', false]]) {
+      const view = (buffer) => new DataView(buffer.buffer, buffer.byteOffset, buffer.byteLength);
+      const define = (key, value) =>
+        defineProperty(Buffer.prototype, key, { value, writable: true, configurable: true });
+      define(`read${name}${end}`, function (offset = 0) { return captured.apply(read, view(this), [offset, little]); });
+      define(`write${name}${end}`, function (value, offset = 0) {
+        captured.apply(write, view(this), [offset, value, little]);
+        return offset + size;
+      });
+    }
+  }
+  captured.toBuffer = own;
+  defineProperty(global, 'Buffer', { value: Buffer, writable: true, configurable: true });
+})

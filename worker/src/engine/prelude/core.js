@@ -1,0 +1,254 @@
+// Runs once in the zygote, before any script: captures what the engine needs of the language, and builds the globals
+// that are easier to say in JavaScript. `native` holds functions of the engine. Gives the captured functions.
+(function (native) {
+  'use strict';
+  const global = globalThis;
+  const { defineProperty, getOwnPropertyDescriptor, getPrototypeOf, freeze } = Object;
+  const reflectDefine = Reflect.defineProperty;
+  const reflectGet = Reflect.getOwnPropertyDescriptor;
+  const apply = Reflect.apply;
+  const ReferenceErrorCtor = ReferenceError;
+  const TypeErrorCtor = TypeError;
+  const method = (object, name) => getOwnPropertyDescriptor(object, name).value;
+  const getter = (object, name) => getOwnPropertyDescriptor(object, name).get;
+  const hidden = (name, value) =>
+    defineProperty(global, name, { value, writable: true, configurable: true, enumerable: false });
+
+  let site;
+  Error.prepareStackTrace = (error, sites) => { site = sites[0]; };
+  void new Error('probe').stack;
+  const callSite = getPrototypeOf(site);
+  site = undefined;
+  Error.prepareStackTrace = native.prepareStackTrace;
+
+  const mapIterator = getPrototypeOf(new Map()[Symbol.iterator]());
+  const setIterator = getPrototypeOf(new Set()[Symbol.iterator]());
+  const typedArray = getPrototypeOf(Uint8Array.prototype);
+  const captured = {
+    __proto__: null,
+    errorStack: getter(Error.prototype, 'stack'),
+    fileName: callSite.getFileName,
+    lineNumber: callSite.getLineNumber,
+    columnNumber: callSite.getColumnNumber,
+    functionName: callSite.getFunctionName,
+    functionToString: Function.prototype.toString,
+    mapEntries: Map.prototype.entries,
+    mapSize: getter(Map.prototype, 'size'),
+    mapNext: mapIterator.next,
+    setValues: Set.prototype.values,
+    setSize: getter(Set.prototype, 'size'),
+    setNext: setIterator.next,
+    dateGetTime: Date.prototype.getTime,
+    dateToISOString: Date.prototype.toISOString,
+    regexpSource: getter(RegExp.prototype, 'source'),
+    regexpFlag_d: getter(RegExp.prototype, 'hasIndices'),
+    regexpFlag_g: getter(RegExp.prototype, 'global'),
+    regexpFlag_i: getter(RegExp.prototype, 'ignoreCase'),
+    regexpFlag_m: getter(RegExp.prototype, 'multiline'),
+    regexpFlag_s: getter(RegExp.prototype, 'dotAll'),
+    regexpFlag_u: getter(RegExp.prototype, 'unicode'),
+    regexpFlag_v: getter(RegExp.prototype, 'unicodeSets'),
+    regexpFlag_y: getter(RegExp.prototype, 'sticky'),
+    viewByteLength: getter(DataView.prototype, 'byteLength'),
+    viewByteOffset: getter(DataView.prototype, 'byteOffset'),
+    viewBuffer: getter(DataView.prototype, 'buffer'),
+    objectPrototype: Object.prototype,
+    arrayPrototype: Array.prototype,
+    functionPrototype: Function.prototype,
+    generatorPrototype: getPrototypeOf(function* () {}),
+    asyncPrototype: getPrototypeOf(async function () {}),
+    asyncGeneratorPrototype: getPrototypeOf(async function* () {}),
+    numberValueOf: Number.prototype.valueOf,
+    stringValueOf: String.prototype.valueOf,
+    booleanValueOf: Boolean.prototype.valueOf,
+    bigintValueOf: BigInt.prototype.valueOf,
+    symbolValueOf: Symbol.prototype.valueOf,
+    bigintToString: BigInt.prototype.toString,
+    numberToString: Number.prototype.toString,
+    stringSlice: String.prototype.slice,
+    symbolDescription: getter(Symbol.prototype, 'description'),
+    typedArrayLength: getter(typedArray, 'length'),
+    toStringTag: Symbol.toStringTag,
+    weakRefDeref: WeakRef.prototype.deref,
+    jsonParse: JSON.parse,
+    samples: {
+      __proto__: null,
+      array: [], error: new Error(''), promise: Promise.resolve(), date: new Date(0), regexp: /x/,
+      map: new Map(), set: new Set(), array_buffer: new ArrayBuffer(0), shared_array_buffer: new SharedArrayBuffer(0),
+      data_view: new DataView(new ArrayBuffer(0)),
+      weak_map: new WeakMap(), weak_set: new WeakSet(), weak_ref: new WeakRef({}),
+      number: Object(0), string: Object(''), boolean: Object(false), symbol: Object(Symbol.iterator), bigint: Object(0n),
+      arguments: (function () { return arguments; })(), mapped_arguments: native.mappedArguments,
+      generator: (function* () {})(), async_generator: (async function* () {})(),
+      map_iterator: new Map().entries(), set_iterator: new Set().values(),
+      generator_function: function* () {}, async_function: async () => {},
+      async_generator_function: async function* () {},
+    },
+  };
+
+  // Top-level `let`, `const` and `class` of scripts live as properties of the global object, so that a later input can
+  // declare them again. Until the declaration is reached, its name is an accessor that throws.
+  const constants = { __proto__: null };
+  captured.declare = (name, constant) => {
+    delete constants[name];
+    const early = reflectDefine(global, name, {
+      __proto__: null,
+      get() { throw new ReferenceErrorCtor(`Cannot access '${name}' before initialization`); },
+      set(value) {
+        reflectDefine(global, name,
+          { __proto__: null, value, writable: !constant, configurable: true, enumerable: false });
+      },
+      configurable: true,
+      enumerable: false,
+    });
+    if (!early && !reflectDefine(global, name, { __proto__: null, value: undefined })) return false;
+    if (constant) {
+      defineProperty(constants, name, {
+        __proto__: null,
+        get() { return global[name]; },
+        set() { throw new TypeErrorCtor('Assignment to constant variable.'); },
+        configurable: true,
+      });
+    }
+    return true;
+  };
+  captured.undeclare = (name) => {
+    delete constants[name];
+    const now = reflectGet(global, name);
+    if (now && now.get) reflectDefine(global, name, { __proto__: null, value: undefined, writable: true });
+    else reflectDefine(global, name, { __proto__: null, writable: true });
+  };
+  defineProperty(global, '__constants__', { value: constants });
+
+  // Timers.
+  class Timeout {
+    #id; #delay; #repeats; #callback; #args;
+    constructor(id, delay, repeats, callback, args) {
+      this.#id = id; this.#delay = delay; this.#repeats = repeats; this.#callback = callback; this.#args = args;
+    }
+    ref() { native.timerRef(this.#id, true); return this; }
+    unref() { native.timerRef(this.#id, false); return this; }
+    hasRef() { return native.timerHasRef(this.#id); }
+    refresh() { native.timerRefresh(this.#id, this.#delay); return this; }
+    close() { native.timerClear(this.#id); return this; }
+    [Symbol.toPrimitive]() { return this.#id; }
+    static idOf(value) {
+      if (typeof value === 'number') return value;
+      if (typeof value === 'string') return +value;
+      if (typeof value === 'object' && value !== null && #id in value) return value.#id;
+      return undefined;
+    }
+  }
+  const { idOf } = Timeout;
+  delete Timeout.idOf;
+  class Immediate {
+    #id;
+    constructor(id) { this.#id = id; }
+    static idOf(value) {
+      return typeof value === 'object' && value !== null && #id in value ? value.#id : undefined;
+    }
+  }
+  const immediateId = Immediate.idOf;
+  delete Immediate.idOf;
+  const check = (callback) => {
+    if (typeof callback !== 'function') {
+      const error = new TypeErrorCtor('The "callback" argument must be of type function.');
+      error.code = 'ERR_INVALID_ARG_TYPE';
+      throw error;
+    }
+  };
+  const clear = (timer) => {
+    const id = idOf(timer);
+    if (id !== undefined) native.timerClear(id);
+  };
+  const functions = {
+    setTimeout(callback, delay, ...args) {
+      check(callback);
+      return new Timeout(native.timerAdd(callback, +delay, false, args), +delay, false);
+    },
+    setInterval(callback, delay, ...args) {
+      check(callback);
+      return new Timeout(native.timerAdd(callback, +delay, true, args), +delay, true);
+    },
+    clearTimeout(timer) { clear(timer); },
+    clearInterval(timer) { clear(timer); },
+    setImmediate(callback, ...args) {
+      check(callback);
+      return new Immediate(native.immediateAdd(callback, args));
+    },
+    clearImmediate(immediate) {
+      const id = immediateId(immediate);
+      if (id !== undefined) native.timerClear(id);
+    },
+    queueMicrotask(callback) {
+      check(callback);
+      native.microtask(callback);
+    },
+  };
+  for (const name of Object.keys(functions)) hidden(name, functions[name]);
+
+  // process
+  const emptyEnv = freeze({});
+  let argv = [];
+  let env = emptyEnv;
+  const hrtime = (before) => {
+    const now = native.nanoseconds();
+    let seconds = Math.floor(now / 1e9);
+    let rest = now - seconds * 1e9;
+    if (before !== undefined) {
+      seconds -= before[0];
+      rest -= before[1];
+      if (rest < 0) { seconds -= 1; rest += 1e9; }
+    }
+    return [seconds, rest];
+  };
+  hrtime.bigint = () => BigInt(native.nanoseconds());
+  const stream = (write) => ({
+    isTTY: false,
+    write(chunk) {
+      write(typeof chunk === 'string' ? chunk : global.Buffer.from(chunk).toString());
+      return true;
+    },
+  });
+  const process = {
+    title: 'vm-system',
+    platform: 'linux',
+    arch: native.arch,
+    pid: 1,
+    version: 'v20.0.0-vm',
+    versions: freeze({ quickjs: native.engineVersion }),
+    exitCode: undefined,
+    exit(code) { native.exit(code === undefined ? (process.exitCode ?? 0) : code); },
+    cwd() { return '/'; },
+    nextTick(callback, ...args) { check(callback); native.tickAdd(callback, args); },
+    hrtime,
+    uptime() { return native.nanoseconds() / 1e9; },
+    memoryUsage() {
+      const heap = native.heapBytes();
+      return { rss: heap, heapTotal: heap, heapUsed: heap, external: 0, arrayBuffers: 0 };
+    },
+    stdout: stream(native.stdout),
+    stderr: stream(native.stderr),
+  };
+  defineProperty(process, 'argv', { get: () => argv, set(value) { argv = value; }, enumerable: true, configurable: true });
+  defineProperty(process, 'env', { get: () => env, enumerable: true, configurable: true });
+  defineProperty(process, Symbol.toStringTag, { value: 'process', configurable: true });
+  hidden('process', process);
+  captured.beginRun = (newArgv, newEnv) => {
+    argv = newArgv;
+    env = freeze(newEnv);
+    process.exitCode = undefined;
+  };
+  captured.exitCode = () => {
+    const now = reflectGet(process, 'exitCode');
+    return now && typeof now.value === 'number' ? now.value : 0;
+  };
+  hidden('performance', {
+    now() { return native.nanoseconds() / 1e6; },
+    get timeOrigin() { return Date.now() - native.nanoseconds() / 1e6; },
+    get [Symbol.toStringTag]() { return 'Performance'; },
+  });
+  captured.apply = apply;
+  hidden('global', global);
+  return captured;
+})

@@ -1,0 +1,180 @@
+//! Owns results as events: the name of a value's type, its text, and its JSON where that is faithful.
+//! Runs no code of the script: `toJSON`, getters and proxies mean "no JSON", never a call.
+
+use super::inspect::{Boxed, Kind, Look, cut};
+use super::sys::{self, Property};
+use rquickjs::object::Filter;
+use rquickjs::{Atom, Object, Value};
+use std::fmt::Write;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::{EVENT_JSON_DEPTH, EVENT_TEXT_BYTES};
+use vm_system_protocol::model::{EventPayload, JsType};
+
+/// JavaScript's name of a value's type.
+pub(super) fn js_type(look: &Look<'_>, value: &Value<'_>) -> JsType {
+    let Some(object) = value.as_object() else {
+        return match value {
+            value if value.is_undefined() => JsType::Undefined,
+            value if value.is_null() => JsType::Null,
+            value if value.is_bool() => JsType::Boolean,
+            value if value.is_number() => JsType::Number,
+            value if value.is_string() => JsType::String,
+            value if value.is_symbol() => JsType::Symbol,
+            value if value.is_big_int() => JsType::Bigint,
+            _ => JsType::Object,
+        };
+    };
+    match look.classes.kind(object) {
+        Kind::Array => JsType::Array,
+        Kind::Function => JsType::Function,
+        Kind::Date => JsType::Date,
+        Kind::Map => JsType::Map,
+        Kind::Set => JsType::Set,
+        Kind::Promise => JsType::Promise,
+        Kind::Error => JsType::Error,
+        Kind::Proxy if object.is_function() => JsType::Function,
+        Kind::Boxed(Boxed::Number | Boxed::String | Boxed::Boolean | Boxed::Symbol | Boxed::Bigint) | _ => JsType::Object,
+    }
+}
+
+/// The `value` event of a result.
+pub(super) fn event<'js>(look: &Look<'js>, value: &Value<'js>, json: Option<JsonText>) -> EventPayload {
+    EventPayload::Value { kind: js_type(look, value), preview: cut(look.inspect(value)), json }
+}
+
+/// The JSON that says all there is to say about a value, if there is one of reasonable size.
+pub(super) fn json<'js>(look: &Look<'js>, value: &Value<'js>) -> Option<JsonText> {
+    let mut writer = Writer { look, text: String::new(), inside: Vec::new() };
+    writer.value(value, EVENT_JSON_DEPTH)?;
+    Some(JsonText::from_untrusted(writer.text))
+}
+
+struct Writer<'a, 'js> {
+    look: &'a Look<'js>,
+    text: String,
+    /// Objects that the walk is inside of: a cycle has no JSON.
+    inside: Vec<usize>,
+}
+
+impl<'js> Writer<'_, 'js> {
+    fn value(&mut self, value: &Value<'js>, levels: usize) -> Option<()> {
+        if self.text.len() > EVENT_TEXT_BYTES {
+            return None;
+        }
+        if let Some(object) = value.as_object() {
+            let levels = levels.checked_sub(1)?;
+            let identity = sys::identity(value);
+            if self.inside.contains(&identity) {
+                return None;
+            }
+            self.inside.push(identity);
+            match self.look.classes.kind(object) {
+                Kind::Array if self.has_prototype(object, "arrayPrototype") => self.array(object, levels)?,
+                Kind::Plain if self.is_plain(object) => self.object(object, levels)?,
+                _ => return None,
+            }
+            self.inside.pop();
+            return Some(());
+        }
+        if let Some(string) = value.as_string() {
+            return self.string(string);
+        }
+        if let Some(number) = value.as_number() {
+            if !number.is_finite() || (number == 0.0 && number.is_sign_negative()) {
+                return None;
+            }
+            let text = self.look.primitive(value);
+            self.text.push_str(&text);
+            return Some(());
+        }
+        match value.as_bool() {
+            Some(true) => self.text.push_str("true"),
+            Some(false) => self.text.push_str("false"),
+            None if value.is_null() => self.text.push_str("null"),
+            None => return None,
+        }
+        Some(())
+    }
+
+    fn string(&mut self, string: &rquickjs::String<'js>) -> Option<()> {
+        let (units, more) = self.look.units(string, EVENT_TEXT_BYTES);
+        if more {
+            return None;
+        }
+        self.text.push('"');
+        for character in char::decode_utf16(units) {
+            match character.ok()? {
+                '"' => self.text.push_str("\\\""),
+                '\\' => self.text.push_str("\\\\"),
+                '\n' => self.text.push_str("\\n"),
+                '\r' => self.text.push_str("\\r"),
+                '\t' => self.text.push_str("\\t"),
+                control @ '\0'..='\u{1f}' => {
+                    let _ = write!(self.text, "\\u{:04x}", u32::from(control));
+                }
+                other => self.text.push(other),
+            }
+        }
+        self.text.push('"');
+        Some(())
+    }
+
+    fn has_prototype(&self, object: &Object<'js>, name: &str) -> bool {
+        match (sys::prototype(object), self.look.captured_object(name)) {
+            (Some(own), Some(wanted)) => sys::identity(own.as_value()) == sys::identity(wanted.as_value()),
+            _ => false,
+        }
+    }
+
+    fn is_plain(&self, object: &Object<'js>) -> bool {
+        sys::prototype(object).is_none() || self.has_prototype(object, "objectPrototype")
+    }
+
+    fn array(&mut self, array: &Object<'js>, levels: usize) -> Option<()> {
+        let length = self.look.own_data(array, "length")?.as_number()? as usize;
+        // Each element takes at least two bytes.
+        if length > EVENT_TEXT_BYTES / 2 {
+            return None;
+        }
+        // `length` and the elements, nothing else.
+        if array.own_keys::<Atom>(Filter::new().string().symbol()).count() != length + 1 {
+            return None;
+        }
+        self.text.push('[');
+        for index in 0..length {
+            if index > 0 {
+                self.text.push(',');
+            }
+            let atom = Atom::from_u32(self.look.ctx().clone(), u32::try_from(index).ok()?).ok()?;
+            self.property(array, &atom, levels)?;
+        }
+        self.text.push(']');
+        Some(())
+    }
+
+    fn object(&mut self, object: &Object<'js>, levels: usize) -> Option<()> {
+        self.text.push('{');
+        for (index, key) in object.own_keys::<Atom>(Filter::new().string().symbol()).enumerate() {
+            let key = key.ok()?;
+            let name = key.to_value().ok()?;
+            if name.is_symbol() {
+                return None;
+            }
+            if index > 0 {
+                self.text.push(',');
+            }
+            self.string(&key.to_js_string().ok()?)?;
+            self.text.push(':');
+            self.property(object, &key, levels)?;
+        }
+        self.text.push('}');
+        Some(())
+    }
+
+    fn property(&mut self, object: &Object<'js>, key: &Atom<'js>, levels: usize) -> Option<()> {
+        match sys::own_property(object, key).ok()?? {
+            sys::Own { property: Property::Data(value), enumerable: true } => self.value(&value, levels),
+            _ => None,
+        }
+    }
+}

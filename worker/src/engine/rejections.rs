@@ -1,0 +1,56 @@
+//! Owns the promises that were rejected while nobody looked after them.
+
+use super::sys;
+use rquickjs::{Ctx, Persistent, Value};
+use std::collections::{BTreeMap, HashMap};
+
+/// Rejected promises without a handler, oldest first.
+#[derive(Default)]
+pub(super) struct Rejections {
+    order: BTreeMap<u64, Entry>,
+    by_promise: HashMap<usize, u64>,
+    next: u64,
+}
+
+struct Entry {
+    /// Keeps the identity from being given to another object.
+    promise: Persistent<Value<'static>>,
+    reason: Persistent<Value<'static>>,
+}
+
+impl Rejections {
+    /// QuickJS tells of a rejection, or of a handler that came late.
+    pub(super) fn track<'js>(&mut self, ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>, handled: bool) {
+        let identity = sys::identity(&promise);
+        if handled {
+            self.forget(identity);
+        } else {
+            let entry = Entry { promise: Persistent::save(ctx, promise), reason: Persistent::save(ctx, reason) };
+            self.order.insert(self.next, entry);
+            self.by_promise.insert(identity, self.next);
+            self.next += 1;
+        }
+    }
+
+    /// Somebody looks after this one.
+    pub(super) fn forget(&mut self, identity: usize) {
+        if let Some(key) = self.by_promise.remove(&identity) {
+            self.order.remove(&key);
+        }
+    }
+
+    /// Takes the oldest one's reason.
+    pub(super) fn take_first<'js>(&mut self, ctx: &Ctx<'js>) -> Option<Value<'js>> {
+        let (_, entry) = self.order.pop_first()?;
+        if let Ok(promise) = entry.promise.restore(ctx) {
+            self.by_promise.remove(&sys::identity(&promise));
+        }
+        entry.reason.restore(ctx).ok()
+    }
+
+    /// Forgets all.
+    pub(super) fn clear(&mut self) {
+        self.order.clear();
+        self.by_promise.clear();
+    }
+}

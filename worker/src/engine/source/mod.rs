@@ -1,0 +1,41 @@
+//! Owns what happens to source text before QuickJS sees it: repl declarations, TypeScript.
+//! Must not run anything.
+
+pub(super) mod repl;
+pub(super) mod scan;
+pub(super) mod typescript;
+
+use oxc_diagnostics::{OxcDiagnostic, Severity};
+
+/// Text that cannot be run, with the place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct SourceError {
+    /// In words.
+    pub(super) message: String,
+    /// From 1.
+    pub(super) line: u32,
+    /// From 1, in characters.
+    pub(super) column: u32,
+}
+
+impl SourceError {
+    /// From the first error among oxc's diagnostics.
+    fn first<'a>(diagnostics: impl IntoIterator<Item = &'a OxcDiagnostic>, source: &str) -> Option<Self> {
+        let error = diagnostics.into_iter().find(|diagnostic| diagnostic.severity == Severity::Error)?;
+        let offset = error.labels.iter().next().map_or(0, |label| label.offset() as usize);
+        let (line, column) = place(source, offset);
+        Some(Self { message: error.message.to_string(), line, column })
+    }
+}
+
+/// Line and column (both from 1) of a byte offset.
+pub(super) fn place(source: &str, offset: usize) -> (u32, u32) {
+    let mut offset = offset.min(source.len());
+    while !source.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &source[..offset];
+    let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;
+    let column = before[before.rfind('\n').map_or(0, |at| at + 1)..].chars().count() + 1;
+    (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
+}

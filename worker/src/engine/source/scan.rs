@@ -1,0 +1,74 @@
+//! Owns the quick look at a script that saves parsing it: most repl inputs need no change.
+
+use std::collections::HashSet;
+
+/// Which of the words that matter occur anywhere in a text, strings and comments included.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(in crate::engine) struct Words {
+    /// `let`, `const` or `class`.
+    pub(in crate::engine) declares: bool,
+    /// `await`.
+    pub(in crate::engine) awaits: bool,
+    /// One of the names asked for.
+    pub(in crate::engine) names: bool,
+    /// The first character that is no white space is `{`.
+    pub(in crate::engine) brace_first: bool,
+}
+
+impl Words {
+    /// Whether the text must be parsed before it runs.
+    pub(in crate::engine) fn need_parsing(self) -> bool {
+        self.declares || self.awaits || self.names || self.brace_first
+    }
+}
+
+/// Looks at every word of a text once.
+pub(in crate::engine) fn words(text: &str, names: &HashSet<String>) -> Words {
+    let mut found = Words { brace_first: text.trim_start().starts_with('{'), ..Words::default() };
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80;
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if !is_word(bytes[at]) {
+            // An escaped letter can spell any name.
+            found.names |= bytes[at] == b'\\' && !names.is_empty();
+            at += 1;
+            continue;
+        }
+        let start = at;
+        while at < bytes.len() && is_word(bytes[at]) {
+            at += 1;
+        }
+        match &bytes[start..at] {
+            b"let" | b"const" | b"class" => found.declares = true,
+            b"await" => found.awaits = true,
+            word if !names.is_empty() => {
+                found.names |= std::str::from_utf8(word).is_ok_and(|word| names.contains(word));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::words;
+    use std::collections::HashSet;
+
+    #[test]
+    fn plain_expressions_need_no_parsing() {
+        let none = HashSet::new();
+        for text in ["1+2", "letter.constant", "x.map(y => y * 2)", "function f() {}", ""] {
+            assert!(!words(text, &none).need_parsing(), "{text}");
+        }
+    }
+
+    #[test]
+    fn declarations_awaits_braces_and_known_constants_need_it() {
+        let names = HashSet::from(["limit".to_owned()]);
+        for text in ["let a", "const\tb=1", "class C{}", "await p", " {a:1}", "limit++", "x;limit=3"] {
+            assert!(words(text, &names).need_parsing(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Owns the removal of TypeScript's types, with the map back to the lines of the original.
+//! Types are not checked.
+
+use super::{SourceError, place};
+use crate::engine::position::FileMap;
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{Decorator, Program};
+use oxc_ast_visit::Visit;
+use oxc_codegen::{Codegen, CodegenOptions};
+use oxc_parser::Parser;
+use oxc_semantic::SemanticBuilder;
+use oxc_span::SourceType;
+use oxc_transformer::{TransformOptions, Transformer};
+use std::path::{Path, PathBuf};
+
+/// JavaScript text and the way back.
+#[derive(Debug)]
+pub(in crate::engine) struct Stripped {
+    pub(in crate::engine) text: String,
+    pub(in crate::engine) map: FileMap,
+}
+
+/// Removes the types of a script or module.
+pub(in crate::engine) fn strip(text: &str, file_name: &str, module: bool) -> Result<Stripped, SourceError> {
+    let allocator = Allocator::default();
+    // Read as a module even when it runs as a script: only so may it await at top level.
+    let source_type = SourceType::ts().with_module(true);
+    let parsed = Parser::new(&allocator, text, source_type).parse();
+    if let Some(error) = SourceError::first(parsed.diagnostics.errors(), text) {
+        return Err(error);
+    }
+    let mut program = parsed.program;
+    refuse_decorators(&program, text)?;
+    let built = SemanticBuilder::new_compiler().with_check_syntax_error(true).build(&program);
+    if let Some(error) = SourceError::first(built.diagnostics.errors(), text) {
+        return Err(error);
+    }
+    let scoping = built.semantic.into_scoping();
+    let mut options = TransformOptions::default();
+    // A script's unused imports may be types; everything else must stay.
+    options.typescript.only_remove_type_imports = false;
+    let transformed = Transformer::new(&allocator, Path::new(file_name), &options).build_with_scoping(scoping, &mut program);
+    if let Some(error) = SourceError::first(transformed.diagnostics.errors(), text) {
+        return Err(error);
+    }
+    let generated = Codegen::new()
+        .with_options(CodegenOptions { source_map_path: Some(PathBuf::from(file_name)), ..CodegenOptions::default() })
+        .build(&program);
+    let mut map = FileMap::default();
+    if let Some(source_map) = &generated.map {
+        map.tokens = source_map
+            .get_tokens()
+            .map(|token| {
+                (
+                    (token.get_dst_line() + 1, token.get_dst_col() + 1),
+                    (token.get_src_line() + 1, token.get_src_col() + 1),
+                )
+            })
+            .collect();
+    }
+    let mut text = generated.code;
+    if !module {
+        // What makes a script file a module in TypeScript's eyes only.
+        text = text.replace("export {};", "");
+    }
+    Ok(Stripped { text, map })
+}
+
+/// Decorators would need a runtime library; they are refused by name rather than dropped.
+fn refuse_decorators(program: &Program<'_>, source: &str) -> Result<(), SourceError> {
+    struct Finder(Option<u32>);
+    impl<'a> Visit<'a> for Finder {
+        fn visit_decorator(&mut self, decorator: &Decorator<'a>) {
+            self.0.get_or_insert(decorator.span.start);
+        }
+    }
+    let mut finder = Finder(None);
+    finder.visit_program(program);
+    finder.0.map_or(Ok(()), |offset| {
+        let (line, column) = place(source, offset as usize);
+        Err(SourceError { message: "decorators are not supported".to_owned(), line, column })
+    })
+}

@@ -1,0 +1,125 @@
+//! Owns what the callbacks of one session share: host, budget, timers, modules, rejections.
+//! Must not format values or read source text.
+
+use super::budget::{Budget, Stop, now};
+use super::modules::ModuleTable;
+use super::position::SourceMaps;
+use super::random::Random;
+use super::rejections::Rejections;
+use super::sys::{self, HostSlot};
+use super::timers::Timers;
+use super::inspect::Classes;
+use rquickjs::{Ctx, Error, Function, Object, Persistent, Result, Value};
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+use vm_system_protocol::model::EventPayload;
+use vm_system_protocol::worker::{HostError, HostReply, HostRequest, WorkerEvent};
+
+/// One session's state, shared with the native functions that its scripts call.
+pub(super) type Shared = Rc<State>;
+
+/// See [`Shared`].
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) host: HostSlot,
+    pub(super) budget: Budget,
+    pub(super) timers: RefCell<Timers>,
+    pub(super) rejections: RefCell<Rejections>,
+    pub(super) modules: RefCell<ModuleTable>,
+    pub(super) maps: RefCell<SourceMaps>,
+    pub(super) random: Random,
+    pub(super) console: RefCell<super::console::ConsoleState>,
+    /// Names of host modules that the running execution may use.
+    pub(super) allowed_modules: RefCell<Vec<String>>,
+    /// Top-level constants of earlier inputs.
+    pub(super) constants: RefCell<HashSet<String>>,
+    /// What was captured before any script ran.
+    pub(super) intrinsics: RefCell<Option<Intrinsics>>,
+    /// Intrinsics taken away by the policy: where each was, and its value.
+    pub(super) withdrawn: RefCell<HashMap<String, Vec<Withdrawn>>>,
+    /// `process.env` holds values of an earlier run.
+    pub(super) run_set: Cell<bool>,
+    /// Monotonic time of the session's start (nanoseconds).
+    pub(super) session_started: Cell<u64>,
+}
+
+/// Owner, key and value of a property that the policy took away.
+pub(super) type Withdrawn = (Persistent<Object<'static>>, String, Persistent<Value<'static>>);
+
+/// Functions of the language captured before a script could replace them, and the numbers of QuickJS's classes.
+pub(super) struct Intrinsics {
+    pub(super) captured: Persistent<Object<'static>>,
+    pub(super) classes: Classes,
+}
+
+impl State {
+    /// Sends an event, or ends the execution if it does not fit its limits.
+    pub(super) fn emit(&self, ctx: &Ctx<'_>, payload: EventPayload) -> Result<()> {
+        if !self.budget.is_running() {
+            return Ok(());
+        }
+        if self.budget.stop().is_some() || !self.budget.take_event(payload.output_bytes()) {
+            return Err(sys::throw_uncatchable(ctx));
+        }
+        let event = WorkerEvent { at_us: self.budget.elapsed_us(), payload };
+        self.host.with(|host| host.emit(event));
+        Ok(())
+    }
+
+    /// Asks the host; its time does not count as wall time.
+    pub(super) fn call(&self, ctx: &Ctx<'_>, request: HostRequest) -> Result<HostReply> {
+        let before = now();
+        let reply = self.host.with(|host| host.call(request));
+        self.budget.waited(now().saturating_sub(before));
+        if self.budget.check() {
+            return Err(sys::throw_uncatchable(ctx));
+        }
+        Ok(reply.unwrap_or_else(|| {
+            HostReply::Failed(HostError {
+                code: "ERR_NO_HOST".to_owned(),
+                message: "no execution is running".to_owned(),
+            })
+        }))
+    }
+
+    /// Ends the execution.
+    pub(super) fn stop(&self, ctx: &Ctx<'_>, stop: Stop) -> Error {
+        self.budget.stop_for(stop);
+        sys::throw_uncatchable(ctx)
+    }
+
+    /// QuickJS asks, every 10 000 steps or so, whether to go on.
+    pub(super) fn interrupted(&self) -> bool {
+        if !self.budget.is_running() {
+            return false;
+        }
+        self.host.with(|host| host.poll());
+        self.budget.check()
+    }
+
+    /// The object that the prelude captured everything in. It has no prototype and no accessors.
+    pub(super) fn captured<'js>(&self, ctx: &Ctx<'js>) -> Option<Object<'js>> {
+        let captured = self.intrinsics.borrow().as_ref()?.captured.clone();
+        captured.restore(ctx).ok()
+    }
+
+    /// A captured object.
+    pub(super) fn captured_object<'js>(&self, ctx: &Ctx<'js>, name: &str) -> Option<Object<'js>> {
+        self.captured(ctx)?.get(name).ok()
+    }
+
+    /// A captured function.
+    pub(super) fn captured_function<'js>(&self, ctx: &Ctx<'js>, name: &str) -> Result<Function<'js>> {
+        self.captured(ctx).ok_or(Error::Unknown)?.get(name)
+    }
+
+    /// Drops every value of the script that is held here; needed before the runtime ends.
+    pub(super) fn clear(&self) {
+        self.timers.borrow_mut().clear();
+        self.rejections.borrow_mut().clear();
+        self.modules.borrow_mut().clear();
+        self.withdrawn.borrow_mut().clear();
+        self.intrinsics.borrow_mut().take();
+    }
+}

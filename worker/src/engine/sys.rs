@@ -1,0 +1,436 @@
+//! Owns every unsafe call into QuickJS that rquickjs has no safe form of, each behind a safe function.
+//! Must not decide anything: no policy, no formatting, no limits.
+
+use super::host::Host;
+use rquickjs::{Atom, Ctx, Error, Object, Result, Value, qjs};
+use std::cell::Cell;
+use std::ptr::NonNull;
+
+/// Holds the host of the execution that is under way, for callbacks that QuickJS makes.
+#[derive(Default)]
+pub(super) struct HostSlot {
+    current: Cell<Option<NonNull<dyn Host>>>,
+}
+
+impl HostSlot {
+    /// Makes `host` available to [`HostSlot::with`] while `run` runs.
+    pub(super) fn scoped<R>(&self, host: &mut dyn Host, run: impl FnOnce() -> R) -> R {
+        struct Reset<'a>(&'a HostSlot);
+        impl Drop for Reset<'_> {
+            fn drop(&mut self) {
+                self.0.current.set(None);
+            }
+        }
+        // SAFETY: only the lifetime is erased. The pointer is removed by `Reset` before this function returns or
+        // unwinds, so it is never used after the borrow ends, and the borrow is exclusive for the whole time.
+        let pointer = unsafe { std::mem::transmute::<NonNull<dyn Host + '_>, NonNull<dyn Host>>(host.into()) };
+        self.current.set(Some(pointer));
+        let _reset = Reset(self);
+        run()
+    }
+
+    /// Lends the host; `None` if there is none, or if it is lent already.
+    pub(super) fn with<R>(&self, use_it: impl FnOnce(&mut dyn Host) -> R) -> Option<R> {
+        struct GiveBack<'a>(&'a HostSlot, NonNull<dyn Host>);
+        impl Drop for GiveBack<'_> {
+            fn drop(&mut self) {
+                self.0.current.set(Some(self.1));
+            }
+        }
+        let pointer = self.current.take()?;
+        let mut lent = GiveBack(self, pointer);
+        // SAFETY: `scoped` put the pointer here and its exclusive borrow is still alive (it clears the slot at its
+        // end); taking the pointer out of the slot makes this the only reference until `GiveBack` is dropped.
+        Some(use_it(unsafe { lent.1.as_mut() }))
+    }
+}
+
+/// An own property, looked at without running any code of the script.
+pub(super) enum Property<'js> {
+    /// It has a value.
+    Data(Value<'js>),
+    /// It has accessors.
+    Accessor {
+        /// There is a getter.
+        get: bool,
+        /// There is a setter.
+        set: bool,
+    },
+}
+
+/// An own property with its enumerability.
+pub(super) struct Own<'js> {
+    pub(super) property: Property<'js>,
+    pub(super) enumerable: bool,
+}
+
+/// The own property `key` of `object`, which must not be a proxy (its traps would run).
+pub(super) fn own_property<'js>(object: &Object<'js>, key: &Atom<'js>) -> Result<Option<Own<'js>>> {
+    let ctx = object.ctx();
+    let mut raw = qjs::JSPropertyDescriptor {
+        flags: 0,
+        value: qjs::JS_UNDEFINED,
+        getter: qjs::JS_UNDEFINED,
+        setter: qjs::JS_UNDEFINED,
+    };
+    // SAFETY: context, object and atom are alive and of one runtime; the atom is freed below exactly once; a result of
+    // 1 means that the descriptor holds owned values, which are handed to owning wrappers.
+    unsafe {
+        let atom = qjs::JS_ValueToAtom(ctx.as_raw().as_ptr(), key.to_value()?.as_raw());
+        let found = qjs::JS_GetOwnProperty(ctx.as_raw().as_ptr(), &raw mut raw, object.as_raw(), atom);
+        qjs::JS_FreeAtom(ctx.as_raw().as_ptr(), atom);
+        if found < 0 {
+            return Err(Error::Exception);
+        }
+        if found == 0 {
+            return Ok(None);
+        }
+        let value = Value::from_raw(ctx.clone(), raw.value);
+        let getter = Value::from_raw(ctx.clone(), raw.getter);
+        let setter = Value::from_raw(ctx.clone(), raw.setter);
+        let flags = raw.flags.cast_unsigned();
+        let property = if flags & qjs::JS_PROP_TMASK == qjs::JS_PROP_GETSET {
+            Property::Accessor { get: !getter.is_undefined(), set: !setter.is_undefined() }
+        } else {
+            Property::Data(value)
+        };
+        Ok(Some(Own { property, enumerable: flags & qjs::JS_PROP_ENUMERABLE != 0 }))
+    }
+}
+
+/// QuickJS's internal class of an object.
+pub(super) fn class_id(object: &Object<'_>) -> u32 {
+    // SAFETY: reads a field of a live object.
+    unsafe { qjs::JS_GetClassID(object.as_raw()) }
+}
+
+/// The target of a proxy; `None` for a revoked one.
+pub(super) fn proxy_target<'js>(proxy: &Object<'js>) -> Option<Value<'js>> {
+    let ctx = proxy.ctx();
+    // SAFETY: the object is a live proxy or QuickJS throws; the result is owned.
+    let target = unsafe { Value::from_raw(ctx.clone(), qjs::JS_GetProxyTarget(ctx.as_raw().as_ptr(), proxy.as_raw())) };
+    if target.is_exception() {
+        let _ = ctx.catch();
+        return None;
+    }
+    target.is_object().then_some(target)
+}
+
+/// The prototype of an object that is not a proxy.
+pub(super) fn prototype<'js>(object: &Object<'js>) -> Option<Object<'js>> {
+    let ctx = object.ctx();
+    // SAFETY: the object is alive; the result is owned.
+    let proto = unsafe { Value::from_raw(ctx.clone(), qjs::JS_GetPrototype(ctx.as_raw().as_ptr(), object.as_raw())) };
+    if proto.is_exception() {
+        let _ = ctx.catch();
+        return None;
+    }
+    proto.into_object()
+}
+
+/// Length of a string primitive (UTF-16 code units).
+pub(super) fn string_units(string: &rquickjs::String<'_>) -> usize {
+    let ctx = string.ctx();
+    let mut length = 0_i64;
+    // SAFETY: a string primitive's `length` is an own data property, so no code of the script runs.
+    let status = unsafe { qjs::JS_GetLength(ctx.as_raw().as_ptr(), string.as_raw(), &raw mut length) };
+    if status < 0 {
+        let _ = ctx.catch();
+        return 0;
+    }
+    usize::try_from(length).unwrap_or(0)
+}
+
+/// The code units of a string primitive.
+pub(super) fn string_utf16(string: &rquickjs::String<'_>) -> Option<Vec<u16>> {
+    let ctx = string.ctx();
+    let mut length: qjs::size_t = 0;
+    // SAFETY: QuickJS gives a pointer to `length` code units that stays valid until it is freed, which happens here
+    // exactly once, after the copy.
+    unsafe {
+        let units = qjs::JS_ToCStringLenUTF16(ctx.as_raw().as_ptr(), &raw mut length, string.as_raw());
+        if units.is_null() {
+            let _ = ctx.catch();
+            return None;
+        }
+        let copy = std::slice::from_raw_parts(units, usize::try_from(length).unwrap_or(0)).to_vec();
+        qjs::JS_FreeCStringUTF16(ctx.as_raw().as_ptr(), units);
+        Some(copy)
+    }
+}
+
+/// A JavaScript string of these code units (lone surrogates included).
+pub(super) fn new_string_utf16<'js>(ctx: &Ctx<'js>, units: &[u16]) -> Result<Value<'js>> {
+    // SAFETY: pointer and length describe a live slice, which QuickJS copies.
+    let value = unsafe {
+        Value::from_raw(ctx.clone(), qjs::JS_NewStringUTF16(ctx.as_raw().as_ptr(), units.as_ptr(), units.len() as _))
+    };
+    if value.is_exception() { Err(Error::Exception) } else { Ok(value) }
+}
+
+/// Which typed array an object is: QuickJS's number, `None` if it is none.
+pub(super) fn typed_array_kind(object: &Object<'_>) -> Option<u32> {
+    // SAFETY: reads the class of a live object.
+    u32::try_from(unsafe { qjs::JS_GetTypedArrayType(object.as_raw()) }).ok()
+}
+
+/// The first `most` bytes of an `ArrayBuffer` or `SharedArrayBuffer`, and its length; `None` if detached.
+pub(super) fn buffer_bytes(object: &Object<'_>, most: usize) -> Option<(Vec<u8>, usize)> {
+    let ctx = object.ctx();
+    let mut size: qjs::size_t = 0;
+    // SAFETY: QuickJS gives a pointer to `size` live bytes or null; they are copied before anything else runs.
+    unsafe {
+        let bytes = qjs::JS_GetArrayBuffer(ctx.as_raw().as_ptr(), &raw mut size, object.as_raw());
+        if bytes.is_null() {
+            let _ = ctx.catch();
+            return None;
+        }
+        let size = usize::try_from(size).ok()?;
+        Some((std::slice::from_raw_parts(bytes, size.min(most)).to_vec(), size))
+    }
+}
+
+/// The first `most` bytes that a typed array or `DataView` shows, and how many it shows.
+pub(super) fn view_bytes(object: &Object<'_>, most: usize) -> Option<(Vec<u8>, usize)> {
+    let ctx = object.ctx();
+    let (mut offset, mut length, mut per_element): (qjs::size_t, qjs::size_t, qjs::size_t) = (0, 0, 0);
+    // SAFETY: the three pointers are valid for writes; the result is owned by the wrapper.
+    let buffer = unsafe {
+        Value::from_raw(
+            ctx.clone(),
+            qjs::JS_GetTypedArrayBuffer(
+                ctx.as_raw().as_ptr(),
+                object.as_raw(),
+                &raw mut offset,
+                &raw mut length,
+                &raw mut per_element,
+            ),
+        )
+    };
+    let Some(buffer) = buffer.as_object() else {
+        let _ = ctx.catch();
+        return None;
+    };
+    let (offset, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
+    let mut size: qjs::size_t = 0;
+    // SAFETY: as in `buffer_bytes`; the range is checked against the buffer's size before it is read.
+    unsafe {
+        let bytes = qjs::JS_GetArrayBuffer(ctx.as_raw().as_ptr(), &raw mut size, buffer.as_raw());
+        if bytes.is_null() {
+            let _ = ctx.catch();
+            return (length == 0).then(|| (Vec::new(), 0));
+        }
+        let all = std::slice::from_raw_parts(bytes, usize::try_from(size).ok()?);
+        let shown = all.get(offset..offset.checked_add(length)?)?;
+        Some((shown[..length.min(most)].to_vec(), length))
+    }
+}
+
+/// A new `Uint8Array` with a copy of these bytes.
+pub(super) fn new_uint8_array<'js>(ctx: &Ctx<'js>, bytes: &[u8]) -> Result<Value<'js>> {
+    // SAFETY: pointer and length describe a live slice, which QuickJS copies.
+    let value = unsafe {
+        Value::from_raw(
+            ctx.clone(),
+            qjs::JS_NewUint8ArrayCopy(ctx.as_raw().as_ptr(), bytes.as_ptr(), bytes.len() as _),
+        )
+    };
+    if value.is_exception() { Err(Error::Exception) } else { Ok(value) }
+}
+
+/// Throws an error that no `catch`, `finally` or promise handler of the script sees.
+pub(super) fn throw_uncatchable(ctx: &Ctx<'_>) -> Error {
+    // SAFETY: the format has no directives; the thrown error object is marked while it is the current exception, and
+    // put back as such.
+    unsafe {
+        let raw = ctx.as_raw().as_ptr();
+        qjs::JS_ThrowInternalError(raw, c"interrupted".as_ptr());
+        let error = qjs::JS_GetException(raw);
+        qjs::JS_SetUncatchableError(raw, error);
+        qjs::JS_Throw(raw, error);
+    }
+    Error::Exception
+}
+
+/// How far a promise is.
+pub(super) enum Settled {
+    Pending,
+    Fulfilled,
+    Rejected,
+}
+
+/// State and result of an object that is a promise, whatever its prototype.
+pub(super) fn promise_result<'js>(promise: &Value<'js>) -> Option<(Settled, Value<'js>)> {
+    let ctx = promise.ctx();
+    // SAFETY: reads internals of a live object; the result is owned by the wrapper.
+    unsafe {
+        let state = match qjs::JS_PromiseState(ctx.as_raw().as_ptr(), promise.as_raw()) {
+            qjs::JSPromiseStateEnum_JS_PROMISE_PENDING => Settled::Pending,
+            qjs::JSPromiseStateEnum_JS_PROMISE_FULFILLED => Settled::Fulfilled,
+            qjs::JSPromiseStateEnum_JS_PROMISE_REJECTED => Settled::Rejected,
+            _ => return None,
+        };
+        let result = Value::from_raw(ctx.clone(), qjs::JS_PromiseResult(ctx.as_raw().as_ptr(), promise.as_raw()));
+        Some((state, result))
+    }
+}
+
+/// Tells QuickJS that somebody looks after this promise's rejection.
+pub(super) fn mark_handled(promise: &rquickjs::Promise<'_>) {
+    // SAFETY: sets a flag of a live promise.
+    unsafe { qjs::JS_PromiseMarkAsHandled(promise.ctx().as_raw().as_ptr(), promise.as_raw()) }
+}
+
+/// An identity of an object, valid while it lives.
+pub(super) fn identity(object: &Value<'_>) -> usize {
+    // SAFETY: the pointer is only compared, never followed.
+    unsafe { qjs::JS_VALUE_GET_PTR(object.as_raw()) as usize }
+}
+
+/// Counts the JavaScript stack from here.
+pub(super) fn stack_starts_here(ctx: &Ctx<'_>) {
+    // SAFETY: the runtime is used on this thread only; the call records the current stack pointer.
+    unsafe { qjs::JS_UpdateStackTop(qjs::JS_GetRuntime(ctx.as_raw().as_ptr())) }
+}
+
+/// Runs every queued job with so little stack that no function of the script can start: each ends at once, and the
+/// queue with it. At most `most` jobs; says whether the queue is empty.
+pub(super) fn discard_jobs(ctx: &Ctx<'_>, stack_bytes: usize, most: usize) -> bool {
+    // SAFETY: runtime and context are alive; a failing job leaves its exception in the context, which is dropped.
+    unsafe {
+        let runtime = qjs::JS_GetRuntime(ctx.as_raw().as_ptr());
+        qjs::JS_SetMaxStackSize(runtime, 1);
+        let mut left = most;
+        while left > 0 && qjs::JS_IsJobPending(runtime) {
+            let mut of = std::ptr::null_mut();
+            if qjs::JS_ExecutePendingJob(runtime, &raw mut of) < 0 {
+                drop(ctx.catch());
+            }
+            left -= 1;
+        }
+        qjs::JS_SetMaxStackSize(runtime, stack_bytes as _);
+        !qjs::JS_IsJobPending(runtime)
+    }
+}
+
+/// Runs one queued job. `None`: there was none. `Some(false)`: it threw, the exception is in the context.
+pub(super) fn run_job(ctx: &Ctx<'_>) -> Option<bool> {
+    // SAFETY: runtime and context are alive; there is one context, so `of` is this one.
+    unsafe {
+        let runtime = qjs::JS_GetRuntime(ctx.as_raw().as_ptr());
+        let mut of = std::ptr::null_mut();
+        match qjs::JS_ExecutePendingJob(runtime, &raw mut of) {
+            0 => None,
+            status => Some(status > 0),
+        }
+    }
+}
+
+/// Whether a script's text compiles. Nothing runs, and no exception is left behind.
+pub(super) fn compiles(ctx: &Ctx<'_>, text: &str, awaits: bool, strict: bool) -> bool {
+    let Ok(source) = std::ffi::CString::new(text) else { return false };
+    let mut flags = qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY;
+    if awaits {
+        flags |= qjs::JS_EVAL_FLAG_ASYNC;
+    }
+    if strict {
+        flags |= qjs::JS_EVAL_FLAG_STRICT;
+    }
+    // SAFETY: the text is terminated and alive; the result is owned by the wrapper, which frees the function.
+    let compiled = unsafe {
+        Value::from_raw(
+            ctx.clone(),
+            qjs::JS_Eval(
+                ctx.as_raw().as_ptr(),
+                source.as_ptr(),
+                text.len() as _,
+                c"check".as_ptr(),
+                flags.cast_signed(),
+            ),
+        )
+    };
+    if compiled.is_exception() {
+        drop(ctx.catch());
+        return false;
+    }
+    true
+}
+
+/// Counts what QuickJS allocates.
+pub(super) struct CountingAllocator;
+
+thread_local! {
+    static HEAP_BYTES: Cell<usize> = const { Cell::new(0) };
+    static HEAP_PEAK: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Bytes that QuickJS holds on this thread.
+pub(super) fn heap_bytes() -> usize {
+    HEAP_BYTES.get()
+}
+
+/// Most bytes that QuickJS held on this thread since [`reset_heap_peak`].
+pub(super) fn heap_peak() -> usize {
+    HEAP_PEAK.get().max(HEAP_BYTES.get())
+}
+
+/// Starts a new peak.
+pub(super) fn reset_heap_peak() {
+    HEAP_PEAK.set(HEAP_BYTES.get());
+}
+
+fn grew(by: usize) {
+    let now = HEAP_BYTES.get().wrapping_add(by);
+    HEAP_BYTES.set(now);
+    if now > HEAP_PEAK.get() {
+        HEAP_PEAK.set(now);
+    }
+}
+
+fn shrank(by: usize) {
+    HEAP_BYTES.set(HEAP_BYTES.get().wrapping_sub(by));
+}
+
+/// Bytes behind a pointer of the C allocator.
+fn usable(pointer: *mut u8) -> usize {
+    // SAFETY: null is allowed; every other pointer here came from malloc, calloc or realloc and is not freed yet.
+    unsafe { libc::malloc_usable_size(pointer.cast()) }
+}
+
+// SAFETY: all four functions hand through to the C allocator, whose blocks are aligned for any type.
+unsafe impl rquickjs::allocator::Allocator for CountingAllocator {
+    fn alloc(&mut self, size: usize) -> *mut u8 {
+        // SAFETY: malloc has no preconditions.
+        let pointer = unsafe { libc::malloc(size) }.cast::<u8>();
+        grew(usable(pointer));
+        pointer
+    }
+
+    fn calloc(&mut self, count: usize, size: usize) -> *mut u8 {
+        // SAFETY: calloc has no preconditions; it checks the product.
+        let pointer = unsafe { libc::calloc(count, size) }.cast::<u8>();
+        grew(usable(pointer));
+        pointer
+    }
+
+    unsafe fn dealloc(&mut self, pointer: *mut u8) {
+        shrank(usable(pointer));
+        // SAFETY: the caller's pointer is one of ours (trait contract).
+        unsafe { libc::free(pointer.cast()) }
+    }
+
+    unsafe fn realloc(&mut self, pointer: *mut u8, new_size: usize) -> *mut u8 {
+        let before = usable(pointer);
+        // SAFETY: the caller's pointer is one of ours (trait contract).
+        let moved = unsafe { libc::realloc(pointer.cast(), new_size) }.cast::<u8>();
+        if !moved.is_null() {
+            shrank(before);
+            grew(usable(moved));
+        }
+        moved
+    }
+
+    unsafe fn usable_size(pointer: *mut u8) -> usize {
+        usable(pointer)
+    }
+}

@@ -1,0 +1,122 @@
+//! Owns `console.table`: rows and columns in boxes, as Node draws them.
+
+use super::inspect::{Kind, Look, display_width};
+use super::sys::{self, Property};
+use rquickjs::object::Filter;
+use rquickjs::{Atom, Value};
+use vm_system_protocol::limits::EVENT_TEXT_BYTES;
+
+/// Rows and columns that are drawn.
+const ROWS: usize = 1_000;
+const COLUMNS: usize = 100;
+
+struct Row {
+    index: String,
+    cells: Vec<(String, String)>,
+    value: Option<String>,
+}
+
+/// The table of an array or object; `None` for anything else.
+pub(super) fn table<'js>(look: &Look<'js>, data: &Value<'js>, only: Option<&Value<'js>>) -> Option<String> {
+    let object = data.as_object().filter(|object| !object.is_proxy() && !object.is_function())?;
+    let rows: Vec<Row> = entries(look, data)?
+        .into_iter()
+        .take(ROWS)
+        .map(|(index, value)| {
+            let cells = match entries(look, &value) {
+                Some(cells) => cells
+                    .into_iter()
+                    .take(COLUMNS)
+                    .map(|(name, cell)| (name, look.inspect_to_depth(&cell, 0)))
+                    .collect(),
+                None => Vec::new(),
+            };
+            let value = (!value.is_object() || value.is_function()).then(|| look.inspect_to_depth(&value, 0));
+            Row { index, cells, value }
+        })
+        .collect();
+    let chosen: Option<Vec<String>> = only.and_then(Value::as_array).map(|only| {
+        (0..only.len()).filter_map(|at| only.get::<Value>(at).ok()?.as_string()?.to_string().ok()).collect()
+    });
+    let mut columns: Vec<String> = Vec::new();
+    match chosen {
+        Some(chosen) => columns = chosen,
+        None => {
+            for (name, _) in rows.iter().flat_map(|row| &row.cells) {
+                if columns.len() < COLUMNS && !columns.contains(name) {
+                    columns.push(name.clone());
+                }
+            }
+        }
+    }
+    let values = rows.iter().any(|row| row.value.is_some());
+    let mut head = vec!["(index)".to_owned()];
+    head.extend(columns.iter().cloned());
+    if values {
+        head.push("Values".to_owned());
+    }
+    let body = rows.into_iter().map(|row| {
+        let mut line = vec![row.index];
+        for column in &columns {
+            let cell = row.cells.iter().find(|(name, _)| name == column);
+            line.push(cell.map_or_else(String::new, |(_, cell)| cell.clone()));
+        }
+        if values {
+            line.push(row.value.unwrap_or_default());
+        }
+        line
+    });
+    let _ = object;
+    Some(draw(&head, &body.collect::<Vec<_>>()))
+}
+
+/// Own enumerable data properties; for maps and sets nothing is drawn in columns.
+fn entries<'js>(look: &Look<'js>, value: &Value<'js>) -> Option<Vec<(String, Value<'js>)>> {
+    let object = value.as_object()?;
+    if matches!(look.classes.kind(object), Kind::Proxy | Kind::Function | Kind::TypedArray(_)) {
+        return None;
+    }
+    let mut entries = Vec::new();
+    for key in object.own_keys::<Atom>(Filter::new().string().enum_only()).take(ROWS) {
+        let key = key.ok()?;
+        if let Ok(Some(sys::Own { property: Property::Data(value), .. })) = sys::own_property(object, &key) {
+            entries.push((key.to_string().ok()?, value));
+        }
+    }
+    Some(entries)
+}
+
+fn draw(head: &[String], body: &[Vec<String>]) -> String {
+    let mut widths: Vec<usize> = head.iter().map(|cell| display_width(cell) + 2).collect();
+    for line in body {
+        for (width, cell) in widths.iter_mut().zip(line) {
+            *width = (*width).max(display_width(cell) + 2);
+        }
+    }
+    let rule = |left: char, middle: char, right: char| {
+        let parts: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+        format!("{left}{}{right}", parts.join(&middle.to_string()))
+    };
+    let row = |cells: &[String]| {
+        let parts: Vec<String> = widths
+            .iter()
+            .zip(cells)
+            .map(|(width, cell)| {
+                let space = width - display_width(cell);
+                let left = space / 2;
+                format!("{}{cell}{}", " ".repeat(left), " ".repeat(space - left))
+            })
+            .collect();
+        format!("│{}│", parts.join("│"))
+    };
+    let mut text = format!("{}\n{}\n{}\n", rule('┌', '┬', '┐'), row(head), rule('├', '┼', '┤'));
+    for line in body {
+        if text.len() > EVENT_TEXT_BYTES {
+            break;
+        }
+        text.push_str(&row(line));
+        text.push('\n');
+    }
+    text.push_str(&rule('└', '┴', '┘'));
+    text
+}

@@ -1,0 +1,51 @@
+//! Console output against Node's, from a committed corpus of inputs and outputs.
+
+use crate::harness::Engine;
+use vm_system_protocol::model::ConsoleLevel;
+
+/// Cases between lines of `=====`: the script, a line of `-----`, what Node's console wrote.
+const CORPUS: &str = include_str!("console.txt");
+
+#[test]
+fn output_is_what_node_writes() {
+    let mut wrong = Vec::new();
+    for case in CORPUS.split("\n=====\n").filter(|case| !case.trim().is_empty()) {
+        let (script, expected) = case.split_once("\n-----\n").expect("a script and its output");
+        let mut engine = Engine::new();
+        let done = engine.script("case.js", script);
+        let written = engine.console().join("\n");
+        if written != expected {
+            wrong.push(format!("{script}\n--- node\n{expected}\n--- ours {:?}\n{written}\n", done.outcome));
+        }
+    }
+    assert!(wrong.is_empty(), "{} cases differ:\n{}", wrong.len(), wrong.join("\n======\n"));
+}
+
+#[test]
+fn the_five_levels_and_their_relatives() {
+    let mut engine = Engine::new();
+    engine.logs(
+        "console.log(1); console.info(2); console.warn(3); console.error(4); console.debug(5); console.trace('here'); \
+         console.assert(false, 'no'); console.assert(true)",
+    );
+    use ConsoleLevel::{Debug, Error, Info, Log, Warn};
+    assert_eq!(engine.levels(), [Log, Info, Warn, Error, Debug, Error, Error]);
+    let console = engine.console();
+    assert!(console[5].starts_with("Trace: here\n    at repl:1:"), "{}", console[5]);
+    assert_eq!(console[6], "Assertion failed: no");
+}
+
+#[test]
+fn time_and_its_end_show_a_duration() {
+    let mut engine = Engine::new();
+    let logs = engine.logs("console.time('t'); console.timeLog('t', 'x', 1); console.timeEnd('t'); console.timeEnd('t')");
+    assert!(logs[0].starts_with("t: ") && logs[0].ends_with("ms x 1"), "{}", logs[0]);
+    assert!(logs[1].starts_with("t: ") && logs[1].ends_with("ms"), "{}", logs[1]);
+    assert!(logs[2].contains("No such label 't'"), "{}", logs[2]);
+}
+
+#[test]
+fn a_session_without_console_has_none() {
+    let mut engine = Engine::start(crate::harness::limits(|_| {}), [1; 32], false);
+    assert_eq!(engine.value("typeof console"), "'undefined'");
+}

@@ -1,0 +1,66 @@
+//! Uncaught exceptions: message, stack with file and line, values that are no errors.
+
+use crate::harness::{Engine, exception_of};
+use vm_system_protocol::worker::Outcome;
+
+#[test]
+fn an_exception_names_its_class_message_file_line_and_column() {
+    let mut engine = Engine::new();
+    let done = engine.script("scripts/app.js", "function inner() {\n  return missing.field;\n}\ninner();");
+    let (message, stack) = exception_of(&done).expect("an exception");
+    assert_eq!(message, "ReferenceError: missing is not defined");
+    assert_eq!(done.outcome, Outcome::Exception { message });
+    let lines: Vec<&str> = stack.lines().collect();
+    assert_eq!(lines[0], "ReferenceError: missing is not defined");
+    assert!(lines[1].starts_with("    at inner (scripts/app.js:2:"), "{stack}");
+    assert!(lines[2].starts_with("    at scripts/app.js:4:"), "{stack}");
+    assert_eq!(lines.len(), 3, "{stack}");
+}
+
+#[test]
+fn values_that_are_no_errors_are_shown_as_node_does() {
+    let mut engine = Engine::new();
+    for (source, message) in [
+        ("throw 42", "Uncaught 42"),
+        ("throw 'text'", "Uncaught 'text'"),
+        ("throw null", "Uncaught null"),
+        ("throw undefined", "Uncaught undefined"),
+        ("throw { code: 1 }", "Uncaught { code: 1 }"),
+        ("throw Symbol('s')", "Uncaught Symbol(s)"),
+    ] {
+        let (shown, stack) = engine.exception(source);
+        assert_eq!(shown, message, "{source}");
+        assert_eq!(stack, "");
+    }
+}
+
+#[test]
+fn a_script_reads_the_stack_as_in_node() {
+    let mut engine = Engine::new();
+    let shown = engine.value("function where() { return new TypeError('t').stack }; where().split('\\n').slice(0, 2)");
+    assert!(shown.starts_with("[ 'TypeError: t', '    at where (repl:1:"), "{shown}");
+    assert_eq!(engine.value("class Mine extends Error { name = 'Mine' }; try { throw new Mine('m') } catch (e) { `${e}` }"), "'Mine: m'");
+    assert_eq!(engine.exception("throw new Mine('x')").0, "Mine: x");
+    assert_eq!(engine.value("const target = {}; Error.captureStackTrace(target); typeof target.stack"), "'string'");
+}
+
+#[test]
+fn lines_and_columns_stay_true_behind_rewritten_declarations() {
+    let mut engine = Engine::new();
+    let (_, stack) = engine.exception("class Wide {}; let unset; null.field");
+    assert!(stack.contains("repl:1:32") || stack.contains("repl:1:36"), "{stack}");
+    let plain = engine.exception("class Wide {}; /* t unset */; null.field").1;
+    assert_eq!(stack.lines().nth(1).is_some(), plain.lines().nth(1).is_some());
+    let (_, stack) = engine.exception("const first = 1;\nconst second = 2;\nfirst.call()");
+    assert!(stack.contains("repl:3:"), "{stack}");
+}
+
+#[test]
+fn causes_and_aggregates_are_logged() {
+    let mut engine = Engine::new();
+    let logs = engine.logs("console.log(new Error('outer', { cause: new TypeError('inner') }))");
+    assert!(logs[0].starts_with("Error: outer\n    at repl:1:"), "{}", logs[0]);
+    assert!(logs[0].contains("[cause]: TypeError: inner\n"), "{}", logs[0]);
+    let logs = engine.logs("console.log(new AggregateError([new Error('one')], 'all'))");
+    assert!(logs[0].contains("[errors]: [") && logs[0].contains("Error: one"), "{}", logs[0]);
+}

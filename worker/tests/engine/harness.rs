@@ -1,0 +1,254 @@
+//! A session with a host made of memory.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+use vm_system_protocol::broker::{DirEntry, FileKind, FileStat, FsReply, FsRequest};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionKind, JsType, Limits, Resolver};
+use vm_system_protocol::worker::{
+    Done, Execute, HostError, HostReply, HostRequest, Outcome, Policy, SourceFormat, Start, WorkerEvent,
+};
+use vm_system_worker::engine::{Host, INTERRUPT, Session, preload};
+
+/// What the engine asked for and sent.
+#[derive(Default)]
+pub(crate) struct Memory {
+    pub(crate) files: BTreeMap<String, String>,
+    pub(crate) events: Vec<EventPayload>,
+    pub(crate) requests: Vec<HostRequest>,
+    pub(crate) slept: Duration,
+    /// Interrupt at the n-th poll or sleep.
+    pub(crate) interrupt_after: Option<u32>,
+    /// Time that each host call takes.
+    pub(crate) call_takes: Duration,
+}
+
+impl Memory {
+    fn count_down(&mut self) {
+        if let Some(left) = &mut self.interrupt_after {
+            *left = left.saturating_sub(1);
+            if *left == 0 {
+                INTERRUPT.store(true, std::sync::atomic::Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn resolve(&self, specifier: &str, referrer: &str) -> Option<String> {
+        let base = match specifier.strip_prefix("./") {
+            Some(rest) => match referrer.rsplit_once('/') {
+                Some((folder, _)) => format!("{folder}/{rest}"),
+                None => rest.to_owned(),
+            },
+            None => specifier.to_owned(),
+        };
+        ["", ".js", ".mjs", ".ts", ".json"]
+            .iter()
+            .map(|extension| format!("{base}{extension}"))
+            .find(|path| self.files.contains_key(path))
+    }
+}
+
+impl Host for Memory {
+    fn emit(&mut self, event: WorkerEvent) {
+        self.events.push(event.payload);
+    }
+
+    fn call(&mut self, request: HostRequest) -> HostReply {
+        self.requests.push(request.clone());
+        let until = std::time::Instant::now() + self.call_takes;
+        while std::time::Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        let missing = |code: &str, what: &str| {
+            HostReply::Failed(HostError { code: code.to_owned(), message: format!("Cannot find {what}") })
+        };
+        match request {
+            HostRequest::LoadModule { specifier, referrer, .. } => match self.resolve(&specifier, &referrer) {
+                Some(path) => {
+                    let format = match path.rsplit('.').next() {
+                        Some("mjs") => SourceFormat::Module,
+                        Some("json") => SourceFormat::Json,
+                        Some("ts") => SourceFormat::TypeScript,
+                        _ => SourceFormat::Script,
+                    };
+                    HostReply::Module { source: self.files[&path].clone(), path, format }
+                }
+                None => missing("MODULE_NOT_FOUND", &format!("module '{specifier}'")),
+            },
+            HostRequest::Fs(FsRequest::ReadFile { path }) => match self.files.get(&path) {
+                Some(text) => HostReply::Fs(FsReply::Bytes(text.clone().into_bytes())),
+                None => missing("ENOENT", &path),
+            },
+            HostRequest::Fs(FsRequest::Exists { path }) => {
+                HostReply::Fs(FsReply::Bool(self.files.contains_key(&path)))
+            }
+            HostRequest::Fs(FsRequest::Stat { path, .. }) => match self.files.get(&path) {
+                Some(text) => HostReply::Fs(FsReply::Stat(FileStat {
+                    kind: FileKind::File,
+                    size: text.len() as u64,
+                    mode: 0o100_644,
+                    mtime_ms: 1_000,
+                    ctime_ms: 2_000,
+                    atime_ms: 3_000,
+                })),
+                None => missing("ENOENT", &path),
+            },
+            HostRequest::Fs(FsRequest::ReadDir { .. }) => HostReply::Fs(FsReply::Entries(
+                self.files
+                    .keys()
+                    .filter(|path| !path.contains('/'))
+                    .map(|path| DirEntry { name: path.clone(), kind: FileKind::File })
+                    .collect(),
+            )),
+        }
+    }
+
+    fn poll(&mut self) {
+        self.count_down();
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        self.slept += at_most;
+        // Time is real for the engine; a park is not a wait on an event, and ends by itself.
+        std::thread::park_timeout(at_most);
+        self.count_down();
+    }
+}
+
+/// A session and its memory.
+pub(crate) struct Engine {
+    pub(crate) session: Session,
+    pub(crate) memory: Memory,
+    pub(crate) policy: Policy,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) args: String,
+}
+
+impl Engine {
+    pub(crate) fn new() -> Self {
+        Self::with_limits(Limits { cpu_ms: 60_000, wall_ms: 60_000, ..Limits::default() })
+    }
+
+    pub(crate) fn with_limits(limits: Limits) -> Self {
+        Self::start(limits, [7; 32], true)
+    }
+
+    pub(crate) fn start(limits: Limits, seed: [u8; 32], console: bool) -> Self {
+        let start = Start { session: SessionId::from_bytes([1; 16]), limits: limits.clone(), random_seed: seed, console };
+        let session = Session::start(preload().expect("the engine starts"), &start);
+        let policy = Policy {
+            limits,
+            resolver: Resolver::default(),
+            strict: false,
+            modules: vec!["fs".to_owned()],
+            disabled_globals: Vec::new(),
+        };
+        Self { session, memory: Memory::default(), policy, env: Vec::new(), args: "{}".to_owned() }
+    }
+
+    pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
+        self.memory.files.insert(path.to_owned(), text.to_owned());
+        self
+    }
+
+    pub(crate) fn run(&mut self, kind: ExecutionKind, name: &str, format: SourceFormat, source: &str) -> Done {
+        let job = Execute {
+            execution: ExecutionId::from_bytes([2; 16]),
+            kind,
+            source: source.to_owned(),
+            file_name: name.to_owned(),
+            format,
+            args: JsonText::from_untrusted(self.args.clone()),
+            env: self.env.clone(),
+            argv: Vec::new(),
+            policy: self.policy.clone(),
+        };
+        self.memory.events.clear();
+        self.session.execute(&job, &mut self.memory)
+    }
+
+    /// One repl input.
+    pub(crate) fn repl(&mut self, source: &str) -> Done {
+        self.run(ExecutionKind::Repl, "repl", SourceFormat::Script, source)
+    }
+
+    /// A script file.
+    pub(crate) fn script(&mut self, name: &str, source: &str) -> Done {
+        self.run(ExecutionKind::RunFile, name, SourceFormat::Script, source)
+    }
+
+    /// A module file.
+    pub(crate) fn module(&mut self, name: &str, source: &str) -> Done {
+        self.run(ExecutionKind::RunFile, name, SourceFormat::Module, source)
+    }
+
+    /// The preview of a repl input's value; panics with the outcome if there is none.
+    pub(crate) fn value(&mut self, source: &str) -> String {
+        let done = self.repl(source);
+        match done.events.last().map(|event| &event.payload) {
+            Some(EventPayload::Value { preview, .. }) if done.outcome == Outcome::Ok => preview.clone(),
+            _ => panic!("{source}: {:?} {:?}", done.outcome, done.events),
+        }
+    }
+
+    /// Message and stack of a repl input's exception.
+    pub(crate) fn exception(&mut self, source: &str) -> (String, String) {
+        let done = self.repl(source);
+        exception_of(&done).unwrap_or_else(|| panic!("{source}: {:?} {:?}", done.outcome, done.events))
+    }
+
+    /// What a repl input logs, line by line.
+    pub(crate) fn logs(&mut self, source: &str) -> Vec<String> {
+        let done = self.repl(source);
+        assert_eq!(done.outcome, Outcome::Ok, "{source}: {:?}", done.events);
+        self.console()
+    }
+
+    /// Texts of the console events of the last execution.
+    pub(crate) fn console(&self) -> Vec<String> {
+        self.memory
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                EventPayload::Console { text, .. } => Some(text.clone()),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// Levels of the console events of the last execution.
+    pub(crate) fn levels(&self) -> Vec<ConsoleLevel> {
+        self.memory
+            .events
+            .iter()
+            .filter_map(|event| match event {
+                EventPayload::Console { level, .. } => Some(*level),
+                _ => None,
+            })
+            .collect()
+    }
+}
+
+pub(crate) fn exception_of(done: &Done) -> Option<(String, String)> {
+    done.events.iter().find_map(|event| match &event.payload {
+        EventPayload::Exception { message, stack } => Some((message.clone(), stack.clone())),
+        _ => None,
+    })
+}
+
+pub(crate) fn value_of(done: &Done) -> Option<(JsType, String, Option<String>)> {
+    done.events.iter().find_map(|event| match &event.payload {
+        EventPayload::Value { kind, preview, json } => {
+            Some((*kind, preview.clone(), json.as_ref().map(|json| json.as_str().to_owned())))
+        }
+        _ => None,
+    })
+}
+
+/// Limits that a test reaches quickly.
+pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits { cpu_ms: 60_000, wall_ms: 60_000, ..Limits::default() };
+    change(&mut limits);
+    limits
+}

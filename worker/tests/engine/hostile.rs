@@ -1,0 +1,157 @@
+//! Scripts that try to run code, or to cost without bound, when the engine looks at their values.
+
+use crate::harness::{Engine, value_of};
+use vm_system_protocol::limits::EVENT_TEXT_BYTES;
+use vm_system_protocol::model::EventPayload;
+use vm_system_protocol::worker::Outcome;
+
+/// Values whose every hook counts its calls.
+const TRAPS: &str = "
+var calls = 0;
+const count = () => { calls++; throw new Error('trap'); };
+const traps = new Proxy({}, { get: () => count });
+var hostile = [
+  new Proxy({ a: 1 }, traps),
+  new Proxy([1, 2], traps),
+  new Proxy(function () {}, traps),
+  new Proxy(new Proxy({}, traps), traps),
+  { get a() { return count() }, set a(v) { count() } },
+  { toString: count, valueOf: count, toJSON: count, [Symbol.toPrimitive]: count, then: undefined },
+  { get [Symbol.toStringTag]() { return count() } },
+  { get constructor() { return count() } },
+  Object.create(new Proxy({}, traps)),
+  Object.setPrototypeOf(() => {}, new Proxy(Function.prototype, traps)),
+  Object.defineProperty(function () {}, 'name', { get: count }),
+  Object.defineProperty(class {}, 'name', { get: count }),
+  Object.defineProperties(new Error('e'), { message: { get: count }, name: { get: count }, stack: { get: count } }),
+  Object.defineProperty(new Error('e'), 'cause', { get: count }),
+  Object.assign(new Date(5), { toISOString: count, getTime: count }),
+  Object.assign(/x/, { toString: count }), Object.defineProperty(/y/, 'flags', { get: count }),
+  Object.assign(new Map([[1, 2]]), { entries: count, [Symbol.iterator]: count, forEach: count }),
+  Object.assign(new Set([1]), { values: count, [Symbol.iterator]: count }),
+  Object.defineProperty([1, 2], 1, { get: count }),
+  Object.defineProperty([1, 2], Symbol.iterator, { value: count }),
+  Object.assign(Object(5), { valueOf: count, toString: count }),
+  Object.assign(Object('text'), { toString: count }),
+  Object.assign(Promise.resolve(1), { then: count }),
+  Object.assign(new Uint8Array(2), { toString: count }),
+  { [Symbol.for('nodejs.util.inspect.custom')]: count, inspect: count },
+  new (class { static [Symbol.hasInstance]() { return count() } })(),
+  Object.create({ constructor: Object.defineProperty(function () {}, 'prototype', { value: new Proxy({}, traps) }) }),
+];";
+
+#[test]
+fn looking_at_hostile_values_runs_none_of_their_code() {
+    let mut engine = Engine::new();
+    engine.value(TRAPS);
+    let count: usize = engine.value("hostile.length").parse().expect("a number");
+    for index in 0..count {
+        for wrap in ["hostile[#]", "[hostile[#]]", "({ x: hostile[#] })", "console.log(hostile[#], '%s', hostile[#])", "console.log('%s %d %j %o', hostile[#], hostile[#], hostile[#], hostile[#])", "console.table([hostile[#]])"] {
+            let source = wrap.replace('#', &index.to_string());
+            let done = engine.repl(&source);
+            assert_eq!(done.outcome, Outcome::Ok, "{source}: {:?}", done.events);
+            assert_eq!(engine.value("calls"), "0", "{source}: {:?}", done.events);
+        }
+    }
+}
+
+#[test]
+fn throwing_hostile_values_runs_none_of_their_code() {
+    let mut engine = Engine::new();
+    engine.value(TRAPS);
+    let count: usize = engine.value("hostile.length").parse().expect("a number");
+    for index in 0..count {
+        let done = engine.repl(&format!("throw hostile[{index}]"));
+        assert!(matches!(done.outcome, Outcome::Exception { .. }), "{index}: {:?}", done.outcome);
+        assert_eq!(engine.value("calls"), "0", "{index}");
+    }
+}
+
+#[test]
+fn replaced_builtins_neither_break_nor_see_the_console() {
+    let mut engine = Engine::new();
+    engine.value(
+        "var seen = 0; const evil = function () { seen++; throw new Error('evil') };
+         for (const target of [Array.prototype, Object.prototype, Map.prototype, Set.prototype, String.prototype,
+             Function.prototype, Date.prototype, RegExp.prototype, Symbol.prototype, Promise.prototype, Error.prototype,
+             Number.prototype, Uint8Array.prototype, Object.getPrototypeOf(Uint8Array.prototype),
+             Object.getPrototypeOf(new Map().entries()), Object.getPrototypeOf(new Set().values())]) {
+           for (const key of Reflect.ownKeys(target)) {
+             if (key === 'constructor') continue;
+             try { Object.defineProperty(target, key, { value: evil, configurable: true, writable: true }) } catch {}
+           }
+         }
+         Object.defineProperty(Object.prototype, 'done', { get: evil, set: evil, configurable: true });
+         Object.defineProperty(Object.prototype, 'value', { get: evil, set: evil, configurable: true });
+         Object.defineProperty(Array.prototype, '0', { get: evil, set: evil, configurable: true });
+         0",
+    );
+    let done = engine.repl(
+        "console.log('%s', { a: 1 }, [1, , 3], new Map([]), /x/g, new Date(0), Symbol('s'), 1n, new Error('e'), class A {}, () => {}, new Uint8Array(2))",
+    );
+    assert_eq!(done.outcome, Outcome::Ok, "{:?}", done.events);
+    let console = engine.console();
+    assert!(console[0].starts_with("{ a: 1 } [ 1, <1 empty item>, 3 ] Map(0) {} /x/g 1970-01-01T00:00:00.000Z Symbol(s) 1n Error: e"), "{console:?}");
+    assert_eq!(engine.value("seen"), "0");
+}
+
+#[test]
+fn huge_values_cost_what_their_text_costs() {
+    let mut engine = Engine::new();
+    for source in [
+        "'x'.repeat(50_000_000)",
+        "Array.from({ length: 1000 }, () => 'y'.repeat(5000))",
+        "const wide = {}; for (let i = 0; i < 200000; i++) wide['key' + i] = i; wide",
+        "new Array(4294967295)",
+        "const far = []; far[4294967290] = 1; far",
+        "new Uint8Array(50_000_000)",
+        "new Map(Array.from({ length: 100000 }, (_, i) => [i, 'z'.repeat(1000)]))",
+        "let nest = {}; const root = nest; for (let i = 0; i < 100000; i++) nest = nest.n = {}; root",
+        "let chain = {}; for (let i = 0; i < 5000; i++) chain = Object.create(chain); chain",
+        "let p = {}; for (let i = 0; i < 5000; i++) p = new Proxy(p, {}); p",
+        "Symbol('s'.repeat(1_000_000))",
+        "Object.defineProperty(() => {}, 'name', { value: 'n'.repeat(1_000_000) })",
+        "let c = new Error('0'); for (let i = 0; i < 1000; i++) c = new Error('e' + i, { cause: c }); c",
+    ] {
+        let mut limits = engine.policy.limits.clone();
+        limits.max_output_kb = 4_096;
+        engine.policy.limits = limits;
+        let done = engine.repl(source);
+        let (_, preview, _) = value_of(&done).unwrap_or_else(|| panic!("{source}: {:?} {:?}", done.outcome, done.events));
+        assert!(preview.len() <= EVENT_TEXT_BYTES, "{source}: {}", preview.len());
+    }
+}
+
+#[test]
+fn a_long_text_is_cut_and_marked() {
+    let mut engine = Engine::new();
+    engine.policy.limits.max_output_kb = 4_096;
+    engine.logs("console.log('é'.repeat(1_000_000)); console.log('b')");
+    let texts = engine.console();
+    assert!(texts[0].len() <= EVENT_TEXT_BYTES && texts[0].ends_with("... [cut: too long]"));
+    assert_eq!(texts[1], "b");
+}
+
+#[test]
+fn a_revoked_proxy_is_named() {
+    let mut engine = Engine::new();
+    assert_eq!(engine.value("const r = Proxy.revocable({}, {}); r.revoke(); [r.proxy]"), "[ <Revoked Proxy> ]");
+}
+
+#[test]
+fn sources_with_odd_characters_are_run_or_refused_but_never_harm() {
+    let mut engine = Engine::new();
+    for source in ["'a\0b'", "\u{feff}1", "#!/bin/sh\n1", "'\u{2028}'", "/* \0 */ 1", "\\u0061", "let \\u{62} = 1"] {
+        let done = engine.repl(source);
+        assert!(!done.events.is_empty(), "{source:?}: {:?}", done.outcome);
+    }
+    assert_eq!(engine.value("1"), "1");
+}
+
+#[test]
+fn an_uninitialised_module_binding_is_shown_without_harm() {
+    let mut engine = Engine::new().file("b.mjs", "import * as a from './a.mjs'; console.log(a); export const b = 1;");
+    let done = engine.module("a.mjs", "import './b.mjs'; export const a = 2;");
+    assert_eq!(done.outcome, Outcome::Ok, "{:?}", done.events);
+    assert!(matches!(engine.memory.events.first(), Some(EventPayload::Console { .. })));
+}

@@ -1,0 +1,185 @@
+//! Soft limits end an execution whatever it does, and the session goes on with its state.
+
+use crate::harness::{Engine, limits};
+use std::time::Duration;
+use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::worker::{Done, Outcome};
+
+/// The session still has its state and a quiet queue.
+fn lives_on(engine: &mut Engine, what: &str) {
+    assert_eq!(engine.value("before + 1"), "42", "{what}");
+    assert_eq!(engine.value("await Promise.resolve(before)"), "41", "{what}");
+    assert_eq!(engine.value("globalThis.after"), "undefined", "{what}");
+}
+
+fn stopped(limit: LimitKind, engine: &mut Engine, sources: &[&str]) {
+    engine.value("var before = 41");
+    for source in sources {
+        let done: Done = engine.repl(source);
+        assert_eq!(done.outcome, Outcome::Limit(limit), "{source}: {:?}", done.events);
+        lives_on(engine, source);
+    }
+}
+
+#[test]
+fn cpu_time_ends_whatever_runs() {
+    let mut engine = Engine::with_limits(limits(|limits| limits.cpu_ms = 50));
+    stopped(
+        LimitKind::Cpu,
+        &mut engine,
+        &[
+            "for (;;);",
+            "while (true) { try { for (;;); } catch {} finally { globalThis.after = 1 } }",
+            "try { for (;;); } finally { globalThis.after = 1 }",
+            "(function f() { Promise.resolve().then(f) })()",
+            "(async () => { for (;;) await 1 })()",
+            "(async () => { try { for (;;); } catch { globalThis.after = 1 } })()",
+            "await (async () => { try { for (;;); } finally { globalThis.after = 1 } })()",
+            "(function f() { process.nextTick(f) })()",
+            "(function f() { queueMicrotask(f); queueMicrotask(f) })()",
+            "/^(a+)+$/.test('a'.repeat(40) + 'b')",
+            "({ get x() { for (;;); } }).x",
+            "new Proxy({}, { get() { for (;;); } }).x",
+            "[3, 1, 2].sort(() => { for (;;); })",
+            "JSON.stringify({ toJSON() { for (;;); } })",
+            "for (const x of { [Symbol.iterator]() { return { next: () => ({ done: false }) } } });",
+            "Promise.resolve().then(() => { for (;;); }).finally(() => { globalThis.after = 1 })",
+            "(function f() { try { f() } catch { f() } })()",
+            "setInterval(() => { const end = Date.now() + 10; while (Date.now() < end); }, 1)",
+            "(function f() { setImmediate(f) })()",
+            "eval('for (;;);')",
+            "new Function('for (;;);')()",
+            "Error.prepareStackTrace = () => { for (;;); }; new Error('x').stack",
+        ],
+    );
+}
+
+#[test]
+fn wall_time_ends_an_execution_that_waits() {
+    let mut engine = Engine::with_limits(limits(|limits| limits.wall_ms = 60));
+    stopped(
+        LimitKind::Wall,
+        &mut engine,
+        &[
+            "setTimeout(() => { globalThis.after = 1 }, 10000)",
+            "setInterval(() => {}, 5)",
+            "await new Promise((done) => setTimeout(done, 10000))",
+            "for (;;);",
+        ],
+    );
+}
+
+#[test]
+fn time_that_the_host_takes_is_not_wall_time() {
+    let mut engine = Engine::with_limits(limits(|limits| limits.wall_ms = 400)).file("a.txt", "x");
+    engine.memory.call_takes = Duration::from_millis(300);
+    let done = engine.repl("const fs = require('fs'); fs.readFileSync('a.txt', 'utf8') + fs.readFileSync('a.txt', 'utf8')");
+    assert_eq!(done.outcome, Outcome::Ok, "{:?}", done.events);
+}
+
+#[test]
+fn memory_bombs_are_stopped_and_the_session_goes_on() {
+    let mut engine = Engine::with_limits(limits(|limits| limits.mem_mb = 16));
+    stopped(
+        LimitKind::Memory,
+        &mut engine,
+        &[
+            "const hoard = []; for (;;) hoard.push({ a: 1 })",
+            "let text = 'x'; for (;;) text += text",
+            "const buffers = []; for (;;) buffers.push(new ArrayBuffer(1e6))",
+            "new Uint8Array(1e9)",
+            "const map = new Map(); for (let i = 0; ; i++) map.set(i, 'v' + i)",
+            "(function f() { const all = []; for (;;) all.push(() => all) })()",
+            "await (async () => { const all = []; for (;;) all.push(new Array(1000).fill(1)) })()",
+            "'x'.repeat(5e8)",
+        ],
+    );
+}
+
+#[test]
+fn running_out_of_memory_can_be_caught() {
+    let mut engine = Engine::with_limits(limits(|limits| limits.mem_mb = 16));
+    assert_eq!(engine.value("try { new Uint8Array(1e9); 'no' } catch (e) { e === null || e.message }"), "'out of memory'");
+}
+
+#[test]
+fn deep_recursion_is_a_range_error_that_can_be_caught() {
+    let mut engine = Engine::new();
+    let caught = engine.value("let depth = 0; (function f() { depth++; f() })");
+    assert_eq!(caught, "[Function: f]");
+    assert_eq!(engine.value("try { (function f() { f() })() } catch (e) { e instanceof RangeError }"), "true");
+    let (message, _) = engine.exception("(function f() { f() })()");
+    assert_eq!(message, "RangeError: Maximum call stack size exceeded");
+    for source in [
+        "let deep = []; for (let i = 0; i < 100000; i++) deep = [deep]; JSON.stringify(deep)",
+        "JSON.parse('['.repeat(100000))",
+        "new RegExp('('.repeat(100000) + ')'.repeat(100000))",
+        "eval('('.repeat(100000))",
+    ] {
+        let done = engine.repl(source);
+        assert!(!matches!(done.outcome, Outcome::Limit(_) | Outcome::Interrupted), "{source}: {:?}", done.outcome);
+    }
+    assert_eq!(engine.value("1"), "1");
+}
+
+#[test]
+fn too_many_events_end_the_run_while_it_runs() {
+    let mut engine = Engine::with_limits(limits(|limits| limits.max_events = 10));
+    engine.value("var before = 41");
+    let done = engine.repl("try { for (;;) console.log('x') } catch { globalThis.after = 1 } finally { globalThis.after = 2 }");
+    assert_eq!(done.outcome, Outcome::Limit(LimitKind::Events));
+    assert_eq!(engine.memory.events.len(), 10);
+    lives_on(&mut engine, "events");
+}
+
+#[test]
+fn too_much_output_ends_the_run_while_it_runs() {
+    let mut engine = Engine::with_limits(limits(|limits| limits.max_output_kb = 4));
+    engine.value("var before = 41");
+    let done = engine.repl("for (;;) console.log('x'.repeat(1000))");
+    assert_eq!(done.outcome, Outcome::Limit(LimitKind::Output));
+    assert_eq!(engine.memory.events.len(), 4);
+    let done = engine.repl("'v'.repeat(5000)");
+    assert_eq!(done.outcome, Outcome::Limit(LimitKind::Output));
+    lives_on(&mut engine, "output");
+}
+
+#[test]
+fn a_flood_of_a_hundred_megabytes_is_stopped_early() {
+    let mut engine = Engine::new();
+    let done = engine.repl("const chunk = 'x'.repeat(1e6); for (let i = 0; i < 100; i++) console.log(chunk)");
+    assert_eq!(done.outcome, Outcome::Limit(LimitKind::Output));
+    assert!(engine.memory.events.len() <= 2);
+}
+
+#[test]
+fn an_interrupt_ends_the_run_and_not_the_next_one() {
+    let mut engine = Engine::new();
+    engine.value("var before = 41");
+    for source in ["for (;;);", "setTimeout(() => { globalThis.after = 1 }, 50000)", "(function f() { Promise.resolve().then(f) })()"] {
+        engine.memory.interrupt_after = Some(3);
+        assert_eq!(engine.repl(source).outcome, Outcome::Interrupted, "{source}");
+        engine.memory.interrupt_after = None;
+        lives_on(&mut engine, source);
+    }
+}
+
+#[test]
+fn usage_is_reported() {
+    let mut engine = Engine::new();
+    let done = engine.repl("let big = new Array(100000).fill('x'); big = null; for (let i = 0; i < 1e6; i++); 1");
+    assert!(done.usage.cpu_us > 0);
+    assert!(done.usage.heap_peak_bytes >= done.usage.heap_bytes + 700_000, "{:?}", done.usage);
+    assert!(done.usage.heap_bytes > 0);
+}
+
+#[test]
+fn disabled_globals_are_gone_and_come_back() {
+    let mut engine = Engine::new();
+    assert_eq!(engine.value("typeof eval + typeof Date"), "'functionfunction'");
+    engine.policy.disabled_globals = vec!["eval".to_owned(), "Function".to_owned(), "Date".to_owned(), "nothing".to_owned()];
+    assert_eq!(engine.value("[typeof eval, typeof Function, typeof Date]"), "[ 'undefined', 'undefined', 'undefined' ]");
+    assert_eq!(engine.value("[(() => {}).constructor, (async () => {}).constructor, (function* () {}).constructor].map(f => f && f.name)"), "[ 'Object', 'Object', 'Object' ]");
+    engine.policy.disabled_globals.clear();
+    assert_eq!(engine.value("eval('1') + new Function('return 2')() + typeof Date"), "'3function'");
+}

@@ -1,0 +1,12 @@
+//! The engine through its public surface, with a host made of memory.
+
+mod console;
+mod exceptions;
+mod harness;
+mod hostile;
+mod limits;
+mod modules;
+mod repl;
+mod timers;
+mod typescript;
+mod values;

@@ -1,0 +1,122 @@
+//! Results: type names, previews, and JSON only where it is faithful.
+
+use crate::harness::{Engine, value_of};
+use vm_system_protocol::model::{ExecutionKind, JsType};
+use vm_system_protocol::worker::SourceFormat;
+
+#[test]
+fn every_type_has_its_name() {
+    let mut engine = Engine::new();
+    for (source, kind) in [
+        ("1", JsType::Number),
+        ("'a'", JsType::String),
+        ("true", JsType::Boolean),
+        ("({})", JsType::Object),
+        ("[]", JsType::Array),
+        ("() => 1", JsType::Function),
+        ("(class {})", JsType::Function),
+        ("undefined", JsType::Undefined),
+        ("null", JsType::Null),
+        ("1n", JsType::Bigint),
+        ("Symbol()", JsType::Symbol),
+        ("new Date(0)", JsType::Date),
+        ("new Map()", JsType::Map),
+        ("new Set()", JsType::Set),
+        ("Promise.resolve()", JsType::Promise),
+        ("new TypeError('x')", JsType::Error),
+        ("/x/", JsType::Object),
+        ("new Proxy([], {})", JsType::Object),
+        ("new Proxy(() => 1, {})", JsType::Function),
+    ] {
+        let done = engine.repl(source);
+        assert_eq!(value_of(&done).expect("a value").0, kind, "{source}");
+    }
+}
+
+#[test]
+fn json_says_all_there_is_or_is_absent() {
+    let mut engine = Engine::new();
+    for (source, json) in [
+        ("1.5", Some("1.5")),
+        ("1e21", Some("1e+21")),
+        ("'a\"b\\n'", Some("\"a\\\"b\\n\"")),
+        ("[1, [2, null], true]", Some("[1,[2,null],true]")),
+        ("({ a: { b: [] }, c: 'x' })", Some("{\"a\":{\"b\":[]},\"c\":\"x\"}")),
+        ("Object.create(null)", Some("{}")),
+        ("undefined", None),
+        ("[undefined]", None),
+        ("[, 1]", None),
+        ("NaN", None),
+        ("-0", None),
+        ("1n", None),
+        ("({ f() {} })", None),
+        ("({ get a() { return 1 } })", None),
+        ("({ [Symbol.iterator]: 1 })", None),
+        ("new Date(0)", None),
+        ("new (class Point { x = 1 })()", None),
+        ("({ toJSON() { return 1 } })", None),
+        ("const c = {}; c.c = c; c", None),
+        ("Object.assign([1], { extra: 1 })", None),
+        ("Object.defineProperty({}, 'hidden', { value: 1 })", None),
+        ("'\\ud83d'", None),
+        ("let deep = 1; for (let i = 0; i < 100; i++) deep = [deep]; deep", None),
+        ("const same = { s: 1 }; [same, same]", Some("[{\"s\":1},{\"s\":1}]")),
+    ] {
+        let done = engine.repl(source);
+        assert_eq!(value_of(&done).expect("a value").2.as_deref(), json, "{source}");
+        assert_eq!(done.result.as_ref().map(|json| json.as_str()), json, "{source}");
+    }
+}
+
+#[test]
+fn a_file_has_a_result_and_no_value_event() {
+    let mut engine = Engine::new();
+    let done = engine.script("a.js", "({ total: 3 })");
+    assert!(value_of(&done).is_none());
+    assert_eq!(done.result.expect("json").as_str(), "{\"total\":3}");
+    let done = engine.run(ExecutionKind::RunFile, "a.json", SourceFormat::Json, "{\"n\": 1}");
+    assert_eq!(done.result.expect("json").as_str(), "{\"n\":1}");
+}
+
+#[test]
+fn arguments_and_environment_belong_to_one_run() {
+    let mut engine = Engine::new();
+    engine.args = "{\"n\":3}".to_owned();
+    engine.env = vec![("HOME".to_owned(), "/w".to_owned())];
+    let done = engine.script("a.js", "[args.n, __ARGS__ === args, process.env.HOME, process.argv, Object.isFrozen(process.env)]");
+    assert_eq!(done.result.expect("json").as_str(), "[3,true,\"/w\",[\"vm-system\",\"a.js\"],true]");
+    engine.args = "{}".to_owned();
+    engine.env.clear();
+    assert_eq!(engine.value("[typeof args, typeof __ARGS__, process.env.HOME]"), "[ 'undefined', 'undefined', undefined ]");
+    assert_eq!(engine.value("var args = 5; args"), "5");
+    engine.args = "{\"n\":4}".to_owned();
+    assert_eq!(engine.script("b.js", "args.n").result.expect("json").as_str(), "4");
+    engine.args = "{}".to_owned();
+    assert_eq!(engine.value("args"), "5");
+}
+
+#[test]
+fn random_numbers_differ_between_sessions_and_repeat_for_a_seed() {
+    let numbers = |seed| Engine::start(crate::harness::limits(|_| {}), [seed; 32], true).value("[Math.random(), Math.random()]");
+    assert_eq!(numbers(1), numbers(1));
+    assert_ne!(numbers(1), numbers(2));
+}
+
+#[test]
+fn globals_of_the_platform_do_what_they_say() {
+    let mut engine = Engine::new();
+    for (source, shown) in [
+        ("new TextDecoder().decode(new TextEncoder().encode('hé€😀'))", "'hé€😀'"),
+        ("Buffer.from('hé').toString('hex') + Buffer.from('aGk=', 'base64')", "'68c3a9hi'"),
+        ("Buffer.concat([Buffer.from('a'), Buffer.from('b')]).toString()", "'ab'"),
+        ("[atob('aGk='), btoa('hi')]", "[ 'hi', 'aGk=' ]"),
+        ("structuredClone(new Map([[1, { d: new Date(5), e: [1n] }]])).get(1).e", "[ 1n ]"),
+        ("const loop = { l: [] }; loop.l.push(loop); const copy = structuredClone(loop); copy.l[0] === copy && copy !== loop", "true"),
+        ("typeof performance.now() + typeof process.hrtime.bigint()", "'numberbigint'"),
+        ("Buffer.from([1, 2, 3, 4]).readUInt16BE(1)", "515"),
+        ("Buffer.from('abcabc').indexOf('ca')", "2"),
+        ("process.platform", "'linux'"),
+    ] {
+        assert_eq!(engine.value(source), shown, "{source}");
+    }
+}
