@@ -226,6 +226,11 @@ impl Layer {
         Self::Rlimits,
     ];
 
+    /// Whether a jail is refused without it; the others depend on the kernel's age.
+    pub const fn is_required(self) -> bool {
+        !matches!(self, Self::CgroupNamespace | Self::Mdwe | Self::LandlockScopes)
+    }
+
     /// The name that tables show.
     pub const fn name(self) -> &'static str {
         match self {
