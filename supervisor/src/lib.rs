@@ -10,6 +10,7 @@
 //! - [`spawn`]: processes: the keeper, its zygotes, the workers
 //! - [`brokers`]: the jailed process that touches files for a session
 //! - [`runtime`]: one owner task per live session: real time, processes and the store around the machine
+//! - [`ops`]: the verbs of the product, one handler each, the same for every door
 //! - [`api`]: the doors (control socket), thin adapters over the verbs
 //! - [`daemon`]: all of it as one process: start, serve, stop; and the same inside a command
 
@@ -17,6 +18,7 @@ pub mod api;
 pub mod brokers;
 pub mod core;
 pub mod daemon;
+pub mod ops;
 pub mod policy;
 pub mod runtime;
 pub mod spawn;

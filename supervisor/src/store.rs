@@ -31,6 +31,7 @@ pub use handle::{StoreHandle, Ticket};
 pub use lock::StoreLock;
 pub use memory::{MemoryFaults, open_memory};
 pub use query::{Answer, Cursor, IdKind, Page, Query, SessionQuery};
+pub(crate) use retention::earlier;
 pub use retention::{KEY_LIFE, Retention};
 pub use rows::{
     AuditEntry, Checkpoint, CheckpointRow, ExecutionRow, KeyClaim, KeyRow, LibraryRow, NewProgramVersion,

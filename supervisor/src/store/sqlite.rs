@@ -76,8 +76,21 @@ impl StoreOptions {
 }
 
 /// Opens, checks and migrates the database, and starts its threads. Blocks on the disk.
-pub fn open_sqlite(options: &StoreOptions) -> Result<StoreHandle, OpenError> {
+pub fn open_sqlite(options: StoreOptions) -> Result<StoreHandle, OpenError> {
     Ok(StoreHandle::new(Arc::new(SqliteStore::open(options)?)))
+}
+
+/// How connections that write are made.
+struct Place {
+    path: PathBuf,
+    durability: Durability,
+    busy_timeout: Duration,
+}
+
+impl Place {
+    fn connect(&self) -> Result<rusqlite::Connection, rusqlite::Error> {
+        open::writable(&self.path, self.durability, self.busy_timeout)
+    }
 }
 
 struct SqliteStore {
@@ -89,14 +102,16 @@ struct SqliteStore {
 }
 
 impl SqliteStore {
-    fn open(options: &StoreOptions) -> Result<Self, OpenError> {
+    fn open(options: StoreOptions) -> Result<Self, OpenError> {
         let path = options.path();
-        open::make_folder(&options.state_dir)?;
-        let lock = StoreLock::acquire(&options.state_dir)?;
-        let connection = open::first_connection(&path, options.durability, options.busy_timeout)?;
+        let StoreOptions { state_dir, durability, busy_timeout, retention, .. } = options;
+        open::make_folder(&state_dir)?;
+        let lock = StoreLock::acquire(&state_dir)?;
+        let connection = open::first_connection(&path, durability, busy_timeout)?;
         let queue = Arc::new(Queue::new());
         let shared = Arc::new(Shared::default());
-        let writer = Writer::new(connection, path.clone(), options, Arc::clone(&queue), Arc::clone(&shared))
+        let place = Place { path: path.clone(), durability, busy_timeout };
+        let writer = Writer::new(connection, place, retention, Arc::clone(&queue), Arc::clone(&shared))
             .map_err(|error| unusable(&path, &error))?;
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
@@ -108,9 +123,9 @@ impl SqliteStore {
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
         Ok(Self {
             queue,
-            readers: Arc::new(Readers::new(path, options.busy_timeout)),
+            readers: Arc::new(Readers::new(path, busy_timeout)),
             shared,
-            durability: options.durability,
+            durability,
             writer: Mutex::new(Some(thread)),
         })
     }

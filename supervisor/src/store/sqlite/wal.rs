@@ -1,13 +1,11 @@
 //! Keeps the write-ahead log short without stalling commits: a thread of its own copies it into the database whenever
 //! it has grown; only when that falls behind does the writer wait for it.
 
-use super::{Durability, open};
+use super::Place;
 use rusqlite::Connection;
-use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 /// Pages in the log, not yet copied, that are worth a checkpoint (4 MiB).
 const SOFT_PAGES: i64 = 1_024;
@@ -22,12 +20,8 @@ pub(super) struct Checkpoints {
 }
 
 impl Checkpoints {
-    pub(super) fn start(
-        path: &Path,
-        durability: Durability,
-        busy_timeout: Duration,
-    ) -> Result<Self, rusqlite::Error> {
-        let connection = Arc::new(Mutex::new(open::writable(path, durability, busy_timeout)?));
+    pub(super) fn start(place: &Place) -> Result<Self, rusqlite::Error> {
+        let connection = Arc::new(Mutex::new(place.connect()?));
         let (wake, woken) = sync_channel(1);
         let shared = Arc::clone(&connection);
         // Without the thread the writer makes the checkpoints itself, at the hard bound.

@@ -6,14 +6,13 @@
 
 use super::failure::{Failure, hopeless, poisoned, store_error};
 use super::wal::Checkpoints;
-use super::{Durability, StoreOptions, open, write};
+use super::{Place, write};
 use crate::store::batch::{Applied, Batch, Write};
 use crate::store::error::StoreError;
 use crate::store::queue::{Job, Queue, Turn};
 use crate::store::retention::{PRUNE_EVERY, PRUNE_ROWS, Retention, earlier};
 use rusqlite::{Connection, params};
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -51,9 +50,7 @@ impl Shared {
 pub(super) struct Writer {
     connection: Option<Connection>,
     checkpoints: Checkpoints,
-    path: PathBuf,
-    durability: Durability,
-    busy_timeout: Duration,
+    place: Place,
     retention: Retention,
     queue: Arc<Queue>,
     shared: Arc<Shared>,
@@ -68,21 +65,18 @@ type Verdicts = Vec<Result<Applied, StoreError>>;
 impl Writer {
     pub(super) fn new(
         connection: Connection,
-        path: PathBuf,
-        options: &StoreOptions,
+        place: Place,
+        retention: Retention,
         queue: Arc<Queue>,
         shared: Arc<Shared>,
     ) -> Result<Self, StoreError> {
-        let checkpoints = Checkpoints::start(&path, options.durability, options.busy_timeout)
-            .map_err(|error| store_error(&error))?;
+        let checkpoints = Checkpoints::start(&place).map_err(|error| store_error(&error))?;
         let now = Instant::now();
         Ok(Self {
             connection: Some(connection),
             checkpoints,
-            path,
-            durability: options.durability,
-            busy_timeout: options.busy_timeout,
-            retention: options.retention.clone(),
+            place,
+            retention,
             queue,
             shared,
             lost: BTreeSet::new(),
@@ -125,7 +119,7 @@ impl Writer {
 
     fn commit(&mut self, jobs: &[Job]) -> Verdicts {
         if self.connection.is_none() {
-            match open::writable(&self.path, self.durability, self.busy_timeout) {
+            match self.place.connect() {
                 Ok(connection) => self.connection = Some(connection),
                 Err(error) => return all(jobs, &self.failed(&error)),
             }
@@ -152,12 +146,10 @@ impl Writer {
         for job in jobs {
             let result = match &self.connection {
                 Some(connection) => together(connection, std::slice::from_ref(job), &self.lost),
-                None => {
-                    open::writable(&self.path, self.durability, self.busy_timeout).and_then(|connection| {
-                        let connection = self.connection.insert(connection);
-                        together(connection, std::slice::from_ref(job), &self.lost)
-                    })
-                }
+                None => self.place.connect().and_then(|connection| {
+                    let connection = self.connection.insert(connection);
+                    together(connection, std::slice::from_ref(job), &self.lost)
+                }),
             };
             match result {
                 Ok(mut verdict) => {

@@ -62,7 +62,7 @@ async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back()
     };
     let ballast = disk.path().join("ballast");
     std::fs::write(&ballast, vec![0; 1 << 20]).expect("the disk is empty");
-    let store = open_sqlite(&options(disk.path())).expect("there is room for an empty database");
+    let store = open_sqlite(options(disk.path())).expect("there is room for an empty database");
     store.apply(running()).await.expect("there is room");
     store.apply(started(2, 1)).await.expect("there is room");
     let acknowledged = fill(&store).await;
@@ -81,7 +81,7 @@ async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back()
     let other = store.execution(&mine(), execution_id(2)).await.expect("readable").expect("there");
     assert!(!other.execution.degraded, "it lost nothing");
     store.shutdown().await;
-    let store = open_sqlite(&options(disk.path())).expect("the database is whole");
+    let store = open_sqlite(options(disk.path())).expect("the database is whole");
     assert_eq!(store.events(execution_id(1), 0, 0).await.expect("readable").len() as u64, acknowledged);
     store.shutdown().await;
 }
@@ -92,7 +92,7 @@ async fn batch_too_large_for_the_disk_does_not_fail_a_small_one_beside_it() {
         eprintln!("skipped: mounting a small file system is not permitted here");
         return;
     };
-    let store = open_sqlite(&options(disk.path())).expect("there is room for an empty database");
+    let store = open_sqlite(options(disk.path())).expect("there is room for an empty database");
     store.apply(running()).await.expect("there is room");
     let large: Arc<[Event]> = (1..=40).map(large_event).collect();
     // Lazy: both wait for the urgent one, and share its turn.
@@ -109,7 +109,7 @@ async fn database_locked_by_another_process_is_an_error_until_it_lets_go() {
     let disk = on_disk();
     disk.store.shutdown().await;
     let options = StoreOptions { busy_timeout: Duration::from_millis(20), ..options(disk.folder.path()) };
-    let store = open_sqlite(&options).expect("our own database");
+    let store = open_sqlite(options.clone()).expect("our own database");
     store.apply(running()).await.expect("new");
     let other = Connection::open(disk.folder.path().join("vm-system.db")).expect("readable");
     other.execute_batch("BEGIN IMMEDIATE").expect("nobody writes");

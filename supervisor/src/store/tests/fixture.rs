@@ -24,7 +24,7 @@ pub(super) struct OnDisk {
 
 pub(super) fn on_disk() -> OnDisk {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let store = open_sqlite(&options(folder.path())).expect("an empty folder can be opened");
+    let store = open_sqlite(options(folder.path())).expect("an empty folder can be opened");
     OnDisk { folder, store }
 }
 

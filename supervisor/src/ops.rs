@@ -1,0 +1,230 @@
+//! The verbs of the product: one handler each, the same for every door.
+//!
+//! Owns validation, what a caller may see, references to ids, and idempotency. Knows no door (no JSON envelopes, no HTTP,
+//! no frames), no SQL, no process: rows are the store's, live sessions the runtime's.
+//!
+//! Reading order:
+//! - this file: [`Ops::handle`], which verb goes where
+//! - [`templates`], [`sessions`], [`executions`], [`runtime`]: the handlers, one file for each noun
+//! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
+//! - [`settings`], [`modules`], [`redact`]: what a template may ask for, what is never recorded
+//! - [`idempotency`]: the first answer again
+//! - [`policies`]: what templates say now, without asking the store for each execution
+//! - [`runtime_api`]: what the verbs need from the live sessions
+
+mod errors;
+mod executions;
+mod idempotency;
+mod modules;
+mod policies;
+mod redact;
+mod resolve;
+mod runtime;
+mod runtime_api;
+mod sessions;
+mod settings;
+mod templates;
+#[cfg(test)]
+mod tests;
+
+pub use runtime_api::{RuntimeApi, RuntimeFacts};
+
+use crate::runtime::Follower;
+use crate::store::{AuditEntry, Owner, Scope, StoreHandle, Write};
+use idempotency::InFlight;
+use policies::Policies;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::model::Limits;
+use vm_system_protocol::time::Timestamp;
+
+/// Rows of a list without a limit of its own, at most.
+const LIST_ROWS: u32 = 10_000;
+/// Content of one answer, at most (bytes); lists and events end early there. Fits a frame of the control socket.
+const REPLY_BYTES: usize = 12 << 20;
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// Whose rows are its own.
+    pub owner: Owner,
+    /// Sees and may do everything.
+    pub admin: bool,
+}
+
+impl Caller {
+    fn scope(&self) -> Scope {
+        if self.admin { Scope::All } else { Scope::Owner(self.owner.clone()) }
+    }
+
+    fn may_see(&self, owner: &Owner) -> bool {
+        self.admin || self.owner == *owner
+    }
+}
+
+/// What the operator allows.
+#[derive(Debug, Clone)]
+pub struct OpsOptions {
+    /// The most that templates may ask for.
+    pub ceilings: Limits,
+}
+
+impl Default for OpsOptions {
+    fn default() -> Self {
+        Self { ceilings: settings::default_ceilings() }
+    }
+}
+
+/// All verbs. Share it in an [`Arc`].
+pub struct Ops {
+    store: StoreHandle,
+    runtime: Arc<dyn RuntimeApi>,
+    options: OpsOptions,
+    policies: Policies,
+    in_flight: InFlight,
+    stop: CancellationToken,
+    started: Instant,
+}
+
+/// One verb under way.
+struct Call<'a> {
+    caller: &'a Caller,
+    /// Id of what the verb makes.
+    subject: Uuid,
+    /// Where the events of a followed execution go.
+    follower: Option<Follower>,
+}
+
+impl Ops {
+    /// `stop` is cancelled when a caller asks the supervisor to stop.
+    pub fn new(
+        store: StoreHandle,
+        runtime: Arc<dyn RuntimeApi>,
+        options: OpsOptions,
+        stop: CancellationToken,
+    ) -> Self {
+        let policies = Policies::new(store.clone());
+        Self {
+            store,
+            runtime,
+            options,
+            policies,
+            in_flight: InFlight::default(),
+            stop,
+            started: Instant::now(),
+        }
+    }
+
+    /// Answers one verb. With a `key`, the same key from the same owner gives the first answer again for 24 h, also
+    /// after a restart. `follower` gets the events of `ExecStart` and `ExecEvents` that ask to follow, in order and without
+    /// a gap; the answer then carries none. Must not be dropped half-way.
+    pub async fn handle(
+        &self,
+        caller: &Caller,
+        op: Op,
+        key: Option<&str>,
+        follower: Option<Follower>,
+    ) -> Result<Reply, OpError> {
+        match key {
+            Some(key) if changes_something(&op) => self.once(caller, op, key, follower).await,
+            _ => self.dispatch(Call { caller, subject: Uuid::now_v7(), follower }, op).await,
+        }
+    }
+
+    async fn dispatch(&self, call: Call<'_>, op: Op) -> Result<Reply, OpError> {
+        match op {
+            Op::TemplateCreate { name, engine, settings, modules } => {
+                self.template_create(&call, name, engine, *settings, modules).await
+            }
+            Op::TemplateList => self.template_list(&call).await,
+            Op::TemplateGet { template } => self.template_get(&call, &template).await,
+            Op::TemplateUpdate { template, change } => self.template_update(&call, &template, *change).await,
+            Op::TemplateDelete { template } => self.template_delete(&call, &template).await,
+            Op::TemplateAddModule { template, name } => {
+                self.template_add_module(&call, &template, &name).await
+            }
+            Op::TemplateRemoveModule { template, name } => {
+                self.template_remove_module(&call, &template, &name).await
+            }
+            Op::SessionCreate(new) => self.session_create(&call, *new).await,
+            Op::SessionList(filter) => self.session_list(&call, filter).await,
+            Op::SessionGet { session } => self.session_get(&call, &session).await,
+            Op::SessionClose { session } => self.session_close(&call, &session).await,
+            Op::SessionInspect { session } => self.session_inspect(&call, &session).await,
+            Op::SessionKill { session, signal } => self.session_kill(&call, &session, signal).await,
+            Op::ExecStart(new) => self.exec_start(call, *new).await,
+            Op::ExecList { session, limit } => self.exec_list(&call, &session, limit).await,
+            Op::ExecGet { execution } => self.exec_get(&call, &execution).await,
+            Op::ExecEvents { execution, after_seq, limit, follow } => {
+                self.exec_events(call, &execution, after_seq, limit, follow).await
+            }
+            Op::ExecCancel { execution } => self.exec_cancel(&call, &execution).await,
+            Op::Health => Ok(runtime::health()),
+            Op::RuntimeSummary => Ok(self.runtime_summary(&call)),
+            Op::RuntimeInfo => Ok(self.runtime_info()),
+            Op::Doctor => Ok(Reply::Doctor(Box::new(self.runtime.doctor().await))),
+            Op::Shutdown => self.shutdown(&call).await,
+            Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog())),
+        }
+    }
+
+    /// Notes what somebody changed. Queued, not awaited: the change itself is the promise, and a store that cannot write
+    /// has failed that already.
+    async fn audit<T>(
+        &self,
+        call: &Call<'_>,
+        verb: &str,
+        subject: impl ToString,
+        result: &Result<T, OpError>,
+    ) {
+        let entry = AuditEntry {
+            at: now(),
+            owner: call.caller.owner.clone(),
+            verb: verb.to_owned(),
+            subject: subject.to_string(),
+            outcome: result.as_ref().err().map_or("ok", |error| error.code.as_str()).to_owned(),
+        };
+        if let Err(error) = self.store.submit_lazy(Write::Audit(Box::new(entry))).await {
+            tracing::warn!(%error, verb, "an entry of the audit log is lost");
+        }
+    }
+}
+
+/// Whether a verb may be repeated without harm only by its key.
+fn changes_something(op: &Op) -> bool {
+    match op {
+        Op::TemplateCreate { .. }
+        | Op::TemplateUpdate { .. }
+        | Op::TemplateDelete { .. }
+        | Op::TemplateAddModule { .. }
+        | Op::TemplateRemoveModule { .. }
+        | Op::SessionCreate(_)
+        | Op::SessionClose { .. }
+        | Op::SessionKill { .. }
+        | Op::ExecStart(_)
+        | Op::ExecCancel { .. }
+        | Op::Shutdown => true,
+        Op::TemplateList
+        | Op::TemplateGet { .. }
+        | Op::SessionList(_)
+        | Op::SessionGet { .. }
+        | Op::SessionInspect { .. }
+        | Op::ExecList { .. }
+        | Op::ExecGet { .. }
+        | Op::ExecEvents { .. }
+        | Op::Health
+        | Op::RuntimeSummary
+        | Op::RuntimeInfo
+        | Op::Doctor
+        | Op::ModuleCatalog => false,
+    }
+}
+
+/// The clock, once per use.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

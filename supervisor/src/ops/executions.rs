@@ -1,0 +1,273 @@
+//! Verbs about executions. Order of checks for a start: body, id, session row, path, live session, busy, file; one that
+//! fails leaves no row.
+
+use super::errors::{invalid, not_found, stored};
+use super::sessions::not_ready;
+use super::{Call, Ops, REPLY_BYTES, redact};
+use crate::runtime::{Follower, RuntimeError, StartExecution};
+use crate::store::{Entity, Page};
+use crate::worktree::clean_relative;
+use serde_json::Value;
+use std::collections::HashSet;
+use vm_system_protocol::control::{ErrorCode, NewExecution, OpError, Reply};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::model::{Engine, Event, Execution, ExecutionKind};
+
+/// Largest `args`, `env` and `argv` (bytes each).
+const ARGS_BYTES: usize = 1 << 20;
+/// Most variables and most arguments.
+const ARGS_COUNT: usize = 10_000;
+/// Longest name of a text that the client has read itself (bytes).
+const NAME_BYTES: usize = 4_096;
+/// Most rows of a list.
+const LIST_MAX: u32 = 1_000;
+/// Events read from the store at a time.
+const EVENTS_PAGE: u32 = 2_000;
+
+impl Ops {
+    pub(super) async fn exec_start(&self, call: Call<'_>, new: NewExecution) -> Result<Reply, OpError> {
+        let parsed_args = check_body(&new)?;
+        let session = self.runnable(&call, &new).await?;
+        self.has_room()?;
+        let policy_now = self.policies.of_session(session).await?;
+        let start = StartExecution {
+            id: ExecutionId::from_uuid(call.subject),
+            session,
+            kind: new.kind,
+            recorded_args: redact::args(&new.args, &parsed_args),
+            recorded_env: redact::env(&new.env),
+            input: new.input,
+            path: new.path,
+            args: new.args,
+            env: new.env,
+            argv: new.argv,
+            policy_now,
+            wait: new.wait,
+            follower: if new.follow { call.follower.clone() } else { None },
+        };
+        let execution = match self.runtime.execute(start).await {
+            Ok(execution) => execution,
+            Err(RuntimeError::NotLive) => return Err(self.not_live(&call, session).await),
+            Err(error) => return Err(refused(error, session)),
+        };
+        finished(execution)
+    }
+
+    /// The session, if the caller may run this there.
+    async fn runnable(&self, call: &Call<'_>, new: &NewExecution) -> Result<SessionId, OpError> {
+        let id = self.session_id(call, &new.session).await?;
+        let check_path = || match (&new.path, &new.input) {
+            // With a text of the client's own the path is only its name.
+            (Some(path), None) => clean_relative(path)
+                .map(|_| ())
+                .map_err(|error| OpError::new(ErrorCode::InvalidPath, error.to_string())),
+            _ => Ok(()),
+        };
+        match self.runtime.session_owner(id) {
+            Some(owner) if call.caller.may_see(&owner) => check_path().map(|()| id),
+            Some(_) => Err(not_found(Entity::Session, &new.session)),
+            None => {
+                let row = self.session(call, &id.to_string()).await?;
+                check_path()?;
+                let policy = self.store.session_policy(id).await.map_err(stored)?;
+                if policy.is_some_and(|policy| policy.engine == Engine::Cvm) {
+                    return Err(OpError::new(
+                        ErrorCode::EngineUnsupported,
+                        "a cvm session runs its program and nothing else",
+                    ));
+                }
+                Err(not_ready(&row))
+            }
+        }
+    }
+
+    pub(super) async fn exec_list(
+        &self,
+        call: &Call<'_>,
+        session: &str,
+        limit: u32,
+    ) -> Result<Reply, OpError> {
+        if limit == 0 {
+            return Err(invalid("limit must be at least 1"));
+        }
+        let id = self.visible(call, session).await?;
+        let page = Page::first(limit.min(LIST_MAX));
+        let rows = self.store.executions(&call.caller.scope(), id, page).await.map_err(stored)?;
+        let mut room = REPLY_BYTES;
+        let executions = rows.into_iter().map(|row| match self.runtime.degraded(row.execution.id) {
+            Some(record) => (*record).clone(),
+            None => row.execution,
+        });
+        // The newest in any case; older ones as far as the answer has room.
+        let fits = executions.enumerate().map_while(|(place, execution)| {
+            let bytes = weight(&execution);
+            if place > 0 && bytes > room {
+                return None;
+            }
+            room = room.saturating_sub(bytes);
+            Some(execution)
+        });
+        Ok(Reply::Executions(fits.collect()))
+    }
+
+    pub(super) async fn exec_get(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+        Ok(Reply::Execution(Box::new(self.execution(call, execution).await?.execution)))
+    }
+
+    pub(super) async fn exec_events(
+        &self,
+        call: Call<'_>,
+        execution: &str,
+        after_seq: u64,
+        limit: u32,
+        follow: bool,
+    ) -> Result<Reply, OpError> {
+        let id = self.execution(&call, execution).await?.execution.id;
+        match call.follower {
+            Some(follower) if follow => {
+                if self.runtime.follow(id, after_seq, follower.clone()).await.is_none() {
+                    self.stored_events(id, after_seq, &follower).await?;
+                }
+                Ok(Reply::Events(Vec::new()))
+            }
+            _ => self.some_events(id, after_seq, limit).await.map(Reply::Events),
+        }
+    }
+
+    /// As many as were asked for and as an answer has room; whoever wants more asks from the last one on.
+    async fn some_events(&self, id: ExecutionId, after_seq: u64, limit: u32) -> Result<Vec<Event>, OpError> {
+        let wanted = if limit == 0 { usize::MAX } else { limit as usize };
+        let mut events: Vec<Event> = Vec::new();
+        let mut room = REPLY_BYTES;
+        loop {
+            let page = u32::try_from(wanted - events.len()).unwrap_or(u32::MAX).min(EVENTS_PAGE);
+            let from = events.last().map_or(after_seq, |event| event.seq);
+            let read = self.store.events(id, from, page).await.map_err(stored)?;
+            let complete = read.len() < page as usize;
+            for event in read {
+                let bytes = 64 + event.payload.output_bytes() as usize;
+                if bytes > room && !events.is_empty() {
+                    return Ok(events);
+                }
+                room = room.saturating_sub(bytes);
+                events.push(event);
+            }
+            if complete || events.len() >= wanted {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Passes on everything that is stored, page by page, until nobody listens.
+    pub(super) async fn stored_events(
+        &self,
+        id: ExecutionId,
+        after_seq: u64,
+        follower: &Follower,
+    ) -> Result<(), OpError> {
+        let mut from = after_seq;
+        loop {
+            let events = self.store.events(id, from, EVENTS_PAGE).await.map_err(stored)?;
+            let complete = events.len() < EVENTS_PAGE as usize;
+            match events.last() {
+                Some(last) => from = last.seq,
+                None => return Ok(()),
+            }
+            if follower.send(events).await.is_err() || complete {
+                return Ok(());
+            }
+        }
+    }
+
+    pub(super) async fn exec_cancel(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+        let id = self.execution(call, execution).await?.execution.id;
+        let result = self.runtime.cancel_execution(id).await.map_err(OpError::from);
+        self.audit(call, "exec cancel", id, &result).await;
+        result.map(|()| Reply::Done)
+    }
+}
+
+/// Checks what needs no look at anything else; the parsed `args`.
+fn check_body(new: &NewExecution) -> Result<Value, OpError> {
+    match new.kind {
+        ExecutionKind::Repl => {
+            if new.input.as_deref().is_none_or(str::is_empty) {
+                return Err(invalid("input is missing"));
+            }
+            if new.path.is_some() {
+                return Err(invalid("a repl execution has no path"));
+            }
+        }
+        ExecutionKind::RunFile => {
+            let Some(path) = &new.path else { return Err(invalid("path is missing")) };
+            if new.input.is_some()
+                && (path.trim().is_empty() || path.len() > NAME_BYTES || path.contains('\0'))
+            {
+                return Err(invalid("path does not name the input"));
+            }
+        }
+        ExecutionKind::Startup | ExecutionKind::Program => {
+            return Err(invalid(format!("an execution of kind {} cannot be started like this", new.kind)));
+        }
+    }
+    if new.args.as_str().len() > ARGS_BYTES {
+        return Err(invalid(format!("args has more than {ARGS_BYTES} bytes")));
+    }
+    let args =
+        new.args.to_value().filter(Value::is_object).ok_or_else(|| invalid("args is not an object"))?;
+    check_env(&new.env)?;
+    let argv_bytes: usize = new.argv.iter().map(String::len).sum();
+    if new.argv.len() > ARGS_COUNT || argv_bytes > ARGS_BYTES {
+        return Err(invalid("argv is too long"));
+    }
+    Ok(args)
+}
+
+fn check_env(env: &[(String, String)]) -> Result<(), OpError> {
+    let bytes: usize = env.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if env.len() > ARGS_COUNT || bytes > ARGS_BYTES {
+        return Err(invalid("env is too large"));
+    }
+    let mut names = HashSet::with_capacity(env.len());
+    for (name, value) in env {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(invalid(format!("env: {name:?} is not a variable")));
+        }
+        if !names.insert(name) {
+            return Err(invalid(format!("env: {name:?} is given twice")));
+        }
+    }
+    Ok(())
+}
+
+fn refused(error: RuntimeError, session: SessionId) -> OpError {
+    let error = OpError::from(error);
+    if error.code != ErrorCode::SessionBusy {
+        return error;
+    }
+    error
+        .with_details(&serde_json::json!({ "session_id": session }))
+        .with_hint("wait for the running execution or cancel it")
+}
+
+/// An execution that said too much is an error of the verb too; its record has the same code.
+fn finished(execution: Execution) -> Result<Reply, OpError> {
+    match &execution.error {
+        Some(error) if error.code == ErrorCode::OutputLimitExceeded.as_str() => {
+            Err(OpError::new(ErrorCode::OutputLimitExceeded, error.message.clone())
+                .with_details(&serde_json::json!({ "execution_id": execution.id })))
+        }
+        _ => Ok(Reply::Execution(Box::new(execution))),
+    }
+}
+
+/// About how large an execution is in an answer (bytes).
+fn weight(execution: &Execution) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    512 + text(&execution.input)
+        + text(&execution.path)
+        + execution.args.as_str().len()
+        + execution.env.as_str().len()
+        + execution.result.as_ref().map_or(0, |json| json.as_str().len())
+        + execution.error.as_ref().map_or(0, |error| error.message.len())
+}

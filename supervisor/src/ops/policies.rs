@@ -1,0 +1,92 @@
+//! What templates say now: every execution needs it, and it changes rarely. All changes go through the verbs, so that a
+//! copy in memory is right as long as the verbs drop it.
+
+use super::errors::stored;
+use crate::store::{PolicySnapshot, Scope, StoreHandle};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use vm_system_protocol::control::OpError;
+use vm_system_protocol::ids::{SessionId, TemplateId};
+
+/// Entries that are kept of either kind; then all are dropped and loaded again as they are needed.
+const ENTRIES: usize = 20_000;
+
+pub(super) struct Policies {
+    store: StoreHandle,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// `None`: deleted.
+    templates: HashMap<TemplateId, Option<Arc<PolicySnapshot>>>,
+    sessions: HashMap<SessionId, TemplateId>,
+    /// Counts changes, so that what was read before one is not kept after it.
+    changes: u64,
+}
+
+impl Policies {
+    pub(super) fn new(store: StoreHandle) -> Self {
+        Self { store, inner: Mutex::default() }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // Nothing under this lock can panic half-way through a change.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After every change of a template.
+    pub(super) fn changed(&self, template: TemplateId) {
+        let mut inner = self.inner();
+        inner.changes += 1;
+        inner.templates.remove(&template);
+    }
+
+    /// A session was made from this template.
+    pub(super) fn made(&self, session: SessionId, template: TemplateId) {
+        let mut inner = self.inner();
+        if inner.sessions.len() >= ENTRIES {
+            inner.sessions.clear();
+        }
+        inner.sessions.insert(session, template);
+    }
+
+    /// What the template of a session says now; `None` if it was deleted, or the session is not stored yet.
+    pub(super) async fn of_session(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<Arc<PolicySnapshot>>, OpError> {
+        let known = self.inner().sessions.get(&session).copied();
+        let template = match known {
+            Some(template) => template,
+            None => match self.store.session(&Scope::All, session).await.map_err(stored)? {
+                Some(row) => {
+                    self.made(session, row.session.template_id);
+                    row.session.template_id
+                }
+                None => return Ok(None),
+            },
+        };
+        self.of_template(template).await
+    }
+
+    async fn of_template(&self, template: TemplateId) -> Result<Option<Arc<PolicySnapshot>>, OpError> {
+        let changes = {
+            let inner = self.inner();
+            if let Some(policy) = inner.templates.get(&template) {
+                return Ok(policy.clone());
+            }
+            inner.changes
+        };
+        let row = self.store.template(&Scope::All, template).await.map_err(stored)?;
+        let policy = row.map(|row| Arc::new(PolicySnapshot::from(&row.detail)));
+        let mut inner = self.inner();
+        if inner.changes == changes {
+            if inner.templates.len() >= ENTRIES {
+                inner.templates.clear();
+            }
+            inner.templates.insert(template, policy.clone());
+        }
+        Ok(policy)
+    }
+}

@@ -1,0 +1,69 @@
+//! What is never recorded: values whose name contains `secret`, in `args` (at any depth) and in `env`. The script sees
+//! them; records and answers do not.
+
+use serde_json::{Map, Value};
+use vm_system_protocol::json::JsonText;
+
+const REDACTED: &str = "[redacted]";
+
+fn is_secret(name: &str) -> bool {
+    name.to_lowercase().contains("secret")
+}
+
+/// `args` as they are recorded. The text stays as it is where nothing is secret.
+pub(super) fn args(args: &JsonText, parsed: &Value) -> JsonText {
+    let mut clean = parsed.clone();
+    if redact(&mut clean) { JsonText::from_value(&clean) } else { args.clone() }
+}
+
+/// Whether anything was replaced. Recursion is bounded: the parser takes at most 128 levels.
+fn redact(value: &mut Value) -> bool {
+    match value {
+        Value::Object(fields) => {
+            let mut changed = false;
+            for (name, value) in fields {
+                if is_secret(name) {
+                    *value = Value::from(REDACTED);
+                    changed = true;
+                } else {
+                    changed |= redact(value);
+                }
+            }
+            changed
+        }
+        Value::Array(values) => values.iter_mut().fold(false, |changed, value| redact(value) || changed),
+        _ => false,
+    }
+}
+
+/// `env` as it is recorded: an object.
+pub(super) fn env(env: &[(String, String)]) -> JsonText {
+    let shown = |(name, value): &(String, String)| {
+        let value = if is_secret(name) { REDACTED } else { value.as_str() };
+        (name.clone(), Value::from(value))
+    };
+    JsonText::from_value(&Value::Object(env.iter().map(shown).collect::<Map<_, _>>()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{args, env};
+    use vm_system_protocol::json::JsonText;
+
+    fn recorded(text: &str) -> String {
+        let text = JsonText::from_untrusted(text.to_owned());
+        let parsed = text.to_value().expect("the test writes JSON");
+        args(&text, &parsed).as_str().to_owned()
+    }
+
+    #[test]
+    fn secret_values_are_replaced_at_any_depth_and_all_else_stays() {
+        assert_eq!(recorded(r#"{"b":1.0, "a":[2]}"#), r#"{"b":1.0, "a":[2]}"#);
+        assert_eq!(
+            recorded(r#"{"a":[{"clientSecret":{"x":1}}],"SECRET":7,"n":3}"#),
+            r#"{"SECRET":"[redacted]","a":[{"clientSecret":"[redacted]"}],"n":3}"#
+        );
+        let variables = [("MY_SECRET".to_owned(), "x".to_owned()), ("HOME".to_owned(), "/h".to_owned())];
+        assert_eq!(env(&variables).as_str(), r#"{"HOME":"/h","MY_SECRET":"[redacted]"}"#);
+    }
+}

@@ -1,0 +1,158 @@
+//! References: a whole id, a name where the thing has one, or a unique prefix of an id (at least 4 characters), among what
+//! the caller may see. Rows of others do not exist.
+
+use super::errors::{invalid, not_found, stored};
+use super::{Call, Ops};
+use crate::store::{Entity, ExecutionRow, IdKind, SessionRow, TemplateRow};
+use uuid::Uuid;
+use vm_system_protocol::control::OpError;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+
+/// Shortest prefix that is looked for (hexadecimal digits).
+const PREFIX_MIN: usize = 4;
+/// Candidates that an ambiguous prefix names.
+const CANDIDATES: u32 = 5;
+/// Longest reference (bytes); names have at most 200 characters.
+const REFERENCE_BYTES: usize = 800;
+
+impl Ops {
+    pub(super) async fn template(&self, call: &Call<'_>, reference: &str) -> Result<TemplateRow, OpError> {
+        let scope = call.caller.scope();
+        let reference = plausible("template", reference)?;
+        let row = match reference.parse::<TemplateId>() {
+            Ok(id) => self.store.template(&scope, id).await.map_err(stored)?,
+            Err(_) => match self.store.template_by_name(&scope, reference).await.map_err(stored)? {
+                Some(row) => Some(row),
+                None => match self.by_prefix(call, IdKind::Template, Entity::Template, reference).await? {
+                    Some(id) => {
+                        self.store.template(&scope, TemplateId::from_bytes(id)).await.map_err(stored)?
+                    }
+                    None => None,
+                },
+            },
+        };
+        row.map(|row| *row).ok_or_else(|| not_found(Entity::Template, reference))
+    }
+
+    /// The id of a session. A live one is found without asking the store.
+    pub(super) async fn session_id(&self, call: &Call<'_>, reference: &str) -> Result<SessionId, OpError> {
+        let reference = plausible("session", reference)?;
+        if let Ok(id) = reference.parse::<SessionId>() {
+            return Ok(id);
+        }
+        if prefix(reference).is_none() {
+            return Err(invalid(format!("{reference:?} is not the id of a session"))
+                .with_hint("give the whole id, or at least its first 4 characters"));
+        }
+        match self.by_prefix(call, IdKind::Session, Entity::Session, reference).await? {
+            Some(id) => Ok(SessionId::from_bytes(id)),
+            None => Err(not_found(Entity::Session, reference)),
+        }
+    }
+
+    pub(super) async fn session(&self, call: &Call<'_>, reference: &str) -> Result<SessionRow, OpError> {
+        let id = self.session_id(call, reference).await?;
+        let row = self.store.session(&call.caller.scope(), id).await.map_err(stored)?;
+        row.map(|row| *row).ok_or_else(|| not_found(Entity::Session, reference))
+    }
+
+    pub(super) async fn execution(&self, call: &Call<'_>, reference: &str) -> Result<ExecutionRow, OpError> {
+        let scope = call.caller.scope();
+        let reference = plausible("execution", reference)?;
+        let row = match reference.parse::<ExecutionId>() {
+            Ok(id) => self.store.execution(&scope, id).await.map_err(stored)?,
+            Err(_) => match self.store.execution_by_name(&scope, reference).await.map_err(stored)? {
+                Some(row) => Some(row),
+                None => match self.by_prefix(call, IdKind::Execution, Entity::Execution, reference).await? {
+                    Some(id) => {
+                        self.store.execution(&scope, ExecutionId::from_bytes(id)).await.map_err(stored)?
+                    }
+                    None => None,
+                },
+            },
+        };
+        let mut row = row.map(|row| *row).ok_or_else(|| not_found(Entity::Execution, reference))?;
+        // What the store could not take is still known to its owner task.
+        if let Some(record) = self.runtime.degraded(row.execution.id) {
+            row.execution = (*record).clone();
+        }
+        Ok(row)
+    }
+
+    async fn by_prefix(
+        &self,
+        call: &Call<'_>,
+        kind: IdKind,
+        entity: Entity,
+        reference: &str,
+    ) -> Result<Option<[u8; 16]>, OpError> {
+        let Some((from, to)) = prefix(reference) else { return Ok(None) };
+        let scope = call.caller.scope();
+        let found = self.store.ids(&scope, kind, from, to, CANDIDATES + 1).await.map_err(stored)?;
+        if found.len() <= 1 {
+            return Ok(found.first().copied());
+        }
+        let mut names: Vec<String> =
+            found.iter().take(CANDIDATES as usize).map(|id| Uuid::from_bytes(*id).to_string()).collect();
+        let details = serde_json::json!({ "candidates": names });
+        if found.len() > CANDIDATES as usize {
+            names.push("…".to_owned());
+        }
+        Err(invalid(format!("{reference:?} begins the id of more than one {entity}: {}", names.join(", ")))
+            .with_details(&details)
+            .with_hint("give more characters of the id"))
+    }
+}
+
+fn plausible<'a>(what: &str, reference: &'a str) -> Result<&'a str, OpError> {
+    let reference = reference.trim();
+    if reference.is_empty() {
+        return Err(invalid(format!("the {what} is missing")));
+    }
+    if reference.len() > REFERENCE_BYTES {
+        return Err(invalid(format!("the reference to a {what} is too long")));
+    }
+    Ok(reference)
+}
+
+/// The smallest and the largest id that begin with these hexadecimal digits (hyphens do not count); `None` if the text
+/// is no prefix of an id.
+fn prefix(reference: &str) -> Option<([u8; 16], [u8; 16])> {
+    let digits: Vec<u8> = reference.chars().filter(|digit| *digit != '-').map_while(hex).collect();
+    let plain = reference.chars().filter(|digit| *digit != '-').count();
+    if digits.len() != plain || !(PREFIX_MIN..=32).contains(&plain) {
+        return None;
+    }
+    let fill = |filler: u8| {
+        let mut id = [0; 16];
+        for (place, byte) in id.iter_mut().enumerate() {
+            let digit = |offset: usize| digits.get(2 * place + offset).copied().unwrap_or(filler);
+            *byte = digit(0) << 4 | digit(1);
+        }
+        id
+    };
+    Some((fill(0), fill(0xf)))
+}
+
+fn hex(digit: char) -> Option<u8> {
+    digit.to_digit(16).map(|value| value as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prefix;
+
+    #[test]
+    fn prefix_spans_all_ids_that_begin_with_it() {
+        let (from, to) = prefix("0192-aBc").expect("hexadecimal digits");
+        assert_eq!((from[..4].to_vec(), from[4]), (vec![0x01, 0x92, 0xab, 0xc0], 0));
+        assert_eq!((to[..4].to_vec(), to[4]), (vec![0x01, 0x92, 0xab, 0xcf], 0xff));
+    }
+
+    #[test]
+    fn text_that_begins_no_id_is_no_prefix() {
+        for text in ["", "abc", "ab-c", "wxyz", "abcdé", &"a".repeat(33)] {
+            assert_eq!(prefix(text), None, "{text}");
+        }
+    }
+}

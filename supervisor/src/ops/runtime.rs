@@ -1,0 +1,50 @@
+//! Verbs about the supervisor itself.
+
+use super::{Call, Ops};
+use vm_system_protocol::control::{ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary};
+
+pub(super) fn health() -> Reply {
+    Reply::Health(Health { status: "ok".to_owned() })
+}
+
+impl Ops {
+    /// Live workers only, not rows; of others only for administrators.
+    pub(super) fn runtime_summary(&self, call: &Call<'_>) -> Reply {
+        let mut ids = self.runtime.live_sessions();
+        if !call.caller.admin {
+            ids.retain(|id| self.runtime.session_owner(*id).is_some_and(|owner| call.caller.may_see(&owner)));
+        }
+        Reply::RuntimeSummary(RuntimeSummary { active_sessions: ids.len() as u64, active_session_ids: ids })
+    }
+
+    pub(super) fn runtime_info(&self) -> Reply {
+        let facts = self.runtime.facts();
+        let store = self.store.status();
+        Reply::RuntimeInfo(Box::new(RuntimeInfo {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            pid: std::process::id(),
+            uptime_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            keeper_pid: facts.keeper_pid,
+            sandbox: facts.sandbox,
+            zygotes: facts.zygotes,
+            active_sessions: self.runtime.live_sessions().len() as u64,
+            sessions_created: facts.sessions_created,
+            executions_started: facts.executions_started,
+            durability: store.durability.to_owned(),
+            store_queue: store.queued_batches,
+        }))
+    }
+
+    pub(super) async fn shutdown(&self, call: &Call<'_>) -> Result<Reply, OpError> {
+        let result = if call.caller.admin {
+            Ok(())
+        } else {
+            Err(OpError::new(ErrorCode::NotPermitted, "only an administrator may stop the supervisor")
+                .with_hint("ask as root or as the user that the supervisor runs as"))
+        };
+        self.audit(call, "shutdown", "", &result).await;
+        result?;
+        self.stop.cancel();
+        Ok(Reply::Done)
+    }
+}

@@ -1,0 +1,173 @@
+//! Verbs about sessions.
+
+use super::errors::{invalid, not_found, stored};
+use super::{Call, LIST_ROWS, Ops};
+use crate::core::Refusal;
+use crate::runtime::{CreateSession, RuntimeError};
+use crate::store::{Entity, Page, PolicySnapshot, SessionQuery, SessionRow};
+use std::path::PathBuf;
+use std::sync::Arc;
+use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
+use vm_system_protocol::ids::{SessionId, TemplateId};
+use vm_system_protocol::model::Engine;
+
+/// Longest label of a session (bytes).
+const LABEL_BYTES: usize = 1_024;
+/// Longest path (bytes); the kernel's own limit.
+const PATH_BYTES: usize = 4_096;
+
+impl Ops {
+    pub(super) async fn session_create(&self, call: &Call<'_>, new: NewSession) -> Result<Reply, OpError> {
+        let NewSession { template, workspace_id, base_commit_oid, worktree_path } = new;
+        if template.trim().is_empty() {
+            return Err(invalid("template_id is missing"));
+        }
+        label("workspace_id", &workspace_id)?;
+        label("base_commit_oid", &base_commit_oid)?;
+        worktree(&worktree_path)?;
+        let detail = self.template(call, &template).await?.detail;
+        if detail.template.engine == Engine::Cvm {
+            return Err(OpError::new(
+                ErrorCode::EngineUnsupported,
+                "a cvm session is made together with the program that runs in it",
+            )
+            .with_hint("make sessions from templates with engine quickjs"));
+        }
+        self.has_room()?;
+        let id = SessionId::from_uuid(call.subject);
+        let request = CreateSession {
+            id,
+            owner: call.caller.owner.clone(),
+            name: None,
+            template_id: detail.template.id,
+            policy: Arc::new(PolicySnapshot::from(&detail)),
+            workspace_id,
+            base_commit_oid,
+            worktree_path: PathBuf::from(worktree_path),
+        };
+        self.policies.made(id, detail.template.id);
+        let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
+        self.audit(call, "session create", id, &result).await;
+        result.map(|session| Reply::Session(Box::new(session)))
+    }
+
+    pub(super) async fn session_list(
+        &self,
+        call: &Call<'_>,
+        filter: SessionFilter,
+    ) -> Result<Reply, OpError> {
+        let template = match &filter.template {
+            // A whole id is not looked up: sessions of a deleted template are still to be found by it.
+            Some(reference) => match reference.trim().parse::<TemplateId>() {
+                Ok(id) => Some(id),
+                Err(_) => Some(self.template(call, reference).await?.detail.template.id),
+            },
+            None => None,
+        };
+        let query = SessionQuery { status: filter.status, template, workspace_id: filter.workspace_id };
+        let rows =
+            self.store.sessions(&call.caller.scope(), query, Page::first(LIST_ROWS)).await.map_err(stored)?;
+        Ok(Reply::Sessions(rows.into_iter().map(|row| row.session).collect()))
+    }
+
+    pub(super) async fn session_get(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+        Ok(answer(self.session(call, session).await?))
+    }
+
+    pub(super) async fn session_close(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = self.runtime.close_session(id).await.map_err(OpError::from);
+        self.audit(call, "session close", id, &result).await;
+        match result? {
+            Some(session) => Ok(Reply::Session(Box::new(session))),
+            // It had ended before: closing is idempotent.
+            None => self.session_get(call, &id.to_string()).await,
+        }
+    }
+
+    pub(super) async fn session_inspect(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        match self.runtime.inspect_session(id).await {
+            Ok(inspection) => Ok(Reply::Inspection(Box::new(inspection))),
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) async fn session_kill(
+        &self,
+        call: &Call<'_>,
+        session: &str,
+        signal: i32,
+    ) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = match self.runtime.kill_session(id, signal).await {
+            Ok(()) => Ok(Reply::Done),
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            Err(error) => Err(error.into()),
+        };
+        self.audit(call, "session kill", id, &result).await;
+        result
+    }
+
+    /// The id of a session that the caller may see. A live one costs no query.
+    pub(super) async fn visible(&self, call: &Call<'_>, reference: &str) -> Result<SessionId, OpError> {
+        let id = self.session_id(call, reference).await?;
+        match self.runtime.session_owner(id) {
+            Some(owner) if call.caller.may_see(&owner) => Ok(id),
+            Some(_) => Err(not_found(Entity::Session, reference)),
+            None => self.session(call, &id.to_string()).await.map(|row| row.session.id),
+        }
+    }
+
+    /// Why a session that the caller may see takes nothing.
+    pub(super) async fn not_live(&self, call: &Call<'_>, id: SessionId) -> OpError {
+        match self.session(call, &id.to_string()).await {
+            Ok(row) => not_ready(&row),
+            Err(error) => error,
+        }
+    }
+}
+
+pub(super) fn not_ready(row: &SessionRow) -> OpError {
+    let session = &row.session;
+    let reason = session.close_reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
+        .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
+        .with_hint("make a new session")
+}
+
+fn answer(row: SessionRow) -> Reply {
+    Reply::Session(Box::new(row.session))
+}
+
+fn label(field: &str, value: &str) -> Result<(), OpError> {
+    if value.trim().is_empty() {
+        return Err(invalid(format!("{field} is missing")));
+    }
+    if value.len() > LABEL_BYTES {
+        return Err(invalid(format!("{field} has more than {LABEL_BYTES} bytes")));
+    }
+    Ok(())
+}
+
+fn worktree(path: &str) -> Result<(), OpError> {
+    if path.trim().is_empty() {
+        return Err(invalid("worktree_path is missing"));
+    }
+    if path.contains('\0') || path.len() > PATH_BYTES {
+        return Err(invalid("worktree_path is not a path"));
+    }
+    if !path.starts_with('/') {
+        return Err(invalid(format!("worktree_path {path:?} is not absolute")));
+    }
+    Ok(())
+}
+
+/// A failed start leaves a row: says which.
+fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
+    let left_a_row =
+        matches!(error, RuntimeError::Refused(Refusal::StartupFailed(_) | Refusal::SpawnFailed(_)));
+    let error = OpError::from(error);
+    if left_a_row { error.with_details(&serde_json::json!({ "session_id": id })) } else { error }
+}

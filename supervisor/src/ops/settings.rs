@@ -1,0 +1,111 @@
+//! What a template may ask for: ranges that make sense (`VALIDATION_ERROR`), then the operator's ceilings
+//! (`LIMIT_NOT_ALLOWED`).
+
+use super::errors::invalid;
+use crate::worktree::clean_relative;
+use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::model::{Limits, OnCrash, Resolver, Settings};
+
+/// Longest name of a template (characters).
+const NAME_CHARS: usize = 200;
+/// Most folders or extensions of a resolver.
+const RESOLVER_ENTRIES: usize = 64;
+/// Longest extension (bytes).
+const EXTENSION_BYTES: usize = 32;
+
+/// The most that templates may ask for where the operator says nothing.
+pub(super) fn default_ceilings() -> Limits {
+    Limits {
+        cpu_ms: 600_000,
+        wall_ms: 3_600_000,
+        mem_mb: 4_096,
+        max_events: 100_000,
+        max_output_kb: 8_192,
+        max_source_kb: 8_192,
+        max_steps: 0,
+        max_stack_depth: 1_000_000,
+        max_state_mb: 1_024,
+    }
+}
+
+/// A template's name as it is stored: trimmed, not empty, of printable characters.
+pub(super) fn name(name: &str) -> Result<String, OpError> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(invalid("the template's name is missing"));
+    }
+    if name.chars().count() > NAME_CHARS {
+        return Err(invalid(format!("the template's name has more than {NAME_CHARS} characters")));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(invalid("the template's name contains control characters"));
+    }
+    Ok(name.to_owned())
+}
+
+pub(super) fn check(settings: &Settings, ceilings: &Limits) -> Result<(), OpError> {
+    resolver(&settings.resolver)?;
+    if settings.runtime.on_crash != OnCrash::Close {
+        let wanted = settings.runtime.on_crash;
+        return Err(invalid(format!("on_crash {wanted:?} is not available in this version"))
+            .with_hint("available: close"));
+    }
+    limits(&settings.limits, ceilings)
+}
+
+fn limits(limits: &Limits, ceilings: &Limits) -> Result<(), OpError> {
+    let fields = [
+        ("cpu_ms", limits.cpu_ms, ceilings.cpu_ms),
+        ("wall_ms", limits.wall_ms, ceilings.wall_ms),
+        ("mem_mb", limits.mem_mb, ceilings.mem_mb),
+        ("max_events", limits.max_events, ceilings.max_events),
+        ("max_output_kb", limits.max_output_kb, ceilings.max_output_kb),
+        ("max_source_kb", limits.max_source_kb, ceilings.max_source_kb),
+        ("max_stack_depth", limits.max_stack_depth, ceilings.max_stack_depth),
+        ("max_state_mb", limits.max_state_mb, ceilings.max_state_mb),
+    ];
+    if let Some((field, ..)) = fields.iter().find(|(_, value, _)| *value == 0) {
+        return Err(invalid(format!("limits.{field} must be at least 1")));
+    }
+    for (field, value, ceiling) in fields {
+        if value > ceiling {
+            return Err(over(field, u64::from(value), u64::from(ceiling)));
+        }
+    }
+    // 0 means no limit, for the ceiling too.
+    if ceilings.max_steps != 0 && (limits.max_steps == 0 || limits.max_steps > ceilings.max_steps) {
+        return Err(over("max_steps", limits.max_steps, ceilings.max_steps));
+    }
+    Ok(())
+}
+
+fn over(field: &str, value: u64, ceiling: u64) -> OpError {
+    let shown = if value == 0 { "no limit".to_owned() } else { value.to_string() };
+    OpError::new(
+        ErrorCode::LimitNotAllowed,
+        format!("limits.{field} = {shown} is over the operator's ceiling of {ceiling}"),
+    )
+    .with_details(&serde_json::json!({ "field": field, "value": value, "ceiling": ceiling }))
+}
+
+fn resolver(resolver: &Resolver) -> Result<(), OpError> {
+    if resolver.roots.len() > RESOLVER_ENTRIES || resolver.extensions.len() > RESOLVER_ENTRIES {
+        return Err(invalid(format!("resolver lists have at most {RESOLVER_ENTRIES} entries")));
+    }
+    for root in &resolver.roots {
+        // `.` is the worktree itself, which names no file.
+        if root != "." && root != "./" {
+            clean_relative(root).map_err(|error| invalid(format!("resolver.roots: {error}")))?;
+        }
+    }
+    for extension in &resolver.extensions {
+        let name = extension.strip_prefix('.').unwrap_or_default();
+        if name.is_empty()
+            || extension.len() > EXTENSION_BYTES
+            || name.chars().any(|char| char == '/' || char.is_control() || char.is_whitespace())
+        {
+            return Err(invalid(format!("resolver.extensions: {extension:?} is not like \".js\"")));
+        }
+    }
+    Ok(())
+}

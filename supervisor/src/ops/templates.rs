@@ -1,0 +1,158 @@
+//! Verbs about templates.
+
+use super::errors::stored;
+use super::{Call, LIST_ROWS, Ops, modules, now, settings};
+use crate::store::{Entity, Page, Rejection, StoreError, Write};
+use vm_system_protocol::control::{ErrorCode, OpError, Reply, TemplateChange};
+use vm_system_protocol::ids::TemplateId;
+use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
+
+impl Ops {
+    pub(super) async fn template_create(
+        &self,
+        call: &Call<'_>,
+        name: String,
+        engine: Engine,
+        settings: Settings,
+        modules: Vec<String>,
+    ) -> Result<Reply, OpError> {
+        let name = settings::name(&name)?;
+        settings::check(&settings, &self.options.ceilings)?;
+        if engine == Engine::Cvm && !modules.is_empty() {
+            return Err(no_modules());
+        }
+        let mut names = modules.iter().map(|name| modules::checked(name)).collect::<Result<Vec<_>, _>>()?;
+        names.sort_unstable();
+        names.dedup();
+        self.has_room()?;
+        let at = now();
+        let template = Template {
+            id: TemplateId::from_uuid(call.subject),
+            name: name.clone(),
+            engine,
+            is_active: true,
+            exposed_modules: names,
+            libraries: Vec::new(),
+            created_at: at,
+            updated_at: at,
+        };
+        let detail = TemplateDetail {
+            template: template.clone(),
+            settings,
+            capabilities: Vec::new(),
+            startup_files: Vec::new(),
+        };
+        let write = Write::TemplateInsert { owner: call.caller.owner.clone(), detail: Box::new(detail) };
+        let result = self.store.apply(write).await.map_err(|error| taken(error, &name));
+        self.audit(call, "template create", template.id, &result).await;
+        result.map(|_| Reply::Template(template))
+    }
+
+    pub(super) async fn template_list(&self, call: &Call<'_>) -> Result<Reply, OpError> {
+        let rows =
+            self.store.templates(&call.caller.scope(), Page::first(LIST_ROWS)).await.map_err(stored)?;
+        Ok(Reply::Templates(rows.into_iter().map(|row| row.detail.template).collect()))
+    }
+
+    pub(super) async fn template_get(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
+        Ok(Reply::TemplateDetail(Box::new(self.template(call, template).await?.detail)))
+    }
+
+    pub(super) async fn template_update(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        change: TemplateChange,
+    ) -> Result<Reply, OpError> {
+        let name = change.name.as_deref().map(settings::name).transpose()?;
+        if let Some(settings) = &change.settings {
+            settings::check(settings, &self.options.ceilings)?;
+        }
+        let row = self.template(call, template).await?;
+        let id = row.detail.template.id;
+        let shown = name.clone().unwrap_or_default();
+        let write = Write::TemplateUpdate { id, name, settings: change.settings.map(Box::new), at: now() };
+        self.template_change(call, "template update", id, write, &shown).await
+    }
+
+    pub(super) async fn template_delete(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
+        let id = self.template(call, template).await?.detail.template.id;
+        let result = self.store.apply(Write::TemplateDelete { id, at: now() }).await.map_err(stored);
+        self.policies.changed(id);
+        self.audit(call, "template delete", id, &result).await;
+        result.map(|_| Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id })
+    }
+
+    pub(super) async fn template_add_module(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        name: &str,
+    ) -> Result<Reply, OpError> {
+        let detail = self.template(call, template).await?.detail;
+        let name = modules::checked(name)?;
+        if detail.template.engine == Engine::Cvm {
+            return Err(no_modules());
+        }
+        let id = detail.template.id;
+        let write = Write::ModuleAdd { template: id, name, at: now() };
+        self.template_change(call, "template add-module", id, write, "").await
+    }
+
+    pub(super) async fn template_remove_module(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        name: &str,
+    ) -> Result<Reply, OpError> {
+        let id = self.template(call, template).await?.detail.template.id;
+        // Whatever it is called: a name that the catalog has lost must still be removable.
+        let write = Write::ModuleRemove { template: id, name: modules::normal(name)?, at: now() };
+        self.template_change(call, "template remove-module", id, write, "").await
+    }
+
+    /// Applies a change and answers with what the template is now.
+    async fn template_change(
+        &self,
+        call: &Call<'_>,
+        verb: &str,
+        id: TemplateId,
+        write: Write,
+        name: &str,
+    ) -> Result<Reply, OpError> {
+        let result = self.store.apply(write).await.map_err(|error| taken(error, name));
+        // Also after a failure: nobody knows here what a failing disk has kept.
+        self.policies.changed(id);
+        self.audit(call, verb, id, &result).await;
+        result?;
+        self.template_get(call, &id.to_string()).await
+    }
+
+    /// New things are not admitted above the quota, so that what runs can still be recorded.
+    pub(super) fn has_room(&self) -> Result<(), OpError> {
+        let status = self.store.status();
+        if !status.over_quota {
+            return Ok(());
+        }
+        Err(OpError::new(
+            ErrorCode::StorageUnavailable,
+            format!("the database is above its quota ({} bytes in use)", status.bytes_used),
+        )
+        .with_hint("wait until old records are forgotten, shorten their retention, or raise the quota"))
+    }
+}
+
+fn taken(error: StoreError, name: &str) -> OpError {
+    match error {
+        StoreError::Rejected(Rejection::Conflict(Entity::Template)) => {
+            OpError::new(ErrorCode::Conflict, format!("there is a template called {name:?} already"))
+                .with_details(&serde_json::json!({ "name": name }))
+        }
+        other => stored(other),
+    }
+}
+
+fn no_modules() -> OpError {
+    OpError::new(ErrorCode::EngineUnsupported, "the cvm engine has no host modules")
+        .with_hint("make a template with engine quickjs")
+}

@@ -1,0 +1,1 @@
+//! Every verb and every refusal, through the in-memory store and a runtime without processes.
