@@ -2,7 +2,7 @@
 
 use crate::pidfd::PidFd;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 
 /// What `/proc/<pid>/status` says about the walls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -50,8 +50,15 @@ pub enum InspectError {
 
 /// Reads the status of a process.
 pub fn status(pid: u32) -> io::Result<Status> {
-    parse_status(&fs::read_to_string(format!("/proc/{pid}/status"))?)
+    parse_status(&read_whole(&format!("/proc/{pid}/status"))?)
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "status without the expected lines"))
+}
+
+/// Reads a small file of `/proc`: these say that they are empty, so `read_to_string` would begin with 32 bytes.
+pub(crate) fn read_whole(path: &str) -> io::Result<String> {
+    let mut text = String::with_capacity(4096);
+    fs::File::open(path)?.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 fn parse_status(text: &str) -> Option<Status> {
@@ -141,7 +148,7 @@ pub struct Memory {
 /// Reads `/proc/<pid>/smaps_rollup` (about 26 µs for an idle worker) of a process that is alive before and after.
 pub fn memory(process: &PidFd) -> io::Result<Memory> {
     let pid = process.pid()?;
-    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
+    let text = read_whole(&format!("/proc/{pid}/smaps_rollup"))?;
     process.signal(0)?;
     Ok(parse_memory(&text))
 }

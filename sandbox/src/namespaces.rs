@@ -23,10 +23,29 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
+/// Whether we are root and the service user exists where we are. In a user namespace that maps nobody but ourselves
+/// (`unshare -r`) root is already an ordinary user.
+fn must_become(service: Ids) -> bool {
+    let Ok(map) = fs::read_to_string("/proc/self/uid_map") else { return is_root() };
+    is_root() && maps(&map, service.uid)
+}
+
+fn maps(uid_map: &str, uid: u32) -> bool {
+    uid_map.lines().any(|line| {
+        let mut numbers = line.split_ascii_whitespace().map(str::parse::<u64>);
+        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) =
+            (numbers.next(), numbers.next(), numbers.next())
+        else {
+            return false;
+        };
+        (first..first.saturating_add(count)).contains(&u64::from(uid))
+    })
+}
+
 /// Enters a new user namespace in which uid 0 is `service` (as root) or ourselves, and then the other namespaces. The
 /// pid namespace begins with the next fork.
 pub fn enter(service: Ids) -> Result<(), StepError> {
-    if is_root() {
+    if must_become(service) {
         enter_as_root(service)?;
     } else {
         enter_as_user()?;
@@ -98,7 +117,7 @@ fn write_maps(unshared: &mut impl Read, pid: u32, service: Ids) -> i32 {
 
 /// Without user namespaces: root becomes the service user for good; everybody else stays who they are.
 pub fn become_service_user(service: Ids) -> Result<(), StepError> {
-    if !is_root() {
+    if !must_become(service) {
         return Ok(());
     }
     let (uid, gid) = (Uid::from_raw(service.uid), Gid::from_raw(service.gid));
@@ -112,4 +131,17 @@ pub fn become_service_user(service: Ids) -> Result<(), StepError> {
 /// No user namespaces beneath this one. Where `/proc/sys` is read-only the chroot of [`crate::root`] refuses them alone.
 pub fn forbid_nested() -> io::Result<()> {
     fs::write("/proc/sys/user/max_user_namespaces", "0")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::maps;
+
+    #[test]
+    fn the_service_user_must_be_mapped_to_be_become() {
+        assert!(maps("         0          0 4294967295\n", 65534));
+        assert!(maps("0 1000 1\n1 100000 65536\n", 65534));
+        assert!(!maps("0 1000 1\n", 65534));
+        assert!(!maps("", 0) && !maps("nonsense", 0));
+    }
 }

@@ -69,7 +69,7 @@ impl PidFd {
 
     /// The numbers here and in the process's own namespace, from `/proc/self/fdinfo`.
     pub fn pids(&self) -> io::Result<Pids> {
-        let text = std::fs::read_to_string(format!("/proc/self/fdinfo/{}", self.as_raw_fd()))?;
+        let text = crate::inspect::read_whole(&format!("/proc/self/fdinfo/{}", self.as_raw_fd()))?;
         parse_pids(&text).ok_or_else(|| io::Error::from_raw_os_error(libc::ESRCH))
     }
 

@@ -54,11 +54,6 @@ pub fn close_from(first: u32) -> io::Result<()> {
     sys::close_from(first)
 }
 
-/// Closes a descriptor under a filter that knows `close` alone: std checks with `fcntl` before it drops one.
-pub fn close(fd: OwnedFd) {
-    sys::close(fd);
-}
-
 /// Makes `target`'s number refer to `source`'s open file; its old one is closed.
 pub fn replace(target: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
     sys::replace_fd(target, source.as_fd())

@@ -4,7 +4,7 @@
 use libc::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -49,12 +49,6 @@ pub(crate) fn replace_fd(target: &OwnedFd, source: BorrowedFd<'_>) -> io::Result
     // SAFETY: touches no memory; `target` still owns its number afterwards.
     check(c_long::from(unsafe { libc::dup3(source.as_raw_fd(), target.as_raw_fd(), libc::O_CLOEXEC) }))
         .map(drop)
-}
-
-/// Closes a descriptor, and makes no other system call: dropping one may, in builds with checks.
-pub(crate) fn close(fd: OwnedFd) {
-    // SAFETY: we own the number and give it up here.
-    unsafe { libc::close(fd.into_raw_fd()) };
 }
 
 /// Closes every descriptor from `first` on.

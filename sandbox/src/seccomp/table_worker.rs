@@ -58,6 +58,12 @@ pub const TABLE: &[Row] = &[
     allow(libc::SYS_rt_sigreturn, "rt_sigreturn", &[], "returns from the interruption handler"),
     allow(libc::SYS_close, "close", &[], "the zygote's copy of a newborn's channel"),
     allow(
+        libc::SYS_fcntl,
+        "fcntl",
+        &[Check::IsInt(1, libc::F_GETFD as u32)],
+        "std asks whether a descriptor is open before it closes it, in builds with checks; no other command",
+    ),
+    allow(
         libc::SYS_dup3,
         "dup3",
         &[Check::IsInt(1, 3), Check::IsInt(2, libc::O_CLOEXEC as u32)],
