@@ -1,0 +1,155 @@
+//! The keeper from its second exec until everything stands: root directory, limits, privileges, Landlock, self-test,
+//! the first zygote, the filter. Every step that fails is told to the supervisor, and nothing goes on without it.
+
+use super::{Inherited, Walls, fail, serve};
+use crate::roles::Modes;
+use crate::zygote;
+use std::os::fd::OwnedFd;
+use vm_system_protocol::codec::decode;
+use vm_system_protocol::keeper::{LayerReport, ToKeeper};
+use vm_system_protocol::limits::KEEPER_MESSAGE_BYTES;
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::process::{self, Fork};
+use vm_system_sandbox::seccomp::{self, table_keeper, table_worker};
+use vm_system_sandbox::step::{AtStep as _, Layer, Layers, Step, StepError};
+use vm_system_sandbox::{landlock, namespaces, privileges, rlimit, root, selftest, socket};
+
+/// `keeper-inside WALLS CGROUP`.
+pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
+    let Ok(fds) = Inherited::take() else { process::exit_now(super::EXIT_FAILED) };
+    let Some(walls) = Walls::from_argument(arguments.first()) else {
+        fail(&fds.control, StepError { step: Step::Channel, errno: 0 }, "unknown arguments")
+    };
+    let mut found = Found::default();
+    if arguments.get(1).is_some_and(|argument| argument == "cgroup") {
+        found.layers.add(Layer::CgroupNamespace);
+    }
+    if let Err(error) = build(walls, &mut found) {
+        fail(&fds.control, error, &found.detail)
+    }
+    let begin = match begin(&fds.control) {
+        Ok(begin) => begin,
+        Err(error) => fail(&fds.control, error, ""),
+    };
+    let zygote = match process::fork().at(Step::Zygote) {
+        Ok(Fork::Parent(pid)) => PidFd::open(pid).map(|pidfd| (pid, pidfd)).at(Step::Zygote),
+        Ok(Fork::Child) => {
+            let Inherited { control, adoption, zygote } = fds;
+            // The control channel's number becomes the zygote's own channel: it never holds the keeper's.
+            if process::replace(&control, &zygote).is_err() {
+                process::exit_now(zygote::EXIT_CHANNEL);
+            }
+            drop((adoption, zygote));
+            zygote::first(control, modes)
+        }
+        Err(error) => Err(error),
+    };
+    let Inherited { control, adoption, zygote: zygotes_end } = fds;
+    drop(zygotes_end);
+    let endings = zygote.and_then(|zygote| Ok((zygote, process::Endings::watch().at(Step::Signals)?)));
+    let ready = endings.and_then(|(zygote, endings)| {
+        if begin.grace_ms > 0 {
+            socket::start_listening(&adoption).at(Step::Listen)?;
+        }
+        seccomp::install(table_keeper::TABLE).at(Step::Seccomp)?;
+        found.layers.add(Layer::Seccomp);
+        Ok((zygote, endings))
+    });
+    match ready {
+        Ok((zygote, endings)) => {
+            let setup = serve::Setup { control, adoption, begin, endings, zygote, layers: found.reports() };
+            serve::run(setup)
+        }
+        Err(error) => fail(&control, error, ""),
+    }
+}
+
+/// The supervisor's first message.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Begin {
+    pub(super) token: [u8; 32],
+    pub(super) grace_ms: u64,
+}
+
+fn begin(control: &OwnedFd) -> Result<Begin, StepError> {
+    let mut buffer = vec![0; KEEPER_MESSAGE_BYTES];
+    let got = socket::receive(control, &mut buffer, socket::Wait::Yes).at(Step::Channel)?;
+    match decode::<ToKeeper>(&buffer[..got.len]) {
+        Ok(ToKeeper::Begin { token, grace_ms }) => Ok(Begin { token, grace_ms }),
+        _ => Err(StepError { step: Step::Channel, errno: 0 }),
+    }
+}
+
+/// What came into force, and what is worth saying about it.
+#[derive(Debug, Default)]
+struct Found {
+    layers: Layers,
+    landlock_abi: u32,
+    detail: String,
+}
+
+impl Found {
+    fn reports(&self) -> Vec<LayerReport> {
+        let report = |layer: Layer| LayerReport {
+            name: layer.name().to_owned(),
+            in_force: self.layers.has(layer),
+            detail: self.detail_of(layer),
+        };
+        Layer::ALL.into_iter().map(report).collect()
+    }
+
+    fn detail_of(&self, layer: Layer) -> String {
+        match layer {
+            Layer::Landlock if self.landlock_abi > 0 => format!("ABI {}", self.landlock_abi),
+            Layer::Landlock => "needs kernel >= 5.13 with landlock in lsm=".to_owned(),
+            Layer::LandlockScopes if !self.layers.has(layer) => "needs kernel >= 6.12".to_owned(),
+            Layer::Mdwe if !self.layers.has(layer) => "needs kernel >= 6.3".to_owned(),
+            Layer::Namespaces | Layer::EmptyRoot | Layer::NoNestedNamespaces if !self.layers.has(layer) => {
+                "left out by --sandbox no-userns".to_owned()
+            }
+            _ => String::new(),
+        }
+    }
+}
+
+fn build(walls: Walls, found: &mut Found) -> Result<(), StepError> {
+    found.layers.add(Layer::FreshExec);
+    process::settle().at(Step::Signals)?;
+    process::load_time_zone();
+    if walls == Walls::Full {
+        found.layers.add(Layer::Namespaces);
+        // Refused where /proc/sys is read-only; the self-test below decides whether the chroot alone is enough.
+        let _ = namespaces::forbid_nested();
+        root::replace_by_nothing().at(Step::Root)?;
+        found.layers.add(Layer::EmptyRoot);
+    }
+    rlimit::many_descriptors().at(Step::Rlimits)?;
+    rlimit::constant().at(Step::Rlimits)?;
+    found.layers.add(Layer::Rlimits);
+    privileges::drop_all().at(Step::Privileges)?;
+    found.layers.add(Layer::NoPrivileges);
+    if privileges::deny_write_execute().at(Step::Mdwe)? {
+        found.layers.add(Layer::Mdwe);
+    }
+    let domain = landlock::restrict(&[]).at(Step::Landlock)?;
+    found.landlock_abi = domain.abi;
+    if domain.abi > 0 {
+        found.layers.add(Layer::Landlock);
+    }
+    if domain.scoped() {
+        found.layers.add(Layer::LandlockScopes);
+    }
+    test_itself(walls, found)
+}
+
+fn test_itself(walls: Walls, found: &mut Found) -> Result<(), StepError> {
+    let mut passed = selftest::filter_kills(table_worker::TABLE, selftest::FILTERED);
+    if walls == Walls::Full && passed.is_ok() {
+        passed = selftest::layers_refuse(selftest::BENEATH);
+        found.layers.add(Layer::NoNestedNamespaces);
+    }
+    passed.map_err(|error| {
+        found.detail = error.to_string();
+        StepError { step: Step::SelfTest, errno: 0 }
+    })
+}

@@ -1,0 +1,89 @@
+//! The keeper: pid 1 of the jail. It builds the walls, starts the first zygote, and then only keeps what must outlive
+//! a supervisor: every worker's channel, pidfd and wait status. It never runs JavaScript and never starts a process
+//! after its filter is in place: zygotes fork zygotes.
+//!
+//! - [`outside`]: up to the second exec
+//! - [`inside`]: from the second exec until everything stands
+//! - [`serve`]: orders, endings, newcomers, the grace
+//! - [`table`]: what is kept
+
+pub(crate) mod inside;
+pub(crate) mod outside;
+mod serve;
+mod table;
+
+use std::os::fd::OwnedFd;
+use vm_system_protocol::codec::encode;
+use vm_system_protocol::keeper::{FromKeeper, JailFailure};
+use vm_system_protocol::limits::KEEPER_MESSAGE_BYTES;
+use vm_system_sandbox::step::StepError;
+use vm_system_sandbox::{process, socket};
+
+/// First argument of the keeper's process: `keeper WALLS UID GID`.
+pub(crate) const MODE: &str = "keeper";
+/// First argument after the second exec: `keeper-inside WALLS CGROUP`.
+pub(crate) const MODE_INSIDE: &str = "keeper-inside";
+
+/// The descriptors that a keeper starts with, in this order from 3.
+pub(crate) struct Inherited {
+    /// To the supervisor.
+    control: OwnedFd,
+    /// Bound, not listening yet: where a new supervisor connects.
+    adoption: OwnedFd,
+    /// The first zygote's channel.
+    zygote: OwnedFd,
+}
+
+impl Inherited {
+    fn take() -> std::io::Result<Self> {
+        let first = process::FIRST_FD;
+        process::close_from(first as u32 + 3)?;
+        let [control, adoption, zygote] = [0, 1, 2].map(|at| process::inherited(first + at));
+        Ok(Self { control: control?, adoption: adoption?, zygote: zygote? })
+    }
+}
+
+/// Which walls are asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Walls {
+    /// All.
+    Full,
+    /// Without namespaces, for hosts that refuse user namespaces: an operator's explicit choice.
+    NoUserns,
+}
+
+impl Walls {
+    fn from_argument(argument: Option<&String>) -> Option<Self> {
+        match argument?.as_str() {
+            "full" => Some(Self::Full),
+            "no-userns" => Some(Self::NoUserns),
+            _ => None,
+        }
+    }
+
+    fn argument(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::NoUserns => "no-userns",
+        }
+    }
+}
+
+const EXIT_FAILED: i32 = 1;
+
+/// Tells the supervisor which step failed and ends.
+fn fail(control: &OwnedFd, error: StepError, detail: &str) -> ! {
+    let hint = match detail {
+        "" => error.step.knob(error.errno).to_owned(),
+        _ => format!("{detail}; {}", error.step.knob(error.errno)),
+    };
+    let failure = JailFailure { step: error.step.name().to_owned(), errno: error.errno, hint };
+    // If even this cannot be sent, the end of the channel tells the supervisor.
+    let _ = say(control, &FromKeeper::Failed(failure), &[]);
+    process::exit_now(EXIT_FAILED)
+}
+
+fn say(to: &OwnedFd, message: &FromKeeper, fds: &[std::os::fd::BorrowedFd<'_>]) -> std::io::Result<()> {
+    let bytes = encode(message, KEEPER_MESSAGE_BYTES).map_err(std::io::Error::other)?;
+    socket::send(to, &[&bytes], fds, socket::Wait::Yes)
+}

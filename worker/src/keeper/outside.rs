@@ -1,0 +1,53 @@
+//! The keeper before its second exec: still sees the host, drops root, enters the namespaces. Must not start anything
+//! that has a thread, and must not trust an environment (it has none).
+
+use super::{Inherited, MODE_INSIDE, Walls, fail};
+use std::os::fd::OwnedFd;
+use vm_system_protocol::hello::Hello;
+use vm_system_sandbox::namespaces::{self, Ids};
+use vm_system_sandbox::process::{self, Fork};
+use vm_system_sandbox::socket;
+use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+
+/// `keeper WALLS UID GID`.
+pub(crate) fn main(arguments: &[String]) -> ! {
+    let Ok(fds) = Inherited::take() else { process::exit_now(super::EXIT_FAILED) };
+    let _ = socket::send(&fds.control, &[&Hello::ours().to_packet()], &[], socket::Wait::Yes);
+    let Some((walls, service)) = parse(arguments) else {
+        fail(&fds.control, StepError { step: Step::Channel, errno: 0 }, "unknown arguments")
+    };
+    let error = match enter(walls, service, &fds) {
+        Ok(()) => process::exit_now(0),
+        Err(error) => error,
+    };
+    fail(&fds.control, error, "")
+}
+
+fn parse(arguments: &[String]) -> Option<(Walls, Ids)> {
+    let number = |at: usize| arguments.get(at)?.parse().ok();
+    Some((Walls::from_argument(arguments.first())?, Ids { uid: number(1)?, gid: number(2)? }))
+}
+
+/// Returns `Ok` in the process that is done; the first process of the jail goes on in [`super::inside`].
+fn enter(walls: Walls, service: Ids, fds: &Inherited) -> Result<(), StepError> {
+    process::die_first_of_memory_shortage().at(Step::OomScore)?;
+    let mut cgroup = false;
+    match walls {
+        Walls::Full => {
+            namespaces::enter(service)?;
+            cgroup = namespaces::enter_cgroup().is_ok();
+        }
+        Walls::NoUserns => namespaces::become_service_user(service)?,
+    }
+    match process::fork().at(Step::Fork)? {
+        Fork::Parent(_) => Ok(()),
+        Fork::Child => {
+            // Only a second exec makes the new user namespace the owner of this memory: without it a supervisor that is
+            // not root could not look in.
+            let arguments = [MODE_INSIDE, walls.argument(), if cgroup { "cgroup" } else { "-" }];
+            let kept: [&OwnedFd; 3] = [&fds.control, &fds.adoption, &fds.zygote];
+            let error = process::exec_self(&arguments, &kept);
+            Err::<(), _>(error).at(Step::SecondExec)
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The worker's end of its channel: numbered messages kept until they are acknowledged, gathered events, host calls.
+//! Everything blocks; there is nothing else to do. The end of the channel is the end of the process.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::hello::Hello;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::limits::{
+    EVENT_BATCH_BYTES, EVENT_BATCH_MS, HOST_MESSAGE_BYTES, PACKET_BYTES, UNACKED_BYTES, WORKER_MESSAGE_BYTES,
+};
+use vm_system_protocol::packet::{Reassembler, pieces};
+use vm_system_protocol::worker::{
+    Done, FromWorker, HostError, HostReply, HostRequest, ToWorker, WorkerEvent,
+};
+use vm_system_sandbox::process::exit_now;
+use vm_system_sandbox::socket::{self, Wait};
+
+/// Exit code of a worker that cannot make sense of its supervisor, or the other way round.
+const EXIT_PROTOCOL: i32 = 74;
+/// A signal that comes between the look at the flag and the wait is noticed after this long.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// What an event costs besides its texts, roughly (bytes).
+const EVENT_OVERHEAD: usize = 32;
+/// Numbers the answer to an adoption, which is outside the sequence.
+const OUTSIDE_SEQUENCE: u64 = 0;
+
+/// Sends the frozen first packet.
+pub fn say_hello(channel: &OwnedFd) -> io::Result<()> {
+    socket::send(channel, &[&Hello::ours().to_packet()], &[], Wait::Yes)
+}
+
+/// The worker's end of the channel.
+pub struct Link {
+    socket: OwnedFd,
+    /// Set by the interrupt signal.
+    interrupted: &'static AtomicBool,
+    incoming: Reassembler,
+    buffer: Vec<u8>,
+    next_seq: u64,
+    unacked: VecDeque<(u64, Vec<u8>)>,
+    unacked_bytes: usize,
+    batch: Vec<WorkerEvent>,
+    batch_bytes: usize,
+    last_flush: Instant,
+    execution: Option<ExecutionId>,
+    calls: u64,
+    reply: Option<HostReply>,
+}
+
+impl Link {
+    /// For a fresh channel; says hello.
+    pub fn open(socket: OwnedFd, interrupted: &'static AtomicBool) -> io::Result<Self> {
+        say_hello(&socket)?;
+        let mut incoming = Reassembler::new(HOST_MESSAGE_BYTES);
+        // The supervisor is trusted, and a new one does not know how far the old one had counted.
+        incoming.accept_any();
+        Ok(Self {
+            socket,
+            interrupted,
+            incoming,
+            buffer: vec![0; PACKET_BYTES],
+            next_seq: 1,
+            unacked: VecDeque::new(),
+            unacked_bytes: 0,
+            batch: Vec::new(),
+            batch_bytes: 0,
+            last_flush: Instant::now(),
+            execution: None,
+            calls: 0,
+            reply: None,
+        })
+    }
+
+    /// The channel itself, for workers that lie on purpose.
+    pub fn socket(&self) -> &OwnedFd {
+        &self.socket
+    }
+
+    /// Waits for the next order: `Start` or `Execute`. Ends the process on `Shutdown` and at the channel's end.
+    pub fn next_order(&mut self) -> ToWorker {
+        loop {
+            match self.receive(Wait::Yes) {
+                Some(order @ (ToWorker::Start(_) | ToWorker::Execute(_))) => return order,
+                // The answer to a call that was given up when its execution was interrupted.
+                Some(ToWorker::HostReply { .. }) | None => {}
+                Some(_) => exit_now(EXIT_PROTOCOL),
+            }
+        }
+    }
+
+    /// Events and calls belong to this execution from now on.
+    pub fn begin(&mut self, execution: ExecutionId) {
+        self.execution = Some(execution);
+        self.last_flush = Instant::now();
+    }
+
+    /// Sends what is left of the execution's events, and its end.
+    pub fn finish(&mut self, mut done: Done) {
+        // One message, unless the rest of the batch is large by itself.
+        if self.batch_bytes < EVENT_BATCH_BYTES {
+            self.batch.append(&mut done.events);
+            done.events = std::mem::take(&mut self.batch);
+            self.batch_bytes = 0;
+        } else {
+            self.flush();
+        }
+        self.execution = None;
+        self.send(&FromWorker::Done(Box::new(done)));
+    }
+
+    /// Sends a message: numbered, kept until acknowledged; waits while too much is unacknowledged.
+    pub fn send(&mut self, message: &FromWorker) {
+        let Ok(bytes) = encode(message, WORKER_MESSAGE_BYTES) else { exit_now(EXIT_PROTOCOL) };
+        while !self.unacked.is_empty() && self.unacked_bytes + bytes.len() > UNACKED_BYTES {
+            let message = self.receive(Wait::Yes);
+            self.put_aside(message);
+        }
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.transmit(seq, &bytes);
+        self.unacked_bytes += bytes.len();
+        self.unacked.push_back((seq, bytes));
+    }
+
+    /// Takes one event of the running execution.
+    pub fn emit(&mut self, event: WorkerEvent) {
+        self.batch_bytes += event.payload.output_bytes() as usize + EVENT_OVERHEAD;
+        self.batch.push(event);
+        if self.batch_bytes >= EVENT_BATCH_BYTES || self.is_flush_due() {
+            self.flush();
+        }
+    }
+
+    /// A moment in the middle of busy code: sends what has waited long enough, takes acknowledgements.
+    pub fn poll(&mut self) {
+        if !self.is_flush_due() {
+            return;
+        }
+        self.flush();
+        self.last_flush = Instant::now();
+        self.take_what_came();
+    }
+
+    /// Asks the supervisor and waits for the answer, or for an interruption.
+    pub fn call(&mut self, request: HostRequest) -> HostReply {
+        self.flush();
+        let Some(execution) = self.execution else { return interrupted() };
+        self.calls += 1;
+        self.reply = None;
+        let call = self.calls;
+        self.send(&FromWorker::HostCall { execution, call, request });
+        loop {
+            if let Some(reply) = self.reply.take() {
+                return reply;
+            }
+            if self.interrupted.load(Ordering::Relaxed) {
+                return interrupted();
+            }
+            self.wait_readable(LOOK_AGAIN);
+            self.take_what_came();
+        }
+    }
+
+    /// Waits until a message comes, an interruption, or `at_most`.
+    pub fn sleep(&mut self, at_most: Duration) {
+        self.flush();
+        if !self.interrupted.load(Ordering::Relaxed) {
+            self.wait_readable(at_most.min(LOOK_AGAIN));
+        }
+        self.take_what_came();
+    }
+
+    fn is_flush_due(&self) -> bool {
+        self.last_flush.elapsed() >= Duration::from_millis(EVENT_BATCH_MS)
+    }
+
+    fn flush(&mut self) {
+        if let (Some(execution), false) = (self.execution, self.batch.is_empty()) {
+            let events = std::mem::take(&mut self.batch);
+            self.batch_bytes = 0;
+            self.send(&FromWorker::Events { execution, events });
+            self.last_flush = Instant::now();
+        }
+    }
+
+    fn wait_readable(&self, at_most: Duration) {
+        let mut ready = socket::Ready::with_capacity(1);
+        ready.add(&self.socket);
+        // Readable or not: the caller looks.
+        let _ = ready.wait(Some(at_most));
+    }
+
+    fn take_what_came(&mut self) {
+        while let Some(message) = self.receive_now() {
+            self.put_aside(message);
+        }
+    }
+
+    /// `None`: nothing there. `Some(None)`: something that needs no more attention.
+    fn receive_now(&mut self) -> Option<Option<ToWorker>> {
+        let mut nothing = false;
+        let message = self.receive_or(Wait::No, &mut nothing);
+        (!nothing).then_some(message)
+    }
+
+    fn receive(&mut self, wait: Wait) -> Option<ToWorker> {
+        self.receive_or(wait, &mut false)
+    }
+
+    /// Takes one packet; gives the message that it completes, unless that was handled here.
+    fn receive_or(&mut self, wait: Wait, nothing: &mut bool) -> Option<ToWorker> {
+        let got = match socket::receive(&self.socket, &mut self.buffer, wait) {
+            Ok(got) if got.len > 0 => got,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                *nothing = true;
+                return None;
+            }
+            // Supervisor and keeper have let go.
+            _ => exit_now(0),
+        };
+        let packet = &self.buffer[..got.len];
+        let message = self.incoming.push(packet).or_else(|_| {
+            // The beginning of a new supervisor's message in the middle of the old one's.
+            self.incoming.accept_any();
+            self.incoming.push(packet)
+        });
+        let Ok(message) = message else { exit_now(EXIT_PROTOCOL) };
+        let Ok(message) = decode::<ToWorker>(&message?.bytes) else { exit_now(EXIT_PROTOCOL) };
+        match message {
+            ToWorker::Ack { seq } => self.acknowledged(seq),
+            ToWorker::Adopt { last_committed } => self.adopted(last_committed),
+            ToWorker::Shutdown => exit_now(0),
+            message => return Some(message),
+        }
+        None
+    }
+
+    /// A message that came while an execution runs.
+    fn put_aside(&mut self, message: Option<ToWorker>) {
+        match message {
+            Some(ToWorker::HostReply { call, reply }) if call == self.calls => self.reply = Some(reply),
+            Some(ToWorker::HostReply { .. }) | None => {}
+            Some(_) => exit_now(EXIT_PROTOCOL),
+        }
+    }
+
+    fn acknowledged(&mut self, up_to: u64) {
+        while self.unacked.front().is_some_and(|(seq, _)| *seq <= up_to) {
+            let bytes = self.unacked.pop_front().map_or(0, |(_, bytes)| bytes.len());
+            self.unacked_bytes -= bytes;
+        }
+    }
+
+    fn adopted(&mut self, last_committed: u64) {
+        self.acknowledged(last_committed);
+        let Ok(answer) = encode(&FromWorker::Adopted { last_committed }, WORKER_MESSAGE_BYTES) else {
+            exit_now(EXIT_PROTOCOL)
+        };
+        self.transmit(OUTSIDE_SEQUENCE, &answer);
+        for (seq, bytes) in &self.unacked {
+            self.transmit(*seq, bytes);
+        }
+    }
+
+    fn transmit(&self, seq: u64, message: &[u8]) {
+        for (header, piece) in pieces(seq, message) {
+            if socket::send(&self.socket, &[&header, piece], &[], Wait::Yes).is_err() {
+                exit_now(0);
+            }
+        }
+    }
+}
+
+fn interrupted() -> HostReply {
+    HostReply::Failed(HostError {
+        code: "INTERRUPTED".to_owned(),
+        message: "the execution was interrupted".to_owned(),
+    })
+}

@@ -1,0 +1,58 @@
+//! A worker's life: one `Start`, then executions one after the other until the channel ends.
+
+use crate::engine::{self, Host, INTERRUPT, Preloaded, Session};
+use crate::link::Link;
+use crate::roles::Body;
+use std::os::fd::OwnedFd;
+use std::time::Duration;
+use vm_system_protocol::worker::{FromWorker, HostReply, HostRequest, ToWorker, WorkerEvent};
+use vm_system_sandbox::interrupt;
+
+/// Exit code of a worker whose channel broke before its hello was out.
+const EXIT_CHANNEL: i32 = 70;
+/// Exit code of a worker that got its orders in the wrong order.
+const EXIT_ORDER: i32 = 74;
+
+/// Prepares JavaScript sessions; called once, in the zygote, before its filter.
+pub(crate) fn preload() -> Result<Box<dyn Body>, String> {
+    interrupt::install(&INTERRUPT).map_err(|error| error.to_string())?;
+    let preloaded = engine::preload().map_err(|error| error.to_string())?;
+    Ok(Box::new(Prepared { preloaded }))
+}
+
+struct Prepared {
+    preloaded: Preloaded,
+}
+
+impl Body for Prepared {
+    fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
+        let Ok(mut link) = Link::open(channel, &INTERRUPT) else { return EXIT_CHANNEL };
+        let ToWorker::Start(start) = link.next_order() else { return EXIT_ORDER };
+        let mut session = Session::start(self.preloaded, &start);
+        link.send(&FromWorker::Started { heap_bytes: session.heap_bytes() });
+        loop {
+            let ToWorker::Execute(job) = link.next_order() else { return EXIT_ORDER };
+            link.begin(job.execution);
+            let done = session.execute(&job, &mut link);
+            link.finish(done);
+        }
+    }
+}
+
+impl Host for Link {
+    fn emit(&mut self, event: WorkerEvent) {
+        Link::emit(self, event);
+    }
+
+    fn call(&mut self, request: HostRequest) -> HostReply {
+        Link::call(self, request)
+    }
+
+    fn poll(&mut self) {
+        Link::poll(self);
+    }
+
+    fn sleep(&mut self, at_most: Duration) {
+        Link::sleep(self, at_most);
+    }
+}
