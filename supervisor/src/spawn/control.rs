@@ -1,0 +1,136 @@
+//! The keeper's channel after the handshake: orders out, answers and endings in, who waits for what.
+
+use super::packets;
+use super::process::WorkerDeath;
+use super::spawner::SpawnEvent;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{mpsc, oneshot, watch};
+use tokio::time::Instant;
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::keeper::{FromKeeper, ToKeeper};
+use vm_system_protocol::limits::{KEEPER_MESSAGE_BYTES, WRITE_MS};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::process::Ending;
+use vm_system_sandbox::socket::{self, Wait};
+
+/// Locks a table of ours; nobody panics while holding one.
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Our end of the keeper's channel.
+#[derive(Debug)]
+pub(super) struct Control {
+    socket: AsyncFd<OwnedFd>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    kept: HashMap<SessionId, oneshot::Sender<()>>,
+    /// Living workers by their pid in the jail.
+    alive: HashMap<u32, Alive>,
+    lost: bool,
+}
+
+#[derive(Debug)]
+struct Alive {
+    death: watch::Sender<Option<WorkerDeath>>,
+    pidfd: Arc<PidFd>,
+}
+
+impl Control {
+    pub(super) fn new(socket: AsyncFd<OwnedFd>) -> Self {
+        Self { socket, waiting: Mutex::default() }
+    }
+
+    pub(super) async fn send(&self, message: &ToKeeper, fds: &[BorrowedFd<'_>]) -> io::Result<()> {
+        let bytes = encode(message, KEEPER_MESSAGE_BYTES).map_err(io::Error::other)?;
+        packets::send(&self.socket, &[&bytes], fds, Instant::now() + Duration::from_millis(WRITE_MS)).await
+    }
+
+    /// Watches for a worker's end from now on. `None`: the keeper is lost.
+    pub(super) fn watch(
+        &self,
+        inner_pid: u32,
+        pidfd: Arc<PidFd>,
+    ) -> Option<watch::Receiver<Option<WorkerDeath>>> {
+        let (death, watcher) = watch::channel(None);
+        let mut waiting = lock(&self.waiting);
+        if waiting.lost {
+            return None;
+        }
+        waiting.alive.insert(inner_pid, Alive { death, pidfd });
+        Some(watcher)
+    }
+
+    /// Is told when the keeper keeps this session's worker; an error if the keeper is lost before.
+    pub(super) fn when_kept(&self, session: SessionId) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        let mut waiting = lock(&self.waiting);
+        if !waiting.lost {
+            waiting.kept.insert(session, sender);
+        }
+        receiver
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        lock(&self.waiting).lost
+    }
+
+    pub(super) fn forget(&self, session: SessionId) {
+        let Ok(bytes) = encode(&ToKeeper::Forget { session }, KEEPER_MESSAGE_BYTES) else { return };
+        // A keeper that is so far behind keeps the entry; it costs two descriptors until it ends.
+        let _ = socket::send(self.socket.get_ref(), &[&bytes], &[], Wait::No);
+    }
+
+    /// Reads until the keeper is gone; then everything that waited learns it.
+    pub(super) async fn listen(&self, events: mpsc::Sender<SpawnEvent>) {
+        loop {
+            let message = packets::receive(&self.socket, |got, bytes| {
+                (got.len > 0 && !got.truncated).then(|| decode::<FromKeeper>(bytes).ok()).flatten()
+            });
+            match message.await {
+                Ok(Some(message)) => self.hear(message),
+                // The end, or nonsense: either way there is no keeper to work with.
+                Ok(None) | Err(_) => break,
+            }
+        }
+        self.lose();
+        let _ = events.send(SpawnEvent::KeeperLost).await;
+    }
+
+    fn hear(&self, message: FromKeeper) {
+        let mut waiting = lock(&self.waiting);
+        match message {
+            FromKeeper::Kept { session } => {
+                if let Some(kept) = waiting.kept.remove(&session) {
+                    let _ = kept.send(());
+                }
+            }
+            FromKeeper::Exited { inner_pid, wait_status, .. } => {
+                if let Some(alive) = waiting.alive.remove(&inner_pid) {
+                    alive.death.send_replace(Some(Ending::from_wait_status(wait_status).into()));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn lose(&self) {
+        let mut waiting = lock(&self.waiting);
+        waiting.lost = true;
+        waiting.kept.clear();
+        for (_, alive) in waiting.alive.drain() {
+            // With a pid namespace the kernel has done it already.
+            let _ = alive.pidfd.kill();
+            alive.death.send_replace(Some(WorkerDeath::KeeperLost));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Starting a keeper: a fresh exec with three descriptors, its report, and a look at it from outside.
+
+use super::config::{SandboxMode, SpawnConfig};
+use super::error::SpawnError;
+use super::packets;
+use std::ffi::OsStr;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, timeout_at};
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::hello::{Hello, PROTOCOL};
+use vm_system_protocol::keeper::{FromKeeper, LayerReport, ToKeeper};
+use vm_system_protocol::limits::{HELLO_MS, KEEPER_MESSAGE_BYTES};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::{inspect, process, socket};
+
+/// A keeper that is ready.
+pub(super) struct Started {
+    pub(super) control: AsyncFd<OwnedFd>,
+    /// The supervisor's end of the first zygote's channel; the zygote has not spoken yet.
+    pub(super) zygote: AsyncFd<OwnedFd>,
+    pub(super) pid: u32,
+    pub(super) pidfd: PidFd,
+    pub(super) layers: Vec<LayerReport>,
+}
+
+/// Starts a keeper and waits until its walls stand.
+pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
+    let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
+    let make = SpawnError::io;
+    let (control, keepers_control) = socket::pair().map_err(make("make the keeper's channel"))?;
+    let (zygote, zygotes_end) = socket::pair().map_err(make("make the zygote's channel"))?;
+    for end in [&control, &zygote] {
+        socket::attest_senders(end).map_err(make("have the kernel attest senders (kernel >= 6.5)"))?;
+    }
+    let adoption = match &config.socket_path {
+        Some(path) => socket::bind_at(path).map_err(make("bind the keeper's socket"))?,
+        None => socket::unconnected().map_err(make("make the keeper's socket"))?,
+    };
+    let begin = ToKeeper::Begin { token: config.token, grace_ms: config.grace.as_millis() as u64 };
+    let begin = encode(&begin, KEEPER_MESSAGE_BYTES)
+        .map_err(|error| make("tell the keeper to begin")(std::io::Error::other(error)))?;
+    socket::send(&control, &[&begin], &[], socket::Wait::Yes).map_err(make("tell the keeper to begin"))?;
+
+    let child = execute(config, &[&keepers_control, &adoption, &zygotes_end])?;
+    drop((keepers_control, adoption, zygotes_end));
+    let control = packets::register(control).map_err(make("watch the keeper's channel"))?;
+    let zygote = packets::register(zygote).map_err(make("watch the zygote's channel"))?;
+    let ready = timeout_at(deadline, handshake(&control)).await;
+    child.reap();
+    let (pidfd, layers) = ready.map_err(|_| SpawnError::KeeperSilent { what: "said nothing" })??;
+    // It has been attested; nobody else can speak here.
+    socket::trust_senders(&control).map_err(make("set up the keeper's channel"))?;
+    let pid = pidfd.pid().map_err(|_| SpawnError::KeeperSilent { what: "died" })?;
+    look_at(pid, config.sandbox)?;
+    Ok(Started { control, zygote, pid, pidfd, layers })
+}
+
+/// The process that was executed; it leaves as soon as the first process of the jail runs.
+struct Child {
+    pid: u32,
+    pidfd: Option<PidFd>,
+}
+
+impl Child {
+    fn reap(self) {
+        if let Some(pidfd) = self.pidfd {
+            // It has left already, unless something is very wrong.
+            let _ = pidfd.kill();
+        }
+        let _ = process::wait_for(self.pid);
+    }
+}
+
+fn execute(config: &SpawnConfig, fds: &[&OwnedFd; 3]) -> Result<Child, SpawnError> {
+    let (uid, gid) = (config.service_ids.uid.to_string(), config.service_ids.gid.to_string());
+    let arguments = ["keeper", config.sandbox.argument(), &uid, &gid].map(OsStr::new);
+    let pid = process::spawn(&config.program, &arguments, &fds.map(|fd| fd.as_fd()))
+        .map_err(|error| SpawnError::Exec { program: config.program.display().to_string(), error })?;
+    Ok(Child { pid, pidfd: PidFd::open(pid).ok() })
+}
+
+async fn handshake(control: &AsyncFd<OwnedFd>) -> Result<(PidFd, Vec<LayerReport>), SpawnError> {
+    let read = SpawnError::io("read the keeper's channel");
+    let hello = packets::receive(control, |_, bytes| check_hello("the keeper", bytes)).await.map_err(read)?;
+    hello?;
+    let read = SpawnError::io("read the keeper's channel");
+    let (sender, message) = packets::receive(control, |got, bytes| {
+        (got.sender, (got.len > 0).then(|| decode::<FromKeeper>(bytes)))
+    })
+    .await
+    .map_err(read)?;
+    match (sender, message) {
+        (Some(keeper), Some(Ok(FromKeeper::Ready { layers }))) => Ok((keeper, layers)),
+        (_, Some(Ok(FromKeeper::Failed(failure)))) => Err(SpawnError::Jail(failure)),
+        (_, None) => Err(SpawnError::KeeperSilent { what: "died" }),
+        _ => Err(SpawnError::KeeperSilent { what: "said something else than ready" }),
+    }
+}
+
+/// Whether the packet is the hello of a version that we speak.
+pub(super) fn check_hello(who: &'static str, packet: &[u8]) -> Result<(), SpawnError> {
+    let wrong = |what: String| Err(SpawnError::WrongHello { who, what });
+    if packet.is_empty() {
+        return wrong("it closed its channel".to_owned());
+    }
+    match Hello::from_packet(packet) {
+        Ok(hello) if hello.protocol == PROTOCOL => Ok(()),
+        Ok(hello) => wrong(format!("protocol {}, ours is {PROTOCOL}", hello.protocol)),
+        Err(error) => wrong(error.to_string()),
+    }
+}
+
+/// Looks at a process of the jail from outside: walls first, then whether its namespaces are its own. Where `/proc`
+/// hides it (`ProtectProc=invisible`) the keeper's self-test has to do.
+pub(super) fn look_at(pid: u32, sandbox: SandboxMode) -> Result<Option<inspect::Status>, SpawnError> {
+    let namespaces = sandbox == SandboxMode::Full;
+    let status = match inspect::verify(pid, inspect::Expected { namespaces }) {
+        Err(inspect::InspectError::Unreadable { error, .. })
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            tracing::warn!(pid, %error, "a jailed process cannot be seen in /proc; the keeper's self-test stands in");
+            return Ok(None);
+        }
+        status => status?,
+    };
+    Ok(Some(status))
+}

@@ -1,0 +1,32 @@
+//! Processes: the only room of the supervisor that creates, watches and ends them. Knows nothing of sessions beyond
+//! their ids, and nothing of what travels on a worker's channel beyond its framing.
+//!
+//! Everything that a jailed process says is judged by the kernel's word: who sent it (`SO_PASSPIDFD`), what it is
+//! (`/proc`), how it ended (the keeper's `wait4`).
+//!
+//! Reading order:
+//! - [`config`]: what to start, and which walls
+//! - [`spawner`]: a keeper, its zygotes, its workers: the door of this room
+//! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
+//! - [`zygote`]: orders of forks; [`notify`]: lets exactly the ordered ones happen
+//! - [`channel`]: a worker's messages; [`process`]: a worker's process
+//! - [`broker`]: the processes of host modules
+
+pub(crate) mod broker;
+pub mod channel;
+pub mod config;
+mod control;
+pub mod error;
+mod keeper;
+mod notify;
+mod packets;
+pub mod process;
+pub mod spawner;
+mod sys;
+mod zygote;
+
+pub use channel::{ChannelError, Received, WorkerReceiver, WorkerSender};
+pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
+pub use error::SpawnError;
+pub use process::{Memory, WorkerDeath, WorkerProcess};
+pub use spawner::{SpawnEvent, Spawner, WorkerHandle};

@@ -1,0 +1,134 @@
+//! Lets exactly the ordered forks happen. Every clone of a jailed process waits here for its answer: the kernel says
+//! who asks, the table says who was ordered to.
+
+use super::control::lock;
+use super::spawner::SpawnEvent;
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::{Arc, Mutex};
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::seccomp::notify::{Listener, Request};
+use vm_system_sandbox::socket::Ready;
+
+/// A process that asks this often without an order is killed here and now, so that refusing costs a bounded time.
+const MOST_REFUSALS: u32 = 16;
+/// Processes whose refusals are counted; beyond it counting starts anew.
+const MOST_OFFENDERS: usize = 256;
+
+/// Forks that were ordered and have not happened yet, by the pid (here) of who is to fork.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Orders(Arc<Mutex<HashMap<u32, u32>>>);
+
+impl Orders {
+    /// Allows this process one fork.
+    pub(super) fn add(&self, pid: u32) {
+        *lock(&self.0).entry(pid).or_default() += 1;
+    }
+
+    /// Forgets a process.
+    pub(super) fn forget(&self, pid: u32) {
+        lock(&self.0).remove(&pid);
+    }
+
+    /// Takes back one fork that will not happen any more.
+    pub(super) fn take(&self, pid: u32) -> bool {
+        let mut orders = lock(&self.0);
+        match orders.get_mut(&pid) {
+            Some(1) => orders.remove(&pid).is_some(),
+            Some(ordered) => {
+                *ordered -= 1;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Answers until no filtered process is left.
+pub(super) async fn answer(
+    listener: Listener,
+    watched: AsyncFd<OwnedFd>,
+    orders: Orders,
+    events: mpsc::Sender<SpawnEvent>,
+) {
+    let mut refusals: HashMap<u32, u32> = HashMap::new();
+    loop {
+        let Ok(mut guard) = watched.readable().await else { return };
+        match next(&listener) {
+            Ok(Next::Request(request)) => judge(&listener, request, &orders, &mut refusals, &events),
+            Ok(Next::Gone) => {}
+            Ok(Next::Nothing) => guard.clear_ready(),
+            Err(_) => return,
+        }
+    }
+}
+
+enum Next {
+    Request(Request),
+    /// Whoever asked is gone.
+    Gone,
+    Nothing,
+}
+
+/// The next request without blocking: the kernel's call has no such mode, so the descriptor is asked first.
+fn next(listener: &Listener) -> io::Result<Next> {
+    let mut ready = Ready::with_capacity(1);
+    let index = ready.add(listener);
+    ready.wait(Some(std::time::Duration::ZERO))?;
+    if ready.is_closed(index) {
+        return Err(io::ErrorKind::BrokenPipe.into());
+    }
+    if !ready.is_ready(index) {
+        return Ok(Next::Nothing);
+    }
+    Ok(listener.next()?.map_or(Next::Gone, Next::Request))
+}
+
+fn judge(
+    listener: &Listener,
+    request: Request,
+    orders: &Orders,
+    refusals: &mut HashMap<u32, u32>,
+    events: &mpsc::Sender<SpawnEvent>,
+) {
+    let pid = request.pid;
+    // An answer that comes too late is for a process that is gone.
+    if orders.take(pid) {
+        let _ = listener.allow(request);
+        return;
+    }
+    if refusals.len() >= MOST_OFFENDERS {
+        refusals.clear();
+    }
+    let count = refusals.entry(pid).or_default();
+    *count += 1;
+    if *count > MOST_REFUSALS {
+        // It waits for our answer, so the number is still its own.
+        let _ = PidFd::open(pid).and_then(|pidfd| pidfd.kill());
+        refusals.remove(&pid);
+    } else if *count == 1 {
+        tracing::warn!(pid, "a jailed process tried to fork without an order; refused");
+        let _ = events.try_send(SpawnEvent::UnorderedFork { pid });
+    }
+    let _ = listener.refuse(request);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_allows_one_fork_of_one_process() {
+        let orders = Orders::default();
+        orders.add(7);
+        orders.add(7);
+        assert!(!orders.take(8));
+        assert!(orders.take(7) && orders.take(7) && !orders.take(7));
+        orders.add(7);
+        orders.forget(7);
+        assert!(!orders.take(7));
+    }
+}

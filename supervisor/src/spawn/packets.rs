@@ -1,0 +1,67 @@
+//! Packets over tokio: never blocks the runtime, never leaves a stale readiness behind.
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::Instant;
+use vm_system_protocol::limits::PACKET_BYTES;
+use vm_system_sandbox::socket::{self, Received, Wait};
+
+thread_local! {
+    /// One buffer per runtime thread: a session that says nothing holds none.
+    static BUFFER: std::cell::RefCell<Vec<u8>> = std::cell::RefCell::new(vec![0; PACKET_BYTES]);
+}
+
+/// Registers our end of a socket with the runtime.
+pub(super) fn register(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    socket::set_nonblocking(&socket)?;
+    super::sys::watch(socket, Interest::READABLE | Interest::WRITABLE)
+}
+
+/// Waits for one packet and shows it to `take`. Cancel safe.
+pub(super) async fn receive<T>(
+    socket: &AsyncFd<OwnedFd>,
+    take: impl FnOnce(Received, &[u8]) -> T,
+) -> io::Result<T> {
+    let mut take = Some(take);
+    loop {
+        let mut guard = socket.readable().await?;
+        let result = guard.try_io(|socket| {
+            BUFFER.with_borrow_mut(|buffer| {
+                let got = socket::receive(socket.get_ref(), buffer, Wait::No)?;
+                let len = got.len;
+                Ok(take.take().map(|take| take(got, &buffer[..len])))
+            })
+        });
+        match result {
+            Ok(Ok(Some(value))) => return Ok(value),
+            // Told once when the peer closed with something of ours unread; what it sent before is still to come.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionReset => {}
+            Ok(Err(error)) => return Err(error),
+            // Not ready after all.
+            Ok(Ok(None)) | Err(_) => {}
+        }
+    }
+}
+
+/// Sends one packet before the deadline. Not sent at all if cancelled or too late.
+pub(super) async fn send(
+    socket: &AsyncFd<OwnedFd>,
+    parts: &[&[u8]],
+    fds: &[BorrowedFd<'_>],
+    deadline: Instant,
+) -> io::Result<()> {
+    match socket::send(socket.get_ref(), parts, fds, Wait::No) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+        result => return result,
+    }
+    loop {
+        let mut guard = tokio::time::timeout_at(deadline, socket.writable())
+            .await
+            .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
+        if let Ok(result) = guard.try_io(|socket| socket::send(socket.get_ref(), parts, fds, Wait::No)) {
+            return result;
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! One jail: a keeper, the zygote that forks and one in reserve, and the workers that they gave birth to.
+
+use super::channel::{WorkerReceiver, WorkerSender, split};
+use super::config::{SandboxMode, SpawnConfig, WorkerLimits};
+use super::control::{Control, lock};
+use super::error::SpawnError;
+use super::keeper::{self, check_hello, look_at};
+use super::notify::{self, Orders};
+use super::packets;
+use super::process::WorkerProcess;
+use super::sys::watch;
+use super::zygote::{self, Zygote};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::mpsc;
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout, timeout_at};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::keeper::{LayerReport, ToKeeper};
+use vm_system_protocol::limits::HELLO_MS;
+use vm_system_sandbox::pidfd::{PidFd, Pids};
+use vm_system_sandbox::seccomp::notify::Listener;
+use vm_system_sandbox::{inspect, rlimit, socket};
+
+/// Events that wait for their reader; what is lost beyond it was reported before.
+const EVENTS: usize = 64;
+/// The zygote that the keeper started.
+const FIRST_ZYGOTE: u32 = 0;
+
+/// Something that concerns a whole jail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpawnEvent {
+    /// The keeper is dead and every worker with it. Start another jail.
+    KeeperLost,
+    /// No zygote is left; live workers go on. Start another jail beside this one for new workers.
+    ZygotesLost,
+    /// A worker tried to fork although nobody had ordered it; it was refused.
+    UnorderedFork {
+        /// Its pid on the host.
+        pid: u32,
+    },
+}
+
+/// A newborn worker.
+#[derive(Debug)]
+pub struct WorkerHandle {
+    /// To it.
+    pub sender: WorkerSender,
+    /// From it.
+    pub receiver: WorkerReceiver,
+    /// Its process.
+    pub process: WorkerProcess,
+}
+
+/// A jail that is up. Cheap to clone; dropping the last one closes the keeper's channel, and the grace begins.
+#[derive(Debug, Clone)]
+pub struct Spawner(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    jail: Arc<Jail>,
+    tasks: Vec<AbortHandle>,
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}
+
+/// What the tasks of a jail share.
+#[derive(Debug)]
+struct Jail {
+    sandbox: SandboxMode,
+    pid: u32,
+    pidfd: PidFd,
+    layers: Vec<LayerReport>,
+    control: Arc<Control>,
+    orders: Orders,
+    zygotes: Mutex<Zygotes>,
+    next_zygote: AtomicU32,
+    events: mpsc::Sender<SpawnEvent>,
+}
+
+#[derive(Debug)]
+struct Zygotes {
+    current: Option<Arc<Zygote>>,
+    reserve: Option<Arc<Zygote>>,
+    /// The adopted zygote's filter reports here; kept for the keeper.
+    listener: Arc<Listener>,
+}
+
+impl Spawner {
+    /// Starts a keeper and its first zygote, and looks at both from outside. Must be called within a tokio runtime.
+    pub async fn start(config: SpawnConfig) -> Result<(Self, mpsc::Receiver<SpawnEvent>), SpawnError> {
+        let started = keeper::start(&config).await?;
+        if config.sandbox == SandboxMode::Full && !inspect::verify_namespaces(started.pid)? {
+            tracing::warn!("the keeper's namespaces cannot be seen in /proc; its self-test stands in");
+        }
+        let orders = Orders::default();
+        let (zygote, listener) =
+            zygote::welcome(started.zygote, FIRST_ZYGOTE, config.sandbox, orders.clone()).await?;
+        let listener = listener.ok_or(SpawnError::WorkerSilent("zygote brought no listener"))?;
+        let forks = SpawnError::io("watch for forks");
+        let own_listener =
+            listener.try_clone().and_then(|own| Ok((own, watch(listener.try_clone()?.into(), READABLE)?)));
+        let (own_listener, watched) = own_listener.map_err(forks)?;
+        let (events, receiver) = mpsc::channel(EVENTS);
+        let zygote = Arc::new(zygote);
+        let zygotes =
+            Zygotes { current: Some(Arc::clone(&zygote)), reserve: None, listener: Arc::new(listener) };
+        let jail = Arc::new(Jail {
+            sandbox: config.sandbox,
+            pid: started.pid,
+            pidfd: started.pidfd,
+            layers: started.layers,
+            control: Arc::new(Control::new(started.control)),
+            orders: orders.clone(),
+            zygotes: Mutex::new(zygotes),
+            next_zygote: AtomicU32::new(FIRST_ZYGOTE + 1),
+            events: events.clone(),
+        });
+        let control = Arc::clone(&jail.control);
+        let told = events.clone();
+        let tasks = vec![
+            tokio::spawn(async move { control.listen(told).await }).abort_handle(),
+            tokio::spawn(notify::answer(own_listener, watched, orders, events)).abort_handle(),
+            tokio::spawn(Arc::clone(&jail).look_after_zygotes(config.socket_path.is_some())).abort_handle(),
+        ];
+        Jail::keep_zygote(&jail, &zygote).await?;
+        Ok((Self(Arc::new(Inner { jail, tasks })), receiver))
+    }
+
+    /// Gives birth to a worker: forked by the zygote, known by the kernel's word, looked at from outside, limited, and
+    /// kept by the keeper. It has said hello and nothing else.
+    pub async fn spawn_worker(
+        &self,
+        session: SessionId,
+        limits: &WorkerLimits,
+    ) -> Result<WorkerHandle, SpawnError> {
+        match self.0.jail.spawn_worker(session, limits).await {
+            // The zygote died at this moment; its successor takes over.
+            Err(SpawnError::NoZygote) => self.0.jail.spawn_worker(session, limits).await,
+            result => result,
+        }
+    }
+
+    /// The walls as the keeper found them.
+    pub fn layers(&self) -> &[LayerReport] {
+        &self.0.jail.layers
+    }
+
+    /// The keeper's pid on the host.
+    pub fn keeper_pid(&self) -> u32 {
+        self.0.jail.pid
+    }
+
+    /// The zygotes' pids on the host, the one that forks first.
+    pub fn zygote_pids(&self) -> Vec<u32> {
+        let zygotes = lock(&self.0.jail.zygotes);
+        [&zygotes.current, &zygotes.reserve].into_iter().flatten().map(|zygote| zygote.pids.here).collect()
+    }
+
+    /// Ends the jail: tells the keeper, waits until the deadline, then kills. Returns when everything is dead.
+    pub async fn shutdown(&self, deadline: Duration) {
+        let jail = &self.0.jail;
+        let told = jail.control.send(&ToKeeper::Shutdown, &[]).await;
+        if told.is_err() || timeout(deadline, jail.is_dead()).await.is_err() {
+            let _ = jail.pidfd.kill();
+            jail.is_dead().await;
+        }
+    }
+}
+
+const READABLE: tokio::io::Interest = tokio::io::Interest::READABLE;
+
+impl Jail {
+    /// Resolves when the keeper is dead: with namespaces, only after everything in the jail is.
+    async fn is_dead(&self) {
+        let watched = self.pidfd.try_clone().and_then(|pidfd| watch(pidfd.into(), READABLE));
+        match watched {
+            Ok(pidfd) => drop(pidfd.readable().await.map(|_| ())),
+            Err(error) => tracing::error!(%error, "cannot watch the keeper's end"),
+        }
+    }
+
+    async fn spawn_worker(
+        &self,
+        session: SessionId,
+        limits: &WorkerLimits,
+    ) -> Result<WorkerHandle, SpawnError> {
+        let zygote = self.current_zygote()?;
+        let (ours, newborns) = channel()?;
+        let ordered = zygote.order(newborns, false).await?;
+        let newborn = match newborn(&ours).await {
+            Ok(newborn) => newborn,
+            Err(Silence::Closed) => return Err(ordered.why_not().await),
+            Err(Silence::Other(error)) => return Err(error),
+        };
+        drop(ordered);
+        let result = self.settle(session, limits, ours, &newborn).await;
+        if result.is_err() {
+            // It has no job and nobody knows it: it must not stay.
+            let _ = newborn.pidfd.kill();
+        }
+        result
+    }
+
+    /// Looks at the newborn, limits it and has it kept.
+    async fn settle(
+        &self,
+        session: SessionId,
+        limits: &WorkerLimits,
+        ours: AsyncFd<OwnedFd>,
+        newborn: &Newborn,
+    ) -> Result<WorkerHandle, SpawnError> {
+        let Pids { here: pid, inner: inner_pid } = newborn.pids;
+        // A sender that is no fork of ours cannot be kept either: the parent must be the keeper.
+        let status = look_at(pid, self.sandbox)?;
+        if let Some(status) = &status
+            && status.ppid != self.pid
+        {
+            let what = format!("its parent is {}, the keeper is {}", status.ppid, self.pid);
+            return Err(inspect::InspectError::NotJailed { pid, what }.into());
+        }
+        let lost = || SpawnError::KeeperLost;
+        let death = self.control.watch(inner_pid, Arc::clone(&newborn.pidfd)).ok_or_else(lost)?;
+        let kept = self.control.when_kept(session);
+        let fds = [ours.as_fd(), newborn.pidfd.as_fd()];
+        self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await.map_err(|_| lost())?;
+        // While the keeper does its part.
+        let mapped = status.map_or(0, |status| status.mapped_bytes);
+        let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped)
+            .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))
+            // The limits were set by number: only now is it certain whose they are.
+            .and_then(|()| newborn.pidfd.signal(0));
+        limited.map_err(|error| SpawnError::Rlimit { pid, error })?;
+        let patience = Duration::from_millis(HELLO_MS);
+        timeout(patience, kept).await.map_err(|_| lost())?.map_err(|_| lost())?;
+        let process =
+            WorkerProcess::new(session, pid, Arc::clone(&newborn.pidfd), death, Arc::clone(&self.control));
+        let (sender, receiver) = split(ours);
+        Ok(WorkerHandle { sender, receiver, process })
+    }
+
+    fn current_zygote(&self) -> Result<Arc<Zygote>, SpawnError> {
+        if self.control.is_lost() {
+            return Err(SpawnError::KeeperLost);
+        }
+        let mut zygotes = lock(&self.zygotes);
+        if zygotes.current.as_ref().is_none_or(|zygote| zygote.is_lost()) {
+            zygotes.current = zygotes.reserve.take().filter(|zygote| !zygote.is_lost());
+        }
+        zygotes.current.clone().ok_or(SpawnError::NoZygote)
+    }
+
+    /// Hands a zygote's descriptors to the keeper, for whoever comes after us.
+    async fn keep_zygote(&self, zygote: &Zygote) -> Result<(), SpawnError> {
+        let listener = Arc::clone(&lock(&self.zygotes).listener);
+        let fds = [zygote.socket().as_fd(), zygote.pidfd.as_fd(), listener.as_fd()];
+        let keep = ToKeeper::KeepZygote { zygote: zygote.number, inner_pid: zygote.pids.inner };
+        self.control.send(&keep, &fds).await.map_err(|_| SpawnError::KeeperLost)
+    }
+
+    /// Keeps a reserve beside the zygote that forks, and follows the one whose turn it is until none is left.
+    async fn look_after_zygotes(self: Arc<Self>, wants_reserve: bool) {
+        while let Ok(current) = self.current_zygote() {
+            let has_reserve = lock(&self.zygotes).reserve.is_some();
+            if wants_reserve
+                && !has_reserve
+                && let Err(error) = self.raise_reserve(&current).await
+            {
+                tracing::warn!(%error, "no zygote in reserve");
+            }
+            current.listen().await;
+        }
+        if !self.control.is_lost() {
+            let _ = self.events.send(SpawnEvent::ZygotesLost).await;
+        }
+    }
+
+    async fn raise_reserve(&self, parent: &Arc<Zygote>) -> Result<(), SpawnError> {
+        let (ours, newborns) = channel()?;
+        let ordered = parent.order(newborns, true).await?;
+        let number = self.next_zygote.fetch_add(1, Ordering::Relaxed);
+        let (zygote, _) = zygote::welcome(ours, number, self.sandbox, self.orders.clone()).await?;
+        drop(ordered);
+        self.keep_zygote(&zygote).await?;
+        lock(&self.zygotes).reserve = Some(Arc::new(zygote));
+        Ok(())
+    }
+}
+
+/// A channel for a newborn: ours is registered and hears only what the kernel vouches for.
+fn channel() -> Result<(AsyncFd<OwnedFd>, OwnedFd), SpawnError> {
+    let make = || -> std::io::Result<_> {
+        let (ours, newborns) = socket::pair()?;
+        socket::attest_senders(&ours)?;
+        socket::refuse_descriptors(&ours)?;
+        Ok((packets::register(ours)?, newborns))
+    };
+    make().map_err(SpawnError::io("make a worker's channel"))
+}
+
+/// A process that has said hello on its own channel.
+struct Newborn {
+    pidfd: Arc<PidFd>,
+    pids: Pids,
+}
+
+/// No newborn.
+enum Silence {
+    /// Its end of the channel was closed.
+    Closed,
+    Other(SpawnError),
+}
+
+async fn newborn(ours: &AsyncFd<OwnedFd>) -> Result<Newborn, Silence> {
+    let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
+    let hello = packets::receive(ours, |got, bytes| {
+        if got.len == 0 {
+            return Err(Silence::Closed);
+        }
+        let clean = !got.truncated && got.fds.is_empty();
+        check_hello("the worker", if clean { bytes } else { b"?" }).map_err(Silence::Other)?;
+        got.sender.ok_or(Silence::Other(SpawnError::WorkerSilent("was not attested")))
+    });
+    let hello = timeout_at(deadline, hello).await;
+    let hello = hello.map_err(|_| Silence::Other(SpawnError::WorkerSilent("said nothing")))?;
+    let pidfd = match hello {
+        Ok(hello) => hello?,
+        Err(error) => return Err(Silence::Other(SpawnError::Io { what: "read a worker's hello", error })),
+    };
+    let setup = || -> std::io::Result<_> {
+        socket::trust_senders(ours)?;
+        pidfd.pids()
+    };
+    let pids = setup().map_err(|_| Silence::Other(SpawnError::WorkerSilent("died")))?;
+    Ok(Newborn { pidfd: Arc::new(pidfd), pids })
+}

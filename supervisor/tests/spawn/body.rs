@@ -1,0 +1,131 @@
+//! A worker that does what its orders name: good things, forbidden things, and lies. Runs under the production keeper,
+//! zygote and filter.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use vm_system_protocol::model::ConsoleLevel;
+use vm_system_protocol::model::EventPayload;
+use vm_system_protocol::worker::{Done, Execute, FromWorker, Outcome, ToWorker, Usage, WorkerEvent};
+use vm_system_sandbox::process::{self, Fork};
+use vm_system_sandbox::{interrupt, socket};
+use vm_system_worker::link::Link;
+use vm_system_worker::roles::{Body, Modes};
+
+/// A program with this name never says hello.
+pub(crate) const MUTE: &str = "mute-worker";
+
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+static SAYS_NOTHING: AtomicBool = AtomicBool::new(false);
+
+/// Looked at before anything else, while `/proc` is still there.
+pub(crate) fn look_at_own_name() {
+    let name = std::env::current_exe().ok();
+    if name.as_deref().and_then(Path::file_name).is_some_and(|name| name == MUTE) {
+        SAYS_NOTHING.store(true, Ordering::Relaxed);
+    }
+}
+
+pub(crate) const MODES: Modes = Modes { preload };
+
+fn preload() -> Result<Box<dyn Body>, String> {
+    interrupt::install(&INTERRUPTED).map_err(|error| error.to_string())?;
+    Ok(Box::new(Obedient))
+}
+
+struct Obedient;
+
+impl Body for Obedient {
+    fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
+        if SAYS_NOTHING.load(Ordering::Relaxed) {
+            let _ = socket::receive(&channel, &mut [0; 64], socket::Wait::Yes);
+            return 0;
+        }
+        let Ok(mut link) = Link::open(channel, &INTERRUPTED) else { return 90 };
+        loop {
+            match link.next_order() {
+                ToWorker::Start(_) => link.send(&FromWorker::Started { heap_bytes: 1 }),
+                ToWorker::Execute(job) => {
+                    link.begin(job.execution);
+                    INTERRUPTED.store(false, Ordering::Relaxed);
+                    let message = obey(&job, &mut link);
+                    link.finish(done(&job, message));
+                }
+                _ => return 91,
+            }
+        }
+    }
+}
+
+fn done(job: &Execute, message: String) -> Done {
+    let outcome = Outcome::Exception { message };
+    Done { execution: job.execution, events: Vec::new(), outcome, result: None, usage: Usage::default() }
+}
+
+fn obey(job: &Execute, link: &mut Link) -> String {
+    let (order, rest) = job.source.split_once(':').unwrap_or((&job.source, ""));
+    match order {
+        "echo" => rest.to_owned(),
+        "spin" => {
+            while !INTERRUPTED.load(Ordering::Relaxed) {
+                link.poll();
+            }
+            "interrupted".to_owned()
+        }
+        "hang" => loop {
+            std::hint::spin_loop();
+        },
+        "exit" => process::exit_now(rest.parse().unwrap_or(0)),
+        "panic" => panic!("as ordered"),
+        "open" => format!("{:?}", std::fs::read("/etc/passwd").is_ok()),
+        "overflow" => overflow(0).to_string(),
+        "memory" => {
+            let mut blocks: VecDeque<Vec<u8>> = VecDeque::new();
+            loop {
+                let mut block: Vec<u8> = Vec::new();
+                if block.try_reserve_exact(1 << 20).is_err() {
+                    return blocks.len().to_string();
+                }
+                block.resize(1 << 20, 1);
+                blocks.push_back(block);
+            }
+        }
+        "fork" => {
+            let tries: u32 = rest.parse().unwrap_or(1);
+            let refused = (0..tries)
+                .filter(|_| match process::fork_sibling() {
+                    Ok(Fork::Child) => process::exit_now(55),
+                    Ok(Fork::Parent(_)) => false,
+                    Err(_) => true,
+                })
+                .count();
+            refused.to_string()
+        }
+        "flood" => {
+            let bytes: usize = rest.parse().unwrap_or(0);
+            let text = "x".repeat(1000);
+            for at_us in 0..(bytes / 1000) as u64 {
+                let payload = EventPayload::Console { level: ConsoleLevel::Log, text: text.clone() };
+                link.emit(WorkerEvent { at_us, payload });
+            }
+            "flooded".to_owned()
+        }
+        "garbage" => {
+            let _ = socket::send(link.socket(), &[&[0xff; 100]], &[], socket::Wait::Yes);
+            "lied".to_owned()
+        }
+        "descriptors" => {
+            let own = std::os::fd::AsFd::as_fd(link.socket());
+            let sent = socket::send(link.socket(), &[b"x"], &[own], socket::Wait::Yes);
+            format!("{:?}", sent.map_err(|error| error.raw_os_error()))
+        }
+        other => format!("unknown order {other}"),
+    }
+}
+
+/// Uses more stack than there is.
+fn overflow(depth: u64) -> u64 {
+    let block = std::hint::black_box([depth; 4096]);
+    if depth == u64::MAX { 0 } else { overflow(depth + 1) + block[0] }
+}

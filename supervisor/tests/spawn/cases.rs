@@ -1,0 +1,479 @@
+//! What a jail promises, case by case.
+
+use crate::body::MUTE;
+use crate::jail::{LIMITS, born, embedded, event, next, obey, order, session, start};
+use std::future::Future;
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::time::{Duration, Instant};
+use tokio::time::timeout;
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::hello::Hello;
+use vm_system_protocol::keeper::{FromKeeper, ToKeeper};
+use vm_system_protocol::packet::{Reassembler, pieces};
+use vm_system_protocol::worker::{FromWorker, ToWorker};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::step::Layer;
+use vm_system_sandbox::{inspect, landlock, namespaces, socket};
+use vm_system_supervisor::spawn::{
+    ChannelError, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath,
+};
+
+type Case = fn() -> Pin<Box<dyn Future<Output = ()>>>;
+
+macro_rules! cases {
+    ($($name:ident,)+) => {
+        pub(crate) const CASES: &[(&str, Case)] = &[$((stringify!($name), || Box::pin($name()))),+];
+    };
+}
+
+cases! {
+    a_worker_is_born_behind_all_walls,
+    a_death_is_told_as_the_kernel_saw_it,
+    a_busy_worker_is_interrupted_and_lives_on,
+    an_unordered_fork_is_refused_and_reported,
+    a_flood_of_forks_ends_the_worker,
+    memory_has_a_hard_stop_and_the_cpu_too,
+    large_messages_travel_both_ways,
+    a_worker_that_is_not_acknowledged_stops_producing,
+    lies_on_the_channel_end_it,
+    descriptors_cannot_be_sent,
+    a_worker_that_never_says_hello_is_killed,
+    a_dead_zygote_harms_no_session,
+    a_dead_zygote_is_replaced_by_its_reserve,
+    a_dead_keeper_takes_everything_with_it,
+    nothing_outlives_an_embedded_supervisor,
+    a_newcomer_with_the_token_gets_everything_back,
+    nobody_comes_back_and_the_grace_ends_everything,
+    shutdown_leaves_no_process,
+    a_hundred_workers_live_beside_each_other,
+    a_program_that_is_no_keeper_is_an_error,
+    a_host_without_user_namespaces_is_named_with_its_knob,
+    without_namespaces_the_other_walls_stand,
+}
+
+async fn a_worker_is_born_behind_all_walls() {
+    let (spawner, _events) = embedded().await;
+    for layer in Layer::ALL {
+        let report = spawner.layers().iter().find(|report| report.name == layer.name()).expect("reported");
+        let optional = layer == Layer::CgroupNamespace
+            || (matches!(layer, Layer::Landlock | Layer::LandlockScopes) && landlock::abi() < 6);
+        if optional && !report.in_force {
+            println!("SKIPPED: {} is not in force: {}", report.name, report.detail);
+        } else {
+            assert!(report.in_force, "{report:?}");
+        }
+    }
+    let mut worker = born(&spawner, 1).await;
+    let pid = worker.process.pid();
+    let status = inspect::verify(pid, inspect::Expected { namespaces: true }).expect("walls");
+    assert_eq!((status.ppid, status.filters, status.ns_pids.len()), (spawner.keeper_pid(), 1, 2));
+    assert!(inspect::verify_namespaces(pid).expect("namespaces"), "the links can be read from outside");
+    assert_ne!(status.uid, 0, "no worker is root on the host");
+    let limits = std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("limits");
+    assert!(
+        limits.lines().any(|line| line.starts_with("Max core file size") && line.contains(" 0 ")),
+        "{limits}"
+    );
+    assert_eq!(std::fs::read_dir(format!("/proc/{pid}/root/")).map(Iterator::count).ok(), Some(0));
+    worker.sender.send(&start(1)).await.expect("start");
+    let started = next(&mut worker).await.expect("answer");
+    assert_eq!((started.seq, started.message), (1, FromWorker::Started { heap_bytes: 1 }));
+    assert_eq!(obey(&mut worker, "echo:42").await.expect("done"), "42");
+    assert!(worker.process.memory().expect("memory").uss > 0);
+    worker.process.cpu_time().expect("cpu time");
+}
+
+async fn a_death_is_told_as_the_kernel_saw_it() {
+    let (spawner, _events) = embedded().await;
+    let cases = [
+        ("exit:3", WorkerDeath::Exited(3)),
+        ("open", WorkerDeath::Signaled(libc::SIGSYS)),
+        ("overflow", WorkerDeath::Signaled(libc::SIGSEGV)),
+        ("panic", WorkerDeath::Exited(73)),
+    ];
+    for (number, (source, death)) in (1..).zip(cases) {
+        let mut worker = born(&spawner, number).await;
+        worker.sender.send(&order(source)).await.expect("order");
+        assert!(matches!(next(&mut worker).await, Err(ChannelError::Closed)), "{source}");
+        assert_eq!(worker.process.exited().await, death, "{source}");
+        assert!(worker.process.interrupt().is_err());
+        worker.process.kill().expect("killing the dead is fine");
+        worker.process.forget();
+    }
+    let worker = born(&spawner, 99).await;
+    worker.process.kill().expect("kill");
+    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+    let stopped = born(&spawner, 98).await;
+    stopped.process.signal(libc::SIGSTOP).expect("stop");
+    stopped.process.kill().expect("kill");
+    assert_eq!(stopped.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+}
+
+async fn a_busy_worker_is_interrupted_and_lives_on() {
+    let (spawner, _events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    for _ in 0..3 {
+        worker.sender.send(&order("spin")).await.expect("order");
+        // Its CPU clock runs: it has begun.
+        let before = worker.process.cpu_time().expect("cpu time");
+        while worker.process.cpu_time().expect("cpu time") < before + Duration::from_millis(1) {
+            tokio::task::yield_now().await;
+        }
+        worker.process.interrupt().expect("interrupt");
+        let received = next(&mut worker).await.expect("done");
+        assert!(matches!(received.message, FromWorker::Done(_)));
+    }
+    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
+}
+
+async fn an_unordered_fork_is_refused_and_reported() {
+    let (spawner, mut events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    assert_eq!(obey(&mut worker, "fork:1").await.expect("it lives on"), "1");
+    assert_eq!(event(&mut events).await, SpawnEvent::UnorderedFork { pid: worker.process.pid() });
+    born(&spawner, 2).await;
+}
+
+async fn a_flood_of_forks_ends_the_worker() {
+    let (spawner, _events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    assert!(matches!(obey(&mut worker, "fork:100000").await, Err(ChannelError::Closed)));
+    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+    born(&spawner, 2).await;
+}
+
+async fn memory_has_a_hard_stop_and_the_cpu_too() {
+    let (spawner, _events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    let blocks: u64 =
+        obey(&mut worker, "memory").await.expect("refused, not killed").parse().expect("a number");
+    assert!((32..200).contains(&blocks), "{blocks} MiB at a limit of 64 MiB and its margin");
+    let mut busy = born(&spawner, 2).await;
+    busy.process.allow_cpu(Duration::ZERO).expect("limit");
+    busy.sender.send(&order("hang")).await.expect("order");
+    assert!(matches!(next(&mut busy).await, Err(ChannelError::Closed)));
+    assert_eq!(busy.process.exited().await, WorkerDeath::Signaled(libc::SIGXCPU));
+}
+
+async fn large_messages_travel_both_ways() {
+    let (spawner, _events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    for size in [0, 65_000, 66_000, 1 << 20, 5 << 20] {
+        let text = "y".repeat(size);
+        assert_eq!(obey(&mut worker, format!("echo:{text}")).await.expect("done"), text);
+    }
+}
+
+async fn a_worker_that_is_not_acknowledged_stops_producing() {
+    let (spawner, _events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    worker.sender.send(&order("flood:20000000")).await.expect("order");
+    let mut last = 0;
+    while let Ok(received) = timeout(Duration::from_millis(500), worker.receiver.recv()).await {
+        last = received.expect("events").seq;
+    }
+    assert!((100..400).contains(&last), "stopped after {last} messages of 16 KiB");
+    let mut done = false;
+    while !done {
+        worker.sender.send(&ToWorker::Ack { seq: last }).await.expect("ack");
+        let received = next(&mut worker).await.expect("goes on");
+        assert_eq!(received.seq, last + 1);
+        last = received.seq;
+        done = matches!(received.message, FromWorker::Done(_));
+    }
+}
+
+async fn lies_on_the_channel_end_it() {
+    let (spawner, _events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    let lied = obey(&mut worker, "garbage").await;
+    assert!(matches!(lied, Err(ChannelError::Violation(_))), "{lied:?}");
+}
+
+async fn descriptors_cannot_be_sent() {
+    let (spawner, _events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    match obey(&mut worker, "descriptors").await {
+        Ok(refused) => assert_eq!(refused, format!("{:?}", Err::<(), _>(Some(libc::EPERM)))),
+        Err(error) => assert!(matches!(error, ChannelError::Violation(_)), "kernel < 6.16: {error}"),
+    }
+}
+
+async fn a_worker_that_never_says_hello_is_killed() {
+    let directory = tempfile::tempdir().expect("dir");
+    let program = directory.path().join(MUTE);
+    std::fs::copy("/proc/self/exe", &program).expect("copy");
+    readable_by_all(directory.path());
+    let config = SpawnConfig { program, ..SpawnConfig::embedded() };
+    let (spawner, _events) = Spawner::start(config).await.expect("a jail");
+    let silent = spawner.spawn_worker(session(1), &LIMITS).await.expect_err("nobody spoke");
+    assert!(matches!(silent, SpawnError::WorkerSilent(_)), "{silent}");
+}
+
+fn readable_by_all(directory: &std::path::Path) {
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(directory, mode).expect("chmod");
+}
+
+async fn a_dead_zygote_harms_no_session() {
+    let (spawner, mut events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    kill_zygote(&spawner);
+    assert_eq!(event(&mut events).await, SpawnEvent::ZygotesLost);
+    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
+    let none = spawner.spawn_worker(session(2), &LIMITS).await.expect_err("no zygote");
+    assert!(matches!(none, SpawnError::NoZygote), "{none}");
+}
+
+fn kill_zygote(spawner: &Spawner) {
+    let pid = *spawner.zygote_pids().first().expect("a zygote");
+    PidFd::open(pid).and_then(|zygote| zygote.kill()).expect("kill");
+}
+
+async fn until(mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not within 10 s");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// A jail that can be adopted; the directory goes away with the guard.
+async fn adoptable(grace: Duration) -> (tempfile::TempDir, SpawnConfig, Spawner) {
+    let directory = tempfile::tempdir().expect("dir");
+    let socket_path = Some(directory.path().join("keeper-1.sock"));
+    let config = SpawnConfig { socket_path, token: [9; 32], grace, ..SpawnConfig::embedded() };
+    let (spawner, _events) = Spawner::start(config.clone()).await.expect("a jail");
+    (directory, config, spawner)
+}
+
+async fn a_dead_zygote_is_replaced_by_its_reserve() {
+    let (_directory, _config, spawner) = adoptable(Duration::from_secs(60)).await;
+    for number in 1..4 {
+        until(|| spawner.zygote_pids().len() == 2).await;
+        kill_zygote(&spawner);
+        let mut worker = born(&spawner, number).await;
+        assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
+    }
+    spawner.shutdown(Duration::from_secs(5)).await;
+}
+
+async fn a_dead_keeper_takes_everything_with_it() {
+    let (spawner, mut events) = embedded().await;
+    let workers = [born(&spawner, 1).await, born(&spawner, 2).await];
+    PidFd::open(spawner.keeper_pid()).and_then(|keeper| keeper.kill()).expect("kill");
+    assert_eq!(event(&mut events).await, SpawnEvent::KeeperLost);
+    for worker in workers {
+        assert_eq!(worker.process.exited().await, WorkerDeath::KeeperLost);
+    }
+    let lost = spawner.spawn_worker(session(3), &LIMITS).await.expect_err("no keeper");
+    assert!(matches!(lost, SpawnError::KeeperLost), "{lost}");
+}
+
+async fn nothing_outlives_an_embedded_supervisor() {
+    let (spawner, events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    worker.sender.send(&order("hang")).await.expect("order");
+    let pids = [worker.process.pid(), spawner.keeper_pid(), spawner.zygote_pids()[0]];
+    let pidfds = pids.map(|pid| PidFd::open(pid).expect("alive"));
+    drop((worker, spawner, events));
+    for pidfd in pidfds {
+        until(|| !pidfd.is_alive()).await;
+    }
+}
+
+fn tell(keeper: &OwnedFd, message: &ToKeeper) {
+    let bytes = encode(message, 1 << 15).expect("encodes");
+    socket::send(keeper, &[&bytes], &[], socket::Wait::Yes).expect("send");
+}
+
+fn hear(keeper: &OwnedFd) -> (FromKeeper, Vec<OwnedFd>) {
+    let mut buffer = vec![0; 1 << 15];
+    let got = socket::receive(keeper, &mut buffer, socket::Wait::Yes).expect("receive");
+    (decode(&buffer[..got.len]).expect("a message"), got.fds)
+}
+
+async fn a_newcomer_with_the_token_gets_everything_back() {
+    let (_directory, config, spawner) = adoptable(Duration::from_secs(60)).await;
+    let path = config.socket_path.expect("adoptable");
+    let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
+    let mut worker = born(&spawner, 1).await;
+    let dead = born(&spawner, 2).await;
+    worker.sender.send(&start(1)).await.expect("start");
+    next(&mut worker).await.expect("started");
+    // While the supervisor lives, nobody else gets anything.
+    let early = socket::connect_to(&path).expect("connect");
+    assert_eq!(socket::receive(&early, &mut [0; 64], socket::Wait::Yes).map(|got| got.len).unwrap_or(0), 0);
+    dead.process.kill().expect("kill");
+    dead.process.exited().await;
+    drop((worker, dead, spawner));
+    // The tasks that hold the channel end with the next turns of the runtime.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let newcomer = loop {
+        assert!(Instant::now() < deadline, "never welcomed");
+        let newcomer = socket::connect_to(&path).expect("connect");
+        let mut buffer = [0; 64];
+        let got = socket::receive(&newcomer, &mut buffer, socket::Wait::Yes).map(|got| got.len).unwrap_or(0);
+        if got > 0 {
+            assert!(Hello::from_packet(&buffer[..got]).is_ok());
+            break newcomer;
+        }
+        tokio::task::yield_now().await;
+    };
+    let proven = socket::peer(&newcomer).and_then(|peer| peer.pid()).expect("peer");
+    assert_eq!(proven, keeper.pid().expect("pid"), "the kernel vouches for the keeper");
+    tell(&newcomer, &ToKeeper::Token { token: [9; 32] });
+    assert_eq!(hear(&newcomer).0, FromKeeper::Peer { accepted: true });
+    tell(&newcomer, &ToKeeper::List);
+    let (mut channels, mut zygotes, mut records) = (Vec::new(), 0, Vec::new());
+    loop {
+        match hear(&newcomer) {
+            (FromKeeper::ZygoteRecord { .. }, fds) => {
+                assert_eq!(fds.len(), 3, "channel, pidfd, listener");
+                zygotes += 1;
+            }
+            (FromKeeper::Records { records: some, last }, fds) => {
+                records.extend(some);
+                channels.extend(fds);
+                if last {
+                    break;
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(zygotes >= 1);
+    let record = |number: u8| records.iter().find(|record| record.session == session(number)).expect("kept");
+    assert_eq!((records.len(), record(1).wait_status, record(2).wait_status), (2, None, Some(libc::SIGKILL)));
+    assert_eq!(channels.len(), 2, "descriptors of the living only");
+    adopt(&channels[0]);
+    tell(&newcomer, &ToKeeper::Shutdown);
+    until(|| !keeper.is_alive()).await;
+}
+
+/// The worker re-sends what was never acknowledged: its answer to `Start`.
+fn adopt(channel: &OwnedFd) {
+    let bytes = encode(&ToWorker::Adopt { last_committed: 0 }, 1 << 15).expect("encodes");
+    for (header, piece) in pieces(1, &bytes) {
+        socket::send(channel, &[&header, piece], &[], socket::Wait::Yes).expect("send");
+    }
+    let mut incoming = Reassembler::new(1 << 15);
+    incoming.accept_any();
+    let mut receive = || {
+        let mut buffer = vec![0; 1 << 16];
+        let mut ready = socket::Ready::with_capacity(1);
+        ready.add(channel);
+        ready.wait(Some(Duration::from_secs(10))).expect("poll");
+        let got = socket::receive(channel, &mut buffer, socket::Wait::No).expect("an answer");
+        let message = incoming.push(&buffer[..got.len]).expect("in order").expect("complete");
+        (message.seq, decode::<FromWorker>(&message.bytes).expect("decodes"))
+    };
+    assert_eq!(receive().1, FromWorker::Adopted { last_committed: 0 });
+    assert_eq!(receive(), (1, FromWorker::Started { heap_bytes: 1 }));
+}
+
+async fn nobody_comes_back_and_the_grace_ends_everything() {
+    let (_directory, config, spawner) = adoptable(Duration::from_millis(200)).await;
+    let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
+    let worker = born(&spawner, 1).await;
+    let pidfd = PidFd::open(worker.process.pid()).expect("worker");
+    drop((worker, spawner));
+    // A stranger without the token does not prolong it.
+    let stranger = socket::connect_to(config.socket_path.as_ref().expect("adoptable")).expect("connect");
+    let _ = socket::send(&stranger, &[b"nonsense"], &[], socket::Wait::Yes);
+    until(|| !keeper.is_alive() && !pidfd.is_alive()).await;
+}
+
+async fn shutdown_leaves_no_process() {
+    let (_directory, _config, spawner) = adoptable(Duration::from_secs(60)).await;
+    let mut busy = born(&spawner, 1).await;
+    busy.sender.send(&order("hang")).await.expect("order");
+    let idle = born(&spawner, 2).await;
+    let pids: Vec<u32> =
+        spawner.zygote_pids().into_iter().chain([busy.process.pid(), idle.process.pid()]).collect();
+    let pidfds: Vec<PidFd> = pids.into_iter().map(|pid| PidFd::open(pid).expect("alive")).collect();
+    spawner.shutdown(Duration::from_secs(5)).await;
+    assert!(pidfds.iter().all(|pidfd| !pidfd.is_alive()), "the kernel ended all before it ended the keeper");
+    assert_eq!(busy.process.exited().await, WorkerDeath::KeeperLost);
+}
+
+async fn a_hundred_workers_live_beside_each_other() {
+    let (spawner, _events) = embedded().await;
+    let (mut workers, mut took) = (Vec::new(), Vec::new());
+    for number in 0..100 {
+        let begun = Instant::now();
+        workers.push(born(&spawner, number).await);
+        took.push(begun.elapsed().as_micros());
+    }
+    for (number, worker) in workers.iter_mut().enumerate() {
+        assert_eq!(obey(worker, format!("echo:{number}")).await.expect("done"), number.to_string());
+    }
+    took.sort_unstable();
+    let memory = workers[50].process.memory().expect("memory");
+    println!(
+        "spawn p50 {} p99 {} µs; uss {} pss {} KiB",
+        took[50],
+        took[98],
+        memory.uss >> 10,
+        memory.pss >> 10
+    );
+}
+
+async fn a_program_that_is_no_keeper_is_an_error() {
+    let start = |program: &str| SpawnConfig { program: PathBuf::from(program), ..SpawnConfig::embedded() };
+    let missing = Spawner::start(start("/nowhere/at-all")).await.expect_err("missing");
+    assert!(matches!(missing, SpawnError::Exec { .. }), "{missing}");
+    let other = Spawner::start(start("/bin/true")).await.expect_err("no keeper");
+    assert!(matches!(other, SpawnError::WrongHello { .. }), "{other}");
+}
+
+async fn a_host_without_user_namespaces_is_named_with_its_knob() {
+    // Not the machine's own limit: it would break everything else that runs here. On a thread that knows no runtime.
+    let attempt = || {
+        vm_system_sandbox::selftest::in_child(|| {
+            let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }).is_ok();
+            if !entered || std::fs::write("/proc/sys/user/max_user_namespaces", "0").is_err() {
+                println!("SKIPPED: cannot make a host without user namespaces here");
+                return 0;
+            }
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+            let refused = runtime.block_on(Spawner::start(SpawnConfig::embedded()));
+            let text = refused.err().map_or("started".to_owned(), |error| error.to_string());
+            println!("{text}");
+            i32::from(!(text.contains("user namespace") && text.contains("max_user_namespaces")))
+        })
+    };
+    let child = std::thread::spawn(attempt).join().expect("no panic");
+    assert_eq!(child.expect("child"), vm_system_sandbox::process::Ending::Exited(0));
+}
+
+async fn without_namespaces_the_other_walls_stand() {
+    let config = SpawnConfig { sandbox: SandboxMode::NoUserns, ..SpawnConfig::embedded() };
+    let (spawner, events) = Spawner::start(config).await.expect("a jail");
+    let walls =
+        |layer: Layer| spawner.layers().iter().any(|report| report.name == layer.name() && report.in_force);
+    assert!(walls(Layer::Seccomp) && walls(Layer::NoPrivileges) && !walls(Layer::Namespaces));
+    let mut worker = match spawner.spawn_worker(session(1), &LIMITS).await {
+        Ok(worker) => worker,
+        Err(SpawnError::Rlimit { error, .. }) if namespaces::is_root() => {
+            println!("SKIPPED: this root has no CAP_SYS_RESOURCE: {error}");
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    };
+    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
+    worker.sender.send(&order("open")).await.expect("order");
+    assert!(next(&mut worker).await.is_err());
+    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGSYS));
+    let mut busy = spawner.spawn_worker(session(2), &LIMITS).await.expect("a worker");
+    busy.sender.send(&order("hang")).await.expect("order");
+    let pids = [busy.process.pid(), spawner.keeper_pid(), spawner.zygote_pids()[0]];
+    let pidfds = pids.map(|pid| PidFd::open(pid).expect("alive"));
+    drop((busy, worker, spawner, events));
+    for pidfd in pidfds {
+        until(|| !pidfd.is_alive()).await;
+    }
+}

@@ -1,0 +1,52 @@
+//! Keeper, zygote and workers as real processes, behind the production walls, with a worker that can be told to
+//! misbehave. This binary is also the keeper's program, so it looks at its mode before anything else.
+//!
+//! Every case runs as the test was started and, if that was root, once more as an unprivileged user.
+
+mod body;
+mod cases;
+mod jail;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use vm_system_sandbox::namespaces::{self, Ids};
+use vm_system_sandbox::process::Ending;
+use vm_system_sandbox::selftest;
+
+fn main() {
+    body::look_at_own_name();
+    vm_system_worker::roles::dispatch(std::env::args_os(), body::MODES);
+    let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
+    let mut failed = run_all("as started", only.as_deref());
+    if namespaces::is_root() {
+        let ending = selftest::in_child(|| {
+            namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may become anybody");
+            i32::from(run_all("as uid 65534", only.as_deref()) > 0)
+        });
+        failed += usize::from(ending.expect("child") != Ending::Exited(0));
+    } else {
+        println!("SKIPPED: the run as another user needs root");
+    }
+    std::process::exit(i32::from(failed > 0));
+}
+
+fn run_all(who: &str, only: Option<&str>) -> usize {
+    let mut failed = 0;
+    for (name, case) in cases::CASES {
+        if only.is_some_and(|only| !name.contains(only)) {
+            continue;
+        }
+        // A runtime of its own for every case: its threads are gone before the next process is forked.
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("runtime");
+        let limit = std::time::Duration::from_secs(60);
+        let result = catch_unwind(AssertUnwindSafe(|| {
+            runtime.block_on(async {
+                tokio::time::timeout(limit, case()).await.expect("the case ends within a minute");
+            });
+        }));
+        drop(runtime);
+        println!("test {name} ({who}) ... {}", if result.is_ok() { "ok" } else { "FAILED" });
+        failed += usize::from(result.is_err());
+    }
+    failed
+}
