@@ -1,1 +1,42 @@
-//! (room being furnished)
+//! The durable engine of vm-system: a JavaScript and TypeScript compiler and a bytecode machine whose whole state is
+//! data. No I/O, no clock, no processes: what a program wants from outside is an [`Outcome`], what it gets comes back
+//! through [`resume_pause`] and [`resume_host`].
+//!
+//! | module | owns |
+//! |---|---|
+//! | `compiler` | source text to bytecode; the only place that knows the parser |
+//! | `ops`, `program`, `link` | the opcode table, compiled code, its place behind the prelude's |
+//! | `value`, `heap` | values, cells by stable id, strings, collection, dirty pages |
+//! | `state`, `outcome` | everything a run is, and what it comes to |
+//! | `vm` | the interpreter; how every step can be suspended |
+//! | `builtins` | the objects of the language: natives (`.rs`) and the prelude (`.js`) |
+//! | `format` | stored bytes: programs and pages, verified before use |
+//! | `pure` | leaf algorithms without engine knowledge |
+
+#![forbid(unsafe_code)]
+
+mod builtins;
+mod compiler;
+mod heap;
+mod link;
+mod ops;
+mod outcome;
+mod program;
+mod pure;
+mod state;
+mod value;
+mod vm;
+
+pub use compiler::{CompileError, CompileErrors, CompileOptions};
+pub use outcome::{Answer, HostResult, Level, Line, Outcome};
+pub use program::Program;
+pub use state::{LimitKind, Limits, Phase, State, StateConfig};
+pub use vm::driver::{resume_host, resume_pause, run};
+pub use vm::inspect::FrameView;
+
+/// Compiles source text to a program that is ready to run.
+pub fn compile(source: &str, options: &CompileOptions) -> Result<Program, CompileErrors> {
+    let prelude = &builtins::realm::built().prelude;
+    let unit = compiler::compile_unit(source, options, &prelude.functions)?;
+    Ok(link::link(unit))
+}

@@ -4,41 +4,23 @@
 //! C library, so that the same program gives the same bits everywhere. What IEEE 754 fixes (`sqrt`, `floor`, `fround`) uses
 //! the hardware. Must not: draw random numbers; `Math.random` belongs to the machine's state.
 
-/// A function of one Number, by its name in `Math`.
-pub type Unary = fn(f64) -> f64;
+/// The functions of one Number, by their names in `Math`.
+pub mod unary {
+    pub use super::{asinh, atanh, clz32, exp, f16round, fround, round, sign};
+    pub use libm::{
+        acos, acosh, asin, atan, cbrt, cos, cosh, expm1, log, log1p, log2, log10, sin, sinh, tan, tanh,
+    };
 
-/// Every one-argument function of `Math`, in the order of the specification.
-pub const UNARY: &[(&str, Unary)] = &[
-    ("abs", f64::abs),
-    ("acos", libm::acos),
-    ("acosh", libm::acosh),
-    ("asin", libm::asin),
-    ("asinh", asinh),
-    ("atan", libm::atan),
-    ("atanh", atanh),
-    ("cbrt", libm::cbrt),
-    ("ceil", f64::ceil),
-    ("clz32", clz32),
-    ("cos", libm::cos),
-    ("cosh", libm::cosh),
-    ("exp", exp),
-    ("expm1", libm::expm1),
-    ("f16round", f16round),
-    ("floor", f64::floor),
-    ("fround", fround),
-    ("log", libm::log),
-    ("log10", libm::log10),
-    ("log1p", libm::log1p),
-    ("log2", libm::log2),
-    ("round", round),
-    ("sign", sign),
-    ("sin", libm::sin),
-    ("sinh", libm::sinh),
-    ("sqrt", f64::sqrt),
-    ("tan", libm::tan),
-    ("tanh", libm::tanh),
-    ("trunc", f64::trunc),
-];
+    macro_rules! exact {
+        ($($name:ident)*) => {
+            $(#[doc = concat!("`Math.", stringify!($name), "`, fixed by IEEE 754.")]
+            pub fn $name(value: f64) -> f64 {
+                value.$name()
+            })*
+        };
+    }
+    exact! { abs ceil floor sqrt trunc }
+}
 
 /// `Math.atan2`, ECMA-262 21.3.2.8.
 pub fn atan2(y: f64, x: f64) -> f64 {
@@ -147,17 +129,17 @@ pub fn sign(value: f64) -> f64 {
 }
 
 /// `Math.exp`: the algorithm is one unit off at 1, where programs expect `Math.E`.
-fn exp(value: f64) -> f64 {
+pub fn exp(value: f64) -> f64 {
     if value == 1.0 { std::f64::consts::E } else { libm::exp(value) }
 }
 
 /// `Math.asinh`: libm loses the sign of zero for none, but overflows early for huge values; those are `log(2x)`.
-fn asinh(value: f64) -> f64 {
+pub fn asinh(value: f64) -> f64 {
     if value == 0.0 { value } else { libm::asinh(value) }
 }
 
 /// `Math.atanh`: NaN beyond ±1, infinite at them.
-fn atanh(value: f64) -> f64 {
+pub fn atanh(value: f64) -> f64 {
     if value == 0.0 || value.abs() > 1.0 {
         return if value == 0.0 { value } else { f64::NAN };
     }
@@ -230,9 +212,7 @@ impl ExactSum {
 mod tests {
     use super::*;
 
-    fn call(name: &str, value: f64) -> f64 {
-        UNARY.iter().find(|(known, _)| *known == name).map_or(f64::NAN, |(_, function)| function(value))
-    }
+    type Unary = fn(f64) -> f64;
 
     fn same(left: f64, right: f64) -> bool {
         left.to_bits() == right.to_bits() || (left.is_nan() && right.is_nan())
@@ -240,42 +220,42 @@ mod tests {
 
     #[test]
     fn special_values_follow_the_specification() {
-        for (name, value, expected) in [
-            ("round", -0.5, -0.0),
-            ("round", 2.5, 3.0),
-            ("round", -2.5, -2.0),
-            ("round", 0.499_999_999_999_999_94, 0.0),
-            ("round", 4_503_599_627_370_495.5, 4_503_599_627_370_496.0),
-            ("round", 9_007_199_254_740_991.0, 9_007_199_254_740_991.0),
-            ("round", -0.2, -0.0),
-            ("ceil", -0.5, -0.0),
-            ("sign", -0.0, -0.0),
-            ("sign", -7.0, -1.0),
-            ("clz32", 0.5, 32.0),
-            ("clz32", -1.0, 0.0),
-            ("fround", 5.05, 5.050_000_190_734_863),
-            ("f16round", 1.337, 1.336_914_062_5),
-            ("f16round", 65_519.9, 65_504.0),
-            ("f16round", 65_520.0, f64::INFINITY),
-            ("f16round", 2.980_232_238_769_531_3e-8, 0.0),
-            ("f16round", 5.960_464_477_539_063e-8, 5.960_464_477_539_063e-8),
-            ("f16round", -1e-9, -0.0),
-            ("acosh", 0.5, f64::NAN),
-            ("atanh", 1.0, f64::INFINITY),
-            ("atanh", -0.0, -0.0),
-            ("asinh", -0.0, -0.0),
-            ("asinh", f64::NEG_INFINITY, f64::NEG_INFINITY),
-            ("cbrt", -8.0, -2.0),
-            ("log10", 1000.0, 3.0),
-            ("log2", 8.0, 3.0),
-            ("expm1", -0.0, -0.0),
-            ("log1p", -1.0, f64::NEG_INFINITY),
-            ("sqrt", -0.0, -0.0),
-            ("exp", 1.0, std::f64::consts::E),
-            ("cosh", -0.0, 1.0),
-            ("tanh", f64::INFINITY, 1.0),
+        for (name, function, value, expected) in [
+            ("round", unary::round as Unary, -0.5, -0.0),
+            ("round", unary::round as Unary, 2.5, 3.0),
+            ("round", unary::round as Unary, -2.5, -2.0),
+            ("round", unary::round as Unary, 0.499_999_999_999_999_94, 0.0),
+            ("round", unary::round as Unary, 4_503_599_627_370_495.5, 4_503_599_627_370_496.0),
+            ("round", unary::round as Unary, 9_007_199_254_740_991.0, 9_007_199_254_740_991.0),
+            ("round", unary::round as Unary, -0.2, -0.0),
+            ("ceil", unary::ceil as Unary, -0.5, -0.0),
+            ("sign", unary::sign as Unary, -0.0, -0.0),
+            ("sign", unary::sign as Unary, -7.0, -1.0),
+            ("clz32", unary::clz32 as Unary, 0.5, 32.0),
+            ("clz32", unary::clz32 as Unary, -1.0, 0.0),
+            ("fround", unary::fround as Unary, 5.05, 5.050_000_190_734_863),
+            ("f16round", unary::f16round as Unary, 1.337, 1.336_914_062_5),
+            ("f16round", unary::f16round as Unary, 65_519.9, 65_504.0),
+            ("f16round", unary::f16round as Unary, 65_520.0, f64::INFINITY),
+            ("f16round", unary::f16round as Unary, 2.980_232_238_769_531_3e-8, 0.0),
+            ("f16round", unary::f16round as Unary, 5.960_464_477_539_063e-8, 5.960_464_477_539_063e-8),
+            ("f16round", unary::f16round as Unary, -1e-9, -0.0),
+            ("acosh", unary::acosh as Unary, 0.5, f64::NAN),
+            ("atanh", unary::atanh as Unary, 1.0, f64::INFINITY),
+            ("atanh", unary::atanh as Unary, -0.0, -0.0),
+            ("asinh", unary::asinh as Unary, -0.0, -0.0),
+            ("asinh", unary::asinh as Unary, f64::NEG_INFINITY, f64::NEG_INFINITY),
+            ("cbrt", unary::cbrt as Unary, -8.0, -2.0),
+            ("log10", unary::log10 as Unary, 1000.0, 3.0),
+            ("log2", unary::log2 as Unary, 8.0, 3.0),
+            ("expm1", unary::expm1 as Unary, -0.0, -0.0),
+            ("log1p", unary::log1p as Unary, -1.0, f64::NEG_INFINITY),
+            ("sqrt", unary::sqrt as Unary, -0.0, -0.0),
+            ("exp", unary::exp as Unary, 1.0, std::f64::consts::E),
+            ("cosh", unary::cosh as Unary, -0.0, 1.0),
+            ("tanh", unary::tanh as Unary, f64::INFINITY, 1.0),
         ] {
-            assert!(same(call(name, value), expected), "{name}({value}) = {}", call(name, value));
+            assert!(same(function(value), expected), "{name}({value}) = {}", function(value));
         }
     }
 

@@ -12,6 +12,7 @@ pub mod json;
 pub mod math;
 pub mod number;
 pub mod regexp;
+pub mod search;
 pub mod substitution;
 pub mod units;
 pub mod uri;

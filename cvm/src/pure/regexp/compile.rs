@@ -72,6 +72,8 @@ struct Compiler {
     /// Source offsets of capturing groups, ascending: group n is at n − 1.
     group_starts: Vec<u32>,
     names: Names,
+    /// Where in `names` each name is.
+    name_index: BTreeMap<String, usize>,
 }
 
 impl Compiler {
@@ -86,6 +88,7 @@ impl Compiler {
             ranges: 0,
             group_starts: Vec::new(),
             names: Vec::new(),
+            name_index: BTreeMap::new(),
         }
     }
 
@@ -137,9 +140,12 @@ impl Compiler {
                 self.group_starts.push(group.span.start);
                 let number = self.group_starts.len() as u32;
                 if let Some(name) = &group.name {
-                    match self.names.iter_mut().find(|known| known.0 == name.as_str()) {
-                        Some(known) => known.1.push(number),
-                        None => self.names.push((name.as_str().to_owned(), vec![number])),
+                    let name = name.as_str();
+                    if let Some(index) = self.name_index.get(name) {
+                        self.names[*index].1.push(number);
+                    } else {
+                        self.name_index.insert(name.to_owned(), self.names.len());
+                        self.names.push((name.to_owned(), vec![number]));
                     }
                 }
                 self.collect_groups(&group.body);
@@ -209,8 +215,8 @@ impl Compiler {
             }
             Term::IndexedReference(reference) => self.same(&[reference.index], way),
             Term::NamedReference(reference) => {
-                let known = self.names.iter().find(|known| known.0 == reference.name.as_str());
-                let groups = known.map(|known| known.1.clone()).unwrap_or_default();
+                let known = self.name_index.get(reference.name.as_str());
+                let groups = known.map(|index| self.names[*index].1.clone()).unwrap_or_default();
                 self.same(&groups, way)
             }
             _ => match self.single(term)? {

@@ -89,6 +89,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
                 None => true,
             };
             if promising {
+                self.charge(self.registers.len() as u64 / 16)?;
                 self.registers.fill(NONE);
                 self.stack.clear();
                 if let Some(end) = self.attempt(position)? {

@@ -1,0 +1,53 @@
+//! Runs a program file and prints its console output and outcome: a tool for development.
+//!
+//! `cvm-run FILE [ANSWER…]`: answers are given to its pauses in turn.
+
+use vm_system_cvm::{Answer, CompileOptions, HostResult, Level, Outcome, State, StateConfig, compile, resume_host, resume_pause, run};
+
+fn main() -> std::process::ExitCode {
+    let mut args = std::env::args().skip(1);
+    let Some(file) = args.next() else {
+        eprintln!("usage: cvm-run FILE [ANSWER…]");
+        return std::process::ExitCode::from(2);
+    };
+    let source = match std::fs::read_to_string(&file) {
+        Ok(source) => source,
+        Err(error) => {
+            eprintln!("{file}: {error}");
+            return std::process::ExitCode::from(2);
+        }
+    };
+    let typescript = std::path::Path::new(&file).extension().is_some_and(|e| e == "ts");
+    let program = match compile(&source, &CompileOptions { filename: file, typescript }) {
+        Ok(program) => program,
+        Err(errors) => {
+            eprintln!("{errors}");
+            return std::process::ExitCode::from(3);
+        }
+    };
+    let mut state = State::new(&program, &StateConfig::default());
+    loop {
+        let outcome = run(&program, &mut state, u64::MAX);
+        for line in state.take_output() {
+            if line.level == Level::Error { eprintln!("{}", line.text) } else { println!("{}", line.text) }
+        }
+        match outcome {
+            Outcome::Done { text, .. } => {
+                println!("=> {text}");
+                return std::process::ExitCode::SUCCESS;
+            }
+            Outcome::Pause { prompt, .. } => {
+                println!("? {prompt}");
+                let answer = Answer::Text(args.next().unwrap_or_else(|| "answer".to_owned()));
+                resume_pause(&program, &mut state, &answer);
+            }
+            Outcome::Host { .. } => {
+                resume_host(&program, &mut state, &HostResult::Json("null".to_owned()));
+            }
+            other => {
+                println!("{other:?}");
+                return std::process::ExitCode::from(1);
+            }
+        }
+    }
+}

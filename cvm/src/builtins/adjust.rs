@@ -1,0 +1,39 @@
+//! What several builtin files need beside their tables: shared function objects, other attributes, rare construction.
+//!
+//! Must not: know a particular builtin.
+
+use super::realm::Realm;
+use crate::value::{Id, Value};
+use crate::vm::{Call, Ret, Vm};
+
+impl Realm {
+    /// Puts the value of a property on another object too.
+    pub(super) fn share(&mut self, from: Id, name: &str, to: Id) {
+        let key = self.key(name);
+        let found = self.heap.obj(from).props.find(key).and_then(|slot| self.heap.obj(from).props.at(slot)).copied();
+        if let Some(property) = found {
+            self.put(to, name, property.value, property.flags);
+        }
+    }
+
+    /// Gives a property other attributes.
+    pub(super) fn set_flags(&mut self, holder: Id, name: &str, flags: u8) {
+        let key = self.key(name);
+        let object = self.heap.obj_mut(holder);
+        if let Some(slot) = object.props.find(key)
+            && let Some(property) = object.props.at_mut(slot)
+        {
+            property.flags = flags;
+        }
+    }
+}
+
+impl Vm<'_> {
+    /// Lets a constructor of the prelude take over, because `prototype` of the new target is a getter or behind a proxy.
+    pub(super) fn slow_constructor(&mut self, call: &Call, name: &str) -> Ret {
+        let constructor = self.prelude_function(name);
+        self.set_slot(call.at - 2, constructor);
+        self.set_slot(call.at - 1, Value::Undefined);
+        Ret::TailNew(call.argc, call.new_target)
+    }
+}

@@ -1,0 +1,37 @@
+// `Date`: what calls methods of other objects.
+
+function DateSlow_(...args) {
+  const made = $construct($$DATE, $$DATE, args);
+  $setProto(made, ProtoFor(new.target, $$DATE_PROTO));
+  return made;
+}
+
+// ECMA-262 7.1.1.1, without looking at Symbol.toPrimitive.
+function OrdinaryToPrimitive(input, hint) {
+  const first = hint === "string" ? input.toString : input.valueOf;
+  if ($isCallable(first)) {
+    const result = $call(first, input);
+    if (!$isObject(result)) return result;
+  }
+  const second = hint === "string" ? input.valueOf : input.toString;
+  if ($isCallable(second)) {
+    const result = $call(second, input);
+    if (!$isObject(result)) return result;
+  }
+  $typeError("Cannot convert object to primitive value");
+}
+
+const DateMethods = {
+  toJSON(key) {
+    const o = $toObject(this);
+    const time = ToPrimitive(o, "number");
+    if (typeof time === "number" && time - time !== 0) return null;
+    return o.toISOString();
+  },
+  [$$SYM_TO_PRIMITIVE](hint) {
+    if (!$isObject(this)) $typeError("Date.prototype[Symbol.toPrimitive] called on non-object");
+    if (hint === "string" || hint === "default") return OrdinaryToPrimitive(this, "string");
+    if (hint === "number") return OrdinaryToPrimitive(this, "number");
+    $typeError("Invalid hint: " + $shown(hint));
+  },
+};

@@ -1,0 +1,98 @@
+//! Fixed heap ids: single-unit strings, names the engine uses, well-known symbols, objects of the realm.
+//!
+//! Owns: the first part of the realm's layout. Ids are on disk: append to a list only together with a new format
+//! version or behind the last entry of the last list.
+
+use crate::value::{Id, Key};
+
+macro_rules! ids {
+    ($list:ident, $order:ident, $first:expr, $($name:ident $text:literal)*) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms)]
+        #[repr(u32)]
+        enum $order { $($name),* }
+        $(
+            #[doc = $text]
+            pub const $name: Id = Id($first + $order::$name as u32);
+        )*
+        /// Name and text of each, in order of their ids.
+        pub const $list: &[(&str, &str)] = &[$((stringify!($name), $text)),*];
+    };
+}
+
+/// The empty string; the ids below are the strings of one Latin-1 unit.
+pub const EMPTY: Id = Id(256);
+
+ids! { ATOMS, Atom, 257,
+    LENGTH "length" NAME "name" PROTOTYPE "prototype" CONSTRUCTOR "constructor" MESSAGE "message" STACK "stack"
+    CAUSE "cause" VALUE "value" DONE "done" NEXT "next" GET "get" SET "set" TO_STRING "toString" VALUE_OF "valueOf"
+    UNDEFINED "undefined" NULL "null" TRUE "true" FALSE "false" NAN "NaN" INFINITY "Infinity" MINUS_INFINITY "-Infinity"
+    OBJECT_T "object" FUNCTION_T "function" NUMBER_T "number" STRING_T "string" BOOLEAN_T "boolean" SYMBOL_T "symbol"
+    BIGINT_T "bigint" DEFAULT "default" RETURN "return" THROW "throw" INDEX "index" INPUT "input" GROUPS "groups"
+    RAW "raw" LAST_INDEX "lastIndex" ERRORS "errors" TO_JSON "toJSON" INDICES "indices" MAIN "main" THEN "then"
+    ENUMERABLE "enumerable" CONFIGURABLE "configurable" WRITABLE "writable" CALLEE "callee" PROTO "__proto__"
+}
+
+ids! { SYMBOLS, Symbol, 257 + ATOMS.len() as u32,
+    SYM_ITERATOR "Symbol.iterator" SYM_ASYNC_ITERATOR "Symbol.asyncIterator" SYM_HAS_INSTANCE "Symbol.hasInstance"
+    SYM_TO_PRIMITIVE "Symbol.toPrimitive" SYM_TO_STRING_TAG "Symbol.toStringTag" SYM_SPECIES "Symbol.species"
+    SYM_IS_CONCAT_SPREADABLE "Symbol.isConcatSpreadable" SYM_UNSCOPABLES "Symbol.unscopables" SYM_MATCH "Symbol.match"
+    SYM_MATCH_ALL "Symbol.matchAll" SYM_REPLACE "Symbol.replace" SYM_SEARCH "Symbol.search" SYM_SPLIT "Symbol.split"
+}
+
+ids! { OBJECTS, Object, 257 + (ATOMS.len() + SYMBOLS.len()) as u32,
+    OBJECT_PROTO "%Object.prototype%" FUNCTION_PROTO "%Function.prototype%" ARRAY_PROTO "%Array.prototype%"
+    STRING_PROTO "%String.prototype%" NUMBER_PROTO "%Number.prototype%" BOOLEAN_PROTO "%Boolean.prototype%"
+    SYMBOL_PROTO "%Symbol.prototype%" BIGINT_PROTO "%BigInt.prototype%" ERROR_PROTO "%Error.prototype%"
+    TYPE_ERROR_PROTO "%TypeError.prototype%" RANGE_ERROR_PROTO "%RangeError.prototype%"
+    REFERENCE_ERROR_PROTO "%ReferenceError.prototype%" SYNTAX_ERROR_PROTO "%SyntaxError.prototype%"
+    EVAL_ERROR_PROTO "%EvalError.prototype%" URI_ERROR_PROTO "%URIError.prototype%"
+    AGGREGATE_ERROR_PROTO "%AggregateError.prototype%" CC_ERROR_PROTO "%CCError.prototype%"
+    CC_TIMEOUT_ERROR_PROTO "%CCTimeoutError.prototype%" ITERATOR_PROTO "%Iterator.prototype%"
+    ARRAY_ITERATOR_PROTO "%ArrayIteratorPrototype%" STRING_ITERATOR_PROTO "%StringIteratorPrototype%"
+    MAP_ITERATOR_PROTO "%MapIteratorPrototype%" SET_ITERATOR_PROTO "%SetIteratorPrototype%"
+    REGEXP_STRING_ITERATOR_PROTO "%RegExpStringIteratorPrototype%" GENERATOR_FUNCTION_PROTO "%GeneratorFunction.prototype%"
+    GENERATOR_PROTO "%GeneratorPrototype%" ASYNC_FUNCTION_PROTO "%AsyncFunction.prototype%"
+    ASYNC_GENERATOR_FUNCTION_PROTO "%AsyncGeneratorFunction.prototype%" ASYNC_GENERATOR_PROTO "%AsyncGeneratorPrototype%"
+    ASYNC_ITERATOR_PROTO "%AsyncIteratorPrototype%" ASYNC_FROM_SYNC_PROTO "%AsyncFromSyncIteratorPrototype%"
+    PROMISE_PROTO "%Promise.prototype%" MAP_PROTO "%Map.prototype%" SET_PROTO "%Set.prototype%"
+    WEAK_MAP_PROTO "%WeakMap.prototype%" WEAK_SET_PROTO "%WeakSet.prototype%" WEAK_REF_PROTO "%WeakRef.prototype%"
+    FINALIZATION_REGISTRY_PROTO "%FinalizationRegistry.prototype%" DATE_PROTO "%Date.prototype%"
+    REGEXP_PROTO "%RegExp.prototype%" ITERATOR_HELPER_PROTO "%IteratorHelperPrototype%"
+    WRAP_ITERATOR_PROTO "%WrapForValidIteratorPrototype%" GLOBAL "globalThis" OBJECT "%Object%" FUNCTION "%Function%"
+    ARRAY "%Array%" STRING "%String%" NUMBER "%Number%" BOOLEAN "%Boolean%" SYMBOL "%Symbol%" BIGINT "%BigInt%"
+    ERROR "%Error%" TYPE_ERROR "%TypeError%" RANGE_ERROR "%RangeError%" REFERENCE_ERROR "%ReferenceError%"
+    SYNTAX_ERROR "%SyntaxError%" EVAL_ERROR "%EvalError%" URI_ERROR "%URIError%" AGGREGATE_ERROR "%AggregateError%"
+    CC_ERROR "%CCError%" CC_TIMEOUT_ERROR "%CCTimeoutError%" ITERATOR "%Iterator%" PROMISE "%Promise%" MAP "%Map%"
+    SET_CTOR "%Set%" WEAK_MAP "%WeakMap%" WEAK_SET "%WeakSet%" WEAK_REF "%WeakRef%"
+    FINALIZATION_REGISTRY "%FinalizationRegistry%" DATE "%Date%" REGEXP "%RegExp%" PROXY "%Proxy%" REFLECT "%Reflect%"
+    MATH "%Math%" JSON "%JSON%" CONSOLE "%console%" FS "%fs%" GENERATOR_FUNCTION "%GeneratorFunction%"
+    ASYNC_FUNCTION "%AsyncFunction%" ASYNC_GENERATOR_FUNCTION "%AsyncGeneratorFunction%" ARRAY_VALUES "%Array.prototype.values%"
+    ARRAY_ITERATOR_NEXT "%ArrayIteratorPrototype%.next" REGEXP_EXEC "%RegExp.prototype.exec%" MAP_SET "%Map.prototype.set%"
+    SET_ADD "%Set.prototype.add%" PROMISE_THEN "%Promise.prototype.then%" PROMISE_RESOLVE "%Promise.resolve%"
+    THROW_TYPE_ERROR "%ThrowTypeError%" ARRAY_TO_STRING "%Array.prototype.toString%" OBJECT_TO_STRING "%Object.prototype.toString%"
+    FUNCTION_HAS_INSTANCE "%Function.prototype[Symbol.hasInstance]%" OBJECT_VALUE_OF "%Object.prototype.valueOf%"
+}
+
+/// First cell after the fixed ones.
+pub const FIRST_FREE: u32 = 257 + (ATOMS.len() + SYMBOLS.len() + OBJECTS.len()) as u32;
+/// Cells of the realm; those of a program's constants come after.
+pub const REALM_CELLS: u32 = 8192;
+
+/// Fixed object or symbol by the name the prelude uses after `$$`.
+pub fn realm_id(name: &str) -> Option<Id> {
+    let at = |list: &[(&str, &str)], first: u32| {
+        list.iter().position(|(n, _)| *n == name).map(|i| Id(first + i as u32))
+    };
+    at(SYMBOLS, 257 + ATOMS.len() as u32).or_else(|| at(OBJECTS, 257 + (ATOMS.len() + SYMBOLS.len()) as u32))
+}
+
+/// `[Symbol.iterator]` for `$$SYM_ITERATOR`: how a symbol shows in a function's name.
+pub fn symbol_shown(name: &str) -> String {
+    let name = name.strip_prefix("$$").unwrap_or(name);
+    SYMBOLS.iter().find(|(n, _)| *n == name).map_or_else(String::new, |(_, text)| format!("[{text}]"))
+}
+
+/// The key of a fixed name or symbol.
+pub const fn key(id: Id) -> Key {
+    Key(id.0)
+}

@@ -1,0 +1,211 @@
+//! JSON: parsing in Rust over the pure scanner; stringify's leaf work; results and answers as JSON.
+
+use super::ids;
+use super::natives::{EMPTY, Module};
+use crate::heap::object::{Kind, attr};
+use crate::pure::json::{Event, Scanner};
+use crate::pure::units::Units;
+use crate::value::{Id, Key, Value};
+use crate::vm::{Call, Vm};
+
+pub(super) const MODULE: Module = Module {
+    intrinsics: &[
+        ("jsonParse", |vm, c| {
+            let text = vm.arg_str(&c, 0)?;
+            let units = vm.st.heap.str(text).to_wide();
+            match vm.parse_json(&units[..]) {
+                Ok(value) => Ok(value.into()),
+                Err(message) => Err(vm.syntax_error(&message)),
+            }
+        }),
+        ("jsonQuote", |vm, c| {
+            let text = vm.arg_str(&c, 0)?;
+            let mut out = Vec::new();
+            crate::pure::json::quote(&mut out, &vm.st.heap.str(text));
+            Ok(Value::Str(vm.st.heap.new_wide(&out)).into())
+        }),
+        ("jsonUnwrap", |vm, c| {
+            let value = vm.arg(&c, 0);
+            Ok(match value {
+                Value::Obj(id) => match vm.st.heap.obj(id).kind {
+                    Kind::Primitive(v @ (Value::Bool(_) | Value::Big(_))) => v,
+                    _ => value,
+                },
+                _ => value,
+            }
+            .into())
+        }),
+        ("isWrapper", |vm, c| {
+            let kind = match vm.arg(&c, 0) {
+                Value::Obj(id) => match vm.st.heap.obj(id).kind {
+                    Kind::Primitive(Value::Int(_) | Value::Num(_)) => Value::Int(1),
+                    Kind::Primitive(Value::Str(_)) => Value::Int(2),
+                    _ => Value::Bool(false),
+                },
+                _ => Value::Bool(false),
+            };
+            Ok(kind.into())
+        }),
+        ("isFinite", |vm, c| Ok(Value::Bool(vm.arg(&c, 0).as_num().is_some_and(f64::is_finite)).into())),
+        ("pop", |vm, c| {
+            if let Value::Obj(id) = vm.arg(&c, 0)
+                && let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind
+                && let Some(v) = a.dense.pop()
+            {
+                a.len -= 1;
+                return Ok(v.into());
+            }
+            Ok(Value::Undefined.into())
+        }),
+        ("cut", |vm, c| {
+            let text = vm.arg_str(&c, 0)?;
+            let n = vm.arg_number(&c, 1)? as usize;
+            Ok(Value::Str(vm.st.heap.substring(text, 0, n)).into())
+        }),
+    ],
+    lists: &[(ids::JSON, "JSONStatics")],
+    source: include_str!("json.js"),
+    extra: |r| {
+        r.tag(ids::JSON, "JSON");
+        r.global("JSON", Value::Obj(ids::JSON));
+    },
+    ..EMPTY
+};
+
+/// Deepest nesting of a result that is written as JSON.
+const MAX_DEPTH: usize = 200;
+
+impl Vm<'_> {
+    /// JSON text as a value; the error is the message of a `SyntaxError`.
+    pub(crate) fn parse_json<U: Units + ?Sized>(&mut self, text: &U) -> Result<Value, String> {
+        let mut scanner = Scanner::new(text);
+        // Open containers with the key under which the next value goes.
+        let mut open: Vec<(Value, Option<Key>)> = Vec::new();
+        let mut result = Value::Undefined;
+        loop {
+            let event = scanner.next_event().map_err(|e| e.to_string())?;
+            let Some(event) = event else { return Ok(result) };
+            let value = match event {
+                Event::Null(_) => Value::Null,
+                Event::Boolean(b, _) => Value::Bool(b),
+                Event::Number(n, _) => Value::num(n),
+                Event::String(token) => {
+                    let units = scanner.decode(&token);
+                    Value::Str(self.st.heap.new_wide(&units))
+                }
+                Event::Key(token) => {
+                    let units = scanner.decode(&token);
+                    let id = self.st.heap.new_wide(&units);
+                    let key = self.st.heap.key_of_str(id);
+                    if let Some(top) = open.last_mut() {
+                        top.1 = Some(key);
+                    }
+                    continue;
+                }
+                Event::BeginArray => {
+                    let array = self.new_array(Vec::new());
+                    open.push((array, None));
+                    continue;
+                }
+                Event::BeginObject => {
+                    let id = self.st.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
+                    open.push((Value::Obj(id), None));
+                    continue;
+                }
+                Event::EndArray | Event::EndObject => match open.pop() {
+                    Some((container, _)) => container,
+                    None => continue,
+                },
+            };
+            match open.last_mut() {
+                None => result = value,
+                Some((Value::Obj(id), key)) => {
+                    let (id, key) = (*id, key.take());
+                    match key {
+                        Some(key) => self.create(id, key, value),
+                        None => {
+                            if let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
+                                a.dense.push(value);
+                                a.len += 1;
+                            }
+                            self.st.heap.charge(16);
+                        }
+                    }
+                }
+                Some(_) => {}
+            }
+        }
+    }
+
+    /// JSON text from the outside as a value; a string value when it is none.
+    pub(crate) fn json_value(&mut self, json: &str) -> Value {
+        let units: Vec<u16> = json.encode_utf16().collect();
+        match self.parse_json(&units[..]) {
+            Ok(value) => value,
+            Err(_) => self.st.heap.str_value(json),
+        }
+    }
+
+    /// A value as JSON without running code: accessors and `toJSON` are not called.
+    pub(crate) fn result_json(&self, value: Value) -> String {
+        let mut out = Vec::new();
+        self.write_json(&mut out, value, 0);
+        String::from_utf16_lossy(&out)
+    }
+
+    fn write_json(&self, out: &mut Vec<u16>, value: Value, depth: usize) {
+        let plain = |out: &mut Vec<u16>, text: &str| out.extend(text.encode_utf16());
+        match value {
+            Value::Str(id) => crate::pure::json::quote(out, &self.st.heap.str(id)),
+            Value::Bool(_) | Value::Int(_) | Value::Null => plain(out, &self.plain_text(value)),
+            Value::Num(n) if n.is_finite() => plain(out, &self.plain_text(value)),
+            Value::Big(_) => plain(out, &format!("\"{}\"", self.plain_text(value))),
+            Value::Obj(id) if depth < MAX_DEPTH && !self.is_callable(value) => self.write_json_object(out, id, depth),
+            _ => plain(out, "null"),
+        }
+    }
+
+    fn write_json_object(&self, out: &mut Vec<u16>, id: Id, depth: usize) {
+        let object = self.st.heap.obj(id);
+        match &object.kind {
+            Kind::Array(a) => {
+                out.push(u16::from(b'['));
+                for (i, v) in a.dense.iter().enumerate() {
+                    if i > 0 {
+                        out.push(u16::from(b','));
+                    }
+                    self.write_json(out, *v, depth + 1);
+                }
+                out.push(u16::from(b']'));
+            }
+            Kind::Primitive(v) => self.write_json(out, *v, depth + 1),
+            _ => {
+                out.push(u16::from(b'{'));
+                let mut first = true;
+                for p in object.props.iter() {
+                    let hidden = p.flags & attr::E == 0 || p.flags & attr::ACCESSOR != 0;
+                    let nothing = matches!(p.value, Value::Undefined | Value::Sym(_)) || self.is_callable(p.value);
+                    if hidden || nothing || self.st.heap.key_is_symbol(p.key) {
+                        continue;
+                    }
+                    if !first {
+                        out.push(u16::from(b','));
+                    }
+                    first = false;
+                    match p.key.as_index() {
+                        Some(i) => out.extend(format!("\"{i}\"").encode_utf16()),
+                        None => crate::pure::json::quote(out, &self.st.heap.str(Id(p.key.0))),
+                    }
+                    out.push(u16::from(b':'));
+                    self.write_json(out, p.value, depth + 1);
+                }
+                out.push(u16::from(b'}'));
+            }
+        }
+    }
+}
+
+/// `JSON` text of an argument, for requests to the outside.
+pub(super) fn arg_json(vm: &Vm<'_>, c: &Call, i: usize) -> String {
+    vm.result_json(vm.arg(c, i))
+}

@@ -1,0 +1,39 @@
+//! The builtins of the language: one file per object, natives in Rust (`x.rs`), what calls user code in JavaScript
+//! (`x.js`, the prelude).
+//!
+//! A native never calls JavaScript: it reads its arguments, may ask for conversions (they suspend, see `vm`), and
+//! changes nothing before the last of them. Everything that gets, sets or calls on objects it does not know is written
+//! in the prelude, where every step can suspend by itself. Reading order: `ids`, `natives`, `prelude`, `realm`.
+
+mod adjust;
+mod array;
+mod bigint;
+mod boolean;
+mod collections;
+mod core;
+mod date;
+mod date_set;
+mod error;
+mod function;
+mod generator;
+mod global;
+pub(crate) mod host;
+pub mod ids;
+mod iterator;
+mod json;
+mod math;
+pub(crate) mod natives;
+mod number;
+mod object;
+pub(crate) mod prelude;
+mod promise;
+mod proxy;
+pub(crate) mod realm;
+mod regexp;
+mod string;
+mod string_make;
+mod symbol;
+mod table;
+mod uri;
+
+pub(crate) use regexp::RegExpCache;

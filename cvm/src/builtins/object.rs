@@ -1,0 +1,63 @@
+//! Object: integrity levels of ordinary objects and the class names of `Object.prototype.toString`.
+
+use super::ids;
+use super::natives::{Ctor, CtorCode, EMPTY, Module};
+use crate::heap::object::{Kind, attr};
+use crate::value::{Id, Value};
+use crate::vm::define::Desc;
+use crate::vm::{Call, Res, Ret, Vm};
+
+pub(super) const MODULE: Module = Module {
+    intrinsics: &[("setIntegrity", set_integrity), ("classOf", class_of)],
+    ctors: &[Ctor {
+        id: ids::OBJECT,
+        name: "Object",
+        length: 1,
+        code: CtorCode::Prelude("Object_"),
+        proto: ids::OBJECT_PROTO,
+        parent: ids::FUNCTION_PROTO,
+        proto_parent: Id::NONE,
+        global: true,
+    }],
+    lists: &[(ids::OBJECT, "ObjectStatics"), (ids::OBJECT_PROTO, "ObjectPrototype")],
+    source: include_str!("object.js"),
+    extra: |r| {
+        r.pin(ids::OBJECT_PROTO, "toString", ids::OBJECT_TO_STRING);
+        r.pin(ids::OBJECT_PROTO, "valueOf", ids::OBJECT_VALUE_OF);
+    },
+    ..EMPTY
+};
+
+/// `$setIntegrity(object, frozen)` of anything but a proxy.
+fn set_integrity(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    let id = vm.arg_obj(&c, 0)?;
+    if vm.arg(&c, 1) == Value::Bool(true) {
+        vm.freeze(id);
+        return Ok(Value::Undefined.into());
+    }
+    vm.prevent_extensions(id);
+    for key in vm.own_keys(id) {
+        vm.define_own(id, key, &Desc { value: None, get: None, set: None, flags: 0, mask: attr::C });
+    }
+    Ok(Value::Undefined.into())
+}
+
+/// Name that `Object.prototype.toString` shows without a tag.
+fn class_of(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    let value = vm.arg(&c, 0);
+    let name = match value {
+        Value::Obj(id) => match &vm.st.heap.obj(id).kind {
+            Kind::Arguments(_) => "Arguments",
+            Kind::Error => "Error",
+            Kind::Primitive(Value::Bool(_)) => "Boolean",
+            Kind::Primitive(Value::Int(_) | Value::Num(_)) => "Number",
+            Kind::Primitive(Value::Str(_)) => "String",
+            Kind::Date(_) => "Date",
+            Kind::RegExp(..) => "RegExp",
+            _ if vm.is_callable(value) => "Function",
+            _ => "Object",
+        },
+        _ => "Object",
+    };
+    Ok(vm.st.heap.str_value(name).into())
+}

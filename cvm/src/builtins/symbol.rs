@@ -1,0 +1,96 @@
+//! Symbol: values, the registry, wrappers.
+
+use super::ids;
+use super::natives::{Ctor, CtorCode, EMPTY, Module, getter, method};
+use crate::heap::Cell;
+use crate::heap::object::{Kind, attr};
+use crate::value::{Id, Value};
+use crate::vm::{Call, Res, Ret, Vm};
+
+pub(super) const MODULE: Module = Module {
+    methods: &[
+        method(ids::SYMBOL, "for", 1, symbol_for),
+        method(ids::SYMBOL, "keyFor", 1, key_for),
+        method(ids::SYMBOL_PROTO, "toString", 0, |vm, c| {
+            let id = this_symbol(vm, c)?;
+            let text = vm.symbol_text(id);
+            Ok(vm.st.heap.str_value(&text).into())
+        }),
+        method(ids::SYMBOL_PROTO, "valueOf", 0, |vm, c| Ok(Value::Sym(this_symbol(vm, c)?).into())),
+        method(ids::SYMBOL_PROTO, "$$SYM_TO_PRIMITIVE", 1, |vm, c| Ok(Value::Sym(this_symbol(vm, c)?).into())),
+        getter(ids::SYMBOL_PROTO, "description", |vm, c| {
+            let id = this_symbol(vm, c)?;
+            Ok(vm.st.heap.symbol(id).map_or(Value::Undefined, |s| s.description).into())
+        }),
+    ],
+    ctors: &[Ctor {
+        id: ids::SYMBOL,
+        name: "Symbol",
+        length: 0,
+        code: CtorCode::Native(construct),
+        proto: ids::SYMBOL_PROTO,
+        parent: ids::FUNCTION_PROTO,
+        proto_parent: ids::OBJECT_PROTO,
+        global: true,
+    }],
+    extra: |r| {
+        for (name, text) in ids::SYMBOLS {
+            if let (Some(id), Some(short)) = (ids::realm_id(name), text.strip_prefix("Symbol.")) {
+                r.put(ids::SYMBOL, short, Value::Sym(id), 0);
+            }
+        }
+        r.tag(ids::SYMBOL_PROTO, "Symbol");
+        let key = r.key("$$SYM_TO_PRIMITIVE");
+        let object = r.heap.obj_mut(ids::SYMBOL_PROTO);
+        if let Some(slot) = object.props.find(key)
+            && let Some(p) = object.props.at_mut(slot)
+        {
+            p.flags = attr::C;
+        }
+    },
+    ..EMPTY
+};
+
+fn construct(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    if c.new_target != Value::Undefined {
+        return Err(vm.type_error("Symbol is not a constructor"));
+    }
+    let description = match vm.arg(&c, 0) {
+        Value::Undefined => Value::Undefined,
+        _ => Value::Str(vm.arg_str(&c, 0)?),
+    };
+    Ok(Value::Sym(vm.st.heap.new_symbol(description, false)).into())
+}
+
+fn this_symbol(vm: &mut Vm<'_>, c: Call) -> Res<Id> {
+    match vm.this(&c) {
+        Value::Sym(id) => Ok(id),
+        Value::Obj(id) => match vm.st.heap.obj(id).kind {
+            Kind::Primitive(Value::Sym(id)) => Ok(id),
+            _ => Err(vm.type_error("not a symbol")),
+        },
+        _ => Err(vm.type_error("not a symbol")),
+    }
+}
+
+fn symbol_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    let key = vm.arg_str(&c, 0)?;
+    let found = vm.st.registry.iter().find(|(k, _)| vm.st.heap.str(*k) == vm.st.heap.str(key)).map(|&(_, s)| s);
+    if let Some(id) = found {
+        return Ok(Value::Sym(id).into());
+    }
+    let id = vm.st.heap.new_symbol(Value::Str(key), false);
+    if let Some(Cell::Sym(s)) = vm.st.heap.cells.get_mut(id.index()) {
+        s.registered = true;
+    }
+    vm.st.registry.push((key, id));
+    Ok(Value::Sym(id).into())
+}
+
+fn key_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    let Value::Sym(id) = vm.arg(&c, 0) else {
+        let shown = vm.brief(vm.arg(&c, 0));
+        return Err(vm.type_error(&format!("{shown} is not a symbol")));
+    };
+    Ok(vm.st.registry.iter().find(|&&(_, s)| s == id).map_or(Value::Undefined, |&(k, _)| Value::Str(k)).into())
+}

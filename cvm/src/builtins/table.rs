@@ -1,0 +1,182 @@
+//! The ordered hash table behind `Map` and `Set`: entries in insertion order, found by `SameValueZero`.
+//!
+//! Owns: hashing of values, tombstones, compaction. Iterators hold the number of the entry they gave last, so entries may move.
+//! Must not: run user code. The index is derived: an empty one is made again on first use.
+
+use crate::heap::object::{Kind, Table};
+use crate::value::{Id, Value};
+use crate::vm::Vm;
+use std::hash::{BuildHasher, Hasher};
+
+impl Vm<'_> {
+    /// The table of a `Map` or a `Set`.
+    pub(super) fn table(&self, id: Id) -> Option<&Table> {
+        match &self.st.heap.obj(id).kind {
+            Kind::Map(table) | Kind::Set(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    fn table_mut(&mut self, id: Id) -> Option<&mut Table> {
+        match &mut self.st.heap.obj_mut(id).kind {
+            Kind::Map(table) | Kind::Set(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// Equal under `SameValueZero` means equal hashes.
+    fn hash_value(&self, value: Value) -> u64 {
+        let mut hasher = foldhash::fast::FixedState::default().build_hasher();
+        match value {
+            Value::Str(id) => return self.st.heap.str(id).hash64(),
+            Value::Big(id) => hasher.write(&self.st.heap.big(id).to_signed_bytes_le()),
+            Value::Int(i) => hasher.write_u64(f64::from(i).to_bits()),
+            // Both zeros are one key, and so are all NaNs.
+            Value::Num(n) => hasher.write_u64(if n == 0.0 {
+                0
+            } else if n.is_nan() {
+                u64::MAX
+            } else {
+                n.to_bits()
+            }),
+            Value::Bool(b) => hasher.write_u8(u8::from(b)),
+            Value::Undefined => hasher.write_u8(2),
+            Value::Null => hasher.write_u8(3),
+            Value::Sym(id) | Value::Obj(id) | Value::Cell(id) => hasher.write_u32(id.0),
+            Value::Hole | Value::Uninit => hasher.write_u8(4),
+        }
+        hasher.finish()
+    }
+
+    fn same_value_zero(&self, a: Value, b: Value) -> bool {
+        match (a.as_num(), b.as_num()) {
+            (Some(x), Some(y)) => x == y || (x.is_nan() && y.is_nan()),
+            _ => self.strict_equal(a, b),
+        }
+    }
+
+    /// Makes the index if a load left it out.
+    fn ensure_index(&mut self, id: Id) {
+        let missing = self.table(id).is_some_and(|table| table.index.is_empty() && table.live > 0);
+        if missing {
+            self.reindex(id);
+        }
+    }
+
+    fn reindex(&mut self, id: Id) {
+        let Some(table) = self.table(id) else { return };
+        let live = table.entries.iter().enumerate().filter(|(_, (key, _))| *key != Value::Hole);
+        let hashes: Vec<(u64, u32)> = live.map(|(place, (key, _))| (self.hash_value(*key), place as u32)).collect();
+        if let Some(table) = self.table_mut(id) {
+            table.index.clear();
+            for (hash, place) in hashes {
+                table.index.entry(hash).or_default().push(place);
+            }
+        }
+    }
+
+    fn place(&self, id: Id, key: Value) -> Option<usize> {
+        let table = self.table(id)?;
+        let places = table.index.get(&self.hash_value(key))?;
+        let fits = |place: &&u32| table.entries.get(**place as usize).is_some_and(|e| self.same_value_zero(e.0, key));
+        places.iter().find(fits).map(|place| *place as usize)
+    }
+
+    /// The value at a key.
+    pub(super) fn table_get(&mut self, id: Id, key: Value) -> Option<Value> {
+        self.ensure_index(id);
+        let place = self.place(id, key)?;
+        self.table(id)?.entries.get(place).map(|entry| entry.1)
+    }
+
+    /// Sets the value at a key; −0 becomes +0.
+    pub(super) fn table_set(&mut self, id: Id, key: Value, value: Value) {
+        self.ensure_index(id);
+        let key = if key.as_num() == Some(0.0) { Value::Int(0) } else { key };
+        if let Some(place) = self.place(id, key) {
+            if let Some(entry) = self.table_mut(id).and_then(|table| table.entries.get_mut(place)) {
+                entry.1 = value;
+            }
+            return;
+        }
+        let hash = self.hash_value(key);
+        let Some(table) = self.table_mut(id) else { return };
+        table.index.entry(hash).or_default().push(table.entries.len() as u32);
+        table.entries.push((key, value));
+        table.order.push(table.next);
+        table.next += 1;
+        table.live += 1;
+        self.st.heap.charge(48);
+    }
+
+    /// Removes a key; false if it is not there.
+    pub(super) fn table_delete(&mut self, id: Id, key: Value) -> bool {
+        self.ensure_index(id);
+        let Some(place) = self.place(id, key) else { return false };
+        let hash = self.hash_value(key);
+        let Some(table) = self.table_mut(id) else { return false };
+        if let Some(places) = table.index.get_mut(&hash) {
+            places.retain(|known| *known as usize != place);
+            if places.is_empty() {
+                table.index.remove(&hash);
+            }
+        }
+        if let Some(entry) = table.entries.get_mut(place) {
+            *entry = (Value::Hole, Value::Undefined);
+        }
+        table.live -= 1;
+        if table.entries.len() > 16 && (table.live as usize) < table.entries.len() / 2 {
+            self.compact(id);
+        }
+        true
+    }
+
+    /// Removes all.
+    pub(super) fn table_clear(&mut self, id: Id) {
+        let before = self.weight_of(id);
+        if let Some(table) = self.table_mut(id) {
+            table.entries.clear();
+            table.order.clear();
+            table.index.clear();
+            table.live = 0;
+        }
+        self.account(id, before);
+    }
+
+    fn compact(&mut self, id: Id) {
+        let before = self.weight_of(id);
+        if let Some(table) = self.table_mut(id) {
+            let entries = std::mem::take(&mut table.entries);
+            let order = std::mem::take(&mut table.order);
+            for (entry, number) in entries.into_iter().zip(order) {
+                if entry.0 != Value::Hole {
+                    table.entries.push(entry);
+                    table.order.push(number);
+                }
+            }
+        }
+        self.account(id, before);
+        self.reindex(id);
+    }
+
+    fn weight_of(&self, id: Id) -> u64 {
+        self.st.heap.cells.get(id.0 as usize).map_or(0, crate::heap::Heap::weight)
+    }
+
+    /// Gives back what a table lost.
+    fn account(&mut self, id: Id, before: u64) {
+        let after = self.weight_of(id);
+        self.st.heap.bytes = self.st.heap.bytes.saturating_sub(before.saturating_sub(after));
+    }
+
+    /// The first live entry with a number above `after` (−1 for the first of all): its number, key and value.
+    pub(super) fn table_after(&self, id: Id, after: f64) -> Option<(u64, Value, Value)> {
+        let table = self.table(id)?;
+        let from = if after < 0.0 { 0 } else { table.order.partition_point(|number| *number as f64 <= after) };
+        (from..table.entries.len()).find_map(|place| {
+            let (key, value) = table.entries[place];
+            let number = table.order.get(place).copied()?;
+            (key != Value::Hole).then_some((number, key, value))
+        })
+    }
+}

@@ -1,0 +1,272 @@
+//! Calls, `new`, `super(…)`, tagged templates, and the prelude's intrinsic calls.
+//!
+//! Owns: the layout `f this args`. Must not: know how functions are compiled.
+
+use super::Compiler;
+use super::expr::Chain;
+use crate::ops::Op;
+use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression, TaggedTemplateExpression};
+
+/// Most arguments that are passed on the stack; longer lists go through an array.
+const MAX_ARGS: usize = 250;
+
+impl Compiler<'_, '_> {
+    /// Pushes the callee and `this`.
+    fn callee(&mut self, callee: &Expression<'_>, chain: Option<Chain>) {
+        match callee {
+            Expression::StaticMemberExpression(m) => {
+                let name = self.str_const(m.property.name.as_str());
+                if let Expression::Super(_) = m.object {
+                    self.load_this();
+                    self.op(Op::Dup);
+                    self.op_c(Op::Const, name);
+                    self.op(Op::GetSuper);
+                    self.op(Op::Swap);
+                    return;
+                }
+                self.object_part(&m.object, chain, m.optional);
+                self.f().position(m.property.span.start);
+                self.op_c(Op::GetMethod, name);
+            }
+            Expression::ComputedMemberExpression(m) => {
+                if let Expression::Super(_) = m.object {
+                    self.load_this();
+                    self.op(Op::Dup);
+                    self.expr(&m.expression);
+                    self.op(Op::GetSuper);
+                    self.op(Op::Swap);
+                    return;
+                }
+                self.object_part(&m.object, chain, m.optional);
+                self.expr(&m.expression);
+                self.f().position(m.span.start);
+                self.op(Op::GetElemMethod);
+            }
+            Expression::PrivateFieldExpression(m) => {
+                self.object_part(&m.object, chain, m.optional);
+                self.op(Op::Dup);
+                self.load_private(m.field.name.as_str());
+                self.f().position(m.span.start);
+                self.op(Op::GetPriv);
+                self.op(Op::Swap);
+            }
+            Expression::ChainExpression(c) => {
+                // `(a?.b)()` keeps `this`.
+                self.parenthesised_chain(c);
+            }
+            Expression::TSNonNullExpression(n) => self.callee(&n.expression, chain),
+            Expression::TSAsExpression(n) => self.callee(&n.expression, chain),
+            Expression::CallExpression(c) => {
+                self.call(c, chain);
+                self.op(Op::Undef);
+            }
+            other => {
+                self.expr(other);
+                self.op(Op::Undef);
+            }
+        }
+    }
+
+    fn parenthesised_chain(&mut self, c: &oxc_ast::ast::ChainExpression<'_>) {
+        use oxc_ast::ast::ChainElement;
+        let chain = Chain::new(self);
+        let end = self.label();
+        let depth = self.f().depth();
+        match &c.expression {
+            ChainElement::StaticMemberExpression(m) => {
+                self.object_part(&m.object, Some(chain), m.optional);
+                let name = self.str_const(m.property.name.as_str());
+                self.op_c(Op::GetMethod, name);
+            }
+            ChainElement::ComputedMemberExpression(m) => {
+                self.object_part(&m.object, Some(chain), m.optional);
+                self.expr(&m.expression);
+                self.op(Op::GetElemMethod);
+            }
+            _ => {
+                self.chain(c, false);
+                self.op(Op::Undef);
+            }
+        }
+        self.jump(Op::Jump, end);
+        self.f().set_depth(depth + 2);
+        chain.land(self);
+        self.op(Op::Undef);
+        self.op(Op::Undef);
+        self.bind(end);
+    }
+
+    fn has_spread(args: &[Argument<'_>]) -> bool {
+        args.len() > MAX_ARGS || args.iter().any(|a| matches!(a, Argument::SpreadElement(_)))
+    }
+
+    fn args_plain(&mut self, args: &[Argument<'_>]) -> u16 {
+        for a in args {
+            if let Some(e) = a.as_expression() {
+                self.expr(e);
+            }
+        }
+        args.len() as u16
+    }
+
+    fn args_array(&mut self, args: &[Argument<'_>]) {
+        self.op_b(Op::NewArray, 0);
+        for a in args {
+            match a {
+                Argument::SpreadElement(s) => {
+                    self.expr(&s.argument);
+                    self.f().position(s.span.start);
+                    self.spread();
+                }
+                other => {
+                    if let Some(e) = other.as_expression() {
+                        self.expr(e);
+                        self.op(Op::ArrPush);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(super) fn call(&mut self, c: &CallExpression<'_>, chain: Option<Chain>) {
+        if let Expression::Super(_) = c.callee {
+            self.super_call(&c.arguments, c.span.start);
+            return;
+        }
+        if self.in_prelude && self.prelude_call(c) {
+            return;
+        }
+        if let Expression::Identifier(id) = &c.callee
+            && id.name.as_str() == "eval"
+            && !self.in_prelude
+            && self.is_unresolved(id)
+        {
+            self.refuse(c.span.start, "`eval` is not supported");
+        }
+        self.callee(&c.callee, chain);
+        if c.optional {
+            self.optional_callee(chain);
+        }
+        if Self::has_spread(&c.arguments) {
+            self.args_array(&c.arguments);
+            self.f().position(c.span.start);
+            self.op(Op::CallSpread);
+        } else {
+            let n = self.args_plain(&c.arguments);
+            self.f().position(c.span.start);
+            self.op_b(Op::Call, n);
+        }
+    }
+
+    fn is_unresolved(&self, id: &oxc_ast::ast::IdentifierReference<'_>) -> bool {
+        id.reference_id.get().is_none_or(|r| self.scoping.get_reference(r).symbol_id().is_none())
+    }
+
+    pub(super) fn new_expression(&mut self, n: &NewExpression<'_>) {
+        self.expr(&n.callee);
+        if Self::has_spread(&n.arguments) {
+            self.args_array(&n.arguments);
+            self.f().position(n.span.start);
+            self.op(Op::NewSpread);
+        } else {
+            let count = self.args_plain(&n.arguments);
+            self.f().position(n.span.start);
+            self.op_b(Op::New, count);
+        }
+    }
+
+    fn super_call(&mut self, args: &[Argument<'_>], at: u32) {
+        let Some(active) = self.find_derived(1) else {
+            self.refuse(at, "`super()` is only valid in the constructor of a derived class");
+            self.op(Op::Undef);
+            return;
+        };
+        self.load_where(active, false);
+        if Self::has_spread(args) {
+            self.args_array(args);
+            self.f().position(at);
+            self.op(Op::SuperSpread);
+        } else {
+            let n = self.args_plain(args);
+            self.f().position(at);
+            self.op_b(Op::SuperCall, n);
+        }
+        self.bind_this();
+    }
+
+    /// New `this` on the stack -> the same, bound, with fields initialised.
+    pub(super) fn bind_this(&mut self) {
+        let (Some(this), Some(active)) = (self.find_derived(0), self.find_derived(1)) else { return };
+        self.load_where(this, false);
+        self.op(Op::CheckUninit);
+        self.op(Op::Dup);
+        self.store_where(this, false);
+        self.op(Op::Dup);
+        self.load_where(active, false);
+        self.op(Op::RunFields);
+        self.op(Op::Pop);
+    }
+
+    pub(super) fn tagged(&mut self, t: &TaggedTemplateExpression<'_>) {
+        self.callee(&t.tag, None);
+        let c = self.template_const(&t.quasi);
+        self.op_c(Op::TemplateObj, c);
+        for e in &t.quasi.expressions {
+            self.expr(e);
+        }
+        self.f().position(t.span.start);
+        self.op_b(Op::Call, t.quasi.expressions.len() as u16 + 1);
+    }
+
+    /// Calls only the prelude has: `$call`, `$construct`, natives by `$name`, its own functions by name.
+    fn prelude_call(&mut self, c: &CallExpression<'_>) -> bool {
+        let Expression::Identifier(id) = &c.callee else { return false };
+        let name = id.name.as_str();
+        if self.own_names.contains_key(name)
+            && id.reference_id.get().and_then(|r| self.scoping.get_reference(r).symbol_id()).is_some_and(|s| self.is_prelude_function(s))
+        {
+            let n = self.args_plain(&c.arguments);
+            self.f().position(c.span.start);
+            self.call_pre(name, n);
+            return true;
+        }
+        let Some(name) = name.strip_prefix('$') else { return false };
+        let n = self.args_plain(&c.arguments);
+        self.f().position(c.span.start);
+        match name {
+            "call" => self.op_b(Op::Call, n.saturating_sub(2)),
+            "callArray" => self.op(Op::CallSpread),
+            "construct" => self.op(Op::Construct),
+            "toNumeric" => self.op(Op::ToNumeric),
+            "toString" => self.op(Op::ToStr),
+            "toKey" => self.op(Op::ToKey),
+            "await" => self.op(Op::Await),
+            "hole" => self.op(Op::Hole),
+            _ => match crate::builtins::natives::intrinsic(name) {
+                Some(native) => self.f().emit(Op::CallNat, native, n),
+                None => {
+                    let message = format!("the prelude calls the unknown intrinsic ${name}");
+                    self.refuse(id.span.start, &message);
+                    self.op(Op::Undef);
+                }
+            },
+        }
+        true
+    }
+}
+
+impl Chain {
+    pub(super) fn new(c: &mut Compiler<'_, '_>) -> Chain {
+        let (one, two) = (c.label(), c.label());
+        Chain::of(one, two)
+    }
+
+    /// Puts the chain's labels here and drops what they carry.
+    pub(super) fn land(self, c: &mut Compiler<'_, '_>) {
+        let (one, two) = self.labels();
+        c.bind(two);
+        c.op(Op::Pop);
+        c.bind(one);
+        c.op(Op::Pop);
+    }
+}

@@ -1,0 +1,312 @@
+//! The code buffer of one function: instructions, labels, operand depth, handlers, positions.
+//!
+//! Owns: [`FunctionBuilder`] and its completion into a template. Must not: look at the AST.
+
+use super::Compiler;
+use super::control::Control;
+use super::parse::STRICT;
+use crate::ops::{Ins, Op, Operand};
+use crate::program::{Binding, Handler, Template, flag};
+use oxc_syntax::symbol::SymbolId;
+use std::collections::HashMap;
+
+/// A place in the code, known or still to come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Label(u32);
+
+#[derive(Clone, Copy, Default)]
+struct Place {
+    pc: Option<u32>,
+    depth: Option<u16>,
+}
+
+/// A protected region; its ranges have holes where code leaves it.
+pub(super) struct Region {
+    ranges: Vec<(u32, u32)>,
+    open: Option<u32>,
+    depth: u16,
+    target: Label,
+}
+
+/// Where `this` is found.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum ThisAt {
+    /// In the frame
+    Frame,
+    /// In the scope of a derived constructor, slot 0; slot 1 is the constructor
+    Scope,
+}
+
+/// A function while it is compiled.
+pub(super) struct FunctionBuilder {
+    pub template: u32,
+    pub flags: u16,
+    pub name: u32,
+    pub params: u16,
+    pub length: u16,
+    pub span: (u32, u32),
+    pub code: Vec<Ins>,
+    labels: Vec<Place>,
+    pub regions: Vec<Region>,
+    positions: Vec<(u32, u32)>,
+    depth: u16,
+    max_depth: u16,
+    next_local: u16,
+    slots: u16,
+    pub locals: HashMap<SymbolId, u16>,
+    pub control: Vec<Control>,
+    pub this_at: ThisAt,
+    pub bindings: Vec<Binding>,
+    /// Local that holds the array of all arguments
+    pub all_args: Option<u16>,
+    /// Local that holds the arguments object
+    pub arguments: Option<u16>,
+    /// The class has something to initialise on instances
+    pub has_fields: bool,
+    reachable: bool,
+}
+
+impl FunctionBuilder {
+    pub fn new(template: u32, flags: u16, name: u32, span: (u32, u32)) -> Self {
+        FunctionBuilder {
+            template,
+            flags,
+            name,
+            params: 0,
+            length: 0,
+            span,
+            code: Vec::new(),
+            labels: Vec::new(),
+            regions: Vec::new(),
+            positions: Vec::new(),
+            depth: 0,
+            max_depth: 0,
+            next_local: 2,
+            slots: 2,
+            locals: HashMap::new(),
+            control: Vec::new(),
+            this_at: ThisAt::Frame,
+            bindings: Vec::new(),
+            all_args: None,
+            arguments: None,
+            has_fields: false,
+            reachable: true,
+        }
+    }
+
+    pub fn is(&self, bit: u16) -> bool {
+        self.flags & bit != 0
+    }
+
+    pub fn pc(&self) -> u32 {
+        self.code.len() as u32
+    }
+
+    pub fn depth(&self) -> u16 {
+        self.depth
+    }
+
+    pub fn set_depth(&mut self, depth: u16) {
+        self.depth = depth;
+    }
+
+    /// A fresh frame slot; slots are given back by [`FunctionBuilder::release`].
+    pub fn local(&mut self) -> u16 {
+        let at = self.next_local;
+        self.next_local = self.next_local.saturating_add(1);
+        self.slots = self.slots.max(self.next_local);
+        at
+    }
+
+    pub fn mark(&self) -> u16 {
+        self.next_local
+    }
+
+    pub fn release(&mut self, mark: u16) {
+        self.next_local = mark;
+    }
+
+    pub fn label(&mut self) -> Label {
+        self.labels.push(Place::default());
+        Label(self.labels.len() as u32 - 1)
+    }
+
+    /// Puts a label here.
+    pub fn bind(&mut self, label: Label) {
+        let pc = self.pc();
+        let place = &mut self.labels[label.0 as usize];
+        place.pc = Some(pc);
+        match place.depth {
+            Some(depth) if !self.reachable => self.depth = depth,
+            _ => place.depth = Some(self.depth),
+        }
+        self.reachable = true;
+    }
+
+    pub fn emit(&mut self, op: Op, c: u32, b: u16) {
+        let row = op.row();
+        let extra = if row.b == Operand::Count { b } else { 0 };
+        let pops = u16::from(row.pops) + extra;
+        self.depth = self.depth.saturating_sub(pops) + u16::from(row.pushes);
+        self.max_depth = self.max_depth.max(self.depth);
+        self.code.push(Ins::new(op, c, b));
+        if matches!(op, Op::Jump | Op::Ret | Op::RetDerived | Op::Throw | Op::ThrowErr) {
+            self.reachable = false;
+        }
+    }
+
+    /// Emits a jump of any kind to `label`.
+    pub fn jump(&mut self, op: Op, label: Label, b: u16) {
+        let before = self.depth;
+        self.emit(op, label.0, b);
+        let depth = match op {
+            // These leave something else on the way that jumps.
+            Op::IterFast => before + 1,
+            Op::IterValue => before + 1,
+            Op::ForInNext => before + 1,
+            _ => self.depth,
+        };
+        let place = &mut self.labels[label.0 as usize];
+        if place.depth.is_none() {
+            place.depth = Some(depth);
+        }
+    }
+
+    pub fn open_region(&mut self, target: Label) -> usize {
+        let pc = self.pc();
+        self.labels[target.0 as usize].depth = Some(self.depth + 1);
+        self.regions.push(Region { ranges: Vec::new(), open: Some(pc), depth: self.depth, target });
+        self.max_depth = self.max_depth.max(self.depth + 1);
+        self.regions.len() - 1
+    }
+
+    pub fn close_region(&mut self, region: usize) {
+        let pc = self.pc();
+        let r = &mut self.regions[region];
+        if let Some(start) = r.open.take()
+            && start < pc
+        {
+            r.ranges.push((start, pc));
+        }
+    }
+
+    pub fn reopen_region(&mut self, region: usize) {
+        self.regions[region].open = Some(self.pc());
+    }
+
+    /// Begins an exception handler: the thrown value is on the stack.
+    pub fn begin_handler(&mut self, label: Label) {
+        self.reachable = false;
+        self.bind(label);
+    }
+
+    pub fn position(&mut self, offset: u32) {
+        let offset = offset.saturating_sub(STRICT.len() as u32);
+        let pc = self.pc();
+        match self.positions.last_mut() {
+            Some(last) if last.1 == offset => {}
+            Some(last) if last.0 == pc => last.1 = offset,
+            _ => self.positions.push((pc, offset)),
+        }
+    }
+
+    fn build(mut self, start: u32) -> (Template, Vec<Ins>) {
+        let place = |label: Label, labels: &[Place]| labels[label.0 as usize].pc.unwrap_or(0);
+        for ins in &mut self.code {
+            if ins.op.row().c == Operand::Target {
+                ins.c = place(Label(ins.c), &self.labels);
+            }
+        }
+        let mut handlers = Vec::new();
+        for r in self.regions.iter().rev() {
+            for &(s, e) in &r.ranges {
+                handlers.push(Handler { start: s, end: e, target: place(r.target, &self.labels), depth: r.depth });
+            }
+        }
+        let strict = STRICT.len() as u32;
+        let template = Template {
+            name: self.name,
+            flags: self.flags,
+            params: self.params,
+            length: self.length,
+            slots: self.slots,
+            depth: self.max_depth,
+            start,
+            len: self.code.len() as u32,
+            handlers,
+            positions: self.positions,
+            span: (self.span.0.saturating_sub(strict), self.span.1.saturating_sub(strict)),
+            bindings: self.bindings,
+        };
+        (template, self.code)
+    }
+}
+
+impl Compiler<'_, '_> {
+    pub(super) fn f(&mut self) -> &mut FunctionBuilder {
+        let last = self.functions.len() - 1;
+        &mut self.functions[last]
+    }
+
+    pub(super) fn op(&mut self, op: Op) {
+        self.f().emit(op, 0, 0);
+    }
+
+    pub(super) fn op_c(&mut self, op: Op, c: u32) {
+        self.f().emit(op, c, 0);
+    }
+
+    pub(super) fn op_b(&mut self, op: Op, b: u16) {
+        self.f().emit(op, 0, b);
+    }
+
+    pub(super) fn jump(&mut self, op: Op, label: Label) {
+        self.f().jump(op, label, 0);
+    }
+
+    pub(super) fn label(&mut self) -> Label {
+        self.f().label()
+    }
+
+    pub(super) fn bind(&mut self, label: Label) {
+        self.f().bind(label);
+    }
+
+    /// Calls a function of the prelude with `args` operands.
+    pub(super) fn call_pre(&mut self, name: &str, args: u16) {
+        let n = self.pre(name);
+        self.f().emit(Op::CallPre, n, args);
+    }
+
+    pub(super) fn store_local(&mut self, local: u16) {
+        self.op_c(Op::StoreLoc, u32::from(local));
+    }
+
+    pub(super) fn load_local(&mut self, local: u16) {
+        self.op_c(Op::LoadLoc, u32::from(local));
+    }
+
+    pub(super) fn begin_function(&mut self, builder: FunctionBuilder) {
+        self.functions.push(builder);
+    }
+
+    /// Completes the innermost function.
+    pub(super) fn end_function(&mut self) -> u32 {
+        let Some(builder) = self.functions.pop() else { return 0 };
+        let number = builder.template;
+        if builder.slots == u16::MAX || builder.max_depth > 60_000 {
+            self.refuse(builder.span.0, "the function has too many variables or operands");
+        }
+        let start = self.unit.code.len() as u32;
+        let (template, code) = builder.build(start);
+        self.unit.code.extend(code);
+        let at = (number - self.first_template) as usize;
+        self.unit.templates[at] = template;
+        number
+    }
+
+    /// True inside an async function's own code (or async arrow).
+    pub(super) fn in_async(&mut self) -> bool {
+        self.f().is(flag::ASYNC)
+    }
+}

@@ -1,0 +1,707 @@
+//! Expressions, except calls, assignment, functions and classes.
+//!
+//! Owns: evaluation order within an expression. Must not: know where variables live.
+
+use super::Compiler;
+use super::emit::{Label, ThisAt};
+use crate::ops::Op;
+use crate::program::{Const, flag};
+use oxc_ast::ast::{
+    ArrayExpression, ArrayExpressionElement, BinaryExpression, ChainElement, ChainExpression, Expression,
+    ObjectExpression, ObjectPropertyKind, PropertyKey, PropertyKind, RegExpFlags, StringLiteral, TemplateLiteral,
+    UnaryExpression, YieldExpression,
+};
+use oxc_span::GetSpan;
+use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
+
+/// Labels of an optional chain: where to go with one and with two operands on the stack.
+#[derive(Clone, Copy)]
+pub(super) struct Chain {
+    one: Label,
+    two: Label,
+}
+
+impl Chain {
+    pub(super) fn of(one: Label, two: Label) -> Chain {
+        Chain { one, two }
+    }
+
+    pub(super) fn labels(self) -> (Label, Label) {
+        (self.one, self.two)
+    }
+}
+
+impl Compiler<'_, '_> {
+    /// Evaluates for the effect only.
+    pub(super) fn expr_void(&mut self, e: &Expression<'_>) {
+        match e {
+            Expression::AssignmentExpression(a) => self.assignment(a, false),
+            Expression::UpdateExpression(u) => self.update(u, false),
+            Expression::SequenceExpression(s) => s.expressions.iter().for_each(|e| self.expr_void(e)),
+            _ => {
+                self.expr(e);
+                self.op(Op::Pop);
+            }
+        }
+    }
+
+    /// Pushes the value; an anonymous function or class gets the name.
+    pub(super) fn expr_named(&mut self, e: &Expression<'_>, name: &str) {
+        match e {
+            Expression::FunctionExpression(f) if f.id.is_none() => self.function(f, Some(name), 0),
+            Expression::ArrowFunctionExpression(a) => self.arrow(a, Some(name)),
+            Expression::ClassExpression(c) if c.id.is_none() => self.class(c, Some(name)),
+            _ => self.expr(e),
+        }
+    }
+
+    /// Pushes the value.
+    pub(super) fn expr(&mut self, e: &Expression<'_>) {
+        match e {
+            Expression::NumericLiteral(n) => self.number(n.value),
+            Expression::StringLiteral(s) => self.string(s),
+            Expression::BooleanLiteral(b) => self.op(if b.value { Op::True } else { Op::False }),
+            Expression::NullLiteral(_) => self.op(Op::Null),
+            Expression::BigIntLiteral(b) => {
+                let c = self.big_const(b.value.as_str());
+                self.op_c(Op::Const, c);
+            }
+            Expression::RegExpLiteral(r) => {
+                let pattern = self.str_const(r.regex.pattern.text.as_str());
+                self.f().emit(Op::RegExp, pattern, flag_bits(r.regex.flags));
+            }
+            Expression::TemplateLiteral(t) => self.template(t),
+            Expression::Identifier(id) => {
+                self.f().position(id.span.start);
+                self.load_ident(id, false);
+            }
+            Expression::ThisExpression(_) => self.load_this(),
+            Expression::ArrayExpression(a) => self.array(a),
+            Expression::ObjectExpression(o) => self.object(o),
+            Expression::FunctionExpression(f) => self.function(f, Some(""), 0),
+            Expression::ArrowFunctionExpression(a) => self.arrow(a, Some("")),
+            Expression::ClassExpression(c) => self.class(c, Some("")),
+            Expression::AssignmentExpression(a) => self.assignment(a, true),
+            Expression::UpdateExpression(u) => self.update(u, true),
+            Expression::UnaryExpression(u) => self.unary(u),
+            Expression::BinaryExpression(b) => self.binary(b),
+            Expression::LogicalExpression(l) => {
+                let end = self.label();
+                self.expr(&l.left);
+                let op = match l.operator {
+                    LogicalOperator::Or => Op::JTrueKeep,
+                    LogicalOperator::And => Op::JFalseKeep,
+                    LogicalOperator::Coalesce => Op::JNotNullishKeep,
+                };
+                self.jump(op, end);
+                self.op(Op::Pop);
+                self.expr(&l.right);
+                self.bind(end);
+            }
+            Expression::ConditionalExpression(c) => {
+                let (otherwise, end) = (self.label(), self.label());
+                self.condition(&c.test, otherwise);
+                self.expr(&c.consequent);
+                self.jump(Op::Jump, end);
+                self.bind(otherwise);
+                self.expr(&c.alternate);
+                self.bind(end);
+            }
+            Expression::SequenceExpression(s) => {
+                if let Some((last, first)) = s.expressions.split_last() {
+                    first.iter().for_each(|e| self.expr_void(e));
+                    self.expr(last);
+                }
+            }
+            Expression::ParenthesizedExpression(p) => self.expr(&p.expression),
+            Expression::CallExpression(c) => self.call(c, None),
+            Expression::NewExpression(n) => self.new_expression(n),
+            Expression::TaggedTemplateExpression(t) => self.tagged(t),
+            Expression::ComputedMemberExpression(_)
+            | Expression::StaticMemberExpression(_)
+            | Expression::PrivateFieldExpression(_) => self.member(e, None),
+            Expression::ChainExpression(c) => self.chain(c, false),
+            Expression::NewTarget(_) => self.op(Op::NewTarget),
+            Expression::YieldExpression(y) => self.yield_expression(y),
+            Expression::AwaitExpression(a) => {
+                self.expr(&a.argument);
+                self.f().position(a.span.start);
+                self.await_value();
+            }
+            Expression::PrivateInExpression(p) => {
+                self.expr(&p.right);
+                self.load_private(p.left.name.as_str());
+                self.f().position(p.span.start);
+                self.op(Op::HasPriv);
+            }
+            Expression::TSAsExpression(e) => self.expr(&e.expression),
+            Expression::TSSatisfiesExpression(e) => self.expr(&e.expression),
+            Expression::TSTypeAssertion(e) => self.expr(&e.expression),
+            Expression::TSNonNullExpression(e) => self.expr(&e.expression),
+            Expression::TSInstantiationExpression(e) => self.expr(&e.expression),
+            other => self.refuse_expression(other),
+        }
+    }
+
+    fn refuse_expression(&mut self, e: &Expression<'_>) {
+        let what = match e {
+            Expression::ImportExpression(_) => "`import()` is not supported: a program is one file",
+            Expression::ImportMeta(_) => "`import.meta` is not supported: a program is one file",
+            Expression::JSXElement(_) | Expression::JSXFragment(_) => "JSX is not supported",
+            Expression::Super(_) => "`super` is not allowed here",
+            _ => "this expression is not supported",
+        };
+        self.refuse(e.span().start, what);
+        self.op(Op::Undef);
+    }
+
+    pub(super) fn number(&mut self, n: f64) {
+        let i = n as i32;
+        if f64::from(i) == n && (i != 0 || n.is_sign_positive()) {
+            self.op_c(Op::Int, i as u32);
+        } else {
+            let c = self.number_const(n);
+            self.op_c(Op::Const, c);
+        }
+    }
+
+    fn string(&mut self, s: &StringLiteral<'_>) {
+        let units = units_of(s.value.as_str(), s.lone_surrogates);
+        let c = self.units_const(units);
+        self.op_c(Op::Const, c);
+    }
+
+    fn template(&mut self, t: &TemplateLiteral<'_>) {
+        let mut first = true;
+        for (i, q) in t.quasis.iter().enumerate() {
+            let cooked = q.value.cooked.as_ref().map_or("", |c| c.as_str());
+            let units = units_of(cooked, q.lone_surrogates);
+            if !units.is_empty() || first {
+                let c = self.units_const(units);
+                self.op_c(Op::Const, c);
+                if !first {
+                    self.op(Op::Add);
+                }
+                first = false;
+            }
+            if let Some(e) = t.expressions.get(i) {
+                self.expr(e);
+                self.f().position(e.span().start);
+                self.op(Op::ToStr);
+                self.op(Op::Add);
+            }
+        }
+    }
+
+    /// Puts the strings of a tagged template among the constants.
+    pub(super) fn template_const(&mut self, t: &TemplateLiteral<'_>) -> u32 {
+        let strings = t
+            .quasis
+            .iter()
+            .map(|q| {
+                let cooked = q.value.cooked.as_ref().map(|c| units_of(c.as_str(), q.lone_surrogates));
+                (cooked, units_of(q.value.raw.as_str(), false))
+            })
+            .collect();
+        self.unit.consts.push(Const::Template(strings));
+        self.unit.consts.len() as u32 - 1
+    }
+
+    fn array(&mut self, a: &ArrayExpression<'_>) {
+        let simple = a.elements.iter().take_while(|e| e.as_expression().is_some()).count().min(1000);
+        for e in a.elements.iter().take(simple) {
+            if let Some(e) = e.as_expression() {
+                self.expr(e);
+            }
+        }
+        self.op_b(Op::NewArray, simple as u16);
+        for e in a.elements.iter().skip(simple) {
+            match e {
+                ArrayExpressionElement::SpreadElement(s) => {
+                    self.expr(&s.argument);
+                    self.f().position(s.span.start);
+                    self.spread();
+                }
+                ArrayExpressionElement::Elision(_) => self.op(Op::ArrHole),
+                other => {
+                    if let Some(e) = other.as_expression() {
+                        self.expr(e);
+                        self.op(Op::ArrPush);
+                    }
+                }
+            }
+        }
+    }
+
+    /// array iterable -> array
+    pub(super) fn spread(&mut self) {
+        let mark = self.f().mark();
+        let local = self.open_iterator();
+        let (head, done) = (self.label(), self.label());
+        self.bind(head);
+        self.step_iterator(local, done);
+        self.op(Op::ArrPush);
+        self.jump(Op::Jump, head);
+        self.bind(done);
+        self.f().release(mark);
+    }
+
+    fn object(&mut self, o: &ObjectExpression<'_>) {
+        self.op(Op::NewObject);
+        for p in &o.properties {
+            match p {
+                ObjectPropertyKind::SpreadProperty(s) => {
+                    self.expr(&s.argument);
+                    self.f().position(s.span.start);
+                    self.call_pre("CopyDataProperties", 2);
+                }
+                ObjectPropertyKind::ObjectProperty(p) => self.object_property(p),
+            }
+        }
+    }
+
+    fn object_property(&mut self, p: &oxc_ast::ast::ObjectProperty<'_>) {
+        let name = if p.computed { None } else { p.key.static_name() };
+        let kind = match p.kind {
+            PropertyKind::Init => 0,
+            PropertyKind::Get => 1,
+            PropertyKind::Set => 2,
+        };
+        if p.method || kind != 0 {
+            match &name {
+                Some(n) => {
+                    let c = self.str_const(n);
+                    self.op_c(Op::Const, c);
+                }
+                None => {
+                    self.property_key(&p.key);
+                    self.op(Op::ToKey);
+                }
+            }
+            if let Expression::FunctionExpression(f) = &p.value {
+                let name = name.as_deref().map(|n| prefixed(kind, n));
+                self.function(f, name.as_deref(), flag::METHOD);
+            }
+            self.op_b(Op::DefMethod, kind + 4);
+            return;
+        }
+        match name {
+            Some(n) if n == "__proto__" && !p.shorthand => {
+                self.expr(&p.value);
+                self.op(Op::SetProtoLit);
+            }
+            Some(n) => {
+                self.expr_named(&p.value, &n);
+                let c = self.str_const(&n);
+                self.op_c(Op::DefField, c);
+            }
+            None => {
+                self.property_key(&p.key);
+                self.op(Op::ToKey);
+                self.expr_named_by_key(&p.value);
+                self.op(Op::DefElem);
+            }
+        }
+    }
+
+    /// key -> key value; an anonymous function takes its name from the key.
+    pub(super) fn expr_named_by_key(&mut self, e: &Expression<'_>) {
+        match e {
+            Expression::FunctionExpression(f) if f.id.is_none() => self.function(f, None, 0),
+            Expression::ArrowFunctionExpression(a) => self.arrow(a, None),
+            Expression::ClassExpression(c) if c.id.is_none() => {
+                self.class_named_by_key(c);
+                return;
+            }
+            _ => {
+                self.expr(e);
+                return;
+            }
+        }
+        self.op_b(Op::SetName, 0);
+    }
+
+    /// Pushes a property key's value, before its conversion.
+    pub(super) fn property_key(&mut self, key: &PropertyKey<'_>) {
+        match key {
+            PropertyKey::StaticIdentifier(id) => {
+                let c = self.str_const(id.name.as_str());
+                self.op_c(Op::Const, c);
+            }
+            PropertyKey::PrivateIdentifier(id) => self.load_private(id.name.as_str()),
+            other => match other.as_expression() {
+                Some(e) => self.expr(e),
+                None => self.op(Op::Undef),
+            },
+        }
+    }
+
+    pub(super) fn load_this(&mut self) {
+        if self.f().this_at == ThisAt::Frame {
+            self.op(Op::LoadThis);
+            return;
+        }
+        match self.find_derived(0) {
+            Some(at) => self.load_where(at, false),
+            None => self.op(Op::Undef),
+        }
+        self.op(Op::CheckThis);
+    }
+
+    fn unary(&mut self, u: &UnaryExpression<'_>) {
+        let op = match u.operator {
+            UnaryOperator::UnaryNegation => {
+                if let Expression::NumericLiteral(n) = &u.argument {
+                    self.number(-n.value);
+                    return;
+                }
+                Op::Neg
+            }
+            UnaryOperator::UnaryPlus => Op::Plus,
+            UnaryOperator::LogicalNot => Op::Not,
+            UnaryOperator::BitwiseNot => Op::BitNot,
+            UnaryOperator::Typeof => {
+                match &u.argument {
+                    Expression::Identifier(id) => self.load_ident(id, true),
+                    other => self.expr(other),
+                }
+                self.op(Op::Typeof);
+                return;
+            }
+            UnaryOperator::Void => {
+                self.expr_void(&u.argument);
+                self.op(Op::Undef);
+                return;
+            }
+            UnaryOperator::Delete => {
+                self.f().position(u.span.start);
+                self.delete(u);
+                return;
+            }
+        };
+        self.expr(&u.argument);
+        self.f().position(u.span.start);
+        self.op(op);
+    }
+
+    fn binary(&mut self, b: &BinaryExpression<'_>) {
+        self.expr(&b.left);
+        if let (BinaryOperator::Addition | BinaryOperator::Subtraction, Expression::NumericLiteral(n)) = (b.operator, &b.right)
+            && f64::from(n.value as i32) == n.value
+            && n.value >= 0.0
+        {
+            self.f().position(b.span.start);
+            let op = if b.operator == BinaryOperator::Addition { Op::AddInt } else { Op::SubInt };
+            self.op_c(op, n.value as u32);
+            return;
+        }
+        self.expr(&b.right);
+        self.f().position(b.span.start);
+        self.op(match b.operator {
+            BinaryOperator::Equality => Op::Eq,
+            BinaryOperator::Inequality => Op::Ne,
+            BinaryOperator::StrictEquality => Op::StrictEq,
+            BinaryOperator::StrictInequality => Op::StrictNe,
+            BinaryOperator::LessThan => Op::Lt,
+            BinaryOperator::LessEqualThan => Op::Le,
+            BinaryOperator::GreaterThan => Op::Gt,
+            BinaryOperator::GreaterEqualThan => Op::Ge,
+            BinaryOperator::Addition => Op::Add,
+            BinaryOperator::Subtraction => Op::Sub,
+            BinaryOperator::Multiplication => Op::Mul,
+            BinaryOperator::Division => Op::Div,
+            BinaryOperator::Remainder => Op::Mod,
+            BinaryOperator::Exponential => Op::Exp,
+            BinaryOperator::ShiftLeft => Op::Shl,
+            BinaryOperator::ShiftRight => Op::Shr,
+            BinaryOperator::ShiftRightZeroFill => Op::Ushr,
+            BinaryOperator::BitwiseOR => Op::BitOr,
+            BinaryOperator::BitwiseXOR => Op::BitXor,
+            BinaryOperator::BitwiseAnd => Op::BitAnd,
+            BinaryOperator::In => Op::In,
+            BinaryOperator::Instanceof => Op::InstanceOf,
+        });
+    }
+
+    /// Pushes a property's value.
+    pub(super) fn member(&mut self, e: &Expression<'_>, chain: Option<Chain>) {
+        match e {
+            Expression::StaticMemberExpression(m) => {
+                let name = self.str_const(m.property.name.as_str());
+                if let Expression::Super(_) = m.object {
+                    self.load_this();
+                    self.op_c(Op::Const, name);
+                    self.f().position(m.span.start);
+                    self.op(Op::GetSuper);
+                    return;
+                }
+                self.object_part(&m.object, chain, m.optional);
+                self.f().position(m.property.span.start);
+                self.op_c(Op::GetProp, name);
+            }
+            Expression::ComputedMemberExpression(m) => {
+                if let Expression::Super(_) = m.object {
+                    self.load_this();
+                    self.expr(&m.expression);
+                    self.f().position(m.span.start);
+                    self.op(Op::GetSuper);
+                    return;
+                }
+                self.object_part(&m.object, chain, m.optional);
+                self.expr(&m.expression);
+                self.f().position(m.span.start);
+                self.op(Op::GetElem);
+            }
+            Expression::PrivateFieldExpression(m) => {
+                self.object_part(&m.object, chain, m.optional);
+                self.load_private(m.field.name.as_str());
+                self.f().position(m.span.start);
+                self.op(Op::GetPriv);
+            }
+            _ => self.expr(e),
+        }
+    }
+
+    /// Pushes the object of a member access inside an optional chain.
+    pub(super) fn object_part(&mut self, e: &Expression<'_>, chain: Option<Chain>, optional: bool) {
+        self.chain_part(e, chain);
+        if let (true, Some(chain)) = (optional, chain) {
+            self.op(Op::Dup);
+            self.jump(Op::JNullish, chain.one);
+        }
+    }
+
+    fn chain_part(&mut self, e: &Expression<'_>, chain: Option<Chain>) {
+        match e {
+            Expression::CallExpression(c) => self.call(c, chain),
+            Expression::ComputedMemberExpression(_)
+            | Expression::StaticMemberExpression(_)
+            | Expression::PrivateFieldExpression(_) => self.member(e, chain),
+            Expression::TSNonNullExpression(n) => self.chain_part(&n.expression, chain),
+            _ => self.expr(e),
+        }
+    }
+
+    /// The check of `f?.()` with `f this` on the stack.
+    pub(super) fn optional_callee(&mut self, chain: Option<Chain>) {
+        if let Some(chain) = chain {
+            self.op(Op::Swap);
+            self.op(Op::Dup2);
+            self.op(Op::Swap);
+            self.op(Op::Pop);
+            self.jump(Op::JNullish, chain.two);
+            self.op(Op::Swap);
+        }
+    }
+
+    pub(super) fn chain(&mut self, c: &ChainExpression<'_>, delete: bool) {
+        let chain = Chain { one: self.label(), two: self.label() };
+        let end = self.label();
+        let depth = self.f().depth();
+        self.chain_element(&c.expression, chain, delete);
+        self.jump(Op::Jump, end);
+        self.f().set_depth(depth + 2);
+        self.bind(chain.two);
+        self.op(Op::Pop);
+        self.bind(chain.one);
+        self.op(Op::Pop);
+        self.op(if delete { Op::True } else { Op::Undef });
+        self.bind(end);
+    }
+
+    fn chain_element(&mut self, e: &ChainElement<'_>, chain: Chain, delete: bool) {
+        match e {
+            ChainElement::CallExpression(c) => {
+                self.call(c, Some(chain));
+                if delete {
+                    self.op(Op::Pop);
+                    self.op(Op::True);
+                }
+            }
+            ChainElement::TSNonNullExpression(n) => self.chain_part(&n.expression, Some(chain)),
+            ChainElement::ComputedMemberExpression(m) => {
+                self.object_part(&m.object, Some(chain), m.optional);
+                self.expr(&m.expression);
+                self.f().position(m.span.start);
+                self.op(if delete { Op::DelElem } else { Op::GetElem });
+            }
+            ChainElement::StaticMemberExpression(m) => {
+                self.object_part(&m.object, Some(chain), m.optional);
+                let name = self.str_const(m.property.name.as_str());
+                self.f().position(m.property.span.start);
+                if delete {
+                    self.op_c(Op::Const, name);
+                    self.op(Op::DelElem);
+                } else {
+                    self.op_c(Op::GetProp, name);
+                }
+            }
+            ChainElement::PrivateFieldExpression(m) => {
+                self.object_part(&m.object, Some(chain), m.optional);
+                self.load_private(m.field.name.as_str());
+                self.f().position(m.span.start);
+                self.op(Op::GetPriv);
+            }
+        }
+    }
+
+    fn yield_expression(&mut self, y: &YieldExpression<'_>) {
+        match &y.argument {
+            Some(e) => self.expr(e),
+            None => self.op(Op::Undef),
+        }
+        self.f().position(y.span.start);
+        if y.delegate {
+            self.yield_star();
+            return;
+        }
+        let is_async = self.in_async();
+        if is_async {
+            self.await_value();
+        }
+        self.op(Op::Yield);
+        self.return_if_asked(is_async);
+    }
+
+    /// value isReturn -> value, or a return with the value.
+    fn return_if_asked(&mut self, is_async: bool) {
+        let go_on = self.label();
+        self.jump(Op::JFalse, go_on);
+        if is_async {
+            self.await_value();
+        }
+        self.leave(super::control::Exit::Return);
+        let depth = self.f().depth();
+        self.f().set_depth(depth + 1);
+        self.bind(go_on);
+    }
+
+    fn yield_star(&mut self) {
+        let is_async = self.in_async();
+        let mark = self.f().mark();
+        let local = if is_async {
+            self.open_async_iterator()
+        } else {
+            let local = self.f().local();
+            self.f().local();
+            self.op(Op::GetIterMethod);
+            self.op_b(Op::Call, 0);
+            self.op(Op::IterCheck);
+            self.op(Op::Dup);
+            let next = self.str_const("next");
+            self.op_c(Op::GetProp, next);
+            self.store_local(local + 1);
+            self.store_local(local);
+            local
+        };
+        let (mode, value) = (self.f().local(), self.f().local());
+        let (head, over, done, back) = (self.label(), self.label(), self.label(), self.label());
+        self.op_c(Op::Int, 0);
+        self.store_local(mode);
+        self.op(Op::Undef);
+        self.store_local(value);
+        self.bind(head);
+        self.load_local(local);
+        self.load_local(local + 1);
+        self.load_local(mode);
+        self.load_local(value);
+        // The inner result, or null when a return finds no method to call.
+        self.call_pre(if is_async { "AsyncYieldStep" } else { "YieldStep" }, 4);
+        if is_async {
+            self.op(Op::Dup);
+            let skip = self.label();
+            self.jump(Op::JNullish, skip);
+            self.await_value();
+            self.bind(skip);
+        }
+        self.op(Op::Dup);
+        self.jump(Op::JNullish, back);
+        if is_async {
+            let checked = self.label();
+            self.load_local(mode);
+            self.op_c(Op::Int, 3);
+            self.jump(Op::JNotSeq, checked);
+            let m = self.str_const("The iterator does not provide a 'throw' method");
+            self.f().emit(Op::ThrowErr, m, 0);
+            self.bind(checked);
+        }
+        self.op(Op::IterCheck);
+        self.op(Op::Dup);
+        let name = self.str_const("done");
+        self.op_c(Op::GetProp, name);
+        self.jump(Op::JTrue, over);
+        if is_async {
+            let name = self.str_const("value");
+            self.op_c(Op::GetProp, name);
+        }
+        self.op(Op::YieldStar);
+        self.store_local(mode);
+        self.store_local(value);
+        self.jump(Op::Jump, head);
+        self.bind(back);
+        self.op(Op::Pop);
+        self.load_local(value);
+        if is_async {
+            self.await_value();
+        }
+        self.leave(super::control::Exit::Return);
+        let depth = self.f().depth();
+        self.f().set_depth(depth + 1);
+        self.bind(over);
+        let name = self.str_const("value");
+        self.op_c(Op::GetProp, name);
+        self.load_local(mode);
+        self.op_c(Op::Int, 2);
+        self.jump(Op::JNotSeq, done);
+        self.leave(super::control::Exit::Return);
+        let depth = self.f().depth();
+        self.f().set_depth(depth + 1);
+        self.bind(done);
+        self.f().release(mark);
+    }
+}
+
+/// Flag bits of a regular expression literal in the order `dgimsuvy`.
+fn flag_bits(flags: RegExpFlags) -> u16 {
+    let order = [
+        RegExpFlags::D,
+        RegExpFlags::G,
+        RegExpFlags::I,
+        RegExpFlags::M,
+        RegExpFlags::S,
+        RegExpFlags::U,
+        RegExpFlags::V,
+        RegExpFlags::Y,
+    ];
+    order.iter().enumerate().map(|(i, f)| u16::from(flags.contains(*f)) << i).sum()
+}
+
+pub(super) fn prefixed(kind: u16, name: &str) -> String {
+    match kind {
+        1 => format!("get {name}"),
+        2 => format!("set {name}"),
+        _ => name.to_owned(),
+    }
+}
+
+/// UTF-16 units of literal text; the parser writes a lone surrogate as U+FFFD and four hexadecimal digits.
+pub(super) fn units_of(text: &str, lone_surrogates: bool) -> Vec<u16> {
+    if !lone_surrogates {
+        return text.encode_utf16().collect();
+    }
+    let mut units = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        rest = &rest[c.len_utf8()..];
+        if c == '\u{FFFD}'
+            && let Some(hex) = rest.get(..4)
+            && let Ok(unit) = u16::from_str_radix(hex, 16)
+        {
+            units.push(unit);
+            rest = &rest[4..];
+        } else {
+            units.extend_from_slice(c.encode_utf16(&mut [0; 2]));
+        }
+    }
+    units
+}

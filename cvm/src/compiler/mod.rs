@@ -1,0 +1,226 @@
+//! From source text to bytecode.
+//!
+//! Reading order: `parse` (AST, scopes, facts), `emit` (code buffer, labels, stack depth), `scope` (where a variable
+//! lives), `control` (break, continue, return, finally), then one file per family of syntax.
+//! Owns: everything that names the parser's AST. Must not: know the state or run code.
+
+mod assign;
+mod calls;
+mod class;
+mod control;
+mod emit;
+mod expr;
+mod function;
+mod loops;
+mod parse;
+mod pattern;
+mod scope;
+mod stmt;
+mod switch;
+mod typescript;
+
+use crate::program::{Const, Template, Unit};
+use oxc_semantic::Scoping;
+use scope::Rib;
+use std::collections::HashMap;
+
+/// How to compile.
+#[derive(Clone, Debug)]
+pub struct CompileOptions {
+    /// Name for errors and stacks
+    pub filename: String,
+    /// Read TypeScript; its types are ignored
+    pub typescript: bool,
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions { filename: "program.js".to_owned(), typescript: false }
+    }
+}
+
+/// A reason why source does not compile.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CompileError {
+    /// What is wrong
+    pub message: String,
+    /// Line, from 1
+    pub line: u32,
+    /// Column in characters, from 1
+    pub column: u32,
+    /// The source line
+    pub snippet: String,
+}
+
+impl CompileError {
+    pub(crate) fn new(source: &str, offset: u32, message: &str) -> CompileError {
+        let mut at = (offset as usize).min(source.len());
+        while !source.is_char_boundary(at) {
+            at -= 1;
+        }
+        let (line, column) = crate::program::line_column(source, at as u32);
+        let snippet = source.lines().nth(line as usize - 1).unwrap_or("");
+        let snippet: String = snippet.chars().take(400).collect();
+        CompileError { message: message.to_owned(), line, column, snippet }
+    }
+
+    /// The source line with a caret beneath the column.
+    pub fn caret(&self) -> String {
+        let pad: String =
+            self.snippet.chars().take(self.column as usize - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        format!("{}\n{pad}^", self.snippet)
+    }
+}
+
+impl std::fmt::Display for CompileError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}: {}\n{}", self.line, self.column, self.message, self.caret())
+    }
+}
+
+/// All reasons why source does not compile; never empty.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct CompileErrors(pub Vec<CompileError>);
+
+/// Compiles a program; linking it with the prelude is [`crate::program`]'s business.
+pub(crate) fn compile_unit(
+    source: &str,
+    options: &CompileOptions,
+    prelude: &HashMap<String, u32>,
+) -> Result<Unit, CompileErrors> {
+    if source.len() > (1 << 30) {
+        return Err(CompileErrors(vec![CompileError::new("", 0, "the source is too large")]));
+    }
+    parse::with_ast(source, options.typescript, |program, scoping, facts| {
+        let mut compiler = Compiler::new(source, scoping, facts, prelude, false);
+        compiler.unit.filename.clone_from(&options.filename);
+        compiler.script(program);
+        compiler.finish()
+    })
+    .map_err(CompileErrors)
+}
+
+/// Compiles the prelude: every function and method becomes a template; `const X = { … }` lists methods.
+pub(crate) fn compile_prelude(source: &str) -> Result<(Unit, PreludeNames), CompileErrors> {
+    let empty = HashMap::new();
+    parse::with_ast(source, false, |program, scoping, facts| {
+        let mut compiler = Compiler::new(source, scoping, facts, &empty, true);
+        let names = compiler.prelude(program);
+        compiler.finish().map(|unit| (unit, names))
+    })
+    .map_err(CompileErrors)
+}
+
+/// What the prelude defines.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PreludeNames {
+    /// Top-level functions by name
+    pub functions: HashMap<String, u32>,
+    /// Method lists by name: key, kind (0 method 1 getter 2 setter), template
+    pub methods: HashMap<String, Vec<(String, u8, u32)>>,
+}
+
+/// State of one compilation.
+struct Compiler<'a, 's> {
+    source: &'s str,
+    scoping: &'s Scoping,
+    facts: &'s parse::Facts,
+    unit: Unit,
+    consts: HashMap<ConstKey, u32>,
+    functions: Vec<emit::FunctionBuilder>,
+    ribs: Vec<Rib>,
+    errors: Vec<CompileError>,
+    prelude_names: &'a HashMap<String, u32>,
+    /// Compiling the prelude: `$name` is a native, `$$NAME` a realm object
+    in_prelude: bool,
+    own_names: HashMap<String, u32>,
+    first_template: u32,
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum ConstKey {
+    Num(u64),
+    Str(Vec<u16>),
+    Big(String),
+}
+
+impl<'a, 's> Compiler<'a, 's> {
+    fn new(
+        source: &'s str,
+        scoping: &'s Scoping,
+        facts: &'s parse::Facts,
+        prelude_names: &'a HashMap<String, u32>,
+        in_prelude: bool,
+    ) -> Self {
+        let unit = Unit { source: source.to_owned(), ..Unit::default() };
+        Compiler {
+            source,
+            scoping,
+            facts,
+            unit,
+            consts: HashMap::new(),
+            functions: Vec::new(),
+            ribs: Vec::new(),
+            errors: Vec::new(),
+            prelude_names,
+            in_prelude,
+            own_names: HashMap::new(),
+            first_template: if in_prelude { 0 } else { crate::program::USER_TEMPLATES },
+        }
+    }
+
+    /// Refuses something by name; code generation goes on to find more.
+    fn refuse(&mut self, offset: u32, message: &str) {
+        let at = offset.saturating_sub(parse::STRICT.len() as u32);
+        if self.errors.len() < 20 {
+            self.errors.push(CompileError::new(self.source, at, message));
+        }
+    }
+
+    fn finish(self) -> Result<Unit, Vec<CompileError>> {
+        if self.errors.is_empty() { Ok(self.unit) } else { Err(self.errors) }
+    }
+
+    fn number_const(&mut self, n: f64) -> u32 {
+        self.intern(ConstKey::Num(n.to_bits()), || Const::Num(n))
+    }
+
+    fn str_const(&mut self, text: &str) -> u32 {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        self.units_const(units)
+    }
+
+    fn units_const(&mut self, units: Vec<u16>) -> u32 {
+        self.intern(ConstKey::Str(units.clone()), || Const::Str(units))
+    }
+
+    fn big_const(&mut self, decimal: &str) -> u32 {
+        self.intern(ConstKey::Big(decimal.to_owned()), || Const::Big(decimal.to_owned()))
+    }
+
+    fn intern(&mut self, key: ConstKey, make: impl FnOnce() -> Const) -> u32 {
+        let next = self.unit.consts.len() as u32;
+        let at = *self.consts.entry(key).or_insert(next);
+        if at == next {
+            self.unit.consts.push(make());
+        }
+        at
+    }
+
+    /// Reserves the number of a template that is compiled later.
+    fn reserve_template(&mut self) -> u32 {
+        self.unit.templates.push(Template::default());
+        self.first_template + self.unit.templates.len() as u32 - 1
+    }
+
+    /// Number of a function of the prelude.
+    fn pre(&mut self, name: &str) -> u32 {
+        let names = if self.in_prelude { &self.own_names } else { self.prelude_names };
+        if let Some(&n) = names.get(name) {
+            return n;
+        }
+        self.refuse(0, &format!("internal: the prelude has no function {name}"));
+        0
+    }
+}

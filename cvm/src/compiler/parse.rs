@@ -1,0 +1,286 @@
+//! Parsing: source text to AST and scopes, the early walk that finds what code generation must know beforehand,
+//! and errors for people.
+//!
+//! Owns: the calls of the parser and the semantic analysis, [`Facts`]. Must not: emit code.
+
+use super::CompileError;
+use oxc_allocator::Allocator;
+use oxc_ast::ast::{
+    ArrowFunctionExpression, BindingIdentifier, BindingPattern, Class, ForInStatement, ForOfStatement, ForStatementLeft,
+    Function, Program, StaticBlock, SwitchStatement, VariableDeclaration, VariableDeclarationKind,
+};
+use oxc_ast_visit::{Visit, walk};
+use oxc_parser::{ParseOptions, Parser};
+use oxc_semantic::{Scoping, SemanticBuilder};
+use oxc_span::{GetSpan, SourceType};
+use oxc_syntax::scope::{ScopeFlags, ScopeId};
+use oxc_syntax::symbol::SymbolId;
+use std::collections::{HashMap, HashSet};
+
+/// Makes the whole script strict; every position is shifted back by its length.
+pub(super) const STRICT: &str = "'use strict';";
+
+/// What the walk before code generation found out.
+#[derive(Default)]
+pub(super) struct Facts {
+    /// Scopes of classes; their direct contents may run in functions of their own
+    pub class_scopes: HashSet<ScopeId>,
+    /// Symbols whose binding lies in a scope cell because a closure uses it
+    pub captured: HashSet<SymbolId>,
+    /// Captured symbols by scope, in order of declaration
+    pub captured_in: HashMap<ScopeId, Vec<SymbolId>>,
+    /// Where a lexical binding is initialised for code that follows textually
+    ready_after: HashMap<SymbolId, u32>,
+    /// Lexical symbols with at least one use that may come too early
+    pub checked: HashSet<SymbolId>,
+    /// Functions that use `arguments`
+    pub uses_arguments: HashSet<ScopeId>,
+    arrows: HashSet<ScopeId>,
+    functions: HashSet<ScopeId>,
+    switch_scopes: HashSet<ScopeId>,
+}
+
+impl<'a> Visit<'a> for Facts {
+    fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
+        if let Some(id) = it.scope_id.get() {
+            self.functions.insert(id);
+        }
+        walk::walk_function(self, it, flags);
+    }
+
+    fn visit_arrow_function_expression(&mut self, it: &ArrowFunctionExpression<'a>) {
+        if let Some(id) = it.scope_id.get() {
+            self.functions.insert(id);
+            self.arrows.insert(id);
+        }
+        walk::walk_arrow_function_expression(self, it);
+    }
+
+    fn visit_class(&mut self, it: &Class<'a>) {
+        if let Some(id) = it.scope_id.get() {
+            self.class_scopes.insert(id);
+        }
+        if let Some(symbol) = it.id.as_ref().and_then(|id| id.symbol_id.get()) {
+            self.ready_after.insert(symbol, it.span.end);
+        }
+        walk::walk_class(self, it);
+    }
+
+    fn visit_static_block(&mut self, it: &StaticBlock<'a>) {
+        if let Some(id) = it.scope_id.get() {
+            self.functions.insert(id);
+        }
+        walk::walk_static_block(self, it);
+    }
+
+    fn visit_switch_statement(&mut self, it: &SwitchStatement<'a>) {
+        if let Some(id) = it.scope_id.get() {
+            self.switch_scopes.insert(id);
+        }
+        walk::walk_switch_statement(self, it);
+    }
+
+    fn visit_variable_declaration(&mut self, it: &VariableDeclaration<'a>) {
+        if it.kind != VariableDeclarationKind::Var {
+            for d in &it.declarations {
+                let end = d.span.end;
+                bound_names(&d.id, &mut |id| {
+                    if let Some(symbol) = id.symbol_id.get() {
+                        self.ready_after.insert(symbol, end);
+                    }
+                });
+            }
+        }
+        walk::walk_variable_declaration(self, it);
+    }
+
+    fn visit_for_of_statement(&mut self, it: &ForOfStatement<'a>) {
+        walk::walk_for_of_statement(self, it);
+        self.loop_head(&it.left, it.right.span().end);
+    }
+
+    fn visit_for_in_statement(&mut self, it: &ForInStatement<'a>) {
+        walk::walk_for_in_statement(self, it);
+        self.loop_head(&it.left, it.right.span().end);
+    }
+}
+
+impl Facts {
+    fn loop_head(&mut self, left: &ForStatementLeft<'_>, end: u32) {
+        if let ForStatementLeft::VariableDeclaration(decl) = left
+            && decl.kind != VariableDeclarationKind::Var
+        {
+            for d in &decl.declarations {
+                bound_names(&d.id, &mut |id| {
+                    if let Some(symbol) = id.symbol_id.get() {
+                        self.ready_after.insert(symbol, end);
+                    }
+                });
+            }
+        }
+    }
+
+    /// The innermost scope around `scope` whose code runs in a frame of its own.
+    fn owner(&self, scoping: &Scoping, scope: ScopeId) -> ScopeId {
+        for s in scoping.scope_ancestors(scope) {
+            if self.functions.contains(&s) || self.class_scopes.contains(&s) {
+                return s;
+            }
+        }
+        scoping.root_scope_id()
+    }
+
+    fn find_captures(&mut self, scoping: &Scoping, program: &Program<'_>) {
+        for symbol in scoping.symbol_ids() {
+            let scope = scoping.symbol_scope_id(symbol);
+            let home = self.owner(scoping, scope);
+            let ready = self.ready_after.get(&symbol).copied();
+            let in_switch = self.switch_scopes.contains(&scope);
+            let mut captured = false;
+            for reference in scoping.get_resolved_references(symbol) {
+                let user = self.owner(scoping, reference.scope_id());
+                captured |= user != home;
+                let _ = ready;
+                if ready.is_some() && (user != home || in_switch) {
+                    self.checked.insert(symbol);
+                }
+            }
+            if captured {
+                self.captured.insert(symbol);
+                self.captured_in.entry(scope).or_default().push(symbol);
+            }
+        }
+        // Uses inside one function: the position decides.
+        let mut early = EarlyUses { facts: self, scoping, found: Vec::new() };
+        early.visit_program(program);
+        let found = early.found;
+        self.checked.extend(found);
+        if let Some(ids) = scoping.root_unresolved_references().get("arguments") {
+            for &id in ids {
+                for s in scoping.scope_ancestors(scoping.get_reference(id).scope_id()) {
+                    if self.functions.contains(&s) {
+                        self.uses_arguments.insert(s);
+                        if !self.arrows.contains(&s) {
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Finds uses of lexical bindings that stand before the end of their declaration.
+struct EarlyUses<'f> {
+    facts: &'f Facts,
+    scoping: &'f Scoping,
+    found: Vec<SymbolId>,
+}
+
+impl<'a> Visit<'a> for EarlyUses<'_> {
+    fn visit_identifier_reference(&mut self, it: &oxc_ast::ast::IdentifierReference<'a>) {
+        let symbol = it.reference_id.get().and_then(|r| self.scoping.get_reference(r).symbol_id());
+        if let Some(symbol) = symbol
+            && let Some(&ready) = self.facts.ready_after.get(&symbol)
+            && it.span.start < ready
+        {
+            self.found.push(symbol);
+        }
+    }
+}
+
+/// Calls `f` with every identifier a pattern binds.
+pub(super) fn bound_names<'a>(pattern: &BindingPattern<'a>, f: &mut dyn FnMut(&BindingIdentifier<'a>)) {
+    match pattern {
+        BindingPattern::BindingIdentifier(id) => f(id),
+        BindingPattern::ObjectPattern(p) => {
+            for prop in &p.properties {
+                bound_names(&prop.value, f);
+            }
+            if let Some(rest) = &p.rest {
+                bound_names(&rest.argument, f);
+            }
+        }
+        BindingPattern::ArrayPattern(p) => {
+            for element in p.elements.iter().flatten() {
+                bound_names(element, f);
+            }
+            if let Some(rest) = &p.rest {
+                bound_names(&rest.argument, f);
+            }
+        }
+        BindingPattern::AssignmentPattern(p) => bound_names(&p.left, f),
+    }
+}
+
+/// Deepest nesting of brackets and similar that is let through to the recursive parser.
+const MAX_NESTING: usize = 400;
+
+/// Refuses source whose nesting could exhaust the stack of the recursive parser and code generator.
+fn check_nesting(source: &str) -> Result<(), (u32, &'static str)> {
+    let mut depth = 0usize;
+    for (i, b) in source.bytes().enumerate() {
+        match b {
+            b'(' | b'[' | b'{' => {
+                depth += 1;
+                if depth > MAX_NESTING {
+                    return Err((i as u32, "the source is nested too deeply"));
+                }
+            }
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Parses `source` and hands the AST with its scopes to `then`.
+pub(super) fn with_ast<T>(
+    source: &str,
+    typescript: bool,
+    then: impl FnOnce(&Program<'_>, &Scoping, &Facts) -> Result<T, Vec<CompileError>>,
+) -> Result<T, Vec<CompileError>> {
+    if let Err((at, message)) = check_nesting(source) {
+        return Err(vec![CompileError::new(source, at, message)]);
+    }
+    let mut text = String::with_capacity(source.len() + STRICT.len());
+    text.push_str(STRICT);
+    match source.strip_prefix("#!") {
+        Some(rest) => {
+            text.push_str("//");
+            text.push_str(rest);
+        }
+        None => text.push_str(source),
+    }
+    let allocator = Allocator::default();
+    let kind = if typescript { SourceType::ts().with_script(true) } else { SourceType::script() };
+    let options = ParseOptions { preserve_parens: false, parse_regular_expression: true, ..ParseOptions::default() };
+    let parsed = Parser::new(&allocator, &text, kind).with_options(options).parse();
+    let errors = diagnostics(source, parsed.diagnostics);
+    if !errors.is_empty() || parsed.panicked {
+        return Err(if errors.is_empty() { vec![CompileError::new(source, 0, "cannot be parsed")] } else { errors });
+    }
+    let program = allocator.alloc(parsed.program);
+    let built = SemanticBuilder::new().with_check_syntax_error(true).build(program);
+    let errors = diagnostics(source, built.diagnostics);
+    if !errors.is_empty() {
+        return Err(errors);
+    }
+    let scoping = built.semantic.into_scoping();
+    let mut facts = Facts::default();
+    facts.visit_program(program);
+    facts.find_captures(&scoping, program);
+    then(program, &scoping, &facts)
+}
+
+fn diagnostics(source: &str, found: oxc_diagnostics::Diagnostics) -> Vec<CompileError> {
+    let mut errors = Vec::new();
+    for d in found.into_vec() {
+        if d.severity != oxc_diagnostics::Severity::Error {
+            continue;
+        }
+        let at = d.labels.first().map_or(0, |l| l.offset() as usize).saturating_sub(STRICT.len());
+        errors.push(CompileError::new(source, at as u32, d.message.as_ref()));
+    }
+    errors
+}

@@ -1,0 +1,397 @@
+//! Statements, except loops and switch.
+//!
+//! Owns: blocks with their hoisting, declarations, try, labels. Must not: know how expressions are compiled.
+
+use super::Compiler;
+use super::control::{Control, Exit};
+use super::emit::FunctionBuilder;
+use super::parse::bound_names;
+use crate::ops::Op;
+use crate::program::{Binding, flag};
+use oxc_ast::ast::{
+    BindingPattern, Expression, Program, Statement, TryStatement, VariableDeclaration, VariableDeclarationKind,
+};
+use oxc_span::GetSpan;
+use oxc_syntax::scope::ScopeId;
+use oxc_syntax::symbol::{SymbolFlags, SymbolId};
+
+impl Compiler<'_, '_> {
+    /// The top level of a program.
+    pub(super) fn script(&mut self, program: &Program<'_>) {
+        let template = self.reserve_template();
+        let mut builder = FunctionBuilder::new(template, 0, u32::MAX, (0, program.span.end));
+        builder.local();
+        self.begin_function(builder);
+        let root = self.scoping.root_scope_id();
+        self.enter_scope(Some(root));
+        let symbols = self.symbols_in(root);
+        for &symbol in &symbols {
+            if self.is_global_symbol(symbol) {
+                let name = self.scoping.symbol_name(symbol).to_owned();
+                let name = self.str_const(&name);
+                if !self.scoping.symbol_flags(symbol).intersects(SymbolFlags::Function) {
+                    self.op_c(Op::DeclVar, name);
+                }
+            }
+        }
+        self.statements(&program.body);
+        match symbols.iter().find(|&&s| self.scoping.symbol_name(s) == "main") {
+            Some(&main) => self.call_main(main),
+            None => self.op(Op::Undef),
+        }
+        self.op(Op::Ret);
+        if self.ribs.last().is_some() {
+            self.pop_rib();
+        }
+        self.end_bindings(0);
+        self.end_function();
+    }
+
+    fn call_main(&mut self, main: SymbolId) {
+        let (skip, end) = (self.label(), self.label());
+        let name = self.str_const("main");
+        match self.find(main) {
+            super::scope::Where::Global => self.op_c(Op::GetGlobal, name),
+            at => self.load_where(at, false),
+        }
+        self.op(Op::Dup);
+        self.op(Op::Typeof);
+        let function = self.str_const("function");
+        self.op_c(Op::Const, function);
+        self.jump(Op::JNotSeq, skip);
+        self.op(Op::Undef);
+        self.op_b(Op::Call, 0);
+        self.jump(Op::Jump, end);
+        self.bind(skip);
+        self.op(Op::Pop);
+        self.op(Op::Undef);
+        self.bind(end);
+    }
+
+    /// The symbols of a scope in order of declaration.
+    pub(super) fn symbols_in(&self, scope: ScopeId) -> Vec<SymbolId> {
+        let mut list: Vec<SymbolId> = self.scoping.get_bindings(scope).values().copied().collect();
+        list.sort_unstable();
+        list.dedup();
+        list
+    }
+
+    /// A list of statements whose scope is in force: hoists its declarations first.
+    pub(super) fn statements(&mut self, list: &[Statement<'_>]) {
+        self.hoist(list);
+        for s in list {
+            self.statement(s);
+        }
+    }
+
+    /// Gives lexical declarations their places and makes function declarations.
+    pub(super) fn hoist(&mut self, list: &[Statement<'_>]) {
+        for s in list {
+            match s {
+                Statement::VariableDeclaration(d) if d.kind != VariableDeclarationKind::Var && !d.declare => {
+                    for v in &d.declarations {
+                        bound_names(&v.id, &mut |id| self.declare_lexical(id.symbol_id.get()));
+                    }
+                }
+                Statement::ClassDeclaration(c) if !c.declare => {
+                    self.declare_lexical(c.id.as_ref().and_then(|id| id.symbol_id.get()));
+                }
+                Statement::TSEnumDeclaration(e) if !e.declare => self.declare_lexical(e.id.symbol_id.get()),
+                _ => {}
+            }
+        }
+        for s in list {
+            let mut inner = s;
+            while let Statement::LabeledStatement(l) = inner {
+                inner = &l.body;
+            }
+            if let Statement::FunctionDeclaration(f) = inner
+                && f.body.is_some()
+                && let Some(id) = &f.id
+                && let Some(symbol) = id.symbol_id.get()
+            {
+                if self.is_global_symbol(symbol) {
+                    self.function(f, None, 0);
+                    let name = self.str_const(id.name.as_str());
+                    self.op_c(Op::DeclFunc, name);
+                } else {
+                    if !self.facts.captured.contains(&symbol) {
+                        self.declare_local(symbol);
+                    }
+                    self.function(f, None, 0);
+                    self.init_symbol(symbol);
+                }
+            }
+        }
+    }
+
+    pub(super) fn declare_lexical(&mut self, symbol: Option<SymbolId>) {
+        let Some(symbol) = symbol else { return };
+        if self.facts.captured.contains(&symbol) {
+            return;
+        }
+        let slot = self.declare_local(symbol);
+        if self.facts.checked.contains(&symbol) {
+            self.op(Op::Uninit);
+            self.store_local(slot);
+        }
+    }
+
+    /// Runs `body` with the scope in force and the block's locals given back after it.
+    pub(super) fn in_scope(&mut self, scope: Option<ScopeId>, body: impl FnOnce(&mut Self)) {
+        let mark = self.f().mark();
+        let bindings = self.f().bindings.len();
+        let rib = self.enter_scope(scope);
+        body(self);
+        if rib {
+            self.pop_rib();
+        }
+        self.end_bindings(bindings);
+        self.f().release(mark);
+    }
+
+    pub(super) fn statement(&mut self, s: &Statement<'_>) {
+        self.f().position(s.span().start);
+        match s {
+            Statement::ExpressionStatement(e) => self.expr_void(&e.expression),
+            Statement::VariableDeclaration(d) => self.variable_declaration(d),
+            Statement::ReturnStatement(r) => {
+                match &r.argument {
+                    Some(e) => self.expr(e),
+                    None => self.op(Op::Undef),
+                }
+                if self.f().is(flag::GENERATOR) && self.in_async() {
+                    self.await_value();
+                }
+                self.leave(Exit::Return);
+            }
+            Statement::IfStatement(i) => {
+                let (otherwise, end) = (self.label(), self.label());
+                self.condition(&i.test, otherwise);
+                self.sub_statement(&i.consequent);
+                if let Some(alternate) = &i.alternate {
+                    self.jump(Op::Jump, end);
+                    self.bind(otherwise);
+                    self.sub_statement(alternate);
+                    self.bind(end);
+                } else {
+                    self.bind(otherwise);
+                }
+            }
+            Statement::BlockStatement(b) => self.in_scope(b.scope_id.get(), |c| c.statements(&b.body)),
+            Statement::ThrowStatement(t) => {
+                self.expr(&t.argument);
+                self.f().position(t.span.start);
+                self.op(Op::Throw);
+            }
+            Statement::TryStatement(t) => self.try_statement(t),
+            Statement::BreakStatement(b) => {
+                let label = b.label.as_ref().map(|l| l.name.as_str());
+                self.break_or_continue(label, false);
+            }
+            Statement::ContinueStatement(b) => {
+                let label = b.label.as_ref().map(|l| l.name.as_str());
+                self.break_or_continue(label, true);
+            }
+            Statement::LabeledStatement(_) => self.labelled(s, Vec::new()),
+            Statement::ForStatement(_)
+            | Statement::ForInStatement(_)
+            | Statement::ForOfStatement(_)
+            | Statement::WhileStatement(_)
+            | Statement::DoWhileStatement(_) => self.loop_statement(s, Vec::new()),
+            Statement::SwitchStatement(w) => self.switch(w),
+            Statement::ClassDeclaration(c) => {
+                if !c.declare {
+                    self.class(c, None);
+                    match &c.id {
+                        Some(id) => self.init_binding(id),
+                        None => self.op(Op::Pop),
+                    }
+                }
+            }
+            Statement::FunctionDeclaration(_) | Statement::EmptyStatement(_) | Statement::DebuggerStatement(_) => {}
+            Statement::TSTypeAliasDeclaration(_) | Statement::TSInterfaceDeclaration(_) => {}
+            Statement::TSEnumDeclaration(e) => self.ts_enum(e),
+            Statement::WithStatement(w) => self.refuse(w.span.start, "`with` is not supported: programs are strict"),
+            other => self.refuse_statement(other),
+        }
+    }
+
+    fn refuse_statement(&mut self, s: &Statement<'_>) {
+        let what = match s {
+            Statement::ImportDeclaration(_) => "`import` declarations are not supported: a program is one file",
+            Statement::ExportAllDeclaration(_)
+            | Statement::ExportDefaultDeclaration(_)
+            | Statement::ExportDeclaration(_)
+            | Statement::ExportNamedDeclaration(_)
+            | Statement::ExportFromDeclaration(_) => "`export` is not supported: a program is one file",
+            Statement::TSNamespaceDeclaration(n) if n.declare => return,
+            Statement::TSNamespaceDeclaration(_) => "TypeScript namespaces are not supported",
+            Statement::TSGlobalDeclaration(_) | Statement::TSExternalModuleDeclaration(_) => return,
+            _ => "this TypeScript declaration is not supported",
+        };
+        self.refuse(s.span().start, what);
+    }
+
+    /// A statement in the place of a block's content; a function declaration there has its own block.
+    pub(super) fn sub_statement(&mut self, s: &Statement<'_>) {
+        if matches!(s, Statement::FunctionDeclaration(_)) {
+            self.hoist(std::slice::from_ref(s));
+        }
+        self.statement(s);
+    }
+
+    fn break_or_continue(&mut self, label: Option<&str>, is_continue: bool) {
+        let found = self.f().control.iter().rposition(|c| match c {
+            // An entry whose two labels are one answers to `continue` only: see for-of.
+            Control::Target { brk, cont, .. } if !is_continue && *cont == Some(*brk) => false,
+            Control::Target { labels, cont, anonymous, .. } => match label {
+                Some(l) => labels.iter().any(|x| x == l) && (!is_continue || cont.is_some()),
+                None if is_continue => cont.is_some(),
+                None => *anonymous,
+            },
+            _ => false,
+        });
+        if let Some(i) = found {
+            self.leave(if is_continue { Exit::Continue(i) } else { Exit::Break(i) });
+        }
+    }
+
+    fn labelled(&mut self, s: &Statement<'_>, mut labels: Vec<String>) {
+        let Statement::LabeledStatement(l) = s else { return };
+        labels.push(l.label.name.as_str().to_owned());
+        match &l.body {
+            inner @ Statement::LabeledStatement(_) => self.labelled(inner, labels),
+            inner @ (Statement::ForStatement(_)
+            | Statement::ForInStatement(_)
+            | Statement::ForOfStatement(_)
+            | Statement::WhileStatement(_)
+            | Statement::DoWhileStatement(_)) => {
+                self.f().position(inner.span().start);
+                self.loop_statement(inner, labels);
+            }
+            inner => {
+                let brk = self.label();
+                let depth = self.f().depth();
+                self.f().control.push(Control::Target { labels, brk, cont: None, anonymous: false, depth });
+                self.statement(inner);
+                self.f().control.pop();
+                self.bind(brk);
+            }
+        }
+    }
+
+    pub(super) fn variable_declaration(&mut self, d: &VariableDeclaration<'_>) {
+        if d.declare {
+            return;
+        }
+        if matches!(d.kind, VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing) {
+            self.refuse(d.span.start, "`using` declarations are not supported");
+            return;
+        }
+        for v in &d.declarations {
+            match (&v.init, &v.id) {
+                (Some(init), BindingPattern::BindingIdentifier(id)) => {
+                    self.expr_named(init, id.name.as_str());
+                    self.init_binding(id);
+                }
+                (Some(init), pattern) => {
+                    self.expr(init);
+                    self.bind_pattern(pattern);
+                }
+                (None, BindingPattern::BindingIdentifier(id)) if d.kind != VariableDeclarationKind::Var => {
+                    self.op(Op::Undef);
+                    self.init_binding(id);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn try_statement(&mut self, t: &TryStatement<'_>) {
+        match &t.finalizer {
+            Some(finalizer) => self.with_finally(
+                |c| c.try_catch(t),
+                |c| c.in_scope(finalizer.scope_id.get(), |c| c.statements(&finalizer.body)),
+            ),
+            None => self.try_catch(t),
+        }
+    }
+
+    fn try_catch(&mut self, t: &TryStatement<'_>) {
+        let Some(clause) = &t.handler else {
+            self.in_scope(t.block.scope_id.get(), |c| c.statements(&t.block.body));
+            return;
+        };
+        let (handler, end) = (self.label(), self.label());
+        let region = self.f().open_region(handler);
+        self.f().control.push(Control::Catch { region });
+        self.in_scope(t.block.scope_id.get(), |c| c.statements(&t.block.body));
+        self.f().control.pop();
+        self.f().close_region(region);
+        self.jump(Op::Jump, end);
+        self.f().begin_handler(handler);
+        // The parser's scopes keep the parameter either in the clause's scope or in the body's.
+        self.in_scope(clause.scope_id.get(), |c| {
+            let mark = c.f().mark();
+            let from = c.f().bindings.len();
+            let rib = c.enter_scope(clause.body.scope_id.get());
+            match &clause.param {
+                Some(p) => c.bind_pattern(&p.pattern),
+                None => c.op(Op::Pop),
+            }
+            c.statements(&clause.body.body);
+            if rib {
+                c.pop_rib();
+            }
+            c.end_bindings(from);
+            c.f().release(mark);
+        });
+        self.bind(end);
+    }
+
+    /// Notes a name for inspection.
+    pub(super) fn note_binding(&mut self, name: &str, local: u16) {
+        let pc = self.f().pc();
+        self.f().bindings.push(Binding { name: name.to_owned(), local, slot: None, range: (pc, u32::MAX) });
+    }
+
+    /// Jumps to `otherwise` unless the test holds.
+    pub(super) fn condition(&mut self, test: &Expression<'_>, otherwise: super::emit::Label) {
+        use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
+        match test {
+            Expression::BinaryExpression(b) => {
+                let op = match b.operator {
+                    BinaryOperator::LessThan => Op::JNotLt,
+                    BinaryOperator::LessEqualThan => Op::JNotLe,
+                    BinaryOperator::GreaterThan => Op::JNotGt,
+                    BinaryOperator::GreaterEqualThan => Op::JNotGe,
+                    BinaryOperator::StrictEquality => Op::JNotSeq,
+                    BinaryOperator::StrictInequality => Op::JSeq,
+                    _ => {
+                        self.expr(test);
+                        self.jump(Op::JFalse, otherwise);
+                        return;
+                    }
+                };
+                self.expr(&b.left);
+                self.expr(&b.right);
+                self.f().position(b.span.start);
+                self.jump(op, otherwise);
+            }
+            Expression::LogicalExpression(l) if l.operator == LogicalOperator::And => {
+                self.condition(&l.left, otherwise);
+                self.condition(&l.right, otherwise);
+            }
+            Expression::UnaryExpression(u) if u.operator == UnaryOperator::LogicalNot => {
+                self.expr(&u.argument);
+                self.jump(Op::JTrue, otherwise);
+            }
+            Expression::BooleanLiteral(b) if b.value => {}
+            _ => {
+                self.expr(test);
+                self.jump(Op::JFalse, otherwise);
+            }
+        }
+    }
+}

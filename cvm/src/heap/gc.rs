@@ -1,0 +1,138 @@
+//! The collector: mark and sweep, without moving. A freed id may be given to a later cell; ids of live cells never
+//! change. When it runs depends on accounted bytes only, so equal states collect at equal moments.
+//!
+//! Owns: reachability. Must not: know frames; the caller gives the roots.
+
+use super::object::{Kind, Object};
+use super::{Cell, Heap, StrCell};
+use crate::value::{Id, Value};
+
+struct Marks {
+    bits: Vec<u64>,
+    todo: Vec<Id>,
+}
+
+impl Marks {
+    #[inline]
+    fn value(&mut self, value: Value) {
+        if let Some(id) = value.cell_id() {
+            self.id(id);
+        }
+    }
+
+    #[inline]
+    fn id(&mut self, id: Id) {
+        let i = id.index();
+        if let Some(word) = self.bits.get_mut(i / 64)
+            && *word & (1 << (i % 64)) == 0
+        {
+            *word |= 1 << (i % 64);
+            self.todo.push(id);
+        }
+    }
+
+    fn values(&mut self, values: &[Value]) {
+        for &v in values {
+            self.value(v);
+        }
+    }
+
+    fn object(&mut self, o: &Object) {
+        if o.proto != Id::NONE {
+            self.id(o.proto);
+        }
+        for p in o.props.iter() {
+            if let Some(id) = p.key.as_cell() {
+                self.id(id);
+            }
+            self.value(p.value);
+        }
+        match &o.kind {
+            Kind::Array(a) | Kind::Arguments(a) => self.values(&a.dense),
+            Kind::Function(f) => self.values(&[f.env, f.home, f.this, f.extra, f.fields]),
+            Kind::Bound(b) => {
+                self.values(&[b.0, b.1]);
+                self.values(&b.2);
+            }
+            Kind::Primitive(v) => self.value(*v),
+            Kind::RegExp(source, flags) => self.values(&[*source, *flags]),
+            Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => {
+                for (k, v) in &t.entries {
+                    self.values(&[*k, *v]);
+                }
+            }
+            Kind::Coroutine(c) => {
+                self.values(&c.slots);
+                self.values(&[c.env, c.new_target, c.link]);
+            }
+            Kind::Promise(p) => {
+                self.value(p.result);
+                for (a, b, c) in &p.reactions {
+                    self.values(&[*a, *b, *c]);
+                }
+            }
+            Kind::Record(_, slots) => self.values(slots),
+            Kind::Proxy(p) => self.values(&[p.0, p.1]),
+            Kind::Plain | Kind::Error | Kind::Date(_) => {}
+        }
+    }
+
+    fn cell(&mut self, cell: &Cell) {
+        match cell {
+            Cell::Obj(o) => self.object(o),
+            Cell::Scope(parent, slots) => {
+                self.value(*parent);
+                self.values(slots);
+            }
+            Cell::Pair(get, set) => self.values(&[*get, *set]),
+            Cell::Str(StrCell::View(buf, _)) => self.id(*buf),
+            Cell::Sym(s) => self.value(s.description),
+            Cell::Str(_) | Cell::Big(_) | Cell::Buf(_) | Cell::Free => {}
+        }
+    }
+}
+
+/// Smallest number of bytes between two collections.
+const MIN_STEP: u64 = 1 << 20;
+
+impl Heap {
+    /// Frees every cell that neither the base nor `roots` reach.
+    pub(crate) fn collect(&mut self, roots: impl Iterator<Item = Value>) {
+        let mut marks = Marks { bits: vec![0; self.cells.len().div_ceil(64)], todo: Vec::new() };
+        for root in roots {
+            marks.value(root);
+        }
+        let base = (self.base as usize).min(self.cells.len());
+        for i in 0..base {
+            marks.id(Id(i as u32));
+        }
+        while let Some(id) = marks.todo.pop() {
+            if let Some(cell) = self.cells.get(id.index()) {
+                marks.cell(cell);
+            }
+        }
+        let bits = marks.bits;
+        let live = |i: usize| bits[i / 64] & (1 << (i % 64)) != 0;
+        self.retain_interned(|id| id.index() < bits.len() * 64 && live(id.index()));
+        let mut bytes = 0;
+        let mut first_free = self.cells.len();
+        for i in base..self.cells.len() {
+            if live(i) {
+                bytes += Heap::weight(&self.cells[i]);
+            } else {
+                if !matches!(self.cells[i], Cell::Free) {
+                    self.cells[i] = Cell::Free;
+                    self.dirty[i / 64] |= 1 << (i % 64);
+                }
+                first_free = first_free.min(i);
+            }
+        }
+        for cell in &self.cells[..base] {
+            bytes += Heap::weight(cell);
+        }
+        self.cursor = first_free as u32;
+        self.bytes = bytes;
+        self.gc_at = bytes + bytes.max(MIN_STEP);
+        self.attention = self.bytes > self.limit;
+    }
+}

@@ -1,0 +1,420 @@
+//! The heap: cells by stable id, dirty tracking by page, exact accounting, interned strings.
+//!
+//! Owns: allocation and access. Must not: run code, know opcodes or the stored format. Reads of a wrong id or kind
+//! give an inert stand-in instead of a panic, because ids may come from a hostile state.
+
+pub mod gc;
+pub mod object;
+pub mod text;
+
+use crate::value::{Id, Key, Value};
+use num_bigint::BigInt;
+use object::{Kind, Object};
+use std::collections::HashMap;
+use text::{Buf, Text};
+
+/// Cells of one page.
+pub const PAGE_CELLS: usize = 64;
+
+/// A string cell's storage.
+#[derive(Clone, Debug)]
+pub enum StrCell {
+    /// Latin-1 text; the flag says that this cell is the canonical one of its content
+    Narrow(Box<[u8]>, bool),
+    /// UTF-16 text with at least one unit above 255
+    Wide(Box<[u16]>, bool),
+    /// The first units of a shared append-only buffer
+    View(Id, u32),
+}
+
+/// A symbol cell.
+#[derive(Clone, Debug)]
+pub struct SymCell {
+    /// Description: a string value or undefined
+    pub description: Value,
+    /// A private name of a class: never seen by reflection
+    pub private: bool,
+    /// Registered by `Symbol.for`
+    pub registered: bool,
+}
+
+/// One cell of the heap.
+#[derive(Clone, Debug, Default)]
+pub enum Cell {
+    /// Free for the next allocation
+    #[default]
+    Free,
+    /// A string
+    Str(StrCell),
+    /// A symbol or private name
+    Sym(SymCell),
+    /// A bigint
+    Big(Box<BigInt>),
+    /// An object
+    Obj(Box<Object>),
+    /// Bindings that closures share: parent scope, slots
+    Scope(Value, Box<[Value]>),
+    /// An accessor pair: getter, setter
+    Pair(Value, Value),
+    /// Text that string views share
+    Buf(Box<Buf>),
+}
+
+/// The heap of one state.
+#[derive(Clone, Debug)]
+pub struct Heap {
+    pub(crate) cells: Vec<Cell>,
+    /// Per page: cells written since the last checkpoint
+    pub(crate) dirty: Vec<u64>,
+    /// Per page of the base: cells that no longer are what the base built
+    pub(crate) changed: Vec<u64>,
+    /// Cells below are reproduced from the realm and the program
+    pub(crate) base: u32,
+    /// No free cell lies below
+    pub(crate) cursor: u32,
+    /// Bytes of all cells, by [`Heap::weight`]
+    pub(crate) bytes: u64,
+    /// Collect when `bytes` reaches this
+    pub(crate) gc_at: u64,
+    /// Limit of `bytes`
+    pub(crate) limit: u64,
+    /// Set when the interpreter must look after the heap before its next instruction
+    pub(crate) attention: bool,
+    interns: HashMap<u64, Id, foldhash::fast::FixedState>,
+    collisions: Vec<(u64, Id)>,
+    nobody: Object,
+}
+
+impl Heap {
+    /// An empty heap.
+    pub(crate) fn new(limit: u64) -> Heap {
+        Heap {
+            cells: Vec::new(),
+            dirty: Vec::new(),
+            changed: Vec::new(),
+            base: 0,
+            cursor: 0,
+            bytes: 0,
+            gc_at: u64::MAX,
+            limit,
+            attention: false,
+            interns: HashMap::default(),
+            collisions: Vec::new(),
+            nobody: Object::new(Id::NONE, Kind::Plain),
+        }
+    }
+
+    /// Accounted bytes of a cell; depends on content only, never on spare capacity.
+    pub(crate) fn weight(cell: &Cell) -> u64 {
+        let payload = match cell {
+            Cell::Free => return 0,
+            Cell::Str(StrCell::Narrow(t, _)) => t.len(),
+            Cell::Str(StrCell::Wide(t, _)) => t.len() * 2,
+            Cell::Str(StrCell::View(..)) | Cell::Sym(_) | Cell::Pair(..) => 16,
+            Cell::Big(n) => (n.bits() / 8) as usize + 24,
+            Cell::Scope(_, slots) => slots.len() * 16 + 16,
+            Cell::Buf(b) => b.bytes(),
+            Cell::Obj(o) => {
+                64 + o.props.capacity_bytes()
+                    + match &o.kind {
+                        Kind::Array(a) | Kind::Arguments(a) => a.dense.len() * 16 + 24,
+                        Kind::Function(_) => 112,
+                        Kind::Bound(b) => b.2.len() * 16 + 56,
+                        Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => t.entries.len() * 48 + 64,
+                        Kind::Coroutine(c) => c.slots.len() * 16 + 96,
+                        Kind::Promise(p) => p.reactions.len() * 48 + 64,
+                        Kind::Record(_, slots) => slots.len() * 16 + 24,
+                        Kind::RegExp(..) => 64,
+                        _ => 0,
+                    }
+            }
+        };
+        (payload + 32) as u64
+    }
+
+    /// Accounts `n` more bytes; the interpreter reacts before its next instruction.
+    #[inline]
+    pub(crate) fn charge(&mut self, n: usize) {
+        self.bytes += n as u64;
+        if self.bytes >= self.gc_at || self.bytes > self.limit {
+            self.attention = true;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn touch(&mut self, id: Id) {
+        let i = id.index();
+        if let Some(page) = self.dirty.get_mut(i / PAGE_CELLS) {
+            *page |= 1 << (i % PAGE_CELLS);
+        }
+        if id.0 < self.base
+            && let Some(page) = self.changed.get_mut(i / PAGE_CELLS)
+        {
+            *page |= 1 << (i % PAGE_CELLS);
+        }
+    }
+
+    /// Puts a cell in the lowest free place.
+    pub(crate) fn alloc(&mut self, cell: Cell) -> Id {
+        self.charge(Heap::weight(&cell) as usize);
+        let mut at = self.cursor as usize;
+        while at < self.cells.len() && !matches!(self.cells[at], Cell::Free) {
+            at += 1;
+        }
+        self.cursor = at as u32 + 1;
+        if at == self.cells.len() {
+            self.cells.push(cell);
+            if self.cells.len().div_ceil(PAGE_CELLS) > self.dirty.len() {
+                self.dirty.push(0);
+            }
+        } else {
+            self.cells[at] = cell;
+        }
+        let id = Id(at as u32);
+        self.touch(id);
+        id
+    }
+
+    /// The object, or an inert one.
+    #[inline]
+    pub fn obj(&self, id: Id) -> &Object {
+        match self.cells.get(id.index()) {
+            Some(Cell::Obj(o)) => o,
+            _ => &self.nobody,
+        }
+    }
+
+    /// The object for writing; its page becomes dirty.
+    #[inline]
+    pub(crate) fn obj_mut(&mut self, id: Id) -> &mut Object {
+        self.touch(id);
+        match self.cells.get_mut(id.index()) {
+            Some(Cell::Obj(o)) => o,
+            _ => {
+                self.nobody = Object::new(Id::NONE, Kind::Plain);
+                &mut self.nobody
+            }
+        }
+    }
+
+    /// A new object; its prototype may be `Id::NONE`.
+    #[inline]
+    pub(crate) fn new_object(&mut self, proto: Id, kind: Kind) -> Id {
+        self.alloc(Cell::Obj(Box::new(Object::new(proto, kind))))
+    }
+
+    /// A new scope.
+    pub(crate) fn new_scope(&mut self, parent: Value, slots: usize) -> Id {
+        self.alloc(Cell::Scope(parent, vec![Value::Uninit; slots].into_boxed_slice()))
+    }
+
+    #[inline]
+    pub(crate) fn scope_slot(&self, scope: Value, slot: usize) -> Option<Value> {
+        match scope {
+            Value::Cell(id) => match self.cells.get(id.index()) {
+                Some(Cell::Scope(_, slots)) => slots.get(slot).copied(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn set_scope_slot(&mut self, scope: Value, slot: usize, value: Value) -> bool {
+        if let Value::Cell(id) = scope {
+            self.touch(id);
+            if let Some(Cell::Scope(_, slots)) = self.cells.get_mut(id.index())
+                && let Some(place) = slots.get_mut(slot)
+            {
+                *place = value;
+                return true;
+            }
+        }
+        false
+    }
+
+    #[inline]
+    pub(crate) fn scope_parent(&self, scope: Value) -> Value {
+        if let Value::Cell(id) = scope
+            && let Some(Cell::Scope(parent, _)) = self.cells.get(id.index())
+        {
+            return *parent;
+        }
+        Value::Undefined
+    }
+
+    /// A fresh copy of a scope for the next turn of a loop.
+    pub(crate) fn copy_scope(&mut self, scope: Value) -> Value {
+        if let Value::Cell(id) = scope
+            && let Some(cell @ Cell::Scope(..)) = self.cells.get(id.index())
+        {
+            let copy = cell.clone();
+            return Value::Cell(self.alloc(copy));
+        }
+        Value::Undefined
+    }
+
+    /// Getter and setter of an accessor cell.
+    #[inline]
+    pub(crate) fn pair(&self, value: Value) -> (Value, Value) {
+        if let Value::Cell(id) = value
+            && let Some(Cell::Pair(get, set)) = self.cells.get(id.index())
+        {
+            return (*get, *set);
+        }
+        (Value::Undefined, Value::Undefined)
+    }
+
+    /// The symbol cell.
+    pub fn symbol(&self, id: Id) -> Option<&SymCell> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Sym(s)) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// A new symbol.
+    pub(crate) fn new_symbol(&mut self, description: Value, private: bool) -> Id {
+        self.alloc(Cell::Sym(SymCell { description, private, registered: false }))
+    }
+
+    /// The bigint; zero for a wrong id.
+    pub fn big(&self, id: Id) -> BigInt {
+        match self.cells.get(id.index()) {
+            Some(Cell::Big(n)) => (**n).clone(),
+            _ => BigInt::default(),
+        }
+    }
+
+    /// A new bigint value.
+    pub(crate) fn new_big(&mut self, n: BigInt) -> Value {
+        Value::Big(self.alloc(Cell::Big(Box::new(n))))
+    }
+
+    /// The text of a string cell; empty for a wrong id.
+    #[inline]
+    pub fn str(&self, id: Id) -> Text<'_> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Str(StrCell::Narrow(t, _))) => Text::Narrow(t),
+            Some(Cell::Str(StrCell::Wide(t, _))) => Text::Wide(t),
+            Some(Cell::Str(StrCell::View(buf, len))) => match self.cells.get(buf.index()) {
+                Some(Cell::Buf(b)) => b.prefix(*len as usize),
+                _ => Text::Narrow(&[]),
+            },
+            _ => Text::Narrow(&[]),
+        }
+    }
+
+    fn intern_lookup(&self, hash: u64, text: Text<'_>) -> Option<Id> {
+        let &id = self.interns.get(&hash)?;
+        if self.str(id) == text {
+            return Some(id);
+        }
+        self.collisions.iter().find(|(h, id)| *h == hash && self.str(*id) == text).map(|&(_, id)| id)
+    }
+
+    fn intern_insert(&mut self, hash: u64, id: Id) {
+        if let std::collections::hash_map::Entry::Vacant(e) = self.interns.entry(hash) {
+            e.insert(id);
+        } else {
+            self.collisions.push((hash, id));
+        }
+    }
+
+    /// Marks a flat string cell as the canonical one of its content.
+    pub(crate) fn adopt_interned(&mut self, id: Id) {
+        let hash = self.str(id).hash64();
+        if self.intern_lookup(hash, self.str(id)).is_none() {
+            self.intern_insert(hash, id);
+        }
+    }
+
+    /// Forgets canonical strings that `keep` does not want; the collector calls it.
+    pub(crate) fn retain_interned(&mut self, keep: impl Fn(Id) -> bool) {
+        self.interns.retain(|_, id| keep(*id));
+        let old = std::mem::take(&mut self.collisions);
+        for (hash, id) in old {
+            if keep(id) {
+                self.intern_insert(hash, id);
+            }
+        }
+    }
+
+    /// The key a string names, if any object could have it.
+    pub(crate) fn find_key(&self, id: Id) -> Option<Key> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Str(StrCell::Narrow(_, true) | StrCell::Wide(_, true))) if id.0 > 255 => {
+                return Some(Key::cell(id));
+            }
+            _ => {}
+        }
+        let text = self.str(id);
+        if let Some(i) = text.as_index() {
+            return Some(Key::index(i));
+        }
+        self.intern_lookup(text.hash64(), text).map(Key::cell)
+    }
+
+    /// The key a string names.
+    pub(crate) fn key_of_str(&mut self, id: Id) -> Key {
+        if let Some(key) = self.find_key(id) {
+            return key;
+        }
+        let hash = self.str(id).hash64();
+        let canonical = match self.cells.get_mut(id.index()) {
+            Some(Cell::Str(StrCell::Narrow(_, flag) | StrCell::Wide(_, flag))) => {
+                *flag = true;
+                id
+            }
+            _ => {
+                let cell = match self.str(id) {
+                    Text::Narrow(t) => StrCell::Narrow(t.into(), true),
+                    Text::Wide(t) => StrCell::Wide(t.into(), true),
+                };
+                self.alloc(Cell::Str(cell))
+            }
+        };
+        self.touch(canonical);
+        self.intern_insert(hash, canonical);
+        Key::cell(canonical)
+    }
+
+    /// The key of a text that the engine itself names.
+    pub(crate) fn key(&mut self, text: &str) -> Key {
+        let id = self.new_str(text);
+        self.key_of_str(id)
+    }
+
+    /// An index as a key; large ones become strings.
+    pub(crate) fn key_of_index(&mut self, index: f64) -> Key {
+        if index >= 0.0 && index <= f64::from(Key::MAX_INDEX) {
+            return Key::index(index as u32);
+        }
+        let text = crate::pure::number::to_string(index);
+        self.key(&text)
+    }
+
+    /// A key as a value of the language.
+    pub(crate) fn key_value(&mut self, key: Key) -> Value {
+        match key.as_index() {
+            Some(i) => {
+                let text = i.to_string();
+                Value::Str(self.new_str(&text))
+            }
+            None => {
+                let id = Id(key.0);
+                if self.symbol(id).is_some() { Value::Sym(id) } else { Value::Str(id) }
+            }
+        }
+    }
+
+    /// Is this key a symbol (private names included)?
+    pub(crate) fn key_is_symbol(&self, key: Key) -> bool {
+        key.as_cell().is_some_and(|id| self.symbol(id).is_some())
+    }
+
+    /// Is this key a private name?
+    pub(crate) fn key_is_private(&self, key: Key) -> bool {
+        key.as_cell().is_some_and(|id| self.symbol(id).is_some_and(|s| s.private))
+    }
+}

@@ -1,0 +1,181 @@
+//! A compiled program: templates, constants, source, and the code linked behind the prelude's.
+//!
+//! Owns: [`Program`], [`Template`]. Must not: know the AST, the state or the stored bytes (see `format`).
+
+use crate::ops::Ins;
+use std::sync::Arc;
+
+/// A constant.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Const {
+    /// A number
+    Num(f64),
+    /// A string, as UTF-16 units (lone surrogates are possible)
+    Str(Vec<u16>),
+    /// A bigint in decimal
+    Big(String),
+    /// Strings of a tagged template: cooked (none where invalid) and raw
+    Template(Vec<(Option<Vec<u16>>, Vec<u16>)>),
+}
+
+/// Bits of [`Template::flags`].
+pub mod flag {
+    /// Has no own `this`, `arguments`, `new.target`
+    pub const ARROW: u16 = 1;
+    /// Method, getter, setter or builtin: no `[[Construct]]`
+    pub const METHOD: u16 = 2;
+    /// Class constructor
+    pub const CLASS: u16 = 4;
+    /// Class constructor with heritage
+    pub const DERIVED: u16 = 8;
+    /// Generator
+    pub const GENERATOR: u16 = 16;
+    /// Async function
+    pub const ASYNC: u16 = 32;
+    /// All arguments are collected in an array in the first local
+    pub const ALL_ARGS: u16 = 64;
+    /// Constructor of the prelude: `this` stays undefined
+    pub const BUILTIN: u16 = 128;
+    /// Class field initialiser or static block
+    pub const FIELDS: u16 = 256;
+}
+
+/// A protected range of instructions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Handler {
+    /// First instruction covered, relative to the template
+    pub start: u32,
+    /// First instruction not covered
+    pub end: u32,
+    /// Where to go with the thrown value on the stack
+    pub target: u32,
+    /// Operands kept beneath it
+    pub depth: u16,
+}
+
+/// A name that lives in a local or a scope slot, for inspection.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Binding {
+    /// Name in the source
+    pub name: String,
+    /// Local that holds it, or the scope that holds it
+    pub local: u16,
+    /// Slot when it lives in a scope
+    pub slot: Option<u16>,
+    /// First and last instruction where it is visible
+    pub range: (u32, u32),
+}
+
+/// A function's compiled form.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Template {
+    /// Name, a string constant or `u32::MAX`
+    pub name: u32,
+    /// See [`flag`]
+    pub flags: u16,
+    /// Declared parameters that get a slot each
+    pub params: u16,
+    /// `length`
+    pub length: u16,
+    /// Frame slots: callee, this, parameters, locals
+    pub slots: u16,
+    /// Deepest operand stack
+    pub depth: u16,
+    /// First instruction in [`Program::code`]
+    pub start: u32,
+    /// Number of instructions
+    pub len: u32,
+    /// Innermost first
+    pub handlers: Vec<Handler>,
+    /// `(instruction, byte offset in the source)`, ascending
+    pub positions: Vec<(u32, u32)>,
+    /// Source range of the whole function
+    pub span: (u32, u32),
+    /// Names for inspection
+    pub bindings: Vec<Binding>,
+}
+
+impl Template {
+    /// Tests a flag bit.
+    #[inline]
+    pub fn is(&self, bit: u16) -> bool {
+        self.flags & bit != 0
+    }
+}
+
+/// What a compilation gives before linking, and what is stored.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Unit {
+    /// Name for stacks and errors
+    pub filename: String,
+    /// Source text
+    pub source: String,
+    /// Functions; the first is the top level
+    pub templates: Vec<Template>,
+    /// Constants of all functions
+    pub consts: Vec<Const>,
+    /// Instructions of all functions; template and constant numbers are those of the unit
+    pub code: Vec<Ins>,
+}
+
+/// Template numbers below belong to the prelude.
+pub const USER_TEMPLATES: u32 = 4096;
+
+/// A program ready to run: the prelude's code and its own in one row.
+#[derive(Clone, Debug)]
+pub struct Program {
+    pub(crate) unit: Arc<Unit>,
+    /// Prelude and user code; names are heap ids, templates are global numbers, targets are positions here
+    pub(crate) code: Arc<[Ins]>,
+    /// User templates with `start` in [`Program::code`]
+    pub(crate) templates: Arc<[Template]>,
+    pub(crate) prelude: Arc<crate::builtins::prelude::Prelude>,
+    /// Values of the prelude's constants, then of the unit's
+    pub(crate) consts: Arc<[crate::value::Value]>,
+    /// Realm and constants
+    pub(crate) base: Arc<crate::heap::Heap>,
+}
+
+impl Program {
+    /// Template by global number; the empty one for a wrong number.
+    #[inline]
+    pub fn template(&self, number: u32) -> &Template {
+        let (list, at) = if number >= USER_TEMPLATES {
+            (&self.templates[..], number - USER_TEMPLATES)
+        } else {
+            (&self.prelude.templates[..], number)
+        };
+        list.get(at as usize).unwrap_or(&self.prelude.nothing)
+    }
+
+    /// The source text.
+    pub fn source(&self) -> &str {
+        &self.unit.source
+    }
+
+    /// The name it was compiled under.
+    pub fn filename(&self) -> &str {
+        &self.unit.filename
+    }
+
+    /// Line and column (1-based) of a byte offset of the source.
+    pub fn line_column(&self, offset: u32) -> (u32, u32) {
+        line_column(&self.unit.source, offset)
+    }
+}
+
+/// Line and column (1-based, in characters) of a byte offset.
+pub(crate) fn line_column(source: &str, offset: u32) -> (u32, u32) {
+    let before = source.get(..offset as usize).unwrap_or(source);
+    let line = before.bytes().filter(|&b| b == b'\n').count() as u32 + 1;
+    let column = before.rsplit('\n').next().unwrap_or("").chars().count() as u32 + 1;
+    (line, column)
+}
+
+impl Template {
+    /// Byte offset of the source for an instruction relative to the start.
+    pub fn position(&self, pc: u32) -> u32 {
+        let at = self.positions.partition_point(|&(p, _)| p <= pc);
+        self.positions.get(at.wrapping_sub(1)).map_or(self.span.0, |&(_, offset)| offset)
+    }
+}

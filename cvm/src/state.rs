@@ -1,0 +1,229 @@
+//! The whole state of a running program as data.
+//!
+//! Owns: [`State`], [`Frame`], [`Job`], limits. Must not: execute anything or know stored bytes (see `format`).
+
+use crate::heap::Heap;
+use crate::program::Program;
+use crate::value::{Id, Value};
+use std::collections::{BTreeMap, VecDeque};
+
+/// What a program may use; reaching one ends it and cannot be caught.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Accounted bytes of the heap
+    pub heap_bytes: u64,
+    /// Frames
+    pub stack_depth: u32,
+    /// UTF-16 units of one string
+    pub string_units: u32,
+    /// Instructions over the whole life of the program
+    pub steps: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { heap_bytes: 64 << 20, stack_depth: 10_000, string_units: 1 << 28, steps: u64::MAX }
+    }
+}
+
+/// Which limit ended a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitKind {
+    /// [`Limits::heap_bytes`]
+    Heap,
+    /// [`Limits::stack_depth`]
+    Stack,
+    /// [`Limits::steps`]
+    Steps,
+}
+
+/// How a frame gives back its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Back {
+    /// Onto the caller's operands
+    Push,
+    /// As `Push`, but anything but an object is replaced by `this`
+    Construct,
+    /// Into the stack slot, for a conversion after which the caller's instruction runs again
+    Store(u32),
+    /// Nowhere
+    Discard,
+    /// It is the program's result
+    Result,
+}
+
+/// One call in progress.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Frame {
+    /// What it runs
+    pub template: u32,
+    /// Next instruction, absolute
+    pub pc: u32,
+    /// Stack slot of the callee; `this`, parameters and locals follow
+    pub base: u32,
+    /// Closure scope or undefined
+    pub env: Value,
+    /// `new.target`
+    pub new_target: Value,
+    /// The generator or async function it belongs to
+    pub coroutine: Id,
+    /// Where its result goes
+    pub back: Back,
+}
+
+/// Work that waits for the stack to be empty.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Job {
+    /// Call a function of the prelude
+    Call(u32, Vec<Value>),
+    /// Go on with a coroutine: mode 0 value, 1 throw
+    Resume(Id, u8, Value),
+}
+
+/// Where the program is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Nothing ran yet
+    Start,
+    /// Top level, `main` and jobs
+    Running,
+    /// Waits for the answer to a pause
+    Paused,
+    /// Waits for the result of a host call
+    Host,
+    /// Ended with a result
+    Done,
+    /// Ended by an uncaught exception
+    Failed,
+    /// Ended by a limit
+    Limited,
+}
+
+/// Stack slots below stay free, so that operands can be looked at without care.
+pub(crate) const STACK_START: usize = 4;
+
+/// Everything a program is at one moment, beside its code.
+#[derive(Clone, Debug)]
+pub struct State {
+    pub(crate) heap: Heap,
+    pub(crate) stack: Vec<Value>,
+    pub(crate) sp: usize,
+    pub(crate) frames: Vec<Frame>,
+    pub(crate) jobs: VecDeque<Job>,
+    pub(crate) phase: Phase,
+    pub(crate) result: Value,
+    pub(crate) rng: u64,
+    /// Milliseconds since the epoch, as given for this run segment
+    pub(crate) now: f64,
+    pub(crate) steps: u64,
+    pub(crate) limits: Limits,
+    /// Arrays of tagged templates by constant
+    pub(crate) template_objects: BTreeMap<u32, Id>,
+    /// `Symbol.for`: key string, symbol
+    pub(crate) registry: Vec<(Id, Id)>,
+    /// What the pending pause or host call asked
+    pub(crate) request: Option<crate::outcome::Request>,
+    /// Property slot hints by instruction; never stored
+    pub(crate) hints: Vec<u16>,
+    /// Console lines not yet taken; never stored
+    pub(crate) output: Vec<crate::outcome::Line>,
+    /// Derived: compiled regular expressions by source and flags; never stored
+    pub(crate) regexps: crate::builtins::RegExpCache,
+    /// First and one past the last of the parts of the stack that changed since the last checkpoint are not tracked:
+    /// the stack is small and stored whole.
+    pub(crate) checkpoint: u64,
+    /// An exception that the answer to a pause or host call raises at the next step
+    pub(crate) thrown: Option<Value>,
+    /// Objects whose `join` is under way
+    pub(crate) joining: Vec<Id>,
+    /// Uncaught exception's text with stack, once failed
+    pub(crate) failure: Option<String>,
+}
+
+/// What a state begins with.
+#[derive(Clone, Debug, Default)]
+pub struct StateConfig {
+    /// Limits
+    pub limits: Limits,
+    /// Seed of `Math.random`
+    pub seed: u64,
+    /// `args`
+    pub args: Vec<String>,
+    /// `env`
+    pub env: Vec<(String, String)>,
+}
+
+impl State {
+    /// A state in which nothing ran yet.
+    pub fn new(program: &Program, config: &StateConfig) -> State {
+        let mut heap = (*program.base).clone();
+        heap.limit = config.limits.heap_bytes;
+        let mut state = State {
+            heap,
+            stack: vec![Value::Undefined; 1024],
+            sp: STACK_START,
+            frames: Vec::new(),
+            jobs: VecDeque::new(),
+            phase: Phase::Start,
+            result: Value::Undefined,
+            rng: config.seed,
+            now: f64::NAN,
+            steps: 0,
+            limits: config.limits,
+            template_objects: BTreeMap::new(),
+            registry: Vec::new(),
+            request: None,
+            hints: vec![0; program.code.len()],
+            output: Vec::new(),
+            regexps: crate::builtins::RegExpCache::default(),
+            checkpoint: 0,
+            thrown: None,
+            joining: Vec::new(),
+            failure: None,
+        };
+        crate::builtins::host::install_inputs(&mut state, &config.args, &config.env);
+        state
+    }
+
+    /// Takes the console lines written since the last call.
+    pub fn take_output(&mut self) -> Vec<crate::outcome::Line> {
+        std::mem::take(&mut self.output)
+    }
+
+    /// Instructions executed so far.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
+    /// Accounted bytes of the heap.
+    pub fn heap_bytes(&self) -> u64 {
+        self.heap.bytes
+    }
+
+    /// Where the program is in its life.
+    pub fn phase(&self) -> Phase {
+        self.phase
+    }
+
+    /// Sets the time that `Date` shows from now on, in milliseconds since the epoch.
+    pub fn set_time(&mut self, now_ms: f64) {
+        self.now = now_ms;
+    }
+
+    /// Everything outside the heap that keeps cells alive.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = Value> + '_ {
+        let frames = self.frames.iter().flat_map(|f| [f.env, f.new_target, Value::Obj(f.coroutine)]);
+        let jobs = self.jobs.iter().flat_map(|j| match j {
+            Job::Call(_, args) => args.clone(),
+            Job::Resume(id, _, value) => vec![Value::Obj(*id), *value],
+        });
+        self.stack[..self.sp.min(self.stack.len())]
+            .iter()
+            .copied()
+            .chain(frames)
+            .chain(jobs)
+            .chain([self.result, self.thrown.unwrap_or(Value::Undefined)])
+            .chain(self.template_objects.values().map(|&id| Value::Obj(id)))
+            .chain(self.registry.iter().flat_map(|&(k, s)| [Value::Str(k), Value::Sym(s)]))
+    }
+}

@@ -1,0 +1,197 @@
+//! A whole run: top level, `main`, jobs, and the ways to stop and go on.
+//!
+//! Owns: [`run`], [`resume_pause`], [`resume_host`]. Must not: know opcodes.
+
+use super::run::Stop;
+use super::{Raise, Res, Vm};
+use crate::builtins::ids;
+use crate::heap::object::Kind;
+use crate::outcome::{Answer, HostResult, Outcome, Request};
+use crate::program::{Program, USER_TEMPLATES};
+use crate::state::{Back, Job, Phase, State};
+use crate::value::Value;
+
+/// Runs a program until it ends, waits, or has used `fuel` instructions.
+pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
+    match state.phase {
+        Phase::Start | Phase::Running => {}
+        Phase::Paused | Phase::Host => return waiting(state),
+        Phase::Limited => return Outcome::Limit(crate::state::LimitKind::Steps),
+        Phase::Failed => return Outcome::Throw(state.failure.clone().unwrap_or_default()),
+        Phase::Done => return Vm { p: program, st: state }.done(),
+    }
+    let allowed = fuel.min(state.limits.steps.saturating_sub(state.steps));
+    let mut left = allowed;
+    let mut vm = Vm { p: program, st: state };
+    let result = vm.drive(&mut left);
+    let used = allowed - left;
+    state.steps += used;
+    let mut vm = Vm { p: program, st: state };
+    match result {
+        Ok(Some(outcome)) => outcome,
+        Ok(None) => {
+            if state.steps >= state.limits.steps {
+                state.phase = Phase::Limited;
+                return Outcome::Limit(crate::state::LimitKind::Steps);
+            }
+            Outcome::OutOfFuel
+        }
+        Err(Raise::Throw(value)) => vm.failed(value),
+        Err(Raise::Wait(request)) => {
+            state.phase = if matches!(*request, Request::Task { .. }) { Phase::Paused } else { Phase::Host };
+            state.request = Some(*request);
+            waiting(state)
+        }
+        Err(Raise::Limit(kind)) => {
+            state.phase = Phase::Limited;
+            Outcome::Limit(kind)
+        }
+        Err(Raise::Fault(what)) => {
+            state.phase = Phase::Limited;
+            Outcome::Corrupt(what)
+        }
+        Err(Raise::Prim(..)) => Outcome::Corrupt("conversion outside an instruction"),
+    }
+}
+
+fn waiting(state: &State) -> Outcome {
+    match &state.request {
+        Some(Request::Task { prompt, options }) => Outcome::Pause { prompt: prompt.clone(), options: options.clone() },
+        Some(Request::Host { name, args }) => Outcome::Host { name: name.clone(), args: args.clone() },
+        None => Outcome::Corrupt("waits for nothing"),
+    }
+}
+
+/// Gives a paused program its answer; [`run`] goes on from there. False when it does not wait for one.
+pub fn resume_pause(program: &Program, state: &mut State, answer: &Answer) -> bool {
+    if state.phase != Phase::Paused {
+        return false;
+    }
+    let mut vm = Vm { p: program, st: state };
+    let value = match answer {
+        Answer::Text(text) => Ok(vm.st.heap.str_value(text)),
+        Answer::Json(json) => Ok(vm.json_value(json)),
+        Answer::Error(message) => Err((ids::CC_ERROR_PROTO, message)),
+        Answer::Timeout(message) => Err((ids::CC_TIMEOUT_ERROR_PROTO, message)),
+    };
+    vm.answer(value);
+    true
+}
+
+/// Gives a program the result of its host call. False when it does not wait for one.
+pub fn resume_host(program: &Program, state: &mut State, result: &HostResult) -> bool {
+    if state.phase != Phase::Host {
+        return false;
+    }
+    let mut vm = Vm { p: program, st: state };
+    let value = match result {
+        HostResult::Json(json) => Ok(vm.json_value(json)),
+        HostResult::Error(message) => Err((ids::ERROR_PROTO, message)),
+    };
+    vm.answer(value);
+    true
+}
+
+impl Vm<'_> {
+    fn answer(&mut self, value: Result<Value, (crate::value::Id, &String)>) {
+        self.st.phase = Phase::Running;
+        self.st.request = None;
+        match value {
+            Ok(value) => self.push(value),
+            Err((proto, message)) => {
+                let error = self.make_error(proto, message);
+                self.st.thrown = Some(error);
+            }
+        }
+    }
+
+    /// `None`: the fuel is used up.
+    fn drive(&mut self, fuel: &mut u64) -> Res<Option<Outcome>> {
+        if let Some(error) = self.st.thrown.take() {
+            self.handle(Raise::Throw(error))?;
+        }
+        loop {
+            if !self.st.frames.is_empty()
+                && let Stop::Fuel = self.run_loop(fuel)?
+            {
+                return Ok(None);
+            }
+            if self.st.phase == Phase::Start {
+                self.st.phase = Phase::Running;
+                self.push(Value::Undefined);
+                self.push(Value::Obj(ids::GLOBAL));
+                self.push_frame(USER_TEMPLATES, 0, Value::Undefined, Value::Undefined, Back::Result)?;
+                continue;
+            }
+            match self.st.jobs.pop_front() {
+                Some(job) => {
+                    if let Err(raise) = self.start_job(job) {
+                        self.handle(raise)?;
+                    }
+                }
+                None => return self.finish().map(Some),
+            }
+        }
+    }
+
+    fn start_job(&mut self, job: Job) -> Res<()> {
+        match job {
+            Job::Call(template, args) => {
+                for &a in &args {
+                    self.push(a);
+                }
+                self.call_pre(template, args.len(), Back::Discard)
+            }
+            Job::Resume(id, mode, value) => self.resume(id, mode, value, Back::Discard),
+        }
+    }
+
+    /// Nothing is left to run.
+    fn finish(&mut self) -> Res<Outcome> {
+        if let Value::Obj(id) = self.st.result
+            && let Kind::Promise(p) = &self.st.heap.obj(id).kind
+        {
+            match p.state {
+                0 => {
+                    let error = self.make_error(ids::ERROR_PROTO, "main() waits for a promise that nothing can settle any more");
+                    return Err(Raise::Throw(error));
+                }
+                1 => self.st.result = p.result,
+                _ => return Err(Raise::Throw(p.result)),
+            }
+        }
+        self.st.phase = Phase::Done;
+        Ok(self.done())
+    }
+
+    fn done(&mut self) -> Outcome {
+        let json = self.result_json(self.st.result);
+        let text = self.show(self.st.result);
+        Outcome::Done { json, text }
+    }
+
+    fn failed(&mut self, value: Value) -> Outcome {
+        self.st.phase = Phase::Failed;
+        self.st.frames.clear();
+        self.st.sp = crate::state::STACK_START;
+        self.st.jobs.clear();
+        let text = self.uncaught_text(value);
+        self.st.failure = Some(text.clone());
+        Outcome::Throw(text)
+    }
+
+    fn uncaught_text(&mut self, value: Value) -> String {
+        if let Value::Obj(id) = value
+            && matches!(self.st.heap.obj(id).kind, Kind::Error)
+        {
+            let head = self.error_head(id);
+            let stack = match self.get(id, ids::key(ids::STACK)) {
+                super::props::Got::Value(v @ Value::Str(_)) => self.plain_text(v),
+                _ => String::new(),
+            };
+            let frames: String = stack.lines().filter(|l| l.starts_with("    at ")).map(|l| format!("\n{l}")).collect();
+            return format!("{head}{frames}");
+        }
+        self.show(value)
+    }
+}

@@ -1,0 +1,165 @@
+//! The interpreter.
+//!
+//! Reading order: this file (the machine and how things stop), `driver` (a whole run), `run` (the hot loop), `slow`
+//! and the `ops_*` files (everything else an opcode does), `call` (frames), `unwind` (exceptions), `props` (the
+//! property model), `convert` (conversions), `coroutine`.
+//!
+//! The protocol of suspension: an instruction or native reads its operands where they are on the stack and drops them
+//! only when nothing can stop it any more. Where an operand must be converted by user code, it returns
+//! [`Raise::Prim`]; the machine calls the prelude's `ToPrimitive` in a frame that stores its result in the operand's
+//! slot, and then the same instruction runs again. So conversions suspend, serialise and throw like any call, and no
+//! Rust frame is ever held.
+
+pub(crate) mod call;
+pub(crate) mod convert;
+pub(crate) mod coroutine;
+pub(crate) mod define;
+pub(crate) mod driver;
+pub(crate) mod errors;
+pub(crate) mod inspect;
+pub(crate) mod ops_class;
+pub(crate) mod ops_iter;
+pub(crate) mod ops_math;
+pub(crate) mod ops_object;
+pub(crate) mod props;
+pub(crate) mod run;
+pub(crate) mod slow;
+pub(crate) mod unwind;
+
+use crate::outcome::Request;
+use crate::program::Program;
+use crate::state::{LimitKind, State};
+use crate::value::{Id, Value};
+
+/// Why an instruction did not simply end.
+#[derive(Debug)]
+pub(crate) enum Raise {
+    /// A JavaScript exception
+    Throw(Value),
+    /// The object in this stack slot must become a primitive first; hint 0 default, 1 number, 2 string
+    Prim(usize, u8),
+    /// The program waits for the outside; the answer is pushed
+    Wait(Box<Request>),
+    /// A limit
+    Limit(LimitKind),
+    /// The state is not one this engine makes
+    Fault(&'static str),
+}
+
+/// Result of an instruction, native or helper.
+pub(crate) type Res<T> = Result<T, Raise>;
+
+/// How a native ends.
+pub(crate) enum Ret {
+    /// With a value
+    Value(Value),
+    /// `callee this args` from the call's place on were rearranged: call that instead, with so many arguments
+    Tail(usize),
+    /// Like `Tail`, as a construction with this `new.target`
+    TailNew(usize, Value),
+    /// Enter compiled code as a constructor whose `this` exists: `callee this args` are arranged
+    Enter(usize, Value),
+    /// Let the prelude's version of this native do it
+    Slow,
+    /// Go on with a coroutine: mode 0 next, 1 throw, 2 return
+    Resume(Id, u8, Value),
+}
+
+impl From<Value> for Ret {
+    fn from(value: Value) -> Ret {
+        Ret::Value(value)
+    }
+}
+
+/// The operands of a native call: they stay on the stack until it ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call {
+    /// Stack slot of the first argument
+    pub at: usize,
+    /// Number of arguments
+    pub argc: usize,
+    /// Called by the prelude as `$name(…)`: there is no callee and no `this`
+    pub bare: bool,
+    /// `new.target`, undefined for plain calls
+    pub new_target: Value,
+}
+
+/// A Rust function that JavaScript can call.
+pub(crate) type NativeFn = fn(&mut Vm<'_>, Call) -> Res<Ret>;
+
+/// Program and state while they run.
+pub(crate) struct Vm<'p> {
+    pub p: &'p Program,
+    pub st: &'p mut State,
+}
+
+impl Vm<'_> {
+    #[inline]
+    pub(crate) fn peek(&self, depth: usize) -> Value {
+        self.st.stack.get(self.st.sp.wrapping_sub(depth + 1)).copied().unwrap_or(Value::Undefined)
+    }
+
+    #[inline]
+    pub(crate) fn slot(&self, at: usize) -> Value {
+        self.st.stack.get(at).copied().unwrap_or(Value::Undefined)
+    }
+
+    #[inline]
+    pub(crate) fn set_slot(&mut self, at: usize, value: Value) {
+        if let Some(place) = self.st.stack.get_mut(at) {
+            *place = value;
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, value: Value) {
+        if self.st.sp == self.st.stack.len() {
+            self.st.stack.push(value);
+        } else {
+            self.st.stack[self.st.sp] = value;
+        }
+        self.st.sp += 1;
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self) -> Value {
+        self.st.sp = self.st.sp.saturating_sub(1);
+        self.slot(self.st.sp)
+    }
+
+    /// Drops `n` operands.
+    #[inline]
+    pub(crate) fn drop_n(&mut self, n: usize) {
+        self.st.sp = self.st.sp.saturating_sub(n);
+    }
+
+    /// Replaces the topmost `n` operands by a value.
+    #[inline]
+    pub(crate) fn give(&mut self, n: usize, value: Value) {
+        self.drop_n(n);
+        self.push(value);
+    }
+
+    /// The argument, undefined when missing.
+    #[inline]
+    pub(crate) fn arg(&self, call: &Call, i: usize) -> Value {
+        if i < call.argc { self.slot(call.at + i) } else { Value::Undefined }
+    }
+
+    /// `this` of a native.
+    #[inline]
+    pub(crate) fn this(&self, call: &Call) -> Value {
+        if call.bare { Value::Undefined } else { self.slot(call.at - 1) }
+    }
+
+    /// The native's own function object.
+    #[inline]
+    pub(crate) fn callee(&self, call: &Call) -> Value {
+        if call.bare { Value::Undefined } else { self.slot(call.at - 2) }
+    }
+
+    /// Template number of a function of the prelude.
+    pub(crate) fn pre(&self, name: &str) -> u32 {
+        self.p.prelude.functions.get(name).copied().unwrap_or(0)
+    }
+}

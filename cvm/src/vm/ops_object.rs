@@ -1,0 +1,767 @@
+//! Opcodes on properties, globals, object literals and private names.
+//!
+//! Owns: from operands to the property model, calling getters, setters and proxies' traps as frames.
+
+use super::props::{Got, Put};
+use super::{Raise, Res, Vm};
+use crate::builtins::ids;
+use crate::heap::object::{Array, Code, Kind, Prop, attr};
+use crate::program::flag;
+use crate::state::Back;
+use crate::value::{Id, Key, Value};
+
+impl Vm<'_> {
+    /// Replaces `n` operands by the result of a read.
+    fn finish_get(&mut self, n: usize, got: Got, receiver: Value, key: Key) -> Res<()> {
+        match got {
+            Got::Value(value) => {
+                self.give(n, value);
+                Ok(())
+            }
+            Got::Getter(getter) => {
+                self.drop_n(n);
+                self.push(getter);
+                self.push(receiver);
+                self.call(0, Back::Push)
+            }
+            Got::Proxy(proxy) => {
+                let key = self.st.heap.key_value(key);
+                self.drop_n(n);
+                self.push(Value::Obj(proxy));
+                self.push(key);
+                self.push(receiver);
+                let template = self.pre("ProxyGet");
+                self.call_pre(template, 3, Back::Push)
+            }
+        }
+    }
+
+    /// Remembers where a property was found, for the hot loop.
+    #[inline]
+    fn note_hint(&mut self, id: Id, key: Key) {
+        let object = self.st.heap.obj(id);
+        let slot = object.props.find(key).or_else(|| {
+            if object.proto == Id::NONE { None } else { self.st.heap.obj(object.proto).props.find(key) }
+        });
+        if let (Some(slot), Some(frame)) = (slot, self.st.frames.last())
+            && let Ok(slot) = u16::try_from(slot)
+            && let Some(hint) = self.st.hints.get_mut(frame.pc as usize - 1)
+        {
+            *hint = slot;
+        }
+    }
+
+    pub(crate) fn op_get_prop(&mut self, key: Key) -> Res<()> {
+        let base = self.peek(0);
+        if let Value::Obj(id) = base {
+            self.note_hint(id, key);
+        }
+        let got = self.get_value(base, key)?;
+        self.finish_get(1, got, base, key)
+    }
+
+    /// o -> method o
+    pub(crate) fn op_get_method(&mut self, key: Key) -> Res<()> {
+        let base = self.peek(0);
+        if let Value::Obj(id) = base {
+            self.note_hint(id, key);
+        }
+        let got = self.get_value(base, key)?;
+        self.finish_method(got, base, key)
+    }
+
+    /// Stack: … -> method base. A getter runs with its result stored beneath the base.
+    fn finish_method(&mut self, got: Got, base: Value, key: Key) -> Res<()> {
+        match got {
+            Got::Value(value) => {
+                self.give(1, value);
+                self.push(base);
+                Ok(())
+            }
+            Got::Getter(getter) => {
+                let at = self.st.sp - 1;
+                self.push(base);
+                self.push(getter);
+                self.push(base);
+                self.call(0, Back::Store(at as u32))
+            }
+            Got::Proxy(proxy) => {
+                let at = self.st.sp - 1;
+                let key = self.st.heap.key_value(key);
+                self.push(base);
+                self.push(Value::Obj(proxy));
+                self.push(key);
+                self.push(base);
+                let template = self.pre("ProxyGet");
+                self.call_pre(template, 3, Back::Store(at as u32))
+            }
+        }
+    }
+
+    pub(crate) fn op_get_elem(&mut self) -> Res<()> {
+        let base = self.peek(1);
+        if base.is_nullish() {
+            return Err(self.nullish_read(base));
+        }
+        if let (Value::Obj(id), Value::Str(text)) = (base, self.peek(0))
+            && self.st.heap.find_key(text).is_none()
+        {
+            // Nobody has such a property, unless a proxy is asked.
+            let mut at = id;
+            while at != Id::NONE && !matches!(self.st.heap.obj(at).kind, Kind::Proxy(_)) {
+                at = self.st.heap.obj(at).proto;
+            }
+            if at == Id::NONE {
+                self.give(2, Value::Undefined);
+                return Ok(());
+            }
+        }
+        let key = self.slot_key(self.st.sp - 1)?;
+        let got = self.get_value(base, key)?;
+        self.finish_get(2, got, base, key)
+    }
+
+    fn nullish_read(&mut self, base: Value) -> Raise {
+        let what = self.plain_text(base);
+        let key = self.brief(self.peek(0));
+        self.type_error(&format!("Cannot read properties of {what} (reading {key})"))
+    }
+
+    /// o k -> method o
+    pub(crate) fn op_get_elem_method(&mut self) -> Res<()> {
+        let base = self.peek(1);
+        if base.is_nullish() {
+            return Err(self.nullish_read(base));
+        }
+        let key = self.slot_key(self.st.sp - 1)?;
+        let got = self.get_value(base, key)?;
+        self.drop_n(1);
+        self.finish_method(got, base, key)
+    }
+
+    /// Ends an assignment: the operands are dropped and the value is left.
+    fn finish_put(&mut self, n: usize, put: Put, key: Key, receiver: Value, value: Value) -> Res<()> {
+        match put {
+            Put::Done => {
+                self.give(n, value);
+                Ok(())
+            }
+            Put::Refused(why) => Err(self.refused(key, why)),
+            Put::Setter(setter) => {
+                self.give(n, value);
+                self.push(setter);
+                self.push(receiver);
+                self.push(value);
+                self.call(1, Back::Discard)
+            }
+            Put::Proxy(proxy) => {
+                let key = self.st.heap.key_value(key);
+                self.give(n, value);
+                self.push(Value::Obj(proxy));
+                self.push(key);
+                self.push(value);
+                self.push(receiver);
+                let template = self.pre("ProxySetOrThrow");
+                self.call_pre(template, 4, Back::Discard)
+            }
+        }
+    }
+
+    /// Assignment of any value's property; an array's length is converted first.
+    fn put_any(&mut self, n: usize, base: Value, key: Key, value: Value) -> Res<()> {
+        let put = match base {
+            Value::Obj(id) => {
+                if key == super::props::LENGTH && matches!(self.st.heap.obj(id).kind, Kind::Array(_)) {
+                    let len = self.array_length_value(self.st.sp - 1)?;
+                    self.put(id, key, len, base)
+                } else {
+                    self.put(id, key, value, base)
+                }
+            }
+            other => match Self::proto_of_primitive(other) {
+                Some(proto) => {
+                    if let Value::Str(text) = other
+                        && (key == super::props::LENGTH
+                            || key.as_index().is_some_and(|i| (i as usize) < self.st.heap.str(text).len()))
+                    {
+                        Put::Refused("it is read only")
+                    } else {
+                        self.put(proto, key, value, base)
+                    }
+                }
+                None => {
+                    let (what, name) = (self.plain_text(base), self.key_text(key));
+                    return Err(self.type_error(&format!("Cannot set properties of {what} (setting '{name}')")));
+                }
+            },
+        };
+        self.finish_put(n, put, key, base, value)
+    }
+
+    /// The value in a slot as an array length, or a `RangeError`.
+    pub(crate) fn array_length_value(&mut self, at: usize) -> Res<Value> {
+        let n = self.slot_number(at)?;
+        if n < 0.0 || n != f64::from(n as u32) {
+            return Err(self.range_error("Invalid array length"));
+        }
+        Ok(Value::num(n))
+    }
+
+    pub(crate) fn op_set_prop(&mut self, key: Key) -> Res<()> {
+        let (base, value) = (self.peek(1), self.peek(0));
+        self.put_any(2, base, key, value)?;
+        if let Value::Obj(id) = base {
+            self.note_hint(id, key);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn op_set_elem(&mut self) -> Res<()> {
+        let (base, value) = (self.peek(2), self.peek(0));
+        if base.is_nullish() {
+            let what = self.plain_text(base);
+            return Err(self.type_error(&format!("Cannot set properties of {what}")));
+        }
+        let key = self.slot_key(self.st.sp - 2)?;
+        if let Value::Obj(id) = base
+            && self.append_dense(id, key, value)
+        {
+            self.give(3, value);
+            return Ok(());
+        }
+        self.put_any(3, base, key, value)
+    }
+
+    /// `a[a.length] = v` of an array whose prototypes have no elements.
+    fn append_dense(&mut self, id: Id, key: Key, value: Value) -> bool {
+        let Some(i) = key.as_index() else { return false };
+        let object = self.st.heap.obj(id);
+        let Kind::Array(a) = &object.kind else { return false };
+        if i as usize != a.dense.len() || i != a.len || !a.len_writable || !object.extensible {
+            return false;
+        }
+        if object.proto != ids::ARRAY_PROTO || !self.array_protos_bare() {
+            return false;
+        }
+        if let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
+            a.dense.push(value);
+            a.len += 1;
+        }
+        self.st.heap.charge(16);
+        true
+    }
+
+    /// Have the prototypes of arrays no elements, so that appending cannot meet a setter?
+    pub(crate) fn array_protos_bare(&self) -> bool {
+        self.no_elements(ids::ARRAY_PROTO) && self.no_elements(ids::OBJECT_PROTO)
+    }
+
+    /// Has this prototype no properties with index keys?
+    fn no_elements(&self, id: Id) -> bool {
+        let object = self.st.heap.obj(id);
+        if matches!(&object.kind, Kind::Array(a) if !a.dense.is_empty()) {
+            return false;
+        }
+        // Index keys can only have come after those of the realm.
+        let own = self.p.base.obj(id).props.raw().len();
+        object.props.raw().get(own..).is_none_or(|later| later.iter().all(|p| p.key.as_index().is_none()))
+    }
+
+    pub(crate) fn op_delete(&mut self) -> Res<()> {
+        let base = self.peek(1);
+        if base.is_nullish() {
+            return Err(self.type_error("Cannot convert undefined or null to object"));
+        }
+        let key = self.slot_key(self.st.sp - 1)?;
+        let Some(id) = self.to_object(base) else { return Err(Raise::Fault("delete")) };
+        if matches!(self.st.heap.obj(id).kind, Kind::Proxy(_)) {
+            let key = self.st.heap.key_value(key);
+            self.set_slot(self.st.sp - 1, key);
+            let template = self.pre("ProxyDeleteOrThrow");
+            return self.call_pre(template, 2, Back::Push);
+        }
+        if !self.delete(id, key) {
+            let name = self.key_text(key);
+            return Err(self.type_error(&format!("Cannot delete property '{name}'")));
+        }
+        self.give(2, Value::Bool(true));
+        Ok(())
+    }
+
+    pub(crate) fn op_in(&mut self) -> Res<()> {
+        let Value::Obj(id) = self.peek(0) else {
+            let shown = self.brief(self.peek(0));
+            return Err(self.type_error(&format!("Cannot use 'in' operator to search for a key in {shown}")));
+        };
+        let key = self.slot_key(self.st.sp - 2)?;
+        match self.has(id, key) {
+            Ok(found) => {
+                self.give(2, Value::Bool(found));
+                Ok(())
+            }
+            Err(proxy) => {
+                let key = self.st.heap.key_value(key);
+                self.drop_n(2);
+                self.push(Value::Obj(proxy));
+                self.push(key);
+                let template = self.pre("ProxyHas");
+                self.call_pre(template, 2, Back::Push)
+            }
+        }
+    }
+
+    pub(crate) fn op_instance_of(&mut self) -> Res<()> {
+        let (value, target) = (self.peek(1), self.peek(0));
+        let Value::Obj(id) = target else {
+            return Err(self.type_error("Right-hand side of 'instanceof' is not an object"));
+        };
+        if let Kind::Function(_) = self.st.heap.obj(id).kind
+            && let Got::Value(Value::Obj(method)) = self.get(id, ids::key(ids::SYM_HAS_INSTANCE))
+            && method == ids::FUNCTION_HAS_INSTANCE
+        {
+            let Value::Obj(mut at) = value else {
+                self.give(2, Value::Bool(false));
+                return Ok(());
+            };
+            if let Got::Value(proto) = self.get(id, ids::key(ids::PROTOTYPE)) {
+                let Value::Obj(proto) = proto else {
+                    return Err(self.type_error("Function has non-object prototype in instanceof check"));
+                };
+                loop {
+                    let object = self.st.heap.obj(at);
+                    if matches!(object.kind, Kind::Proxy(_)) {
+                        break;
+                    }
+                    at = object.proto;
+                    if at == Id::NONE || at == proto {
+                        self.give(2, Value::Bool(at != Id::NONE));
+                        return Ok(());
+                    }
+                }
+            }
+        }
+        let template = self.pre("InstanceOf");
+        self.call_pre(template, 2, Back::Push)
+    }
+
+    pub(crate) fn op_get_global(&mut self, key: Key, soft: bool) -> Res<()> {
+        self.note_hint(ids::GLOBAL, key);
+        if !soft && self.has(ids::GLOBAL, key) == Ok(false) {
+            let name = self.key_text(key);
+            return Err(self.reference_error(&format!("{name} is not defined")));
+        }
+        let got = self.get(ids::GLOBAL, key);
+        self.finish_get(0, got, Value::Obj(ids::GLOBAL), key)
+    }
+
+    pub(crate) fn op_set_global(&mut self, key: Key) -> Res<()> {
+        if self.has(ids::GLOBAL, key) == Ok(false) {
+            let name = self.key_text(key);
+            return Err(self.reference_error(&format!("{name} is not defined")));
+        }
+        let value = self.peek(0);
+        match self.put(ids::GLOBAL, key, value, Value::Obj(ids::GLOBAL)) {
+            Put::Setter(setter) => {
+                self.give(1, setter);
+                self.push(Value::Obj(ids::GLOBAL));
+                self.push(value);
+                self.call(1, Back::Discard)
+            }
+            put => {
+                self.finish_put(1, put, key, Value::Obj(ids::GLOBAL), value)?;
+                self.drop_n(1);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn op_decl_var(&mut self, key: Key) -> Res<()> {
+        if self.get_own(ids::GLOBAL, key).is_none() && !self.add_own(ids::GLOBAL, key, Value::Undefined, attr::W | attr::E) {
+            return Err(self.type_error("The global object is not extensible"));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn op_decl_func(&mut self, key: Key) -> Res<()> {
+        let value = self.pop();
+        match self.get_own(ids::GLOBAL, key) {
+            None => {
+                self.add_own(ids::GLOBAL, key, value, attr::W | attr::E);
+            }
+            Some(own) if own.flags & attr::C != 0 => self.replace_own(ids::GLOBAL, key, value, attr::W | attr::E),
+            Some(own) if own.flags & attr::ACCESSOR == 0 && own.flags & (attr::W | attr::E) == attr::W | attr::E => {
+                self.replace_own(ids::GLOBAL, key, value, own.flags);
+            }
+            Some(_) => {
+                let name = self.key_text(key);
+                return Err(self.type_error(&format!("Cannot declare global function '{name}'")));
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn op_closure(&mut self, number: u32, base: usize) -> Res<()> {
+        let env = self.peek(0);
+        let flags = self.p.template(number).flags;
+        let proto = match (flags & flag::GENERATOR != 0, flags & flag::ASYNC != 0) {
+            (false, false) => ids::FUNCTION_PROTO,
+            (true, false) => ids::GENERATOR_FUNCTION_PROTO,
+            (false, true) => ids::ASYNC_FUNCTION_PROTO,
+            (true, true) => ids::ASYNC_GENERATOR_FUNCTION_PROTO,
+        };
+        let function = self.new_function(Code::Template(number), env, proto);
+        if flags & flag::ARROW != 0
+            && let Value::Obj(id) = function
+        {
+            let this = self.slot(base + 1);
+            let new_target = self.st.frames.last().map_or(Value::Undefined, |f| f.new_target);
+            let home = self.home_object(base);
+            if let Kind::Function(f) = &mut self.st.heap.obj_mut(id).kind {
+                f.this = this;
+                f.extra = new_target;
+                f.home = home;
+            }
+        }
+        self.give(1, function);
+        Ok(())
+    }
+
+    pub(crate) fn op_array_push(&mut self, hole: bool) {
+        let value = if hole { Value::Hole } else { self.pop() };
+        if let Value::Obj(id) = self.peek(0) {
+            if let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
+                a.dense.push(value);
+                a.len += 1;
+            }
+            self.st.heap.charge(16);
+        }
+    }
+
+    pub(crate) fn op_define_field(&mut self, key: Key) -> Res<()> {
+        let value = self.pop();
+        let target = self.peek(0);
+        self.define_field(target, key, value)
+    }
+
+    fn define_field(&mut self, target: Value, key: Key, value: Value) -> Res<()> {
+        let Value::Obj(id) = target else { return Err(Raise::Fault("field of no object")) };
+        let object = self.st.heap.obj(id);
+        if let (Kind::Plain, true) = (&object.kind, object.extensible)
+            && object.props.find(key).is_none()
+        {
+            self.st.heap.obj_mut(id).props.push(Prop { key, flags: attr::ALL, value });
+            self.st.heap.charge(24);
+            return Ok(());
+        }
+        if matches!(object.kind, Kind::Proxy(_)) {
+            let key = self.st.heap.key_value(key);
+            self.push(target);
+            self.push(key);
+            self.push(value);
+            let template = self.pre("ProxyDefineField");
+            return self.call_pre(template, 3, Back::Discard);
+        }
+        if !self.define_own(id, key, &super::define::Desc::data(value, attr::ALL)) {
+            let name = self.key_text(key);
+            return Err(self.type_error(&format!("Cannot redefine property: {name}")));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn op_define_elem(&mut self) -> Res<()> {
+        let key = self.slot_key(self.st.sp - 2)?;
+        let value = self.pop();
+        self.drop_n(1);
+        let target = self.peek(0);
+        self.define_field(target, key, value)
+    }
+
+    pub(crate) fn op_define_method(&mut self, b: usize) -> Res<()> {
+        let key = self.slot_key(self.st.sp - 2)?;
+        let function = self.pop();
+        self.drop_n(1);
+        let Value::Obj(id) = self.peek(0) else { return Err(Raise::Fault("method of no object")) };
+        let (kind, enumerable) = (b & 3, b & 4 != 0);
+        if let Value::Obj(f) = function {
+            if self.unnamed(f) {
+                self.name_function(f, key, kind);
+            }
+            if let Kind::Function(func) = &mut self.st.heap.obj_mut(f).kind {
+                func.home = Value::Obj(id);
+            }
+        }
+        let ok = match kind {
+            1 => self.define_accessor(id, key, Some(function), None, enumerable),
+            2 => self.define_accessor(id, key, None, Some(function), enumerable),
+            _ => {
+                let flags = attr::HIDDEN | if enumerable { attr::E } else { 0 };
+                self.define_own(id, key, &super::define::Desc::data(function, flags))
+            }
+        };
+        if ok {
+            return Ok(());
+        }
+        let name = self.key_text(key);
+        Err(self.type_error(&format!("Cannot redefine property: {name}")))
+    }
+
+    /// A compiled function whose name is only known at run time.
+    fn unnamed(&self, id: Id) -> bool {
+        match &self.st.heap.obj(id).kind {
+            Kind::Function(f) => match f.code {
+                Code::Template(n) => self.p.template(n).name == u32::MAX && (f.lazy || self.own(id, ids::key(ids::NAME)).is_none()),
+                Code::Native(_) => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// `SetFunctionName`
+    fn name_function(&mut self, id: Id, key: Key, kind: usize) {
+        let shown = match key.as_cell().and_then(|c| self.st.heap.symbol(c).cloned()) {
+            Some(symbol) if symbol.private => self.plain_text(symbol.description),
+            Some(symbol) => match symbol.description {
+                Value::Str(d) => format!("[{}]", self.st.heap.str(d).to_utf8()),
+                _ => String::new(),
+            },
+            None => self.key_text(key),
+        };
+        let text = match kind {
+            1 => format!("get {shown}"),
+            2 => format!("set {shown}"),
+            _ => shown,
+        };
+        let name = self.st.heap.str_value(&text);
+        self.materialise(id);
+        if self.own(id, ids::key(ids::NAME)).is_none() {
+            // `name` stands behind `length`.
+            let mut list: Vec<Prop> = self.st.heap.obj(id).props.iter().copied().collect();
+            let at = 1.min(list.len());
+            list.insert(at, Prop { key: ids::key(ids::NAME), flags: attr::C, value: name });
+            self.st.heap.obj_mut(id).props = crate::heap::object::Props::from_raw(list);
+            self.st.heap.charge(24);
+        }
+    }
+
+    /// k f -> k f
+    pub(crate) fn op_set_name(&mut self, kind: usize) {
+        let Value::Obj(f) = self.peek(0) else { return };
+        if let Ok(key) = self.slot_key(self.st.sp - 2)
+            && self.unnamed(f)
+        {
+            self.name_function(f, key, kind);
+        }
+    }
+
+    pub(crate) fn op_proto_literal(&mut self) {
+        let value = self.pop();
+        let Value::Obj(id) = self.peek(0) else { return };
+        match value {
+            Value::Obj(proto) => {
+                self.set_proto(id, proto);
+            }
+            Value::Null => {
+                self.set_proto(id, Id::NONE);
+            }
+            _ => {}
+        }
+    }
+
+    pub(crate) fn op_template(&mut self, constant: u32) {
+        if let Some(&id) = self.st.template_objects.get(&constant) {
+            self.push(Value::Obj(id));
+            return;
+        }
+        let strings = self.p.template_strings(constant);
+        let (mut cooked, mut raw) = (Vec::new(), Vec::new());
+        for (c, r) in strings {
+            cooked.push(c.as_ref().map_or(Value::Undefined, |c| Value::Str(self.st.heap.new_wide(c))));
+            raw.push(Value::Str(self.st.heap.new_wide(r)));
+        }
+        let (cooked, raw) = (self.new_array(cooked), self.new_array(raw));
+        let (Value::Obj(cooked), Value::Obj(raw_id)) = (cooked, raw) else { return };
+        self.st.heap.obj_mut(cooked).props.push(Prop { key: ids::key(ids::RAW), flags: 0, value: raw });
+        self.freeze(raw_id);
+        self.freeze(cooked);
+        self.st.template_objects.insert(constant, cooked);
+        self.push(Value::Obj(cooked));
+    }
+
+    /// Freezes an ordinary object or array.
+    pub(crate) fn freeze(&mut self, id: Id) {
+        self.prevent_extensions(id);
+        for key in self.own_keys(id) {
+            if let Some(own) = self.own(id, key) {
+                let mask = if own.flags & attr::ACCESSOR != 0 { attr::C } else { attr::C | attr::W };
+                let desc = super::define::Desc { value: None, get: None, set: None, flags: 0, mask };
+                self.define_own(id, key, &desc);
+            }
+        }
+    }
+
+    pub(crate) fn op_arguments(&mut self, all: usize) {
+        let elements = self.dense(self.slot(all)).map_or_else(Vec::new, |a| a.dense.clone());
+        let n = elements.len();
+        let array = Array { dense: elements, len: n as u32, len_writable: true };
+        let id = self.st.heap.new_object(ids::OBJECT_PROTO, Kind::Arguments(array));
+        let object = self.st.heap.obj_mut(id);
+        object.props.push(Prop { key: super::props::LENGTH, flags: attr::HIDDEN, value: Value::count(n) });
+        let values = Value::Obj(ids::ARRAY_VALUES);
+        object.props.push(Prop { key: ids::key(ids::SYM_ITERATOR), flags: attr::HIDDEN, value: values });
+        self.st.heap.charge(48);
+        let thrower = Value::Obj(ids::THROW_TYPE_ERROR);
+        let callee = super::define::Desc { value: None, get: Some(thrower), set: Some(thrower), flags: 0, mask: attr::E | attr::C };
+        self.define_own(id, ids::key(ids::CALLEE), &callee);
+        self.push(Value::Obj(id));
+    }
+
+    /// `[[HomeObject]]` of the running function.
+    pub(crate) fn home_object(&self, base: usize) -> Value {
+        match self.slot(base) {
+            Value::Obj(id) => match &self.st.heap.obj(id).kind {
+                Kind::Function(f) => f.home,
+                _ => Value::Undefined,
+            },
+            _ => Value::Undefined,
+        }
+    }
+
+    fn super_base(&mut self, base: usize) -> Res<Id> {
+        let Value::Obj(home) = self.home_object(base) else {
+            return Err(self.syntax_error("'super' keyword unexpected here"));
+        };
+        Ok(self.st.heap.obj(home).proto)
+    }
+
+    /// this k -> v
+    pub(crate) fn op_get_super(&mut self, base: usize) -> Res<()> {
+        let this = self.peek(1);
+        let from = self.super_base(base)?;
+        if from == Id::NONE {
+            return Err(self.type_error("Cannot read properties of null"));
+        }
+        let key = self.slot_key(self.st.sp - 1)?;
+        let got = self.get(from, key);
+        self.finish_get(2, got, this, key)
+    }
+
+    /// this k v -> v
+    pub(crate) fn op_set_super(&mut self, base: usize) -> Res<()> {
+        let (this, value) = (self.peek(2), self.peek(0));
+        let from = self.super_base(base)?;
+        if from == Id::NONE {
+            return Err(self.type_error("Cannot set properties of null"));
+        }
+        let key = self.slot_key(self.st.sp - 2)?;
+        let put = self.put(from, key, value, this);
+        self.finish_put(3, put, key, this, value)
+    }
+
+    fn private_key(&mut self, name: Value) -> Res<Key> {
+        match name {
+            Value::Sym(id) => Ok(Key::cell(id)),
+            _ => Err(Raise::Fault("private name")),
+        }
+    }
+
+    fn private_missing(&mut self, name: Key, doing: &str) -> Raise {
+        let shown = match name.as_cell().and_then(|c| self.st.heap.symbol(c)).map(|s| s.description) {
+            Some(d) => self.plain_text(d),
+            None => String::new(),
+        };
+        self.type_error(&format!("Cannot {doing} private member {shown} of an object whose class did not declare it"))
+    }
+
+    pub(crate) fn op_get_private(&mut self) -> Res<()> {
+        let base = self.peek(1);
+        let key = self.private_key(self.peek(0))?;
+        let found = base.as_obj().and_then(|id| self.own(id, key));
+        let Some(own) = found else { return Err(self.private_missing(key, "read")) };
+        if own.flags & attr::ACCESSOR == 0 {
+            self.give(2, own.value);
+            return Ok(());
+        }
+        let (getter, _) = self.st.heap.pair(own.value);
+        if getter == Value::Undefined {
+            return Err(self.type_error("The private accessor was defined without a getter"));
+        }
+        self.finish_get(2, Got::Getter(getter), base, key)
+    }
+
+    pub(crate) fn op_set_private(&mut self) -> Res<()> {
+        let (base, value) = (self.peek(2), self.peek(0));
+        let key = self.private_key(self.peek(1))?;
+        let Some((id, own)) = base.as_obj().and_then(|id| self.own(id, key).map(|o| (id, o))) else {
+            return Err(self.private_missing(key, "write"));
+        };
+        if own.flags & attr::ACCESSOR != 0 {
+            let (_, setter) = self.st.heap.pair(own.value);
+            if setter == Value::Undefined {
+                return Err(self.type_error("The private accessor was defined without a setter"));
+            }
+            return self.finish_put(3, Put::Setter(setter), key, base, value);
+        }
+        if own.flags & attr::W == 0 {
+            return Err(self.type_error("Private method is not writable"));
+        }
+        self.replace_own(id, key, value, own.flags);
+        self.give(3, value);
+        Ok(())
+    }
+
+    /// o name v -> o; kinds: 0 field, 1 method, 2 getter, 3 setter
+    pub(crate) fn op_define_private(&mut self, kind: usize) -> Res<()> {
+        let key = self.private_key(self.peek(1))?;
+        let Value::Obj(id) = self.peek(2) else { return Err(Raise::Fault("private of no object")) };
+        let value = self.peek(0);
+        let old = self.own(id, key);
+        if kind > 0
+            && let Value::Obj(f) = value
+            && let Kind::Function(func) = &self.st.heap.obj(f).kind
+            && func.home == Value::Undefined
+            && let Kind::Function(func) = &mut self.st.heap.obj_mut(f).kind
+        {
+            func.home = Value::Obj(id);
+        }
+        let (flags, stored) = match kind {
+            0 => (attr::W, value),
+            1 => (0, value),
+            _ => {
+                let (mut get, mut set) = old.filter(|o| o.flags & attr::ACCESSOR != 0).map_or((Value::Undefined, Value::Undefined), |o| self.st.heap.pair(o.value));
+                let twice = if kind == 2 { get != Value::Undefined } else { set != Value::Undefined };
+                if old.is_some() && (twice || old.is_some_and(|o| o.flags & attr::ACCESSOR == 0)) {
+                    return Err(self.type_error("Cannot initialize a private member twice on the same object"));
+                }
+                if kind == 2 { get = value } else { set = value }
+                let pair = Value::Cell(self.st.heap.alloc(crate::heap::Cell::Pair(get, set)));
+                if old.is_some() {
+                    self.replace_own(id, key, pair, attr::ACCESSOR);
+                    self.drop_n(2);
+                    return Ok(());
+                }
+                (attr::ACCESSOR, pair)
+            }
+        };
+        if old.is_some() {
+            return Err(self.type_error("Cannot initialize a private member twice on the same object"));
+        }
+        if !self.st.heap.obj(id).extensible {
+            return Err(self.type_error("Cannot define a private member on an object that is not extensible"));
+        }
+        self.st.heap.obj_mut(id).props.push(Prop { key, flags, value: stored });
+        self.st.heap.charge(24);
+        self.drop_n(2);
+        Ok(())
+    }
+
+    /// o name -> bool
+    pub(crate) fn op_has_private(&mut self) -> Res<()> {
+        let key = self.private_key(self.peek(0))?;
+        let Value::Obj(id) = self.peek(1) else {
+            return Err(self.type_error("Cannot use 'in' operator to search for a private name in a primitive"));
+        };
+        let found = self.own(id, key).is_some();
+        self.give(2, Value::Bool(found));
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+//! Exceptions: from a raise to a handler, frame by frame.
+//!
+//! Owns: handler search. Must not: create errors (see `errors`).
+
+use super::{Raise, Res, Vm};
+use crate::state::Back;
+use crate::value::{Id, Value};
+
+impl Vm<'_> {
+    /// Reacts to what stopped an instruction whose position is noted in the frame. `Ok` means: go on.
+    pub(crate) fn handle(&mut self, raise: Raise) -> Res<()> {
+        match raise {
+            Raise::Throw(value) => self.unwind(value),
+            Raise::Prim(slot, hint) => {
+                // Run this instruction again when the operand is a primitive.
+                if let Some(frame) = self.st.frames.last_mut() {
+                    frame.pc -= 1;
+                }
+                let object = self.slot(slot);
+                let hint = match hint {
+                    1 => Value::Str(crate::builtins::ids::NUMBER_T),
+                    2 => Value::Str(crate::builtins::ids::STRING_T),
+                    _ => Value::Str(crate::builtins::ids::DEFAULT),
+                };
+                self.push(object);
+                self.push(hint);
+                let template = self.p.prelude.to_primitive;
+                match self.call_pre(template, 2, Back::Store(slot as u32)) {
+                    Err(Raise::Throw(value)) => self.unwind(value),
+                    other => other,
+                }
+            }
+            other => Err(other),
+        }
+    }
+
+    fn unwind(&mut self, value: Value) -> Res<()> {
+        let mut value = value;
+        while let Some(frame) = self.st.frames.last().copied() {
+            let template = self.p.template(frame.template);
+            // The noted position is behind the instruction.
+            let pc = frame.pc.saturating_sub(template.start + 1);
+            if let Some(h) = template.handlers.iter().find(|h| h.start <= pc && pc < h.end) {
+                let (target, depth) = (template.start + h.target, h.depth as usize);
+                self.st.sp = frame.base as usize + template.slots as usize + depth;
+                self.push(value);
+                if let Some(frame) = self.st.frames.last_mut() {
+                    frame.pc = target;
+                }
+                return Ok(());
+            }
+            self.st.frames.pop();
+            self.st.sp = frame.base as usize;
+            if frame.coroutine != Id::NONE {
+                match self.coroutine_threw(frame, value) {
+                    Ok(()) => return Ok(()),
+                    Err(Raise::Throw(next)) => value = next,
+                    Err(other) => return Err(other),
+                }
+            }
+        }
+        Err(Raise::Throw(value))
+    }
+}
