@@ -15,7 +15,7 @@ function random() {
 
 const lines = ['id,date,country,product,quantity,cents'];
 for (let id = 1; id <= ROWS; id++) {
-  const day = new Date(Date.UTC(2024, 0, 1 + Math.floor((id / ROWS) * 366))).toISOString().slice(0, 10);
+  const day = new Date(Date.UTC(2024, 0, 1 + Math.floor(((id - 1) / ROWS) * 366))).toISOString().slice(0, 10);
   const country = countries[Math.floor(random() ** 1.7 * countries.length)];
   const product = products[Math.floor(random() * products.length)];
   const quantity = 1 + Math.floor(random() * 9);

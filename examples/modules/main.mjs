@@ -9,5 +9,5 @@ console.log('counts', counts);
 console.log('median', median(counts), 'p90', percentile(counts, 0.9));
 
 const { banner } = await import('./banner.mjs');
-const readme = await readFile(`${import.meta.dirname}/../data/README.md`, 'utf8');
+const readme = await readFile('examples/data/README.md', 'utf8');
 console.log(banner(readme.split('\n')[0].replace(/^#\s*/, '')));
