@@ -60,7 +60,7 @@ const MapStatics = {
 };
 
 const MapMethods = {
-  forEach(callback, thisArg) {
+  forEach(callback, thisArg = undefined) {
     ThisMap(this, "forEach");
     RequireFunction(callback);
     let at = $tableAfter(this, -1);
@@ -138,7 +138,7 @@ function AddKey(set, key) {
 }
 
 const SetMethods = {
-  forEach(callback, thisArg) {
+  forEach(callback, thisArg = undefined) {
     ThisSet(this, "forEach");
     RequireFunction(callback);
     let at = $tableAfter(this, -1);
@@ -342,7 +342,7 @@ function FinalizationRegistry_(callback) {
 }
 
 const FinalizationRegistryMethods = {
-  register(target, held, token) {
+  register(target, held, token = undefined) {
     const table = WeakTable(this, 915, "FinalizationRegistry.prototype.register");
     RequireHeld(target, "as a target of a FinalizationRegistry");
     if ($sameValue(target, held)) $typeError("target and holdings must not be the same");

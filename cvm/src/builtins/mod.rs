@@ -7,6 +7,7 @@
 
 mod adjust;
 mod array;
+mod array_methods;
 mod bigint;
 mod boolean;
 mod collections;
@@ -20,6 +21,7 @@ mod global;
 pub(crate) mod host;
 pub mod ids;
 mod iterator;
+mod iterator_helpers;
 mod json;
 mod math;
 pub(crate) mod natives;

@@ -1,0 +1,105 @@
+//! The child: reads jobs, runs them, judges the outcome.
+
+use crate::engine::{Ending, Engine};
+use crate::protocol::{Job, Verdict, receive, send};
+use anyhow::Result;
+use nix::sys::resource::{Resource, setrlimit};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Address space of a child, in bytes. More ends it, which costs one test.
+const MEMORY: u64 = 3 << 30;
+
+/// What an asynchronous test prints when it is done.
+const COMPLETE: &str = "Test262:AsyncTestComplete";
+const FAILURE: &str = "Test262:AsyncTestFailure:";
+
+/// Serves jobs from standard input until it ends.
+pub fn serve(engine: &dyn Engine) -> Result<()> {
+    setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY)?;
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut input = std::io::stdin().lock();
+    let mut output = std::io::stdout().lock();
+    while let Some(job) = receive::<Job>(&mut input)? {
+        let verdict = catch_unwind(AssertUnwindSafe(|| judge(engine, &job)));
+        let verdict = verdict.unwrap_or_else(|payload| {
+            let text = payload.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("?");
+            Verdict::Fail(format!("panic: {text}"))
+        });
+        send(&mut output, &verdict)?;
+    }
+    Ok(())
+}
+
+/// Runs a job and compares with what the test promises.
+fn judge(engine: &dyn Engine, job: &Job) -> Verdict {
+    let run = engine.run(&job.prelude, &job.source);
+    if let Some(negative) = &job.negative {
+        return match (&run.ending, negative.phase.as_str()) {
+            (Ending::SyntaxError(_), "parse") if negative.kind == "SyntaxError" => Verdict::Pass,
+            (Ending::Threw { name, .. }, "runtime") if *name == negative.kind => Verdict::Pass,
+            (Ending::Finished, _) => {
+                Verdict::Fail(format!("no {} in phase {}", negative.kind, negative.phase))
+            }
+            (other, _) => Verdict::Fail(format!("negative test: {}", other.describe())),
+        };
+    }
+    match run.ending {
+        Ending::Finished => {}
+        other => return Verdict::Fail(other.describe()),
+    }
+    if job.asynchronous {
+        let failed = run.printed.iter().find_map(|line| line.strip_prefix(FAILURE));
+        return match failed {
+            Some(reason) => Verdict::Fail(format!("async {reason}")),
+            None if run.printed.iter().any(|line| line == COMPLETE) => Verdict::Pass,
+            None => Verdict::Fail("async test did not call $DONE".to_owned()),
+        };
+    }
+    Verdict::Pass
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Run;
+    use crate::metadata::Negative;
+
+    struct Fixed(Ending, Vec<String>);
+
+    impl Engine for Fixed {
+        fn run(&self, _: &str, _: &str) -> Run {
+            Run { ending: self.0.clone(), printed: self.1.clone() }
+        }
+    }
+
+    fn verdict(ending: Ending, printed: &[&str], negative: Option<(&str, &str)>, asynchronous: bool) -> bool {
+        let negative =
+            negative.map(|(phase, kind)| Negative { phase: phase.to_owned(), kind: kind.to_owned() });
+        let job = Job {
+            path: String::new(),
+            prelude: String::new(),
+            source: String::new(),
+            negative,
+            asynchronous,
+        };
+        let printed = printed.iter().map(|line| (*line).to_owned()).collect();
+        judge(&Fixed(ending, printed), &job) == Verdict::Pass
+    }
+
+    #[test]
+    fn a_test_passes_only_the_way_it_promises() {
+        let threw = || Ending::Threw { name: "TypeError".to_owned(), message: String::new() };
+        let syntax = || Ending::SyntaxError(String::new());
+        assert!(verdict(Ending::Finished, &[], None, false));
+        assert!(!verdict(threw(), &[], None, false));
+        assert!(verdict(threw(), &[], Some(("runtime", "TypeError")), false));
+        assert!(!verdict(threw(), &[], Some(("runtime", "RangeError")), false));
+        assert!(!verdict(threw(), &[], Some(("parse", "SyntaxError")), false));
+        assert!(verdict(syntax(), &[], Some(("parse", "SyntaxError")), false));
+        assert!(!verdict(Ending::Finished, &[], Some(("parse", "SyntaxError")), false));
+        assert!(!verdict(Ending::Finished, &[], None, true));
+        assert!(verdict(Ending::Finished, &[COMPLETE], None, true));
+        assert!(!verdict(Ending::Finished, &["Test262:AsyncTestFailure:x", COMPLETE], None, true));
+    }
+}

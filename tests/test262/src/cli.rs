@@ -1,0 +1,137 @@
+//! What the binary and the test target do: load, choose, run, compare, report.
+
+use crate::expectations::Expectations;
+use crate::pool::{self, Limits};
+use crate::protocol::Verdict;
+use crate::report;
+use crate::suite::{Set, Suite};
+use anyhow::{Context as _, Result, bail};
+use std::path::{Path, PathBuf};
+
+/// The environment variable with the path of the checkout.
+pub const SUITE_VARIABLE: &str = "VM_SYSTEM_TEST262";
+
+/// What the command line asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// Only paths that contain this.
+    pub filter: Option<String>,
+    /// Only each n-th test.
+    pub sample: Option<usize>,
+    /// Write the expectations file from this run.
+    pub update: bool,
+    /// Print folders with failures.
+    pub by_folder: bool,
+    /// Print each failing test with its message.
+    pub verbose: bool,
+    /// Children at a time.
+    pub jobs: Option<usize>,
+}
+
+/// The usage text.
+pub const USAGE: &str =
+    "usage: vm-system-test262 [--filter TEXT] [--sample N] [--jobs N] [--summary-by-folder] [--verbose] \
+[--update-expectations]
+The suite's path is read from VM_SYSTEM_TEST262.";
+
+impl Options {
+    /// Reads the arguments after the program's name.
+    pub fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Options> {
+        let mut options = Options::default();
+        let mut arguments = arguments.into_iter();
+        while let Some(argument) = arguments.next() {
+            let mut value = || arguments.next().with_context(|| format!("{argument} needs a value\n{USAGE}"));
+            match argument.as_str() {
+                "--filter" => options.filter = Some(value()?),
+                "--sample" => options.sample = Some(value()?.parse().context("--sample needs a number")?),
+                "--jobs" => options.jobs = Some(value()?.parse().context("--jobs needs a number")?),
+                "--update-expectations" => options.update = true,
+                "--summary-by-folder" => options.by_folder = true,
+                "--verbose" => options.verbose = true,
+                _ => bail!("unknown argument {argument}\n{USAGE}"),
+            }
+        }
+        if options.update && (options.filter.is_some() || options.sample.is_some()) {
+            bail!("--update-expectations needs a full run, without --filter and --sample");
+        }
+        Ok(options)
+    }
+}
+
+/// Where the committed expectations are.
+pub fn expectations_file() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("expectations.txt")
+}
+
+/// Runs what the options ask for with `child` as child process; true if all is as expected.
+pub fn run(root: &Path, child: &Path, options: &Options) -> Result<bool> {
+    let suite = Suite::load(root)?;
+    let fits = |path: &str| options.filter.as_ref().is_none_or(|text| path.contains(text));
+    let chosen =
+        suite.tests.iter().enumerate().filter(|(_, test)| test.set != Set::Outside && fits(&test.path));
+    let step = options.sample.unwrap_or(1).max(1);
+    let places: Vec<usize> = chosen.step_by(step).map(|(place, _)| place).collect();
+    if places.is_empty() {
+        bail!("no test fits below {}", root.display());
+    }
+    let jobs = options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+    let limits = Limits { jobs, test_ms: 20_000, child: child.to_owned() };
+    let verdicts = pool::run(&suite, &places, &limits)?;
+
+    if options.verbose {
+        for (place, verdict) in places.iter().zip(&verdicts) {
+            if let Verdict::Fail(message) = verdict {
+                println!("FAIL {}: {message}", suite.tests[*place].path);
+            }
+        }
+    }
+    if options.by_folder {
+        println!("{}", report::by_folder(&suite, &places, &verdicts));
+        println!("{}", report::by_cause(&suite, &places, &verdicts, 60));
+    }
+    let sampled = options.filter.is_some() || options.sample.is_some();
+    println!("{}", report::totals(&suite, &places, &verdicts, sampled));
+    if options.update {
+        let failed = |(place, verdict): (&usize, &Verdict)| {
+            matches!(verdict, Verdict::Fail(_)).then(|| suite.tests[*place].path.clone())
+        };
+        let now = Expectations::of(places.iter().zip(&verdicts).filter_map(failed));
+        std::fs::write(expectations_file(), now.to_text(&suite)).context("cannot write the expectations")?;
+        return Ok(true);
+    }
+    compare(&suite, &places, &verdicts)
+}
+
+fn compare(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> Result<bool> {
+    let text = std::fs::read_to_string(expectations_file()).context("cannot read the expectations")?;
+    let expected = Expectations::parse(&text, suite);
+    let results = places.iter().zip(verdicts);
+    let results =
+        results.map(|(place, verdict)| (suite.tests[*place].path.as_str(), *verdict == Verdict::Pass));
+    let difference = expected.compare(results);
+    for (title, paths) in
+        [("regression", &difference.regressions), ("unexpected pass", &difference.unexpected_passes)]
+    {
+        for path in paths.iter().take(50) {
+            println!("{title}: {path}");
+        }
+        if !paths.is_empty() {
+            println!("{}: {}", paths.len(), title);
+        }
+    }
+    Ok(difference.regressions.is_empty() && difference.unexpected_passes.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Options;
+
+    #[test]
+    fn arguments_are_read_and_partial_runs_cannot_rewrite_expectations() {
+        let parse = |line: &str| Options::parse(line.split_whitespace().map(str::to_owned));
+        let expected = Options { filter: Some("Map".to_owned()), sample: Some(20), ..Options::default() };
+        assert_eq!(parse("--filter Map --sample 20").ok(), Some(expected));
+        assert!(parse("--filter").is_err() && parse("--what").is_err() && parse("--sample x").is_err());
+        assert!(parse("--update-expectations --sample 2").is_err());
+    }
+}

@@ -1,0 +1,98 @@
+//! The engine under test, behind a trait of two types: the only file that names cvm.
+
+use vm_system_cvm::{CompileOptions, Limits, Outcome, State, StateConfig, compile, run};
+
+/// How a script ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Without an exception, jobs included.
+    Finished,
+    /// It does not compile because it is not correct.
+    SyntaxError(String),
+    /// It does not compile because the engine says that it lacks something.
+    Unsupported(String),
+    /// An exception that nobody caught: name of its constructor, and its text.
+    Threw {
+        /// `TypeError`, `Test262Error`, …
+        name: String,
+        /// The whole text.
+        message: String,
+    },
+    /// A limit, or something that must not happen.
+    Stopped(String),
+}
+
+impl Ending {
+    /// One line for a report.
+    pub fn describe(&self) -> String {
+        match self {
+            Ending::Finished => "finished".to_owned(),
+            Ending::SyntaxError(message) => format!("compile error: {message}"),
+            Ending::Unsupported(message) => format!("unsupported: {message}"),
+            Ending::Threw { message, .. } => message.lines().next().unwrap_or_default().to_owned(),
+            Ending::Stopped(message) => message.clone(),
+        }
+    }
+}
+
+/// What came of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// How it ended.
+    pub ending: Ending,
+    /// What it printed.
+    pub printed: Vec<String>,
+}
+
+/// Something that runs scripts.
+pub trait Engine {
+    /// Runs the harness and the test as one script in a fresh realm.
+    fn run(&self, prelude: &str, source: &str) -> Run;
+}
+
+/// The engine of this workspace.
+#[derive(Clone, Copy, Debug)]
+pub struct Cvm;
+
+/// What a test may use.
+const STEPS: u64 = 400_000_000;
+const HEAP_BYTES: u64 = 768 << 20;
+
+/// The host of test262's `INTERPRETING.md`, as far as one realm and one thread have it.
+const HOST: &str = "var print = (text) => console.log(String(text)); \
+var $262 = { global: globalThis, gc() {}, evalScript() { throw new SyntaxError('evalScript is not supported'); }, \
+agent: { start() { throw new SyntaxError('agents are not supported'); } } };\n";
+
+impl Engine for Cvm {
+    fn run(&self, prelude: &str, source: &str) -> Run {
+        let script =
+            if prelude.is_empty() { source.to_owned() } else { format!("{HOST}{prelude}\n{source}") };
+        let options = CompileOptions { filename: "test.js".to_owned(), typescript: false };
+        let program = match compile(&script, &options) {
+            Ok(program) => program,
+            Err(errors) => {
+                let message = errors.0.first().map(|error| error.message.clone()).unwrap_or_default();
+                let refused = errors.0.iter().any(|error| error.message.contains("not supported"));
+                let ending =
+                    if refused { Ending::Unsupported(message) } else { Ending::SyntaxError(message) };
+                return Run { ending, printed: Vec::new() };
+            }
+        };
+        let limits = Limits { heap_bytes: HEAP_BYTES, steps: STEPS, ..Limits::default() };
+        let mut state = State::new(&program, &StateConfig { limits, seed: 1, ..StateConfig::default() });
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        state.set_time(now.map_or(0.0, |time| time.as_millis() as f64));
+        let outcome = run(&program, &mut state, u64::MAX);
+        let printed = state.take_output().into_iter().map(|line| line.text).collect();
+        let ending = match outcome {
+            Outcome::Done { .. } => Ending::Finished,
+            Outcome::Throw(message) => {
+                let name = message.split([':', '\n']).next().unwrap_or_default().trim();
+                Ending::Threw { name: name.trim_start_matches("Uncaught ").to_owned(), message }
+            }
+            Outcome::Limit(kind) => Ending::Stopped(format!("limit {kind:?}")),
+            other => Ending::Stopped(format!("{other:?}")),
+        };
+        Run { ending, printed }
+    }
+}

@@ -1,0 +1,138 @@
+//! The committed list of tests that fail. A failing test that is not listed and a listed one that passes are both errors.
+//!
+//! Format: a folder on a line of its own (ending in `/`), its failing files below it, indented. `*` stands for all files that lie
+//! directly in the folder.
+
+use crate::suite::{Set, Suite};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Paths of the tests that are expected to fail.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Expectations {
+    failing: BTreeSet<String>,
+}
+
+/// How a run differs from what was expected.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Difference {
+    /// Fail, but are not listed.
+    pub regressions: Vec<String>,
+    /// Pass, but are listed.
+    pub unexpected_passes: Vec<String>,
+}
+
+/// Folder and file name of a path; the folder ends in `/`.
+fn split(path: &str) -> (&str, &str) {
+    let at = path.rfind('/').map_or(0, |slash| slash + 1);
+    path.split_at(at)
+}
+
+/// For each folder the files of the tests that are run.
+fn folders(suite: &Suite) -> BTreeMap<&str, Vec<&str>> {
+    let mut folders: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for test in suite.tests.iter().filter(|test| test.set != Set::Outside) {
+        let (folder, file) = split(&test.path);
+        folders.entry(folder).or_default().push(file);
+    }
+    folders
+}
+
+impl Expectations {
+    /// Reads the file's text.
+    pub fn parse(text: &str, suite: &Suite) -> Expectations {
+        let all = folders(suite);
+        let mut failing = BTreeSet::new();
+        let mut folder = "";
+        for line in text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty()) {
+            if line.ends_with('/') {
+                folder = line;
+            } else if line.trim() == "*" {
+                let files = all.get(folder).map(Vec::as_slice).unwrap_or_default();
+                failing.extend(files.iter().map(|file| format!("{folder}{file}")));
+            } else {
+                failing.insert(format!("{folder}{}", line.trim()));
+            }
+        }
+        Expectations { failing }
+    }
+
+    /// The expectations that this run would have met.
+    pub fn of(failing: impl IntoIterator<Item = String>) -> Expectations {
+        Expectations { failing: failing.into_iter().collect() }
+    }
+
+    /// The file's text.
+    pub fn to_text(&self, suite: &Suite) -> String {
+        let all = folders(suite);
+        let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+        for path in &self.failing {
+            let (folder, file) = split(path);
+            groups.entry(folder).or_default().push(file);
+        }
+        let mut text = String::from(
+            "# Tests of set A that fail. Written by `--update-expectations`; a regression and an unexpected pass both fail.\n",
+        );
+        for (folder, files) in groups {
+            text.push_str(folder);
+            text.push('\n');
+            if all.get(folder).is_some_and(|known| known.len() == files.len() && files.len() > 1) {
+                text.push_str(" *\n");
+            } else {
+                files.iter().for_each(|file| {
+                    text.push(' ');
+                    text.push_str(file);
+                    text.push('\n');
+                });
+            }
+        }
+        text
+    }
+
+    /// Compares with results: `(path, passed)` of each test that was run.
+    pub fn compare<'a>(&self, results: impl Iterator<Item = (&'a str, bool)>) -> Difference {
+        let mut difference = Difference::default();
+        for (path, passed) in results {
+            match (passed, self.failing.contains(path)) {
+                (false, false) => difference.regressions.push(path.to_owned()),
+                (true, true) => difference.unexpected_passes.push(path.to_owned()),
+                _ => {}
+            }
+        }
+        difference
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metadata::Metadata;
+    use crate::suite::Test;
+
+    fn suite(paths: &[&str]) -> Suite {
+        let test = |path: &&str| Test {
+            path: (*path).to_owned(),
+            metadata: Metadata::default(),
+            source: String::new(),
+            set: Set::B,
+        };
+        Suite::of(paths.iter().map(test).collect())
+    }
+
+    #[test]
+    fn text_reads_back_and_folders_are_abbreviated_exactly() {
+        let suite = suite(&["a/x.js", "a/y.js", "b/x.js", "b/y.js", "c/x.js"]);
+        let expected = Expectations::of(["a/x.js", "a/y.js", "b/y.js", "c/x.js"].map(str::to_owned));
+        let text = expected.to_text(&suite);
+        assert!(text.ends_with("a/\n *\nb/\n y.js\nc/\n x.js\n"), "{text}");
+        assert_eq!(Expectations::parse(&text, &suite), expected);
+    }
+
+    #[test]
+    fn regressions_and_unexpected_passes_are_told_apart() {
+        let expected = Expectations::of(["a/x.js".to_owned()]);
+        let difference =
+            expected.compare([("a/x.js", true), ("a/y.js", false), ("a/z.js", true)].into_iter());
+        assert_eq!(difference.regressions, ["a/y.js"]);
+        assert_eq!(difference.unexpected_passes, ["a/x.js"]);
+    }
+}

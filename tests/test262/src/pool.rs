@@ -1,0 +1,129 @@
+//! Children that run tests: one thread and one child each, a queue, a time limit for every test.
+//!
+//! A child that crashes, hangs or outgrows its memory costs the test it was running and nothing else.
+
+use crate::protocol::{Job, Verdict, receive, send};
+use crate::suite::{Suite, Test};
+use anyhow::{Context as _, Result};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use std::os::fd::AsFd as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How the tests are run.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Children at a time.
+    pub jobs: usize,
+    /// Longest time for one test, in milliseconds.
+    pub test_ms: u16,
+    /// The runner's own binary, which is also the child.
+    pub child: PathBuf,
+}
+
+/// Runs the tests at these places of the suite; verdicts in the same order.
+pub fn run(suite: &Suite, places: &[usize], limits: &Limits) -> Result<Vec<Verdict>> {
+    let next = AtomicUsize::new(0);
+    let verdicts = Mutex::new(vec![None; places.len()]);
+    std::thread::scope(|scope| -> Result<()> {
+        let work = || -> Result<()> {
+            let mut runner = None;
+            loop {
+                let turn = next.fetch_add(1, Ordering::Relaxed);
+                let Some(place) = places.get(turn) else { return Ok(()) };
+                let verdict = run_one(suite, &suite.tests[*place], &mut runner, limits)?;
+                let mut verdicts =
+                    verdicts.lock().map_err(|_| anyhow::anyhow!("another runner thread panicked"))?;
+                verdicts[turn] = Some(verdict);
+                if turn % 1000 == 999 {
+                    eprintln!("test262: {} of {}", turn + 1, places.len());
+                }
+            }
+        };
+        let threads: Vec<_> = (0..limits.jobs.max(1)).map(|_| scope.spawn(work)).collect();
+        for thread in threads {
+            thread.join().map_err(|_| anyhow::anyhow!("a runner thread panicked"))??;
+        }
+        Ok(())
+    })?;
+    let verdicts = verdicts.into_inner().map_err(|_| anyhow::anyhow!("a runner thread panicked"))?;
+    verdicts.into_iter().map(|verdict| verdict.context("a test was not run")).collect()
+}
+
+fn run_one(suite: &Suite, test: &Test, runner: &mut Option<Runner>, limits: &Limits) -> Result<Verdict> {
+    let job = Job {
+        path: test.path.clone(),
+        prelude: suite.prelude(test)?,
+        source: test.source.clone(),
+        negative: test.metadata.negative.clone(),
+        asynchronous: test.metadata.has_flag("async"),
+    };
+    let mut running = match runner.take() {
+        Some(running) => running,
+        None => Runner::start(&limits.child)?,
+    };
+    match running.ask(&job, limits.test_ms) {
+        Ok(verdict) => {
+            *runner = Some(running);
+            Ok(verdict)
+        }
+        Err(failure) => Ok(Verdict::Fail(running.post_mortem(&failure))),
+    }
+}
+
+/// A child and its pipes. Killed when dropped.
+struct Runner {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+}
+
+impl Runner {
+    fn start(program: &Path) -> Result<Runner> {
+        let mut child = Command::new(program)
+            .arg("child")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .with_context(|| format!("cannot start {}", program.display()))?;
+        let input = child.stdin.take().context("the child has no standard input")?;
+        let output = child.stdout.take().context("the child has no standard output")?;
+        Ok(Runner { child, input, output })
+    }
+
+    /// The verdict, or what went wrong with the child.
+    fn ask(&mut self, job: &Job, test_ms: u16) -> Result<Verdict> {
+        send(&mut self.input, job)?;
+        let mut ready = [PollFd::new(self.output.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut ready, PollTimeout::from(test_ms))? == 0 {
+            anyhow::bail!("timeout");
+        }
+        receive(&mut self.output)?.context("crash")
+    }
+
+    /// Ends the child and tells how it ended.
+    fn post_mortem(mut self, failure: &anyhow::Error) -> String {
+        use std::os::unix::process::ExitStatusExt as _;
+        if failure.to_string() == "timeout" {
+            return "timeout".to_owned();
+        }
+        match self.child.wait() {
+            Ok(status) => match status.signal() {
+                Some(signal) => format!("crash: signal {signal}"),
+                None => format!("crash: exit code {}", status.code().unwrap_or(-1)),
+            },
+            Err(error) => format!("crash: {error}"),
+        }
+    }
+}
+
+impl Drop for Runner {
+    fn drop(&mut self) {
+        // Fails only if the child is gone already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

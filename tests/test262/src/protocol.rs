@@ -1,0 +1,58 @@
+//! What the runner and its children say to each other: JSON behind a length, over pipes.
+
+use crate::metadata::Negative;
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use std::io::{self, Read, Write};
+
+/// Run one test.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Job {
+    /// Path of the test, for messages.
+    pub path: String,
+    /// Harness text.
+    pub prelude: String,
+    /// The test's text.
+    pub source: String,
+    /// It passes if it fails like this.
+    pub negative: Option<Negative>,
+    /// It passes when it prints that it is complete.
+    pub asynchronous: bool,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// As expected.
+    Pass,
+    /// Not as expected, and why.
+    Fail(String),
+}
+
+/// Largest message, in bytes.
+const MAX_MESSAGE: u32 = 64 << 20;
+
+/// Writes one message.
+pub fn send<T: Serialize>(out: &mut impl Write, message: &T) -> io::Result<()> {
+    let text = serde_json::to_vec(message)?;
+    let length = u32::try_from(text.len()).ok().filter(|length| *length <= MAX_MESSAGE);
+    let length = length.ok_or_else(|| io::Error::other("message too large"))?;
+    out.write_all(&length.to_le_bytes())?;
+    out.write_all(&text)?;
+    out.flush()
+}
+
+/// Reads one message; `None` at the end of the stream.
+pub fn receive<T: DeserializeOwned>(input: &mut impl Read) -> io::Result<Option<T>> {
+    let mut length = [0; 4];
+    match input.read_exact(&mut length) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        other => other?,
+    }
+    let length = u32::from_le_bytes(length);
+    if length > MAX_MESSAGE {
+        return Err(io::Error::other("message too large"));
+    }
+    let mut text = vec![0; length as usize];
+    input.read_exact(&mut text)?;
+    Ok(Some(serde_json::from_slice(&text)?))
+}

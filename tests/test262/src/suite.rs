@@ -1,0 +1,201 @@
+//! The tests of a test262 checkout, and which set each belongs to.
+//!
+//! Set **A**: what cvm means to run. Strict mode, without modules, Temporal, typed arrays and their buffers, direct or indirect
+//! `eval`, and other realms. Set **B**: A without `Proxy` and `Reflect`, generators, and async functions, a first milestone.
+
+use crate::metadata::Metadata;
+use anyhow::{Context as _, Result};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// Which totals a test counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Set {
+    /// In A and in B.
+    B,
+    /// In A only.
+    A,
+    /// In neither: not run.
+    Outside,
+}
+
+/// One test file.
+#[derive(Clone, Debug)]
+pub struct Test {
+    /// Path below `test/`, with `/`.
+    pub path: String,
+    /// Its front matter.
+    pub metadata: Metadata,
+    /// Its text.
+    pub source: String,
+    /// The totals it counts in.
+    pub set: Set,
+}
+
+/// The tests below `language/` and `built-ins/`, sorted by path, and the harness.
+#[derive(Debug)]
+pub struct Suite {
+    /// All tests.
+    pub tests: Vec<Test>,
+    harness: BTreeMap<String, String>,
+}
+
+impl Suite {
+    /// A suite of these tests without harness files; they must be sorted by path.
+    pub fn of(tests: Vec<Test>) -> Suite {
+        Suite { tests, harness: BTreeMap::new() }
+    }
+
+    /// Reads the checkout at `root`.
+    pub fn load(root: &Path) -> Result<Suite> {
+        let mut files = Vec::new();
+        for top in ["language", "built-ins"] {
+            collect(&root.join("test").join(top), &mut files)?;
+        }
+        files.sort();
+        let mut tests = Vec::with_capacity(files.len());
+        for file in files {
+            let path = file.strip_prefix(root.join("test"))?.to_string_lossy().replace('\\', "/");
+            let source = read(&file)?;
+            let metadata = Metadata::parse(&source);
+            let set = classify(&path, &metadata, &source);
+            tests.push(Test { path, metadata, source, set });
+        }
+        tests.sort_by(|left, right| left.path.cmp(&right.path));
+        let mut harness_files = Vec::new();
+        collect(&root.join("harness"), &mut harness_files)?;
+        let mut harness = BTreeMap::new();
+        for file in harness_files {
+            let name = file.strip_prefix(root.join("harness"))?.to_string_lossy().into_owned();
+            harness.insert(name, read(&file)?);
+        }
+        Ok(Suite { tests, harness })
+    }
+
+    /// The harness text that goes before a test, in the order that `INTERPRETING.md` asks for.
+    pub fn prelude(&self, test: &Test) -> Result<String> {
+        let mut text = String::new();
+        if test.metadata.has_flag("raw") {
+            return Ok(text);
+        }
+        let mut names = vec!["assert.js", "sta.js"];
+        if test.metadata.has_flag("async") {
+            names.push("doneprintHandle.js");
+        }
+        names.extend(test.metadata.includes.iter().map(String::as_str));
+        for name in names {
+            let file = self.harness.get(name).with_context(|| format!("harness file {name} is missing"))?;
+            text.push_str(file);
+            text.push('\n');
+        }
+        Ok(text)
+    }
+}
+
+fn read(file: &Path) -> Result<String> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in
+            std::fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?
+        {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if entry.file_type()?.is_dir() {
+                folders.push(entry.path());
+            } else if Path::new(&name).extension().is_some_and(|kind| kind == "js")
+                && !name.contains("_FIXTURE")
+            {
+                files.push(entry.path());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Objects over raw memory, by folder below `built-ins/` and by feature.
+fn is_typed_array(name: &str) -> bool {
+    let name = name.trim_end_matches("Constructors");
+    let view = name.strip_suffix("Array").is_some_and(|kind| {
+        let kind = kind.trim_start_matches("Big").trim_start_matches(['U', 'u']).trim_end_matches("Clamped");
+        kind == "Typed" || ["Int", "int", "Float"].iter().any(|start| kind.starts_with(start))
+    });
+    view || [
+        "ArrayBuffer",
+        "SharedArrayBuffer",
+        "DataView",
+        "Atomics",
+        "Atomics.pause",
+        "Atomics.waitAsync",
+        "resizable-arraybuffer",
+        "arraybuffer-transfer",
+        "immutable-arraybuffer",
+        "uint8array-base64",
+    ]
+    .contains(&name)
+        || name.starts_with("align-detached-buffer")
+}
+
+fn classify(path: &str, metadata: &Metadata, source: &str) -> Set {
+    let flagged = ["noStrict", "raw", "module", "CanBlockIsFalse", "CanBlockIsTrue"];
+    let modules =
+        ["dynamic-import", "top-level-await", "import-attributes", "import.meta", "source-phase-imports"];
+    let folder = path.strip_prefix("built-ins/").and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    let outside = flagged.iter().any(|flag| metadata.has_flag(flag))
+        || modules.iter().any(|feature| metadata.has_feature(feature))
+        || metadata.features.iter().any(|feature| feature.starts_with("import-") || is_typed_array(feature))
+        || metadata.has_feature("Temporal")
+        || path.contains("/Temporal/")
+        || is_typed_array(folder)
+        || metadata.has_feature("cross-realm")
+        || source.contains("createRealm")
+        || mentions_eval(source);
+    if outside {
+        return Set::Outside;
+    }
+    let features =
+        ["Proxy", "Reflect", "Reflect.construct", "generators", "async-functions", "async-iteration"];
+    let words = ["Proxy", "Reflect", "enerator", "Async", "async"];
+    let later = metadata.has_flag("async")
+        || features.iter().any(|feature| metadata.has_feature(feature))
+        || words.iter().any(|word| path.contains(word));
+    if later { Set::A } else { Set::B }
+}
+
+/// True if the word `eval` stands in the text.
+fn mentions_eval(source: &str) -> bool {
+    let part_of_name = |letter: Option<char>| letter.is_some_and(|l| l.is_alphanumeric() || l == '_');
+    source.match_indices("eval").any(|(at, word)| {
+        !part_of_name(source[..at].chars().next_back())
+            && !part_of_name(source[at + word.len()..].chars().next())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(path: &str, front_matter: &str, body: &str) -> Set {
+        let source = format!("/*---\n{front_matter}\n---*/\n{body}");
+        classify(path, &Metadata::parse(&source), &source)
+    }
+
+    #[test]
+    fn sets_follow_flags_features_and_folders() {
+        assert_eq!(set("language/a.js", "", "x"), Set::B);
+        assert_eq!(set("language/a.js", "flags: [noStrict]", "x"), Set::Outside);
+        assert_eq!(set("language/a.js", "flags: [async]", "x"), Set::A);
+        assert_eq!(set("language/a.js", "features: [generators]", "x"), Set::A);
+        assert_eq!(set("built-ins/Float32Array/a.js", "", "x"), Set::Outside);
+        assert_eq!(set("built-ins/TypedArrayConstructors/a.js", "", "x"), Set::Outside);
+        assert_eq!(set("built-ins/Array/a.js", "", "x"), Set::B);
+        assert_eq!(set("built-ins/Array/a.js", "features: [Uint8Array]", "x"), Set::Outside);
+        assert_eq!(set("built-ins/Proxy/a.js", "", "x"), Set::A);
+        assert_eq!(set("language/a.js", "", "(0, eval)('')"), Set::Outside);
+        assert_eq!(set("language/a.js", "", "evaluate(medieval)"), Set::B);
+    }
+}
