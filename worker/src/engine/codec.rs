@@ -34,7 +34,8 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 fn to_base64(bytes: &[u8], url: bool) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0_u32, |word, byte| (word << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        let word =
+            chunk.iter().fold(0_u32, |word, byte| (word << 8) | u32::from(*byte)) << (8 * (3 - chunk.len()));
         for index in 0..4 {
             if index <= chunk.len() {
                 let digit = ALPHABET[(word >> (18 - 6 * index) & 63) as usize];
@@ -140,8 +141,9 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, natives: &Object<'js>) -> Result<()> 
         "decode",
         Function::new(ctx.clone(), |ctx: Ctx<'js>, view: Object<'js>, name: String, fatal: bool| {
             let encoding = named(&ctx, &name)?;
-            let (bytes, _) = sys::view_bytes(&view, usize::MAX)
-                .ok_or_else(|| Exception::throw_type(&ctx, "The bytes of a detached buffer cannot be read."))?;
+            let (bytes, _) = sys::view_bytes(&view, usize::MAX).ok_or_else(|| {
+                Exception::throw_type(&ctx, "The bytes of a detached buffer cannot be read.")
+            })?;
             if fatal && encoding == Encoding::Utf8 && std::str::from_utf8(&bytes).is_err() {
                 return Err(Exception::throw_type(&ctx, "The encoded data was not valid for encoding utf-8"));
             }

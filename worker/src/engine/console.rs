@@ -4,7 +4,7 @@ use super::budget::now;
 use super::inspect::{Look, cut};
 use super::state::Shared;
 use super::{preview, table};
-use rquickjs::{Ctx, Result, Value};
+use rquickjs::{Coerced, Ctx, Result, Value};
 use std::collections::HashMap;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload};
@@ -65,7 +65,12 @@ pub(super) struct ConsoleState {
 }
 
 /// A call of a method.
-pub(super) fn call<'js>(ctx: &Ctx<'js>, state: &Shared, method: Method, arguments: &[Value<'js>]) -> Result<()> {
+pub(super) fn call<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    method: Method,
+    arguments: &[Value<'js>],
+) -> Result<()> {
     let look = Look::new(ctx, state);
     let first = || arguments.first().cloned().unwrap_or_else(|| Value::new_undefined(ctx.clone()));
     match method {
@@ -95,7 +100,8 @@ pub(super) fn call<'js>(ctx: &Ctx<'js>, state: &Shared, method: Method, argument
             Ok(())
         }
         Method::Table => {
-            let text = table::table(&look, &first(), arguments.get(1)).unwrap_or_else(|| format(&look, arguments));
+            let text =
+                table::table(&look, &first(), arguments.get(1)).unwrap_or_else(|| format(&look, arguments));
             write(ctx, state, ConsoleLevel::Log, text)
         }
         Method::Trace => {
@@ -315,21 +321,13 @@ fn number<'js>(look: &Look<'js>, argument: &Value<'js>, directive: char) -> f64 
     if argument.is_object() || argument.is_symbol() {
         return f64::NAN;
     }
-    let text = match argument.as_string() {
-        Some(text) => look.string(text),
-        None if directive == 'd' => {
-            return match argument.as_bool() {
-                Some(truth) => f64::from(u8::from(truth)),
-                None if argument.is_null() => 0.0,
-                None => f64::NAN,
-            };
-        }
-        None => return f64::NAN,
-    };
-    let text = text.trim();
     if directive == 'd' {
-        return if text.is_empty() { 0.0 } else { text.parse().unwrap_or(f64::NAN) };
+        // What `Number(x)` gives for a primitive.
+        return argument.get::<Coerced<f64>>().map_or(f64::NAN, |number| number.0);
     }
+    let Some(text) = argument.as_string() else { return f64::NAN };
+    let text = look.string(text);
+    let text = text.trim();
     let mut end = 0;
     for (at, character) in text.char_indices() {
         let sign = at == 0 && matches!(character, '-' | '+');

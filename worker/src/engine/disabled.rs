@@ -31,7 +31,9 @@ pub(super) fn apply(ctx: &Ctx<'_>, state: &Shared, names: &[String]) -> Result<(
         }
         let mut owners = vec![(globals.clone(), name.clone())];
         if name == "Function" {
-            for maker in ["functionPrototype", "generatorPrototype", "asyncPrototype", "asyncGeneratorPrototype"] {
+            for maker in
+                ["functionPrototype", "generatorPrototype", "asyncPrototype", "asyncGeneratorPrototype"]
+            {
                 if let Some(owner) = state.captured_object(ctx, maker) {
                     owners.push((owner, "constructor".to_owned()));
                 }

@@ -34,7 +34,10 @@ pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &Shared, thrown: &Value<'js>)
             };
             Described { message: inspect::cut(message), stack: inspect::cut(stack) }
         }
-        None => Described { message: inspect::cut(format!("Uncaught {}", look.inspect(thrown))), stack: String::new() },
+        None => Described {
+            message: inspect::cut(format!("Uncaught {}", look.inspect(thrown))),
+            stack: String::new(),
+        },
     }
 }
 
@@ -57,7 +60,13 @@ pub(super) fn prepare_stack<'js>(
     Ok(text)
 }
 
-fn frame<'js>(ctx: &Ctx<'js>, state: &Shared, look: &Look<'js>, sites: &Array<'js>, index: usize) -> Option<String> {
+fn frame<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    look: &Look<'js>,
+    sites: &Array<'js>,
+    index: usize,
+) -> Option<String> {
     let site: Object = sites.get(index).ok()?;
     let text = |name: &str| -> Option<String> {
         let get: Function = look.captured(name)?;
@@ -69,7 +78,8 @@ fn frame<'js>(ctx: &Ctx<'js>, state: &Shared, look: &Look<'js>, sites: &Array<'j
         let value: Value = get.call((This(site.clone()),)).ok()?;
         value.as_number().map(|number| number as u32)
     };
-    let function = text("functionName").filter(|name| !name.is_empty() && name != "<eval>" && name != "<anonymous>");
+    let function =
+        text("functionName").filter(|name| !name.is_empty() && name != "<eval>" && name != "<anonymous>");
     let place = match text("fileName") {
         Some(file) if file.starts_with(PRELUDE_PREFIX) => return None,
         Some(file) => match (number("lineNumber"), number("columnNumber")) {

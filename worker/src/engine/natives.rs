@@ -44,9 +44,15 @@ fn timers<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<
         "timerAdd",
         Function::new(
             ctx.clone(),
-            move |ctx: Ctx<'js>, callback: Function<'js>, delay: f64, repeats: bool, arguments: Array<'js>| {
+            move |ctx: Ctx<'js>,
+                  callback: Function<'js>,
+                  delay: f64,
+                  repeats: bool,
+                  arguments: Array<'js>| {
                 let task = task(&ctx, callback, &arguments)?;
-                Ok::<_, rquickjs::Error>(shared.timers.borrow_mut().add(now(), delay_ms(delay), repeats, task) as f64)
+                Ok::<_, rquickjs::Error>(
+                    shared.timers.borrow_mut().add(now(), delay_ms(delay), repeats, task) as f64,
+                )
             },
         )?,
     )?;

@@ -128,7 +128,10 @@ mod tests {
 
     #[test]
     fn tokens_lead_to_the_line_before_the_types_were_removed() {
-        let map = FileMap { insertions: Vec::new(), tokens: vec![((1, 1), (3, 1)), ((1, 7), (3, 20)), ((2, 1), (9, 1))] };
+        let map = FileMap {
+            insertions: Vec::new(),
+            tokens: vec![((1, 1), (3, 1)), ((1, 7), (3, 20)), ((2, 1), (9, 1))],
+        };
         assert_eq!(map.original(1, 9), (3, 22));
         assert_eq!(map.original(2, 4), (9, 4));
     }

@@ -3,8 +3,7 @@
 
 use super::inspect::{Boxed, Kind, Look, cut};
 use super::sys::{self, Property};
-use rquickjs::object::Filter;
-use rquickjs::{Atom, Object, Value};
+use rquickjs::{Coerced, Object, Value};
 use std::fmt::Write;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{EVENT_JSON_DEPTH, EVENT_TEXT_BYTES};
@@ -33,7 +32,9 @@ pub(super) fn js_type(look: &Look<'_>, value: &Value<'_>) -> JsType {
         Kind::Promise => JsType::Promise,
         Kind::Error => JsType::Error,
         Kind::Proxy if object.is_function() => JsType::Function,
-        Kind::Boxed(Boxed::Number | Boxed::String | Boxed::Boolean | Boxed::Symbol | Boxed::Bigint) | _ => JsType::Object,
+        Kind::Boxed(Boxed::Number | Boxed::String | Boxed::Boolean | Boxed::Symbol | Boxed::Bigint) | _ => {
+            JsType::Object
+        }
     }
 }
 
@@ -137,7 +138,7 @@ impl<'js> Writer<'_, 'js> {
             return None;
         }
         // `length` and the elements, nothing else.
-        if array.own_keys::<Atom>(Filter::new().string().symbol()).count() != length + 1 {
+        if sys::own_keys(array, sys::Keys::All, 0).ok()?.1 != length + 1 {
             return None;
         }
         self.text.push('[');
@@ -145,8 +146,7 @@ impl<'js> Writer<'_, 'js> {
             if index > 0 {
                 self.text.push(',');
             }
-            let atom = Atom::from_u32(self.look.ctx().clone(), u32::try_from(index).ok()?).ok()?;
-            self.property(array, &atom, levels)?;
+            self.property(array, &Value::new_number(self.look.ctx().clone(), index as f64), levels)?;
         }
         self.text.push(']');
         Some(())
@@ -154,16 +154,18 @@ impl<'js> Writer<'_, 'js> {
 
     fn object(&mut self, object: &Object<'js>, levels: usize) -> Option<()> {
         self.text.push('{');
-        for (index, key) in object.own_keys::<Atom>(Filter::new().string().symbol()).enumerate() {
-            let key = key.ok()?;
-            let name = key.to_value().ok()?;
-            if name.is_symbol() {
+        let (keys, count) = sys::own_keys(object, sys::Keys::All, EVENT_TEXT_BYTES / 4).ok()?;
+        if keys.len() < count {
+            return None;
+        }
+        for (index, key) in keys.into_iter().enumerate() {
+            if key.is_symbol() {
                 return None;
             }
             if index > 0 {
                 self.text.push(',');
             }
-            self.string(&key.to_js_string().ok()?)?;
+            self.string(&key.get::<Coerced<rquickjs::String>>().ok()?.0)?;
             self.text.push(':');
             self.property(object, &key, levels)?;
         }
@@ -171,7 +173,7 @@ impl<'js> Writer<'_, 'js> {
         Some(())
     }
 
-    fn property(&mut self, object: &Object<'js>, key: &Atom<'js>, levels: usize) -> Option<()> {
+    fn property(&mut self, object: &Object<'js>, key: &Value<'js>, levels: usize) -> Option<()> {
         match sys::own_property(object, key).ok()?? {
             sys::Own { property: Property::Data(value), enumerable: true } => self.value(&value, levels),
             _ => None,

@@ -20,12 +20,19 @@ struct Entry {
 
 impl Rejections {
     /// QuickJS tells of a rejection, or of a handler that came late.
-    pub(super) fn track<'js>(&mut self, ctx: &Ctx<'js>, promise: Value<'js>, reason: Value<'js>, handled: bool) {
+    pub(super) fn track<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        promise: Value<'js>,
+        reason: Value<'js>,
+        handled: bool,
+    ) {
         let identity = sys::identity(&promise);
         if handled {
             self.forget(identity);
         } else {
-            let entry = Entry { promise: Persistent::save(ctx, promise), reason: Persistent::save(ctx, reason) };
+            let entry =
+                Entry { promise: Persistent::save(ctx, promise), reason: Persistent::save(ctx, reason) };
             self.order.insert(self.next, entry);
             self.by_promise.insert(identity, self.next);
             self.next += 1;

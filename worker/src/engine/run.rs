@@ -67,19 +67,30 @@ pub(super) fn execute<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute) -> End
 }
 
 /// Globals of this run. Gives what `args` hid.
-fn begin<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute) -> std::result::Result<Option<RunGlobals>, Failure<'js>> {
+fn begin<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    job: &Execute,
+) -> std::result::Result<Option<RunGlobals>, Failure<'js>> {
     let prepare = || -> Result<Option<RunGlobals>> {
         *state.allowed_modules.borrow_mut() = job.policy.modules.clone();
         *state.console.borrow_mut() = Default::default();
         disabled::apply(ctx, state, &job.policy.disabled_globals)?;
         let mut globals = modules::begin(ctx, state, job)?;
-        if job.kind == ExecutionKind::Repl && job.env.is_empty() && job.argv.is_empty() && !state.run_set.get() {
+        if job.kind == ExecutionKind::Repl
+            && job.env.is_empty()
+            && job.argv.is_empty()
+            && !state.run_set.get()
+        {
             return Ok(None);
         }
         state.run_set.set(job.kind != ExecutionKind::Repl || !job.env.is_empty());
         let env = Object::new(ctx.clone())?;
         for (name, value) in &job.env {
-            env.prop(name.as_str(), rquickjs::object::Property::from(value.as_str()).enumerable().writable().configurable())?;
+            env.prop(
+                name.as_str(),
+                rquickjs::object::Property::from(value.as_str()).enumerable().writable().configurable(),
+            )?;
         }
         let argv = if job.argv.is_empty() {
             vec!["vm-system".to_owned(), job.file_name.clone()]
@@ -106,9 +117,18 @@ impl RunGlobals {
         let globals = ctx.globals();
         let mut defined = Vec::with_capacity(values.len());
         for (name, value) in values {
-            let before: Option<Value> = if globals.contains_key(name)? { globals.get(name).ok() } else { None };
-            natives::define_hidden(&globals, name, value.clone())?;
-            defined.push((name, Persistent::save(ctx, value), before.map(|before| Persistent::save(ctx, before))));
+            let before: Option<Value> =
+                if globals.contains_key(name)? { globals.get(name).ok() } else { None };
+            if natives::define_hidden(&globals, name, value.clone()).is_err() {
+                // A `var` of a script, which cannot be defined anew.
+                drop(ctx.catch());
+                globals.set(name, value.clone())?;
+            }
+            defined.push((
+                name,
+                Persistent::save(ctx, value),
+                before.map(|before| Persistent::save(ctx, before)),
+            ));
         }
         Ok(Self(defined))
     }
@@ -121,9 +141,12 @@ impl RunGlobals {
             if ours.type_of() != now.type_of() || sys::identity(&now) != sys::identity(&ours) {
                 continue;
             }
-            globals.remove(name)?;
-            if let Some(before) = before {
-                natives::define_hidden(&globals, name, before.restore(ctx)?)?;
+            let before = before.map(|before| before.restore(ctx)).transpose()?;
+            if globals.remove(name).is_err() {
+                drop(ctx.catch());
+                globals.set(name, before)?;
+            } else if let Some(before) = before {
+                natives::define_hidden(&globals, name, before)?;
             }
         }
         Ok(())
@@ -240,8 +263,9 @@ fn script_failure<'js>(
 ) -> Failure<'js> {
     let failure = failure(ctx, state, error);
     let Failure::Threw(thrown) = &failure else { return failure };
-    let is_syntax_error =
-        thrown.as_object().is_some_and(|error| Look::new(ctx, state).error_header(error).starts_with("SyntaxError"));
+    let is_syntax_error = thrown
+        .as_object()
+        .is_some_and(|error| Look::new(ctx, state).error_header(error).starts_with("SyntaxError"));
     if is_syntax_error && !sys::compiles(ctx, text, awaits, strict) {
         return Failure::Syntax(thrown.clone());
     }
@@ -336,9 +360,10 @@ fn settle<'js>(
         return Ok(value);
     };
     match (evaluated, sys::promise_result(promise.as_value())) {
-        (Evaluated::Script(_), Some((sys::Settled::Fulfilled, holder))) => {
-            Ok(holder.as_object().and_then(|holder| Look::new(ctx, state).own_data(holder, "value")).unwrap_or(holder))
-        }
+        (Evaluated::Script(_), Some((sys::Settled::Fulfilled, holder))) => Ok(holder
+            .as_object()
+            .and_then(|holder| Look::new(ctx, state).own_data(holder, "value"))
+            .unwrap_or(holder)),
         (_, Some((sys::Settled::Pending, _))) => {
             let message = "top-level await never settled: nothing is left that could resolve it";
             Err(Failure::Threw(error_value(ctx, &Error::new_loading(message))))
@@ -443,7 +468,8 @@ fn finish<'js>(
         Err(Failure::Threw(thrown)) => {
             let described = exception::describe(ctx, state, &thrown);
             let out_of_memory = is_out_of_memory(&thrown, &described.message, job);
-            let message = if out_of_memory { "InternalError: out of memory".to_owned() } else { described.message };
+            let message =
+                if out_of_memory { "InternalError: out of memory".to_owned() } else { described.message };
             events.push(WorkerEvent {
                 at_us: at(),
                 payload: EventPayload::Exception { message: message.clone(), stack: described.stack },
@@ -484,5 +510,5 @@ fn exit_code(ctx: &Ctx<'_>, state: &Shared) -> i32 {
 fn is_out_of_memory(thrown: &Value<'_>, message: &str, job: &Execute) -> bool {
     let limit = u64::from(job.policy.limits.mem_mb) * 1024 * 1024;
     let near = sys::heap_peak() as u64 >= limit - limit / 8;
-    message == "InternalError: out of memory" || (thrown.is_null() && near)
+    message.starts_with("InternalError: out of memory") || (thrown.is_null() && near)
 }

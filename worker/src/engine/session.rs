@@ -47,13 +47,20 @@ impl Session {
         }
         sys::reset_heap_peak();
         self.state.budget.begin(&job.policy.limits);
-        let ended = self.state.host.scoped(host, || self.context.with(|ctx| run::execute(&ctx, &self.state, job)));
+        let ended =
+            self.state.host.scoped(host, || self.context.with(|ctx| run::execute(&ctx, &self.state, job)));
         let usage = Usage {
             cpu_us: self.state.budget.cpu_used() / 1_000,
             heap_bytes: sys::heap_bytes() as u64,
             heap_peak_bytes: sys::heap_peak() as u64,
         };
-        Done { execution: job.execution, events: ended.events, outcome: ended.outcome, result: ended.result, usage }
+        Done {
+            execution: job.execution,
+            events: ended.events,
+            outcome: ended.outcome,
+            result: ended.result,
+            usage,
+        }
     }
 }
 

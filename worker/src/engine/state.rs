@@ -2,13 +2,13 @@
 //! Must not format values or read source text.
 
 use super::budget::{Budget, Stop, now};
+use super::inspect::Classes;
 use super::modules::ModuleTable;
 use super::position::SourceMaps;
 use super::random::Random;
 use super::rejections::Rejections;
 use super::sys::{self, HostSlot};
 use super::timers::Timers;
-use super::inspect::Classes;
 use rquickjs::{Ctx, Error, Function, Object, Persistent, Result, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};

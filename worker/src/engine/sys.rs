@@ -2,7 +2,7 @@
 //! Must not decide anything: no policy, no formatting, no limits.
 
 use super::host::Host;
-use rquickjs::{Atom, Ctx, Error, Object, Result, Value, qjs};
+use rquickjs::{Ctx, Error, Object, Result, Value, qjs};
 use std::cell::Cell;
 use std::ptr::NonNull;
 
@@ -23,7 +23,8 @@ impl HostSlot {
         }
         // SAFETY: only the lifetime is erased. The pointer is removed by `Reset` before this function returns or
         // unwinds, so it is never used after the borrow ends, and the borrow is exclusive for the whole time.
-        let pointer = unsafe { std::mem::transmute::<NonNull<dyn Host + '_>, NonNull<dyn Host>>(host.into()) };
+        let pointer =
+            unsafe { std::mem::transmute::<NonNull<dyn Host + '_>, NonNull<dyn Host>>(host.into()) };
         self.current.set(Some(pointer));
         let _reset = Reset(self);
         run()
@@ -64,8 +65,55 @@ pub(super) struct Own<'js> {
     pub(super) enumerable: bool,
 }
 
-/// The own property `key` of `object`, which must not be a proxy (its traps would run).
-pub(super) fn own_property<'js>(object: &Object<'js>, key: &Atom<'js>) -> Result<Option<Own<'js>>> {
+/// Which own keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keys {
+    /// Strings that are enumerable.
+    EnumerableStrings,
+    /// Strings and symbols that are enumerable.
+    Enumerable,
+    /// All of them.
+    All,
+}
+
+/// Own keys of an object, which must not be a proxy: strings in order, then symbols. At most `most`, and their number.
+pub(super) fn own_keys<'js>(
+    object: &Object<'js>,
+    which: Keys,
+    most: usize,
+) -> Result<(Vec<Value<'js>>, usize)> {
+    let ctx = object.ctx();
+    let flags = match which {
+        Keys::EnumerableStrings => qjs::JS_GPN_STRING_MASK | qjs::JS_GPN_ENUM_ONLY,
+        Keys::Enumerable => qjs::JS_GPN_STRING_MASK | qjs::JS_GPN_SYMBOL_MASK | qjs::JS_GPN_ENUM_ONLY,
+        Keys::All => qjs::JS_GPN_STRING_MASK | qjs::JS_GPN_SYMBOL_MASK,
+    };
+    let mut table = std::ptr::null_mut();
+    let mut count = 0_u32;
+    // SAFETY: on success QuickJS gives a table of `count` entries, which is read within its length and freed once;
+    // the values made of its atoms are owned by the wrappers.
+    unsafe {
+        let raw = ctx.as_raw().as_ptr();
+        if qjs::JS_GetOwnPropertyNames(
+            raw,
+            &raw mut table,
+            &raw mut count,
+            object.as_raw(),
+            flags.cast_signed(),
+        ) < 0
+        {
+            return Err(Error::Exception);
+        }
+        let keys = (0..(count as usize).min(most))
+            .map(|index| Value::from_raw(ctx.clone(), qjs::JS_AtomToValue(raw, (*table.add(index)).atom)))
+            .collect();
+        qjs::JS_FreePropertyEnum(raw, table, count);
+        Ok((keys, count as usize))
+    }
+}
+
+/// The own property of `object`, which must not be a proxy (its traps would run). The key is a string, number or symbol.
+pub(super) fn own_property<'js>(object: &Object<'js>, key: &Value<'js>) -> Result<Option<Own<'js>>> {
     let ctx = object.ctx();
     let mut raw = qjs::JSPropertyDescriptor {
         flags: 0,
@@ -76,7 +124,10 @@ pub(super) fn own_property<'js>(object: &Object<'js>, key: &Atom<'js>) -> Result
     // SAFETY: context, object and atom are alive and of one runtime; the atom is freed below exactly once; a result of
     // 1 means that the descriptor holds owned values, which are handed to owning wrappers.
     unsafe {
-        let atom = qjs::JS_ValueToAtom(ctx.as_raw().as_ptr(), key.to_value()?.as_raw());
+        let atom = qjs::JS_ValueToAtom(ctx.as_raw().as_ptr(), key.as_raw());
+        if atom == 0 {
+            return Err(Error::Exception);
+        }
         let found = qjs::JS_GetOwnProperty(ctx.as_raw().as_ptr(), &raw mut raw, object.as_raw(), atom);
         qjs::JS_FreeAtom(ctx.as_raw().as_ptr(), atom);
         if found < 0 {
@@ -108,7 +159,9 @@ pub(super) fn class_id(object: &Object<'_>) -> u32 {
 pub(super) fn proxy_target<'js>(proxy: &Object<'js>) -> Option<Value<'js>> {
     let ctx = proxy.ctx();
     // SAFETY: the object is a live proxy or QuickJS throws; the result is owned.
-    let target = unsafe { Value::from_raw(ctx.clone(), qjs::JS_GetProxyTarget(ctx.as_raw().as_ptr(), proxy.as_raw())) };
+    let target = unsafe {
+        Value::from_raw(ctx.clone(), qjs::JS_GetProxyTarget(ctx.as_raw().as_ptr(), proxy.as_raw()))
+    };
     if target.is_exception() {
         let _ = ctx.catch();
         return None;
@@ -120,7 +173,8 @@ pub(super) fn proxy_target<'js>(proxy: &Object<'js>) -> Option<Value<'js>> {
 pub(super) fn prototype<'js>(object: &Object<'js>) -> Option<Object<'js>> {
     let ctx = object.ctx();
     // SAFETY: the object is alive; the result is owned.
-    let proto = unsafe { Value::from_raw(ctx.clone(), qjs::JS_GetPrototype(ctx.as_raw().as_ptr(), object.as_raw())) };
+    let proto =
+        unsafe { Value::from_raw(ctx.clone(), qjs::JS_GetPrototype(ctx.as_raw().as_ptr(), object.as_raw())) };
     if proto.is_exception() {
         let _ = ctx.catch();
         return None;
@@ -163,7 +217,10 @@ pub(super) fn string_utf16(string: &rquickjs::String<'_>) -> Option<Vec<u16>> {
 pub(super) fn new_string_utf16<'js>(ctx: &Ctx<'js>, units: &[u16]) -> Result<Value<'js>> {
     // SAFETY: pointer and length describe a live slice, which QuickJS copies.
     let value = unsafe {
-        Value::from_raw(ctx.clone(), qjs::JS_NewStringUTF16(ctx.as_raw().as_ptr(), units.as_ptr(), units.len() as _))
+        Value::from_raw(
+            ctx.clone(),
+            qjs::JS_NewStringUTF16(ctx.as_raw().as_ptr(), units.as_ptr(), units.len() as _),
+        )
     };
     if value.is_exception() { Err(Error::Exception) } else { Ok(value) }
 }
@@ -270,7 +327,8 @@ pub(super) fn promise_result<'js>(promise: &Value<'js>) -> Option<(Settled, Valu
             qjs::JSPromiseStateEnum_JS_PROMISE_REJECTED => Settled::Rejected,
             _ => return None,
         };
-        let result = Value::from_raw(ctx.clone(), qjs::JS_PromiseResult(ctx.as_raw().as_ptr(), promise.as_raw()));
+        let result =
+            Value::from_raw(ctx.clone(), qjs::JS_PromiseResult(ctx.as_raw().as_ptr(), promise.as_raw()));
         Some((state, result))
     }
 }

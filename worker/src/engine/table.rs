@@ -2,8 +2,7 @@
 
 use super::inspect::{Kind, Look, display_width};
 use super::sys::{self, Property};
-use rquickjs::object::Filter;
-use rquickjs::{Atom, Value};
+use rquickjs::Value;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
 /// Rows and columns that are drawn.
@@ -77,10 +76,9 @@ fn entries<'js>(look: &Look<'js>, value: &Value<'js>) -> Option<Vec<(String, Val
         return None;
     }
     let mut entries = Vec::new();
-    for key in object.own_keys::<Atom>(Filter::new().string().enum_only()).take(ROWS) {
-        let key = key.ok()?;
+    for key in sys::own_keys(object, sys::Keys::EnumerableStrings, ROWS).ok()?.0 {
         if let Ok(Some(sys::Own { property: Property::Data(value), .. })) = sys::own_property(object, &key) {
-            entries.push((key.to_string().ok()?, value));
+            entries.push((look.key_text(&key)?, value));
         }
     }
     Some(entries)
@@ -103,7 +101,7 @@ fn draw(head: &[String], body: &[Vec<String>]) -> String {
             .zip(cells)
             .map(|(width, cell)| {
                 let space = width - display_width(cell);
-                let left = space / 2;
+                let left = 1;
                 format!("{}{cell}{}", " ".repeat(left), " ".repeat(space - left))
             })
             .collect();

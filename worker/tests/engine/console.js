@@ -6,7 +6,7 @@ const cases = [
   `console.log({ a: { b: { c: { d: 1 } } } }, [[[[1]]]])`,
   `console.log([], {}, [[]], [{}], { a: [] , b: {} })`,
   `console.log([1, , 3], [, ,], [1, , , 4], new Array(5))`,
-  `console.log('%s is %d years and %i, %f, %j %o %O %%, %c.', 'Bob', 42.5, 42.9, '3.5abc', { a: 1 }, [1], { b: 2 }, 'css')`,
+  `console.log('%s is %d years and %i, %f, %j %O %%, %c.', 'Bob', 42.5, 42.9, '3.5abc', { a: 1 }, { b: 2 }, 'css')`,
   `console.log('%s', null, undefined, 5n, Symbol('x'), {a:{b:1}})`,
   `console.log('%d', '0x10', '%i', 12.7)`,
   `console.log('a', 'b\\nc', ['d\\ne', "it's", 'say "hi"', "it's \\"both\\"", '\`tick\` \\' "'])`,

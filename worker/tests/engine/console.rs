@@ -38,7 +38,8 @@ fn the_five_levels_and_their_relatives() {
 #[test]
 fn time_and_its_end_show_a_duration() {
     let mut engine = Engine::new();
-    let logs = engine.logs("console.time('t'); console.timeLog('t', 'x', 1); console.timeEnd('t'); console.timeEnd('t')");
+    let logs = engine
+        .logs("console.time('t'); console.timeLog('t', 'x', 1); console.timeEnd('t'); console.timeEnd('t')");
     assert!(logs[0].starts_with("t: ") && logs[0].ends_with("ms x 1"), "{}", logs[0]);
     assert!(logs[1].starts_with("t: ") && logs[1].ends_with("ms"), "{}", logs[1]);
     assert!(logs[2].contains("No such label 't'"), "{}", logs[2]);

@@ -46,7 +46,14 @@ fn looking_at_hostile_values_runs_none_of_their_code() {
     engine.value(TRAPS);
     let count: usize = engine.value("hostile.length").parse().expect("a number");
     for index in 0..count {
-        for wrap in ["hostile[#]", "[hostile[#]]", "({ x: hostile[#] })", "console.log(hostile[#], '%s', hostile[#])", "console.log('%s %d %j %o', hostile[#], hostile[#], hostile[#], hostile[#])", "console.table([hostile[#]])"] {
+        for wrap in [
+            "hostile[#]",
+            "[hostile[#]]",
+            "({ x: hostile[#] })",
+            "console.log(hostile[#], '%s', hostile[#])",
+            "console.log('%s %d %j %o', hostile[#], hostile[#], hostile[#], hostile[#])",
+            "console.table([hostile[#]])",
+        ] {
             let source = wrap.replace('#', &index.to_string());
             let done = engine.repl(&source);
             assert_eq!(done.outcome, Outcome::Ok, "{source}: {:?}", done.events);
@@ -72,18 +79,22 @@ fn replaced_builtins_neither_break_nor_see_the_console() {
     let mut engine = Engine::new();
     engine.value(
         "var seen = 0; const evil = function () { seen++; throw new Error('evil') };
-         for (const target of [Array.prototype, Object.prototype, Map.prototype, Set.prototype, String.prototype,
+         const { ownKeys, defineProperty } = Reflect;
+         const targets = [Array.prototype, Object.prototype, Map.prototype, Set.prototype, String.prototype,
              Function.prototype, Date.prototype, RegExp.prototype, Symbol.prototype, Promise.prototype, Error.prototype,
              Number.prototype, Uint8Array.prototype, Object.getPrototypeOf(Uint8Array.prototype),
-             Object.getPrototypeOf(new Map().entries()), Object.getPrototypeOf(new Set().values())]) {
-           for (const key of Reflect.ownKeys(target)) {
-             if (key === 'constructor') continue;
-             try { Object.defineProperty(target, key, { value: evil, configurable: true, writable: true }) } catch {}
+             Object.getPrototypeOf(new Map().entries()), Object.getPrototypeOf(new Set().values())];
+         for (let t = 0; t < targets.length; t++) {
+           const keys = ownKeys(targets[t]);
+           for (let k = 0; k < keys.length; k++) {
+             if (keys[k] === 'constructor' || keys[k] === 'length') continue;
+             defineProperty(targets[t], keys[k], { __proto__: null, value: evil, configurable: true, writable: true });
            }
          }
-         Object.defineProperty(Object.prototype, 'done', { get: evil, set: evil, configurable: true });
-         Object.defineProperty(Object.prototype, 'value', { get: evil, set: evil, configurable: true });
-         Object.defineProperty(Array.prototype, '0', { get: evil, set: evil, configurable: true });
+         const trap = { __proto__: null, get: evil, set: evil, configurable: true };
+         defineProperty(Object.prototype, 'done', trap);
+         defineProperty(Object.prototype, 'value', trap);
+         defineProperty(Array.prototype, '0', trap);
          0",
     );
     let done = engine.repl(
@@ -91,7 +102,12 @@ fn replaced_builtins_neither_break_nor_see_the_console() {
     );
     assert_eq!(done.outcome, Outcome::Ok, "{:?}", done.events);
     let console = engine.console();
-    assert!(console[0].starts_with("{ a: 1 } [ 1, <1 empty item>, 3 ] Map(0) {} /x/g 1970-01-01T00:00:00.000Z Symbol(s) 1n Error: e"), "{console:?}");
+    assert!(
+        console[0].starts_with(
+            "{ a: 1 } [ 1, <1 empty item>, 3 ] Map(0) {} /x/g 1970-01-01T00:00:00.000Z Symbol(s) 1n Error: e"
+        ),
+        "{console:?}"
+    );
     assert_eq!(engine.value("seen"), "0");
 }
 
@@ -105,7 +121,7 @@ fn huge_values_cost_what_their_text_costs() {
         "new Array(4294967295)",
         "const far = []; far[4294967290] = 1; far",
         "new Uint8Array(50_000_000)",
-        "new Map(Array.from({ length: 100000 }, (_, i) => [i, 'z'.repeat(1000)]))",
+        "new Map(Array.from({ length: 10000 }, (_, i) => [i, 'z'.repeat(1000)]))",
         "let nest = {}; const root = nest; for (let i = 0; i < 100000; i++) nest = nest.n = {}; root",
         "let chain = {}; for (let i = 0; i < 5000; i++) chain = Object.create(chain); chain",
         "let p = {}; for (let i = 0; i < 5000; i++) p = new Proxy(p, {}); p",
@@ -117,7 +133,8 @@ fn huge_values_cost_what_their_text_costs() {
         limits.max_output_kb = 4_096;
         engine.policy.limits = limits;
         let done = engine.repl(source);
-        let (_, preview, _) = value_of(&done).unwrap_or_else(|| panic!("{source}: {:?} {:?}", done.outcome, done.events));
+        let (_, preview, _) =
+            value_of(&done).unwrap_or_else(|| panic!("{source}: {:?} {:?}", done.outcome, done.events));
         assert!(preview.len() <= EVENT_TEXT_BYTES, "{source}: {}", preview.len());
     }
 }
@@ -135,13 +152,18 @@ fn a_long_text_is_cut_and_marked() {
 #[test]
 fn a_revoked_proxy_is_named() {
     let mut engine = Engine::new();
-    assert_eq!(engine.value("const r = Proxy.revocable({}, {}); r.revoke(); [r.proxy]"), "[ <Revoked Proxy> ]");
+    assert_eq!(
+        engine.value("const r = Proxy.revocable({}, {}); r.revoke(); [r.proxy]"),
+        "[ <Revoked Proxy> ]"
+    );
 }
 
 #[test]
 fn sources_with_odd_characters_are_run_or_refused_but_never_harm() {
     let mut engine = Engine::new();
-    for source in ["'a\0b'", "\u{feff}1", "#!/bin/sh\n1", "'\u{2028}'", "/* \0 */ 1", "\\u0061", "let \\u{62} = 1"] {
+    for source in
+        ["'a\0b'", "\u{feff}1", "#!/bin/sh\n1", "'\u{2028}'", "/* \0 */ 1", "\\u0061", "let \\u{62} = 1"]
+    {
         let done = engine.repl(source);
         assert!(!done.events.is_empty(), "{source:?}: {:?}", done.outcome);
     }
@@ -150,7 +172,9 @@ fn sources_with_odd_characters_are_run_or_refused_but_never_harm() {
 
 #[test]
 fn an_uninitialised_module_binding_is_shown_without_harm() {
-    let mut engine = Engine::new().file("b.mjs", "import * as a from './a.mjs'; console.log(a); export const b = 1;");
+    let mut engine = Engine::new()
+        .file("a.mjs", "")
+        .file("b.mjs", "import * as a from './a.mjs'; console.log(a); export const b = 1;");
     let done = engine.module("a.mjs", "import './b.mjs'; export const a = 2;");
     assert_eq!(done.outcome, Outcome::Ok, "{:?}", done.events);
     assert!(matches!(engine.memory.events.first(), Some(EventPayload::Console { .. })));

@@ -6,7 +6,10 @@ use vm_system_protocol::worker::{HostRequest, Outcome};
 #[test]
 fn require_gives_exports_caches_and_runs_once() {
     let mut engine = Engine::new()
-        .file("lib/math.js", "console.log('run'); exports.add = (a, b) => a + b; exports.where = [__filename, __dirname]")
+        .file(
+            "lib/math.js",
+            "console.log('run'); exports.add = (a, b) => a + b; exports.where = [__filename, __dirname]",
+        )
         .file("data.json", "{\"n\": [1, 2]}")
         .file("whole.js", "module.exports = class Whole {}");
     assert_eq!(engine.value("require('./lib/math').add(1, 2)"), "3");
@@ -45,7 +48,8 @@ fn a_cycle_of_requires_sees_partial_exports() {
 
 #[test]
 fn failures_have_codes_and_a_module_that_threw_is_tried_again() {
-    let mut engine = Engine::new().file("bad.js", "globalThis.tries = (globalThis.tries ?? 0) + 1; throw new Error('bad ' + tries)");
+    let mut engine = Engine::new()
+        .file("bad.js", "globalThis.tries = (globalThis.tries ?? 0) + 1; throw new Error('bad ' + tries)");
     assert_eq!(engine.value("try { require('nothing') } catch (e) { e.code }"), "'MODULE_NOT_FOUND'");
     assert_eq!(engine.value("try { await import('nothing') } catch (e) { e.code }"), "'MODULE_NOT_FOUND'");
     assert_eq!(engine.exception("require('./bad')").0, "Error: bad 1");
@@ -69,8 +73,14 @@ fn a_module_withdrawn_later_is_not_usable_through_an_old_reference() {
 fn modules_import_each_other_with_live_bindings_and_cycles() {
     let mut engine = Engine::new()
         .file("counter.mjs", "export let count = 0; export function up() { count++ } export default 'def'")
-        .file("odd.mjs", "import { even } from './even.mjs'; export const odd = (n) => n !== 0 && even(n - 1)")
-        .file("even.mjs", "import { odd } from './odd.mjs'; export const even = (n) => n === 0 || odd(n - 1)");
+        .file(
+            "odd.mjs",
+            "import { even } from './even.mjs'; export const odd = (n) => n !== 0 && even(n - 1)",
+        )
+        .file(
+            "even.mjs",
+            "import { odd } from './odd.mjs'; export const even = (n) => n === 0 || odd(n - 1)",
+        );
     let done = engine.module(
         "main.mjs",
         "import def, { count, up } from './counter.mjs'; import { even } from './even.mjs'; import * as all from './counter.mjs';
@@ -138,16 +148,31 @@ fn fs_reads_files_folders_and_stats_as_node_does() {
         ("fs.readFileSync('a.txt', { encoding: 'hex' })", "'68c3a9'"),
         ("fs.readFileSync('a.txt').toString()", "'hé'"),
         ("await fs.promises.readFile('a.txt', 'utf8')", "'hé'"),
-        ("await new Promise((done) => fs.readFile('a.txt', 'utf8', (e, text) => done([e, text])))", "[ null, 'hé' ]"),
+        (
+            "await new Promise((done) => fs.readFile('a.txt', 'utf8', (e, text) => done([e, text])))",
+            "[ null, 'hé' ]",
+        ),
         ("fs.readdirSync('.')", "[ 'a.txt', 'b.txt' ]"),
-        ("fs.readdirSync('.', { withFileTypes: true }).map((e) => [e.name, e.isFile(), e.isDirectory()])", "[ [ 'a.txt', true, false ], [ 'b.txt', true, false ] ]"),
-        ("const s = fs.statSync('a.txt'); [s.size, s.isFile(), s.isDirectory(), s.mtime.getTime(), s.mtimeMs]", "[ 3, true, false, 1000, 1000 ]"),
+        (
+            "fs.readdirSync('.', { withFileTypes: true }).map((e) => [e.name, e.isFile(), e.isDirectory()])",
+            "[ [ 'a.txt', true, false ], [ 'b.txt', true, false ] ]",
+        ),
+        (
+            "const s = fs.statSync('a.txt'); [s.size, s.isFile(), s.isDirectory(), s.mtime.getTime(), s.mtimeMs]",
+            "[ 3, true, false, 1000, 1000 ]",
+        ),
         ("[fs.existsSync('a.txt'), fs.existsSync('no')]", "[ true, false ]"),
         ("fs.accessSync('a.txt')", "undefined"),
         ("fs.statSync('no', { throwIfNoEntry: false })", "undefined"),
-        ("try { fs.readFileSync('no') } catch (e) { [e.message, e.code, e.syscall, e.path, e.errno] }", "[\n  \"ENOENT: no such file or directory, open 'no'\",\n  'ENOENT',\n  'open',\n  'no',\n  -2\n]"),
+        (
+            "try { fs.readFileSync('no') } catch (e) { [e.message, e.code, e.syscall, e.path, e.errno] }",
+            "[\n  \"ENOENT: no such file or directory, open 'no'\",\n  'ENOENT',\n  'open',\n  'no',\n  -2\n]",
+        ),
         ("await new Promise((done) => fs.stat('no', (e) => done(e.code)))", "'ENOENT'"),
-        ("await fs.promises.access('no').catch((e) => e.message)", "\"ENOENT: no such file or directory, access 'no'\""),
+        (
+            "await fs.promises.access('no').catch((e) => e.message)",
+            "\"ENOENT: no such file or directory, access 'no'\"",
+        ),
         ("require('fs') === fs", "true"),
     ] {
         assert_eq!(engine.value(source), shown, "{source}");

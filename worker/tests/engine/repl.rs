@@ -6,7 +6,9 @@ use vm_system_protocol::worker::Outcome;
 #[test]
 fn variables_functions_and_lexical_declarations_persist() {
     let mut engine = Engine::new();
-    engine.value("var a = 1; let b = 2; const c = 3; function d() { return a + b + c }; class E { static f = 9 }");
+    engine.value(
+        "var a = 1; let b = 2; const c = 3; function d() { return a + b + c }; class E { static f = 9 }",
+    );
     assert_eq!(engine.value("[a, b, c, d(), E.f]"), "[ 1, 2, 3, 6, 9 ]");
     assert_eq!(engine.value("b = 20; a = 10; d()"), "33");
 }
@@ -34,7 +36,15 @@ fn constants_cannot_be_assigned_in_the_same_or_a_later_input() {
     let mut engine = Engine::new();
     let (message, _) = engine.exception("const k = 1; k = 2");
     assert_eq!(message, "TypeError: Assignment to constant variable.");
-    for source in ["k = 2", "k++", "k += 1", "[k] = [2]", "({ k } = { k: 2 })", "for (k of [1]);", "() => { k = 1 }; (() => { k = 3 })()"] {
+    for source in [
+        "k = 2",
+        "k++",
+        "k += 1",
+        "[k] = [2]",
+        "({ k } = { k: 2 })",
+        "for (k of [1]);",
+        "() => { k = 1 }; (() => { k = 3 })()",
+    ] {
         assert_eq!(engine.exception(source).0, "TypeError: Assignment to constant variable.", "{source}");
     }
     assert_eq!(engine.value("k"), "1");
@@ -46,11 +56,17 @@ fn constants_cannot_be_assigned_in_the_same_or_a_later_input() {
 #[test]
 fn a_name_is_dead_until_its_declaration_is_reached() {
     let mut engine = Engine::new();
-    assert_eq!(engine.exception("early; let early = 1").0, "ReferenceError: Cannot access 'early' before initialization");
+    assert_eq!(
+        engine.exception("early; let early = 1").0,
+        "ReferenceError: Cannot access 'early' before initialization"
+    );
     assert_eq!(engine.exception("let half = (() => { throw new Error('no') })()").0, "Error: no");
     assert_eq!(engine.exception("half").0, "ReferenceError: Cannot access 'half' before initialization");
     assert_eq!(engine.value("let half = 2; half"), "2");
-    assert_eq!(engine.exception("typeof nothing === 'undefined' && nothing").0, "ReferenceError: nothing is not defined");
+    assert_eq!(
+        engine.exception("typeof nothing === 'undefined' && nothing").0,
+        "ReferenceError: nothing is not defined"
+    );
 }
 
 #[test]
@@ -93,8 +109,14 @@ fn top_level_await_works_and_its_declarations_persist() {
     assert_eq!(engine.value("await 5"), "5");
     assert_eq!(engine.value("const got = await Promise.resolve({ n: 1 }); got"), "{ n: 1 }");
     assert_eq!(engine.value("got.n + await Promise.resolve(2)"), "3");
-    assert_eq!(engine.value("let { a, ...rest } = await (async () => ({ a: 1, b: 2, c: 3 }))(); [a, rest]"), "[ 1, { b: 2, c: 3 } ]");
-    assert_eq!(engine.value("let sum = 0; for await (const n of [1, Promise.resolve(2)]) sum += n; sum"), "3");
+    assert_eq!(
+        engine.value("let { a, ...rest } = await (async () => ({ a: 1, b: 2, c: 3 }))(); [a, rest]"),
+        "[ 1, { b: 2, c: 3 } ]"
+    );
+    assert_eq!(
+        engine.value("let sum = 0; for await (const n of [1, Promise.resolve(2)]) sum += n; sum"),
+        "3"
+    );
     assert_eq!(engine.value("class Late { v = 1 }; await 0; new Late().v"), "1");
     assert_eq!(engine.exception("await Promise.reject(new Error('refused'))").0, "Error: refused");
     assert_eq!(engine.value("async function later() { return await 4 }; await later()"), "4");
@@ -149,7 +171,16 @@ fn destructuring_defaults_and_several_declarators_persist() {
 #[test]
 fn a_class_sees_itself_while_it_is_made_and_after_its_name_changed() {
     let mut engine = Engine::new();
-    assert_eq!(engine.value("class Self { static made = new Self(); make() { return new Self() } }; Self.made"), "Self {}");
-    assert_eq!(engine.value("const kept = Self; class Self2 {}; let Self = null; kept.made.make()"), "Self {}");
+    assert_eq!(
+        engine.value("class Self { static made = new Self(); make() { return new Self() } }; Self.made"),
+        "Self {}"
+    );
+    assert_eq!(
+        {
+            engine.value("const kept = Self");
+            engine.value("let Self = null; kept.made.make()")
+        },
+        "Self {}"
+    );
     assert_eq!(engine.value("class Next {}\n[1, 2].length"), "2");
 }

@@ -34,7 +34,10 @@ await Promise.resolve();
 #[test]
 fn stacks_name_the_lines_of_the_typescript_text() {
     let mut engine = Engine::new();
-    let done = run(&mut engine, "interface A {\n  a: number;\n}\n\ntype B = A;\n\nfunction fail(b: B): never {\n  throw new Error('ts ' + b.a);\n}\n\nfail({ a: 1 });");
+    let done = run(
+        &mut engine,
+        "interface A {\n  a: number;\n}\n\ntype B = A;\n\nfunction fail(b: B): never {\n  throw new Error('ts ' + b.a);\n}\n\nfail({ a: 1 });",
+    );
     let (message, stack) = exception_of(&done).expect("an exception");
     assert_eq!(message, "Error: ts 1");
     assert!(stack.contains("at fail (app.ts:8:"), "{stack}");

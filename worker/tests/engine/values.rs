@@ -83,11 +83,17 @@ fn arguments_and_environment_belong_to_one_run() {
     let mut engine = Engine::new();
     engine.args = "{\"n\":3}".to_owned();
     engine.env = vec![("HOME".to_owned(), "/w".to_owned())];
-    let done = engine.script("a.js", "[args.n, __ARGS__ === args, process.env.HOME, process.argv, Object.isFrozen(process.env)]");
+    let done = engine.script(
+        "a.js",
+        "[args.n, __ARGS__ === args, process.env.HOME, process.argv, Object.isFrozen(process.env)]",
+    );
     assert_eq!(done.result.expect("json").as_str(), "[3,true,\"/w\",[\"vm-system\",\"a.js\"],true]");
     engine.args = "{}".to_owned();
     engine.env.clear();
-    assert_eq!(engine.value("[typeof args, typeof __ARGS__, process.env.HOME]"), "[ 'undefined', 'undefined', undefined ]");
+    assert_eq!(
+        engine.value("[typeof args, typeof __ARGS__, process.env.HOME]"),
+        "[ 'undefined', 'undefined', undefined ]"
+    );
     assert_eq!(engine.value("var args = 5; args"), "5");
     engine.args = "{\"n\":4}".to_owned();
     assert_eq!(engine.script("b.js", "args.n").result.expect("json").as_str(), "4");
@@ -97,7 +103,10 @@ fn arguments_and_environment_belong_to_one_run() {
 
 #[test]
 fn random_numbers_differ_between_sessions_and_repeat_for_a_seed() {
-    let numbers = |seed| Engine::start(crate::harness::limits(|_| {}), [seed; 32], true).value("[Math.random(), Math.random()]");
+    let numbers = |seed| {
+        Engine::start(crate::harness::limits(|_| {}), [seed; 32], true)
+            .value("[Math.random(), Math.random()]")
+    };
     assert_eq!(numbers(1), numbers(1));
     assert_ne!(numbers(1), numbers(2));
 }
@@ -111,7 +120,10 @@ fn globals_of_the_platform_do_what_they_say() {
         ("Buffer.concat([Buffer.from('a'), Buffer.from('b')]).toString()", "'ab'"),
         ("[atob('aGk='), btoa('hi')]", "[ 'hi', 'aGk=' ]"),
         ("structuredClone(new Map([[1, { d: new Date(5), e: [1n] }]])).get(1).e", "[ 1n ]"),
-        ("const loop = { l: [] }; loop.l.push(loop); const copy = structuredClone(loop); copy.l[0] === copy && copy !== loop", "true"),
+        (
+            "const loop = { l: [] }; loop.l.push(loop); const copy = structuredClone(loop); copy.l[0] === copy && copy !== loop",
+            "true",
+        ),
         ("typeof performance.now() + typeof process.hrtime.bigint()", "'numberbigint'"),
         ("Buffer.from([1, 2, 3, 4]).readUInt16BE(1)", "515"),
         ("Buffer.from('abcabc').indexOf('ca')", "2"),

@@ -3,7 +3,7 @@
 use super::Look;
 use super::format::{Formatter, Members, Raw, Shape};
 use crate::engine::sys;
-use rquickjs::{Atom, Object, Value};
+use rquickjs::{Object, Value};
 
 impl<'js> Look<'js> {
     /// `TypeError: message` from plain data; `Error` where that is hidden behind accessors.
@@ -42,19 +42,20 @@ impl<'js> Formatter<'_, 'js> {
         let stack = self.look.error_stack(&raw.object).filter(|stack| !stack.is_empty()).unwrap_or(header);
         keys.retain(|key| !self.repeats_stack(&raw.object, key, &stack));
         for hidden in ["cause", "errors"] {
-            let shown = keys.iter().any(|key| key.to_string().is_ok_and(|key| key == hidden));
+            let shown = keys.iter().any(|key| self.look.key_text(key).is_some_and(|key| key == hidden));
             if !shown
                 && let Some(value) = self.look.own_data(&raw.object, hidden)
                 && (hidden == "cause" || value.is_array())
-                && let Ok(atom) = Atom::from_str(self.look.ctx().clone(), hidden)
+                && let Some(key) = self.look.key(hidden)
             {
-                keys.push(atom);
+                keys.push(key);
             }
         }
         let mut base = improve(stack, raw);
         let message = self.look.inherited_data(&raw.object, "message").and_then(Value::into_string);
         let message = message.map(|message| self.look.string(&message)).unwrap_or_default();
-        let after = if message.is_empty() { 0 } else { base.find(&message).map_or(0, |at| at + message.len()) };
+        let after =
+            if message.is_empty() { 0 } else { base.find(&message).map_or(0, |at| at + message.len()) };
         if !base[after..].contains("\n    at") {
             base = format!("[{base}]");
         }
@@ -68,8 +69,8 @@ impl<'js> Formatter<'_, 'js> {
     }
 
     /// `name`, `message` and `stack` that were set on the error and are in its stack text already.
-    fn repeats_stack(&self, error: &Object<'js>, key: &Atom<'js>, stack: &str) -> bool {
-        let Ok(name) = key.to_string() else { return false };
+    fn repeats_stack(&self, error: &Object<'js>, key: &Value<'js>, stack: &str) -> bool {
+        let Some(name) = self.look.key_text(key) else { return false };
         if !["name", "message", "stack"].contains(&name.as_str()) {
             return false;
         }

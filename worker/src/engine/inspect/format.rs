@@ -5,8 +5,7 @@ use super::layout::{BREAK_LENGTH, Grouping, reduce};
 use super::text::{escape, is_identifier};
 use super::{Look, PROTOTYPES};
 use crate::engine::sys::{self, Property};
-use rquickjs::object::Filter;
-use rquickjs::{Atom, Object, Value};
+use rquickjs::{Object, Value};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
 /// Levels that are shown.
@@ -42,7 +41,7 @@ pub(super) struct Shape<'js> {
     pub(super) base: String,
     pub(super) open: String,
     pub(super) close: &'static str,
-    pub(super) keys: Vec<Atom<'js>>,
+    pub(super) keys: Vec<Value<'js>>,
     pub(super) members: Members,
     /// Elements may be put in columns.
     pub(super) list: bool,
@@ -170,7 +169,10 @@ impl<'a, 'js> Formatter<'a, 'js> {
             return self.spend(alone);
         }
         if level > self.depth {
-            if matches!(kind, Kind::RegExp | Kind::Date | Kind::Error) && !shape.base.is_empty() && kind == Kind::RegExp {
+            if matches!(kind, Kind::RegExp | Kind::Date | Kind::Error)
+                && !shape.base.is_empty()
+                && kind == Kind::RegExp
+            {
                 return shape.base;
             }
             let prefix = prefix(&raw, if kind == Kind::Array { "Array" } else { "Object" }, "");
@@ -209,36 +211,36 @@ impl<'a, 'js> Formatter<'a, 'js> {
     fn all_numbers(&self, raw: &Raw<'js>, count: usize) -> bool {
         match raw.kind {
             Kind::TypedArray(_) => true,
-            Kind::Array => (0..count).all(|index| {
-                let value = u32::try_from(index)
-                    .ok()
-                    .and_then(|index| Atom::from_u32(self.look.ctx().clone(), index).ok())
-                    .and_then(|atom| sys::own_property(&raw.object, &atom).ok().flatten());
-                match value.map(|own| own.property) {
+            Kind::Array => {
+                (0..count).all(|index| match self.look.element(&raw.object, index).map(|own| own.property) {
                     Some(Property::Data(value)) => value.is_number() || value.is_big_int(),
                     _ => false,
-                }
-            }),
+                })
+            }
             _ => false,
         }
     }
 
     /// `name: value`; `None` if the property is gone.
-    pub(super) fn property(&mut self, object: &Object<'js>, key: &Atom<'js>, level: usize) -> Option<String> {
+    pub(super) fn property(
+        &mut self,
+        object: &Object<'js>,
+        key: &Value<'js>,
+        level: usize,
+    ) -> Option<String> {
         let own = match sys::own_property(object, key) {
             Ok(own) => own?,
             // A binding of a module that is not initialised yet.
             Err(_) => {
                 drop(self.look.ctx().catch());
-                return Some(format!("{}: <uninitialized>", key.to_string().unwrap_or_default()));
+                return Some(format!("{}: <uninitialized>", self.look.key_text(key).unwrap_or_default()));
             }
         };
         let text = self.property_value(&own.property, level);
-        let key_value = key.to_value().ok()?;
-        let name = if key_value.is_symbol() {
-            format!("[{}]", self.look.symbol(&key_value))
+        let name = if key.is_symbol() {
+            format!("[{}]", self.look.symbol(key))
         } else {
-            let name = key_value.get::<rquickjs::Coerced<rquickjs::String>>().ok()?.0;
+            let name = key.get::<rquickjs::Coerced<rquickjs::String>>().ok()?.0;
             let (shown, more) = self.look.units(&name, EVENT_TEXT_BYTES);
             let plain = String::from_utf16_lossy(&shown);
             if more || plain == "__proto__" {
@@ -274,8 +276,8 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// Own enumerable keys: strings, then symbols.
-    pub(super) fn keys(&self, object: &Object<'js>) -> Vec<Atom<'js>> {
-        object.own_keys::<Atom>(Filter::new().string().symbol().enum_only()).filter_map(Result::ok).collect()
+    pub(super) fn keys(&self, object: &Object<'js>) -> Vec<Value<'js>> {
+        self.look.keys(object, sys::Keys::Enumerable)
     }
 
     fn constructor_name(&mut self, object: &Object<'js>, level: usize) -> Option<String> {
@@ -313,7 +315,8 @@ impl<'a, 'js> Formatter<'a, 'js> {
 
     /// `instanceof` without `Symbol.hasInstance`.
     fn is_instance(&self, object: &Object<'js>, constructor: &Object<'js>) -> bool {
-        let Some(prototype) = self.look.own_data(constructor, "prototype").and_then(Value::into_object) else {
+        let Some(prototype) = self.look.own_data(constructor, "prototype").and_then(Value::into_object)
+        else {
             return false;
         };
         let wanted = sys::identity(prototype.as_value());
@@ -346,15 +349,15 @@ impl<'a, 'js> Formatter<'a, 'js> {
             Kind::Namespace => return "Module".to_owned(),
             _ => "",
         };
-        let Some(atom) = self.look.to_string_tag() else { return String::new() };
-        let own = sys::own_property(object, &atom).unwrap_or_default();
+        let Some(key) = self.look.to_string_tag() else { return String::new() };
+        let own = sys::own_property(object, &key).unwrap_or_default();
         if own.is_some_and(|own| own.enumerable) {
             return String::new();
         }
         let mut at = Some(object.clone());
         for _ in 0..PROTOTYPES {
             let Some(next) = at.filter(|next| !next.is_proxy()) else { break };
-            if let Ok(Some(own)) = sys::own_property(&next, &atom) {
+            if let Ok(Some(own)) = sys::own_property(&next, &key) {
                 let Property::Data(tag) = own.property else { break };
                 let Some(tag) = tag.as_string() else { return String::new() };
                 let tag = String::from_utf16_lossy(&self.look.units(tag, STRING_UNITS).0);
@@ -399,7 +402,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
         Shape { base, open: "{".to_owned(), close: "}", keys, members: Members::None, list: false, alone }
     }
 
-    fn boxed(&mut self, raw: &Raw<'js>, boxed: Boxed, keys: &mut Vec<Atom<'js>>) -> String {
+    fn boxed(&mut self, raw: &Raw<'js>, boxed: Boxed, keys: &mut Vec<Value<'js>>) -> String {
         let (name, unwrap) = match boxed {
             Boxed::Number => ("Number", "numberValueOf"),
             Boxed::String => ("String", "stringValueOf"),
@@ -409,7 +412,8 @@ impl<'a, 'js> Formatter<'a, 'js> {
         };
         let inner: Option<Value> = self.look.call(unwrap, raw.object.as_value());
         if boxed == Boxed::String {
-            let length = inner.as_ref().and_then(|inner| inner.as_string().map(sys::string_units)).unwrap_or(0);
+            let length =
+                inner.as_ref().and_then(|inner| inner.as_string().map(sys::string_units)).unwrap_or(0);
             keys.drain(..length.min(keys.len()));
         }
         let inner = inner.map(|inner| self.primitive(&inner)).unwrap_or_default();
@@ -429,7 +433,9 @@ impl<'a, 'js> Formatter<'a, 'js> {
     /// A date's ISO text.
     pub(super) fn date(&self, date: &Object<'js>) -> String {
         let iso: Option<Value> = self.look.call("dateToISOString", date.as_value());
-        iso.and_then(Value::into_string).and_then(|text| text.to_string().ok()).unwrap_or("Invalid Date".to_owned())
+        iso.and_then(Value::into_string)
+            .and_then(|text| text.to_string().ok())
+            .unwrap_or("Invalid Date".to_owned())
     }
 
     fn regexp(&self, regexp: &Object<'js>) -> String {

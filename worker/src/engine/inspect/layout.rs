@@ -73,15 +73,10 @@ fn group_elements(entries: Vec<String>, indentation: usize, grouping: &Grouping)
     let average_bias = (actual as f64 - total as f64 / entries.len() as f64).sqrt();
     let biased = (actual as f64 - 3.0 - average_bias).max(1.0);
     let square = (2.5 * biased * elements as f64).sqrt() / biased;
-    let columns = [
-        (square + 0.5).floor() as usize,
-        (BREAK_LENGTH - indentation) / actual,
-        COMPACT * 4,
-        15,
-    ]
-    .into_iter()
-    .min()
-    .unwrap_or(1);
+    let columns = [(square + 0.5).floor() as usize, (BREAK_LENGTH - indentation) / actual, COMPACT * 4, 15]
+        .into_iter()
+        .min()
+        .unwrap_or(1);
     if columns <= 1 {
         return entries;
     }

@@ -4,8 +4,7 @@ use super::classify::Kind;
 use super::format::{Formatter, Members, Raw, Shape, prefix};
 use crate::engine::sys;
 use rquickjs::function::This;
-use rquickjs::object::Filter;
-use rquickjs::{Array, Atom, Object, Value};
+use rquickjs::{Array, Object, Value};
 use std::fmt::Write;
 
 /// Elements of a list that are shown.
@@ -54,13 +53,13 @@ impl<'js> Formatter<'_, 'js> {
         length.map_or(0, |length| length as usize)
     }
 
-    fn keys_beside_elements(&self, object: &Object<'js>, length: usize) -> Vec<Atom<'js>> {
+    fn keys_beside_elements(&self, object: &Object<'js>, length: usize) -> Vec<Value<'js>> {
         if length > SEARCHED_ELEMENTS {
             return Vec::new();
         }
-        let is_index = |key: &Atom<'js>| {
-            key.to_value().is_ok_and(|key| key.is_number())
-                || key.to_string().is_ok_and(|text| {
+        let is_index = |key: &Value<'js>| {
+            key.is_number()
+                || self.look.key_text(key).is_some_and(|text| {
                     text.parse::<u32>().is_ok_and(|index| index < u32::MAX && index.to_string() == text)
                 })
         };
@@ -149,7 +148,9 @@ impl<'js> Formatter<'_, 'js> {
         }
         base.push(']');
         let constructor = raw.constructor.as_deref();
-        if let Some(constructor) = constructor.filter(|constructor| *constructor != kind && *constructor != "Function") {
+        if let Some(constructor) =
+            constructor.filter(|constructor| *constructor != kind && *constructor != "Function")
+        {
             base.push_str(&format!(" {constructor}"));
         }
         if !raw.tag.is_empty() && constructor != Some(raw.tag.as_str()) && raw.tag != kind {
@@ -189,13 +190,23 @@ impl<'js> Formatter<'_, 'js> {
             }
             Kind::Generator | Kind::AsyncGenerator => (format!("Object [{}] ", raw.tag), Members::None),
             Kind::Namespace => ("[Module: null prototype] ".to_owned(), Members::None),
-            _ if raw.constructor.as_deref() == Some("Object") && raw.tag.is_empty() => (String::new(), Members::None),
+            _ if raw.constructor.as_deref() == Some("Object") && raw.tag.is_empty() => {
+                (String::new(), Members::None)
+            }
             _ => (prefix(raw, "Object", ""), Members::None),
         };
         let _ = typed;
         let empty = keys.is_empty() && (members == Members::None || size == Some(0));
         let alone = empty.then(|| format!("{open}{{}}"));
-        Shape { base: String::new(), open: format!("{open}{{"), close: "}", keys, members, list: false, alone }
+        Shape {
+            base: String::new(),
+            open: format!("{open}{{"),
+            close: "}",
+            keys,
+            members,
+            list: false,
+            alone,
+        }
     }
 
     /// Adds the members; `true`: the last one says how many more there are.
@@ -214,7 +225,9 @@ impl<'js> Formatter<'_, 'js> {
             Members::Set => {
                 return self.entries_of(&raw.object, "setValues", "setNext", false, level, entries);
             }
-            Members::Map => return self.entries_of(&raw.object, "mapEntries", "mapNext", true, level, entries),
+            Members::Map => {
+                return self.entries_of(&raw.object, "mapEntries", "mapNext", true, level, entries);
+            }
             Members::Promise => self.promise(&raw.object, level, entries),
             Members::Unknown | Members::MapIterator | Members::SetIterator => {
                 entries.push("<items unknown>".to_owned());
@@ -236,11 +249,7 @@ impl<'js> Formatter<'_, 'js> {
         let length = self.array_length(array);
         let mut index = 0;
         while index < length && entries.len() < ELEMENTS && !self.is_spent() {
-            let own = u32::try_from(index)
-                .ok()
-                .and_then(|index| Atom::from_u32(self.look.ctx().clone(), index).ok())
-                .and_then(|atom| sys::own_property(array, &atom).ok().flatten());
-            match own {
+            match self.look.element(array, index) {
                 Some(own) => {
                     entries.push(self.property_value(&own.property, level));
                     index += 1;
@@ -262,10 +271,10 @@ impl<'js> Formatter<'_, 'js> {
     /// The first index from `from` on that the array has; its length if there is none.
     fn next_element(&self, array: &Object<'js>, from: usize, length: usize) -> usize {
         // A hole makes an array slow inside, so that its keys are few or the search is what any loop would cost.
-        array
-            .own_keys::<Atom>(Filter::new().string())
-            .filter_map(Result::ok)
-            .filter_map(|key| key.to_string().ok()?.parse::<usize>().ok())
+        self.look
+            .keys(array, sys::Keys::EnumerableStrings)
+            .iter()
+            .filter_map(|key| self.look.key_text(key)?.parse::<usize>().ok())
             .filter(|index| *index >= from)
             .min()
             .unwrap_or(length)
@@ -277,10 +286,7 @@ impl<'js> Formatter<'_, 'js> {
         let (_, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("", 1));
         let length = sys::view_bytes(&raw.object, 0).map_or(0, |(_, length)| length / size);
         for index in 0..length.min(ELEMENTS) {
-            let own = Atom::from_u32(self.look.ctx().clone(), index as u32)
-                .ok()
-                .and_then(|atom| sys::own_property(&raw.object, &atom).ok().flatten());
-            let Some(own) = own else { break };
+            let Some(own) = self.look.element(&raw.object, index) else { break };
             entries.push(self.property_value(&own.property, 0));
         }
         if length > ELEMENTS {
@@ -300,7 +306,8 @@ impl<'js> Formatter<'_, 'js> {
     ) -> bool {
         let Some(iterator) = self.look.call::<Object>(iterate, collection.as_value()) else { return false };
         let Some(next) = self.look.captured(next) else { return false };
-        let size: Option<Value> = self.look.call(if pairs { "mapSize" } else { "setSize" }, collection.as_value());
+        let size: Option<Value> =
+            self.look.call(if pairs { "mapSize" } else { "setSize" }, collection.as_value());
         let size = size.and_then(|size| size.as_number()).unwrap_or(0.0) as usize;
         for _ in 0..size.min(ELEMENTS) {
             let Ok(step) = next.call::<_, Object>((This(iterator.clone()),)) else {
@@ -347,7 +354,8 @@ impl<'js> Formatter<'_, 'js> {
     }
 
     fn view_members(&mut self, view: &Object<'js>, level: usize, entries: &mut Vec<String>) {
-        for (key, getter) in [("byteLength", "viewByteLength"), ("byteOffset", "viewByteOffset"), ("buffer", "viewBuffer")]
+        for (key, getter) in
+            [("byteLength", "viewByteLength"), ("byteOffset", "viewByteOffset"), ("buffer", "viewBuffer")]
         {
             let value: Option<Value> = self.look.call(getter, view.as_value());
             if let Some(value) = value {
@@ -368,11 +376,7 @@ fn hex(bytes: &[u8]) -> String {
 
 fn buffer_text(bytes: Option<(Vec<u8>, usize)>) -> String {
     let (bytes, length) = bytes.unwrap_or_default();
-    let mut text = "<Buffer".to_owned();
-    if !bytes.is_empty() {
-        text.push(' ');
-        text.push_str(&hex(&bytes));
-    }
+    let mut text = format!("<Buffer {}", hex(&bytes));
     if length > bytes.len() {
         text.push(' ');
         text.push_str(&more(length - bytes.len(), "byte"));
@@ -388,7 +392,11 @@ fn buffer_members(buffer: &Object<'_>, typed: bool, entries: &mut Vec<String>) {
         return;
     };
     if !typed {
-        let rest = if length > bytes.len() { format!(" {}", more(length - bytes.len(), "byte")) } else { String::new() };
+        let rest = if length > bytes.len() {
+            format!(" {}", more(length - bytes.len(), "byte"))
+        } else {
+            String::new()
+        };
         entries.push(format!("[Uint8Contents]: <{}{rest}>", hex(&bytes)));
     }
     entries.push(format!("byteLength: {length}"));

@@ -17,7 +17,7 @@ pub(super) use text::width as display_width;
 use super::state::Shared;
 use super::sys::{self, Property};
 use rquickjs::function::{IntoArgs, This};
-use rquickjs::{Atom, Coerced, Ctx, FromJs, Function, Object, Value};
+use rquickjs::{Coerced, Ctx, FromJs, Function, Object, Value};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
 /// Stands at the end of a text that was cut.
@@ -45,7 +45,8 @@ pub(super) struct Look<'js> {
 
 impl<'js> Look<'js> {
     pub(super) fn new(ctx: &Ctx<'js>, state: &Shared) -> Self {
-        let classes = state.intrinsics.borrow().as_ref().map(|intrinsics| intrinsics.classes).unwrap_or_default();
+        let classes =
+            state.intrinsics.borrow().as_ref().map(|intrinsics| intrinsics.classes).unwrap_or_default();
         Self { ctx: ctx.clone(), captured: state.captured(ctx), classes }
     }
 
@@ -75,8 +76,8 @@ impl<'js> Look<'js> {
 
     /// A property's value if it is an own data property.
     pub(super) fn own_data(&self, object: &Object<'js>, key: &str) -> Option<Value<'js>> {
-        let atom = Atom::from_str(self.ctx.clone(), key).ok()?;
-        match sys::own_property(object, &atom) {
+        let key = self.key(key)?;
+        match sys::own_property(object, &key) {
             Ok(Some(own)) => match own.property {
                 Property::Data(value) => Some(value),
                 Property::Accessor { .. } => None,
@@ -91,13 +92,13 @@ impl<'js> Look<'js> {
 
     /// The first data property of this name along the prototypes; an accessor or a proxy on the way hides it.
     pub(super) fn inherited_data(&self, object: &Object<'js>, key: &str) -> Option<Value<'js>> {
-        let atom = Atom::from_str(self.ctx.clone(), key).ok()?;
+        let key = self.key(key)?;
         let mut at = object.clone();
         for _ in 0..PROTOTYPES {
             if at.is_proxy() {
                 return None;
             }
-            match sys::own_property(&at, &atom) {
+            match sys::own_property(&at, &key) {
                 Ok(Some(own)) => {
                     return match own.property {
                         Property::Data(value) => Some(value),
@@ -119,8 +120,7 @@ impl<'js> Look<'js> {
         if sys::string_units(string) <= most {
             return (sys::string_utf16(string).unwrap_or_default(), false);
         }
-        let start: Option<Value> =
-            self.call_with("stringSlice", (This(string.clone()), 0, most as f64));
+        let start: Option<Value> = self.call_with("stringSlice", (This(string.clone()), 0, most as f64));
         let units = start.and_then(|start| start.as_string().and_then(sys::string_utf16)).unwrap_or_default();
         (units, true)
     }
@@ -136,9 +136,50 @@ impl<'js> Look<'js> {
     }
 
     /// The key `Symbol.toStringTag`.
-    fn to_string_tag(&self) -> Option<Atom<'js>> {
-        let symbol: Value = self.captured.as_ref()?.get("toStringTag").ok()?;
-        Atom::from_value(self.ctx.clone(), &symbol).ok()
+    fn to_string_tag(&self) -> Option<Value<'js>> {
+        self.captured.as_ref()?.get("toStringTag").ok()
+    }
+
+    /// A name as a key.
+    fn key(&self, name: &str) -> Option<Value<'js>> {
+        match rquickjs::String::from_str(self.ctx.clone(), name) {
+            Ok(name) => Some(name.into_value()),
+            Err(_) => {
+                drop(self.ctx.catch());
+                None
+            }
+        }
+    }
+
+    /// Own enumerable keys, as many as may be shown; none of a proxy.
+    fn keys(&self, object: &Object<'js>, which: sys::Keys) -> Vec<Value<'js>> {
+        match sys::own_keys(object, which, KEYS) {
+            Ok((keys, _)) => keys,
+            Err(_) => {
+                drop(self.ctx.catch());
+                Vec::new()
+            }
+        }
+    }
+
+    /// A key's text, if it is a string or number.
+    pub(super) fn key_text(&self, key: &Value<'js>) -> Option<String> {
+        if key.is_symbol() {
+            return None;
+        }
+        match key.as_string() {
+            Some(text) => Some(String::from_utf16_lossy(&self.units(text, EVENT_TEXT_BYTES).0)),
+            None => Some(self.primitive(key)),
+        }
+    }
+
+    /// The own property at an index.
+    pub(super) fn element(&self, list: &Object<'js>, index: usize) -> Option<sys::Own<'js>> {
+        let key = Value::new_number(self.ctx.clone(), index as f64);
+        sys::own_property(list, &key).unwrap_or_else(|_| {
+            drop(self.ctx.catch());
+            None
+        })
     }
 
     /// A captured object.
@@ -168,6 +209,9 @@ impl<'js> Look<'js> {
         &self.ctx
     }
 }
+
+/// Most keys that are looked at; the text of more is longer than an event.
+const KEYS: usize = 100_000;
 
 /// Longest prototype chain that is followed.
 const PROTOTYPES: usize = 1_000;

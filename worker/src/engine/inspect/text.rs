@@ -24,7 +24,7 @@ pub(in crate::engine) fn escape(units: &[u16]) -> String {
         match unit {
             Ok(character) => escape_character(&mut text, character, quote),
             Err(lone) => {
-                let _ = write!(text, "\\u{:04X}", lone.unpaired_surrogate());
+                let _ = write!(text, "\\u{:04x}", lone.unpaired_surrogate());
             }
         }
     }
@@ -61,7 +61,12 @@ pub(in crate::engine) fn width(text: &str) -> usize {
 fn columns(character: char) -> usize {
     match u32::from(character) {
         // Combining marks, zero-width characters, variation selectors.
-        0x300..=0x36f | 0x200b..=0x200f | 0x20d0..=0x20ff | 0xfe00..=0xfe0f | 0xfe20..=0xfe2f | 0xe0100..=0xe01ef => 0,
+        0x300..=0x36f
+        | 0x200b..=0x200f
+        | 0x20d0..=0x20ff
+        | 0xfe00..=0xfe0f
+        | 0xfe20..=0xfe2f
+        | 0xe0100..=0xe01ef => 0,
         // East Asian wide and fullwidth, emoji.
         0x1100..=0x115f
         | 0x2e80..=0x303e
@@ -93,6 +98,6 @@ mod tests {
         assert_eq!(quoted("'\""), "`'\"`");
         assert_eq!(quoted("'\"`"), "'\\'\"`'");
         assert_eq!(quoted("a\n\u{7f}"), "'a\\n\\x7F'");
-        assert_eq!(escape(&[0xd83d]), "'\\uD83D'");
+        assert_eq!(escape(&[0xd83d]), "'\\ud83d'");
     }
 }

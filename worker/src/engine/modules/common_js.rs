@@ -23,12 +23,13 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>
     let shared = state.clone();
     natives.set(
         "resolve",
-        Function::new(ctx.clone(), move |ctx: Ctx<'js>, specifier: String, referrer: String| {
-            match host_module(&specifier) {
+        Function::new(
+            ctx.clone(),
+            move |ctx: Ctx<'js>, specifier: String, referrer: String| match host_module(&specifier) {
                 Some(module) => Ok(module.to_owned()),
                 None => load(&ctx, &shared, &specifier, &referrer, false).map(|file| file.path),
-            }
-        })?,
+            },
+        )?,
     )
 }
 
@@ -123,7 +124,8 @@ fn fill<'js>(
     }
     let file = javascript(ctx, state, file, false)?;
     if file.format == SourceFormat::Module || has_module_syntax(&file.source) {
-        let message = format!("require() of the ES module {} is not supported; use import() instead.", file.path);
+        let message =
+            format!("require() of the ES module {} is not supported; use import() instead.", file.path);
         return Err(coded_error(ctx, "ERR_REQUIRE_ESM", &message));
     }
     call_wrapped(ctx, state, module, require, &file.path, &file.source)?;
@@ -131,7 +133,11 @@ fn fill<'js>(
 }
 
 /// The exports of an already requested file, for `import` of a file that is no ES module.
-pub(super) fn exports_for_import<'js>(ctx: &Ctx<'js>, state: &Shared, file: LoadedFile) -> Result<Value<'js>> {
+pub(super) fn exports_for_import<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    file: LoadedFile,
+) -> Result<Value<'js>> {
     run_file(ctx, state, &cache(ctx, state)?, file)
 }
 
@@ -165,8 +171,14 @@ fn call_wrapped<'js>(
     options.filename = Some(name);
     let wrapper: Function = ctx.eval_with_options(text, options)?;
     let exports: Value = module.get("exports")?;
-    let arguments =
-        (This(exports.clone()), exports, require.clone(), module.clone(), path.to_owned(), folder_of(path).to_owned());
+    let arguments = (
+        This(exports.clone()),
+        exports,
+        require.clone(),
+        module.clone(),
+        path.to_owned(),
+        folder_of(path).to_owned(),
+    );
     wrapper.call(arguments)
 }
 

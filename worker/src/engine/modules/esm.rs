@@ -102,7 +102,12 @@ fn with_meta<'js>(module: Module<'js, Declared>, path: &str) -> Result<Module<'j
 }
 
 /// A module whose default export is a value and whose named exports are its properties.
-fn of_value<'js>(ctx: &Ctx<'js>, path: &str, value: Value<'js>, named: bool) -> Result<Module<'js, Declared>> {
+fn of_value<'js>(
+    ctx: &Ctx<'js>,
+    path: &str,
+    value: Value<'js>,
+    named: bool,
+) -> Result<Module<'js, Declared>> {
     let mut text = "const value = import.meta.value; export default value;".to_owned();
     if let Some(object) = value.as_object().filter(|_| named) {
         for (index, key) in object.own_keys::<String>(Filter::new().string().enum_only()).enumerate() {

@@ -17,7 +17,9 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>
         } else {
             match codec::encoding(&encoding) {
                 Some(encoding) => Some(encoding),
-                None => return failed(&ctx, "ERR_UNKNOWN_ENCODING", &format!("Unknown encoding: {encoding}")),
+                None => {
+                    return failed(&ctx, "ERR_UNKNOWN_ENCODING", &format!("Unknown encoding: {encoding}"));
+                }
             }
         };
         if !super::is_allowed(&shared, "fs") {
@@ -36,7 +38,9 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>
                 Ok(answer)
             }
             HostReply::Failed(HostError { code, message }) => failed(&ctx, &code, &message),
-            HostReply::Module { .. } => failed(&ctx, "EIO", "the host gave another answer than was asked for"),
+            HostReply::Module { .. } => {
+                failed(&ctx, "EIO", "the host gave another answer than was asked for")
+            }
         }
     };
     natives.set("fs", Function::new(ctx.clone(), call)?)

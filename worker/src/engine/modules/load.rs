@@ -1,7 +1,7 @@
 //! Owns the question to the host for a file, and the errors that scripts see.
 
 use super::LoadedFile;
-use crate::engine::source::{SourceError, typescript};
+use crate::engine::source::{SourceError, guarded, typescript};
 use crate::engine::state::Shared;
 use rquickjs::{Ctx, Error, Exception, Result, Value};
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest, SourceFormat};
@@ -19,12 +19,17 @@ pub(in crate::engine) fn coded_error(ctx: &Ctx<'_>, code: &str, message: &str) -
 }
 
 /// A `SyntaxError` that names its place.
-pub(in crate::engine) fn syntax_error<'js>(ctx: &Ctx<'js>, error: &SourceError, file_name: &str) -> Value<'js> {
+pub(in crate::engine) fn syntax_error<'js>(
+    ctx: &Ctx<'js>,
+    error: &SourceError,
+    file_name: &str,
+) -> Value<'js> {
     let make = || -> Result<Value<'js>> {
         let _ = Exception::throw_syntax(ctx, &error.message);
         let value = ctx.catch();
         if let Some(object) = value.as_object() {
-            let stack = format!("SyntaxError: {}\n    at {file_name}:{}:{}", error.message, error.line, error.column);
+            let stack =
+                format!("SyntaxError: {}\n    at {file_name}:{}:{}", error.message, error.line, error.column);
             object.prop("stack", rquickjs::object::Property::from(stack).writable().configurable())?;
         }
         Ok(value)
@@ -36,7 +41,13 @@ pub(in crate::engine) fn syntax_error<'js>(ctx: &Ctx<'js>, error: &SourceError, 
 }
 
 /// Asks the host for the file that a specifier means.
-pub(super) fn load(ctx: &Ctx<'_>, state: &Shared, specifier: &str, referrer: &str, import: bool) -> Result<LoadedFile> {
+pub(super) fn load(
+    ctx: &Ctx<'_>,
+    state: &Shared,
+    specifier: &str,
+    referrer: &str,
+    import: bool,
+) -> Result<LoadedFile> {
     let request =
         HostRequest::LoadModule { specifier: specifier.to_owned(), referrer: referrer.to_owned(), import };
     match state.call(ctx, request)? {
@@ -73,7 +84,10 @@ pub(super) fn has_module_syntax(source: &str) -> bool {
     if !source.contains("import") && !source.contains("export") {
         return false;
     }
-    let allocator = oxc_allocator::Allocator::default();
-    let parsed = oxc_parser::Parser::new(&allocator, source, oxc_span::SourceType::unambiguous()).parse();
-    !parsed.panicked && parsed.module_record.has_module_syntax
+    guarded(|| {
+        let allocator = oxc_allocator::Allocator::default();
+        let parsed = oxc_parser::Parser::new(&allocator, source, oxc_span::SourceType::unambiguous()).parse();
+        Ok(!parsed.panicked && parsed.module_record.has_module_syntax)
+    })
+    .unwrap_or(false)
 }

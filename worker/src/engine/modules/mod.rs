@@ -79,7 +79,11 @@ pub(super) fn is_allowed(state: &Shared, module: &str) -> bool {
 }
 
 /// Sets `require` for the run that begins. Gives what else a file sees: `module`, `exports`, `__filename`, `__dirname`.
-pub(super) fn begin<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute) -> Result<Vec<(&'static str, Value<'js>)>> {
+pub(super) fn begin<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    job: &Execute,
+) -> Result<Vec<(&'static str, Value<'js>)>> {
     let file = job.kind != ExecutionKind::Repl;
     let referrer = if file { job.file_name.as_str() } else { "" };
     if !file && state.modules.borrow().require_of.as_deref() == Some("") {
@@ -95,7 +99,8 @@ pub(super) fn begin<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute) -> Resul
     let module = common_js::new_module(ctx, referrer, &require)?;
     require.set("main", module.clone())?;
     let exports: Value = module.get("exports")?;
-    let text = |text: &str| Ok::<_, rquickjs::Error>(rquickjs::String::from_str(ctx.clone(), text)?.into_value());
+    let text =
+        |text: &str| Ok::<_, rquickjs::Error>(rquickjs::String::from_str(ctx.clone(), text)?.into_value());
     Ok(vec![
         ("module", module.into_value()),
         ("exports", exports),

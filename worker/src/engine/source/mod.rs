@@ -39,3 +39,10 @@ pub(super) fn place(source: &str, offset: usize) -> (u32, u32) {
     let column = before[before.rfind('\n').map_or(0, |at| at + 1)..].chars().count() + 1;
     (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
 }
+
+/// Runs a parser so that a defect in it, met by some odd text, is an error of that text and not the worker's end.
+pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T, SourceError>) -> Result<T, SourceError> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        Err(SourceError { message: "the parser failed on this text".to_owned(), line: 1, column: 1 })
+    })
+}

@@ -3,7 +3,7 @@
 //! Must not evaluate; the names it gives back have to be declared before the text runs.
 
 use super::scan::{Words, words};
-use super::{SourceError, place};
+use super::{SourceError, guarded, place};
 use crate::engine::position::{FileMap, Insertion};
 use oxc_allocator::Allocator;
 use oxc_ast::AstKind;
@@ -69,13 +69,14 @@ pub(in crate::engine) fn prepare<'a>(
     {
         return Ok(prepared);
     }
-    transform(text, found, constants)?.map_or_else(|| Ok(Prepared::unchanged(text, found.awaits)), Ok)
+    guarded(|| transform(text, found, constants))?
+        .map_or_else(|| Ok(Prepared::unchanged(text, found.awaits)), Ok)
 }
 
 /// `{…}` at the start is an object if it reads as one, as in Node's repl.
 fn as_object_literal<'a>(text: &str, found: Words, constants: &HashSet<String>) -> Option<Prepared<'a>> {
     let wrapped = format!("({text}\n)");
-    let prepared = transform(&wrapped, found, constants).ok()??;
+    let prepared = guarded(|| transform(&wrapped, found, constants)).ok()??;
     let mut map = prepared.map;
     for insertion in map.insertions.iter_mut().filter(|insertion| insertion.line == 1) {
         insertion.column -= 1;
@@ -96,17 +97,19 @@ fn transform<'a>(
     constants: &HashSet<String>,
 ) -> Result<Option<Prepared<'a>>, SourceError> {
     let allocator = Allocator::default();
-    // Only a module may await at top level; scripts that do are read as one, and fall back if that fails.
-    let source_type = if found.awaits { SourceType::mjs() } else { SourceType::script() };
-    let parsed = Parser::new(&allocator, text, source_type).parse();
-    if parsed.panicked || parsed.diagnostics.has_errors() {
-        return Ok(None);
-    }
-    let program = &parsed.program;
+    // Only a module may await at top level, so scripts with the word are read as one first. What only a sloppy script
+    // may say fails there, and is read as a script, in which `await` belongs to functions.
+    let parse = |source_type| {
+        let parsed = Parser::new(&allocator, text, source_type).parse();
+        (!parsed.panicked && !parsed.diagnostics.has_errors()).then_some(parsed.program)
+    };
+    let as_module = if found.awaits { parse(SourceType::mjs()) } else { None };
+    let Some(program) = as_module.or_else(|| parse(SourceType::script())) else { return Ok(None) };
+    let program = &program;
     if program.body.iter().any(|statement| statement.as_module_declaration().is_some()) {
         return Ok(None);
     }
-    let built = SemanticBuilder::new().with_check_syntax_error(true).build(program);
+    let built = SemanticBuilder::new().with_build_nodes(true).with_check_syntax_error(true).build(program);
     if let Some(error) = SourceError::first(built.diagnostics.errors(), text) {
         return Err(error);
     }
@@ -117,7 +120,7 @@ fn transform<'a>(
     }
     let now_constant = constants_after(&built.semantic, constants, &mut declared);
     edit_assignments(&built.semantic, &now_constant, &mut edits);
-    let awaits = found.awaits && awaits_at_top(program);
+    let awaits = found.awaits && program.source_type.is_module() && awaits_at_top(program);
     let (text, map) = edits.apply(text);
     Ok(Some(Prepared { text, map, declared, awaits }))
 }

@@ -1,7 +1,7 @@
 //! Owns the removal of TypeScript's types, with the map back to the lines of the original.
 //! Types are not checked.
 
-use super::{SourceError, place};
+use super::{SourceError, guarded, place};
 use crate::engine::position::FileMap;
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{Decorator, Program};
@@ -22,6 +22,10 @@ pub(in crate::engine) struct Stripped {
 
 /// Removes the types of a script or module.
 pub(in crate::engine) fn strip(text: &str, file_name: &str, module: bool) -> Result<Stripped, SourceError> {
+    guarded(|| strip_unguarded(text, file_name, module))
+}
+
+fn strip_unguarded(text: &str, file_name: &str, module: bool) -> Result<Stripped, SourceError> {
     let allocator = Allocator::default();
     // Read as a module even when it runs as a script: only so may it await at top level.
     let source_type = SourceType::ts().with_module(true);
@@ -31,7 +35,8 @@ pub(in crate::engine) fn strip(text: &str, file_name: &str, module: bool) -> Res
     }
     let mut program = parsed.program;
     refuse_decorators(&program, text)?;
-    let built = SemanticBuilder::new_compiler().with_check_syntax_error(true).build(&program);
+    let built =
+        SemanticBuilder::new_compiler().with_enum_eval(true).with_check_syntax_error(true).build(&program);
     if let Some(error) = SourceError::first(built.diagnostics.errors(), text) {
         return Err(error);
     }
@@ -39,12 +44,16 @@ pub(in crate::engine) fn strip(text: &str, file_name: &str, module: bool) -> Res
     let mut options = TransformOptions::default();
     // A script's unused imports may be types; everything else must stay.
     options.typescript.only_remove_type_imports = false;
-    let transformed = Transformer::new(&allocator, Path::new(file_name), &options).build_with_scoping(scoping, &mut program);
+    let transformed = Transformer::new(&allocator, Path::new(file_name), &options)
+        .build_with_scoping(scoping, &mut program);
     if let Some(error) = SourceError::first(transformed.diagnostics.errors(), text) {
         return Err(error);
     }
     let generated = Codegen::new()
-        .with_options(CodegenOptions { source_map_path: Some(PathBuf::from(file_name)), ..CodegenOptions::default() })
+        .with_options(CodegenOptions {
+            source_map_path: Some(PathBuf::from(file_name)),
+            ..CodegenOptions::default()
+        })
         .build(&program);
     let mut map = FileMap::default();
     if let Some(source_map) = &generated.map {
