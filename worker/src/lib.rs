@@ -3,11 +3,11 @@
 //!
 //! Reading order:
 //! - [`roles`]: which role a process plays; the first thing that a binary's `main` asks
-//! - [`keeper`]: pid 1 of the jail
-//! - [`zygote`]: forks workers
-//! - [`session`]: a worker's life, order by order
+//! - `keeper`: pid 1 of the jail
+//! - `zygote`: forks workers
+//! - `session`: a worker's life, order by order
 //! - [`link`]: its channel
-//! - [`engine`]: JavaScript
+//! - [`engine`]: runs JavaScript, knows no process
 
 pub mod engine;
 mod keeper;

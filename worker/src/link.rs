@@ -83,7 +83,7 @@ impl Link {
     /// Waits for the next order: `Start` or `Execute`. Ends the process on `Shutdown` and at the channel's end.
     pub fn next_order(&mut self) -> ToWorker {
         loop {
-            match self.receive(Wait::Yes) {
+            match self.receive() {
                 Some(order @ (ToWorker::Start(_) | ToWorker::Execute(_))) => return order,
                 // The answer to a call that was given up when its execution was interrupted.
                 Some(ToWorker::HostReply { .. }) | None => {}
@@ -116,7 +116,7 @@ impl Link {
     pub fn send(&mut self, message: &FromWorker) {
         let Ok(bytes) = encode(message, WORKER_MESSAGE_BYTES) else { exit_now(EXIT_PROTOCOL) };
         while !self.unacked.is_empty() && self.unacked_bytes + bytes.len() > UNACKED_BYTES {
-            let message = self.receive(Wait::Yes);
+            let message = self.receive();
             self.put_aside(message);
         }
         let seq = self.next_seq;
@@ -195,34 +195,31 @@ impl Link {
     }
 
     fn take_what_came(&mut self) {
-        while let Some(message) = self.receive_now() {
+        while let Some(len) = self.receive_packet(Wait::No) {
+            let message = self.complete(len);
             self.put_aside(message);
         }
     }
 
-    /// `None`: nothing there. `Some(None)`: something that needs no more attention.
-    fn receive_now(&mut self) -> Option<Option<ToWorker>> {
-        let mut nothing = false;
-        let message = self.receive_or(Wait::No, &mut nothing);
-        (!nothing).then_some(message)
+    /// Waits for one packet; gives the message that it completes, unless that was handled here.
+    fn receive(&mut self) -> Option<ToWorker> {
+        let len = self.receive_packet(Wait::Yes)?;
+        self.complete(len)
     }
 
-    fn receive(&mut self, wait: Wait) -> Option<ToWorker> {
-        self.receive_or(wait, &mut false)
-    }
-
-    /// Takes one packet; gives the message that it completes, unless that was handled here.
-    fn receive_or(&mut self, wait: Wait, nothing: &mut bool) -> Option<ToWorker> {
-        let got = match socket::receive(&self.socket, &mut self.buffer, wait) {
-            Ok(got) if got.len > 0 => got,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                *nothing = true;
-                return None;
-            }
+    /// Takes one packet into the buffer; gives its length (bytes).
+    fn receive_packet(&mut self, wait: Wait) -> Option<usize> {
+        match socket::receive(&self.socket, &mut self.buffer, wait) {
+            Ok(got) if got.len > 0 => Some(got.len),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
             // Supervisor and keeper have let go.
             _ => exit_now(0),
-        };
-        let packet = &self.buffer[..got.len];
+        }
+    }
+
+    /// Adds the packet in the buffer to what came before.
+    fn complete(&mut self, len: usize) -> Option<ToWorker> {
+        let packet = &self.buffer[..len];
         let message = self.incoming.push(packet).or_else(|_| {
             // The beginning of a new supervisor's message in the middle of the old one's.
             self.incoming.accept_any();

@@ -97,7 +97,7 @@ impl Control {
                 (got.len > 0 && !got.truncated).then(|| decode::<FromKeeper>(bytes).ok()).flatten()
             });
             match message.await {
-                Ok(Some(message)) => self.hear(message),
+                Ok(Some(message)) => self.hear(&message),
                 // The end, or nonsense: either way there is no keeper to work with.
                 Ok(None) | Err(_) => break,
             }
@@ -106,9 +106,9 @@ impl Control {
         let _ = events.send(SpawnEvent::KeeperLost).await;
     }
 
-    fn hear(&self, message: FromKeeper) {
+    fn hear(&self, message: &FromKeeper) {
         let mut waiting = lock(&self.waiting);
-        match message {
+        match *message {
             FromKeeper::Kept { session } => {
                 if let Some(kept) = waiting.kept.remove(&session) {
                     let _ = kept.send(());

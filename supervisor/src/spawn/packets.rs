@@ -13,10 +13,11 @@ thread_local! {
     static BUFFER: std::cell::RefCell<Vec<u8>> = std::cell::RefCell::new(vec![0; PACKET_BYTES]);
 }
 
-/// Registers our end of a socket with the runtime.
+/// Registers our end of a socket with the runtime: for reading alone. Else each message that the peer takes would wake
+/// us to say that there is room again.
 pub(super) fn register(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     socket::set_nonblocking(&socket)?;
-    super::sys::watch(socket, Interest::READABLE | Interest::WRITABLE)
+    super::sys::watch(socket, Interest::READABLE)
 }
 
 /// Waits for one packet and shows it to `take`. Cancel safe.
@@ -56,8 +57,10 @@ pub(super) async fn send(
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
         result => return result,
     }
+    // Rare: the peer is behind. A descriptor of its own, watched for as long as it takes.
+    let full = super::sys::watch(socket.get_ref().try_clone()?, Interest::WRITABLE)?;
     loop {
-        let mut guard = tokio::time::timeout_at(deadline, socket.writable())
+        let mut guard = tokio::time::timeout_at(deadline, full.writable())
             .await
             .map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??;
         if let Ok(result) = guard.try_io(|socket| socket::send(socket.get_ref(), parts, fds, Wait::No)) {

@@ -115,7 +115,7 @@ impl WorkerProcess {
             return std::future::pending().await;
         };
         if pidfd.readable().await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -99,6 +99,19 @@ impl Spawner {
     /// Starts a keeper and its first zygote, and looks at both from outside. Must be called within a tokio runtime.
     pub async fn start(config: SpawnConfig) -> Result<(Self, mpsc::Receiver<SpawnEvent>), SpawnError> {
         let started = keeper::start(&config).await?;
+        let keeper = started.pidfd.try_clone().map_err(SpawnError::io("watch the keeper"))?;
+        let jail = Self::assemble(&config, started).await;
+        if jail.is_err() {
+            // Half a jail must not wait for its grace to end.
+            let _ = keeper.kill();
+        }
+        jail
+    }
+
+    async fn assemble(
+        config: &SpawnConfig,
+        started: keeper::Started,
+    ) -> Result<(Self, mpsc::Receiver<SpawnEvent>), SpawnError> {
         if config.sandbox == SandboxMode::Full && !inspect::verify_namespaces(started.pid)? {
             tracing::warn!("the keeper's namespaces cannot be seen in /proc; its self-test stands in");
         }
@@ -137,7 +150,8 @@ impl Spawner {
     }
 
     /// Gives birth to a worker: forked by the zygote, known by the kernel's word, looked at from outside, limited, and
-    /// kept by the keeper. It has said hello and nothing else.
+    /// kept by the keeper. It has said hello and nothing else. Not cancel safe: a birth that is given up in the middle
+    /// may leave a worker that nobody knows until the jail ends.
     pub async fn spawn_worker(
         &self,
         session: SessionId,

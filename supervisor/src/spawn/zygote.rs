@@ -102,6 +102,12 @@ impl Zygote {
         self.lost.load(Ordering::Acquire)
     }
 
+    /// Notes that no order will ever be taken again; the next attempt finds the successor.
+    fn is_no_more(&self) -> SpawnError {
+        self.lost.store(true, Ordering::Release);
+        SpawnError::NoZygote
+    }
+
     /// Orders a fork; the newborn's end of its channel goes along.
     pub(super) async fn order(&self, newborns: OwnedFd, as_zygote: bool) -> Result<Ordered<'_>, SpawnError> {
         let order = self.next_order.fetch_add(1, Ordering::Relaxed);
@@ -118,7 +124,7 @@ impl Zygote {
             self.orders.take(self.pids.here);
         }
         sent.map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => SpawnError::NoZygote,
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.is_no_more(),
             _ => SpawnError::Fork(error),
         })?;
         Ok(ordered)
@@ -153,7 +159,8 @@ impl Ordered<'_> {
     pub(super) async fn why_not(mut self) -> SpawnError {
         match timeout(REASON_PATIENCE, &mut self.failure).await {
             Ok(Ok(errno)) => SpawnError::Fork(io::Error::from_raw_os_error(errno)),
-            Ok(Err(_)) => SpawnError::NoZygote,
+            Ok(Err(_)) => self.zygote.is_no_more(),
+            Err(_) if !self.zygote.pidfd.is_alive() => self.zygote.is_no_more(),
             Err(_) => SpawnError::WorkerSilent("died"),
         }
     }

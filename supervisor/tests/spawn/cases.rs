@@ -48,6 +48,8 @@ cases! {
     nobody_comes_back_and_the_grace_ends_everything,
     shutdown_leaves_no_process,
     a_hundred_workers_live_beside_each_other,
+    births_and_deaths_leave_no_descriptor_behind,
+    a_worker_that_does_not_read_is_given_up,
     a_program_that_is_no_keeper_is_an_error,
     a_host_without_user_namespaces_is_named_with_its_knob,
     without_namespaces_the_other_walls_stand,
@@ -419,6 +421,41 @@ async fn a_hundred_workers_live_beside_each_other() {
         memory.uss >> 10,
         memory.pss >> 10
     );
+}
+
+fn descriptors(pid: u32) -> usize {
+    std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a list of descriptors").count()
+}
+
+async fn births_and_deaths_leave_no_descriptor_behind() {
+    let (spawner, _events) = embedded().await;
+    let (mut ours, mut keepers) = (0, 0);
+    for round in 0..20 {
+        for number in 0..10 {
+            let worker = born(&spawner, number).await;
+            worker.process.kill().expect("kill");
+            assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+            worker.process.forget();
+        }
+        // The keeper answers in order: what was forgotten before this birth is gone after it.
+        let last = born(&spawner, 99).await;
+        let now = (descriptors(std::process::id()), descriptors(spawner.keeper_pid()));
+        last.process.kill().expect("kill");
+        last.process.exited().await;
+        last.process.forget();
+        if round == 0 {
+            (ours, keepers) = now;
+        }
+        assert_eq!(now, (ours, keepers), "round {round}");
+    }
+}
+
+async fn a_worker_that_does_not_read_is_given_up() {
+    let (spawner, _events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    worker.process.signal(libc::SIGSTOP).expect("stop");
+    let large = order("x".repeat(4 << 20));
+    assert!(matches!(worker.sender.send(&large).await, Err(ChannelError::WriteTimeout)));
 }
 
 async fn a_program_that_is_no_keeper_is_an_error() {

@@ -96,7 +96,9 @@ fn text(payload: &EventPayload) -> String {
 }
 
 async fn cases() {
+    let begun = std::time::Instant::now();
     let (spawner, _events) = embedded().await;
+    println!("jail up in {} µs", begun.elapsed().as_micros());
     let mut worker = born(&spawner, 1).await;
     worker.sender.send(&start(1)).await.expect("start");
     assert!(matches!(next(&mut worker).await.expect("started").message, FromWorker::Started { .. }));
@@ -127,12 +129,16 @@ async fn cases() {
         let (done, _) = execute(&mut worker, source).await;
         assert!(!matches!(done.outcome, Outcome::Ok), "{source}");
     }
+    let memory = worker.process.memory().expect("memory");
+    println!("after some work: uss {} pss {} KiB", memory.uss >> 10, memory.pss >> 10);
     let (done, texts) = execute(&mut worker, "for (let i = 0; i < 900; i++) console.log('line', i)").await;
     assert_eq!(
         (done.outcome, texts.iter().filter(|text| text.starts_with("line")).count()),
         (Outcome::Ok, 900)
     );
-    interrupted(&mut worker).await;
+    interrupted_while_busy(&mut worker).await;
+    interrupted_while_waiting(&mut worker, "setTimeout(() => 0, 60000)").await;
+    interrupted_while_waiting(&mut worker, "require('./never-answered.js')").await;
     let (bomb, _) =
         execute(&mut worker, "const all = []; for (;;) all.push(new Array(100000).fill(1))").await;
     assert!(!matches!(bomb.outcome, Outcome::Ok));
@@ -145,7 +151,37 @@ async fn cases() {
     assert_eq!(worker.process.exited().await, WorkerDeath::Exited(0));
 }
 
-async fn interrupted(worker: &mut WorkerHandle) {
+/// A host call that is never answered, or a timer that is far away, ends at once all the same; a late answer is ignored.
+async fn interrupted_while_waiting(worker: &mut WorkerHandle, source: &str) {
+    worker.sender.send(&order(source)).await.expect("order");
+    let mut unanswered = None;
+    let done = loop {
+        match tokio::time::timeout(Duration::from_millis(300), worker.receiver.recv()).await {
+            // It waits.
+            Err(_) => worker.process.interrupt().expect("interrupt"),
+            Ok(received) => {
+                let received = received.expect("a message");
+                worker.sender.send(&ToWorker::Ack { seq: received.seq }).await.expect("ack");
+                match received.message {
+                    FromWorker::HostCall { call, .. } => unanswered = Some(call),
+                    FromWorker::Done(done) => break done,
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    };
+    assert_eq!(done.outcome, Outcome::Interrupted, "{source}");
+    if let Some(call) = unanswered {
+        let reply = answer(&HostRequest::LoadModule {
+            specifier: String::new(),
+            referrer: String::new(),
+            import: false,
+        });
+        worker.sender.send(&ToWorker::HostReply { call, reply }).await.expect("late reply");
+    }
+}
+
+async fn interrupted_while_busy(worker: &mut WorkerHandle) {
     worker.sender.send(&order("for (;;) {}")).await.expect("order");
     let before = worker.process.cpu_time().expect("cpu time");
     while worker.process.cpu_time().expect("cpu time") < before + Duration::from_millis(5) {

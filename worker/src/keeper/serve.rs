@@ -127,12 +127,12 @@ impl Keeper {
             self.supervisor = Err(Instant::now());
             return Ok(());
         };
-        self.obey(message, got.fds)
+        self.obey(&message, got.fds)
     }
 
-    fn obey(&mut self, message: ToKeeper, fds: Vec<OwnedFd>) -> Result<(), End> {
+    fn obey(&mut self, message: &ToKeeper, fds: Vec<OwnedFd>) -> Result<(), End> {
         let mut fds = fds.into_iter();
-        match message {
+        match *message {
             ToKeeper::Keep { session, inner_pid } => {
                 if let (Some(channel), Some(pidfd)) = (fds.next(), fds.next()) {
                     let pidfd = PidFd::from(pidfd);
