@@ -5,7 +5,7 @@ use super::inspect::{self, Look};
 use super::position::shown_name;
 use super::state::Shared;
 use rquickjs::function::This;
-use rquickjs::{Array, Ctx, Function, Object, Result, Value};
+use rquickjs::{Array, Ctx, Function, Object, Value};
 
 /// Frames of the engine's own JavaScript; they say nothing to the author of a script.
 pub(super) const PRELUDE_PREFIX: &str = "vm:";
@@ -47,17 +47,17 @@ pub(super) fn prepare_stack<'js>(
     state: &Shared,
     error: &Value<'js>,
     sites: &Value<'js>,
-) -> Result<String> {
+) -> String {
     let look = Look::new(ctx, state);
     let mut text = error.as_object().map_or_else(String::new, |error| look.error_header(error));
-    let Some(sites) = sites.as_array() else { return Ok(text) };
+    let Some(sites) = sites.as_array() else { return text };
     for index in 0..sites.len() {
         if let Some(frame) = frame(ctx, state, &look, sites, index) {
             text.push_str("\n    at ");
             text.push_str(&frame);
         }
     }
-    Ok(text)
+    text
 }
 
 fn frame<'js>(

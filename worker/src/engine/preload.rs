@@ -21,10 +21,21 @@ const GC_HEADROOM_BYTES: usize = 2 * 1024 * 1024;
 pub struct EngineError(String);
 
 /// A runtime with everything in it that sessions share. Made once; each forked child turns its copy into a session.
-pub struct Preloaded {
-    pub(super) runtime: Runtime,
+pub struct Preloaded(pub(super) Machine);
+
+/// The parts of QuickJS that live and end together.
+pub(super) struct Machine {
+    // Order matters: the context goes before its runtime.
     pub(super) context: Context,
+    pub(super) runtime: Runtime,
     pub(super) state: Shared,
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        // Values of the script must be gone before the runtime that they live in.
+        self.context.with(|_| self.state.clear());
+    }
 }
 
 /// Makes the runtime. Takes milliseconds; needs no files and starts no threads.
@@ -36,7 +47,10 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     runtime.set_gc_threshold(usize::MAX);
     let context = Context::custom::<intrinsic::All>(&runtime).map_err(plain)?;
     let state: Shared = Rc::default();
-    context.with(|ctx| install(&ctx, &state).catch(&ctx).map_err(|error| EngineError(error.to_string())))?;
+    context.with(|ctx| {
+        state.collector.attach(&ctx);
+        install(&ctx, &state).catch(&ctx).map_err(|error| EngineError(error.to_string()))
+    })?;
     let shared = state.clone();
     runtime.set_interrupt_handler(Some(Box::new(move || shared.interrupted())));
     let shared = state.clone();
@@ -46,10 +60,10 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     super::modules::install_loader(&runtime, &state);
     runtime.run_gc();
     runtime.set_gc_threshold(sys::heap_bytes() + GC_HEADROOM_BYTES);
-    Ok(Preloaded { runtime, context, state })
+    Ok(Preloaded(Machine { context, runtime, state }))
 }
 
-fn install<'js>(ctx: &Ctx<'js>, state: &Shared) -> rquickjs::Result<()> {
+fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {
     natives::install_console(ctx, state)?;
     natives::install_random(ctx, state)?;
     let natives = natives::natives(ctx, state)?;

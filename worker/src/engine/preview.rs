@@ -1,7 +1,7 @@
 //! Owns results as events: the name of a value's type, its text, and its JSON where that is faithful.
 //! Runs no code of the script: `toJSON`, getters and proxies mean "no JSON", never a call.
 
-use super::inspect::{Boxed, Kind, Look, cut};
+use super::inspect::{Kind, Look, cut};
 use super::sys::{self, Property};
 use rquickjs::{Coerced, Object, Value};
 use std::fmt::Write;
@@ -32,9 +32,7 @@ pub(super) fn js_type(look: &Look<'_>, value: &Value<'_>) -> JsType {
         Kind::Promise => JsType::Promise,
         Kind::Error => JsType::Error,
         Kind::Proxy if object.is_function() => JsType::Function,
-        Kind::Boxed(Boxed::Number | Boxed::String | Boxed::Boolean | Boxed::Symbol | Boxed::Bigint) | _ => {
-            JsType::Object
-        }
+        _ => JsType::Object,
     }
 }
 

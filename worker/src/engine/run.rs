@@ -1,6 +1,7 @@
 //! Owns one execution from source text to outcome: globals of the run, evaluation, event loop, last events.
 
 use super::budget::{Stop, now};
+use super::console::ConsoleState;
 use super::inspect::Look;
 use super::position::FileMap;
 use super::preload::STACK_BYTES;
@@ -47,7 +48,7 @@ enum Failure<'js> {
 }
 
 /// Runs a job; the budget has begun.
-pub(super) fn execute<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute) -> Ended {
+pub(super) fn execute(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Ended {
     sys::stack_starts_here(ctx);
     let result = begin(ctx, state, job).and_then(|globals| {
         let result = evaluate(ctx, state, job).and_then(|evaluated| settle(ctx, state, evaluated));
@@ -57,12 +58,10 @@ pub(super) fn execute<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute) -> End
     let ended = finish(ctx, state, job, result);
     // What is left over belongs to nobody: an execution that was stopped must not go on in the next one.
     state.timers.borrow_mut().clear();
-    state.rejections.borrow_mut().clear();
     state.budget.end();
-    if !sys::discard_jobs(ctx, STACK_BYTES, DISCARDED_JOBS) {
-        state.rejections.borrow_mut().clear();
-    }
+    sys::discard_jobs(ctx, STACK_BYTES, DISCARDED_JOBS);
     state.rejections.borrow_mut().clear();
+    state.tidy_heap(ctx);
     ended
 }
 
@@ -73,8 +72,8 @@ fn begin<'js>(
     job: &Execute,
 ) -> std::result::Result<Option<RunGlobals>, Failure<'js>> {
     let prepare = || -> Result<Option<RunGlobals>> {
-        *state.allowed_modules.borrow_mut() = job.policy.modules.clone();
-        *state.console.borrow_mut() = Default::default();
+        state.allowed_modules.borrow_mut().clone_from(&job.policy.modules);
+        *state.console.borrow_mut() = ConsoleState::default();
         disabled::apply(ctx, state, &job.policy.disabled_globals)?;
         let mut globals = modules::begin(ctx, state, job)?;
         if job.kind == ExecutionKind::Repl
@@ -110,7 +109,9 @@ fn begin<'js>(
 }
 
 /// Globals that only one run sees: name, value, and what the name meant before.
-struct RunGlobals(Vec<(&'static str, Persistent<Value<'static>>, Option<Persistent<Value<'static>>>)>);
+struct RunGlobals(Vec<RunGlobal>);
+
+type RunGlobal = (&'static str, Persistent<Value<'static>>, Option<Persistent<Value<'static>>>);
 
 impl RunGlobals {
     fn define<'js>(ctx: &Ctx<'js>, values: Vec<(&'static str, Value<'js>)>) -> Result<Self> {
@@ -167,13 +168,12 @@ fn failure<'js>(ctx: &Ctx<'js>, state: &Shared, error: &Error) -> Failure<'js> {
 
 /// A rust-side error as a value of the script.
 fn error_value<'js>(ctx: &Ctx<'js>, error: &Error) -> Value<'js> {
-    match rquickjs::Exception::from_message(ctx.clone(), &error.to_string()) {
-        Ok(exception) => exception.into_value(),
-        Err(_) => {
-            drop(ctx.catch());
-            Value::new_null(ctx.clone())
-        }
-    }
+    let exception = rquickjs::Exception::from_message(ctx.clone(), &error.to_string());
+    let no_memory = |_| {
+        drop(ctx.catch());
+        Value::new_null(ctx.clone())
+    };
+    exception.map_or_else(no_memory, rquickjs::Exception::into_value)
 }
 
 fn evaluate<'js>(
@@ -387,7 +387,7 @@ fn microtasks<'js>(ctx: &Ctx<'js>, state: &Shared) -> std::result::Result<(), Fa
             }
             // A job that is short never reaches the interrupt hook, but many of them must.
             count = count.wrapping_add(1);
-            if state.budget.stop().is_some() || (count % 1_024 == 0 && state.interrupted()) {
+            if state.budget.stop().is_some() || (count.is_multiple_of(1_024) && state.interrupted()) {
                 return Err(Failure::Stopped);
             }
         }

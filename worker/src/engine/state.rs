@@ -24,6 +24,11 @@ pub(super) type Shared = Rc<State>;
 pub(super) struct State {
     pub(super) host: HostSlot,
     pub(super) budget: Budget,
+    pub(super) collector: sys::Collector,
+    /// Memory limit in force (bytes).
+    pub(super) heap_limit: Cell<usize>,
+    /// Heap after the last collection of ours (bytes).
+    live_heap: Cell<usize>,
     pub(super) timers: RefCell<Timers>,
     pub(super) rejections: RefCell<Rejections>,
     pub(super) modules: RefCell<ModuleTable>,
@@ -95,6 +100,7 @@ impl State {
             return false;
         }
         self.host.with(|host| host.poll());
+        self.collector.collect_before(self.heap_limit.get());
         self.budget.check()
     }
 
@@ -114,8 +120,19 @@ impl State {
         self.captured(ctx).ok_or(Error::Unknown)?.get(name)
     }
 
+    /// Frees cycles that an execution left behind where they would narrow the next one. Only sessions that use much of
+    /// their memory pay for it, and only as often as they grow.
+    pub(super) fn tidy_heap(&self, ctx: &Ctx<'_>) {
+        let heap = sys::heap_bytes();
+        if heap > self.heap_limit.get() / 2 && heap > self.live_heap.get() / 4 * 5 {
+            ctx.run_gc();
+            self.live_heap.set(sys::heap_bytes());
+        }
+    }
+
     /// Drops every value of the script that is held here; needed before the runtime ends.
     pub(super) fn clear(&self) {
+        self.collector.detach();
         self.timers.borrow_mut().clear();
         self.rejections.borrow_mut().clear();
         self.modules.borrow_mut().clear();

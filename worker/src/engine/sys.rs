@@ -352,8 +352,8 @@ pub(super) fn stack_starts_here(ctx: &Ctx<'_>) {
 }
 
 /// Runs every queued job with so little stack that no function of the script can start: each ends at once, and the
-/// queue with it. At most `most` jobs; says whether the queue is empty.
-pub(super) fn discard_jobs(ctx: &Ctx<'_>, stack_bytes: usize, most: usize) -> bool {
+/// queue with it. At most `most` jobs.
+pub(super) fn discard_jobs(ctx: &Ctx<'_>, stack_bytes: usize, most: usize) {
     // SAFETY: runtime and context are alive; a failing job leaves its exception in the context, which is dropped.
     unsafe {
         let runtime = qjs::JS_GetRuntime(ctx.as_raw().as_ptr());
@@ -367,7 +367,6 @@ pub(super) fn discard_jobs(ctx: &Ctx<'_>, stack_bytes: usize, most: usize) -> bo
             left -= 1;
         }
         qjs::JS_SetMaxStackSize(runtime, stack_bytes as _);
-        !qjs::JS_IsJobPending(runtime)
     }
 }
 
@@ -412,6 +411,40 @@ pub(super) fn compiles(ctx: &Ctx<'_>, text: &str, awaits: bool, strict: bool) ->
         return false;
     }
     true
+}
+
+/// Moves the point at which QuickJS collects cycles. It moves that to one and a half times the live heap by itself, which
+/// may lie behind the memory limit: then garbage would look like a full heap.
+#[derive(Default)]
+pub(super) struct Collector {
+    runtime: Cell<Option<NonNull<qjs::JSRuntime>>>,
+}
+
+impl Collector {
+    /// Belongs to the context's runtime from now on, and is used only by its callbacks and while it lives.
+    pub(super) fn attach(&self, ctx: &Ctx<'_>) {
+        // SAFETY: reads a field of a live context.
+        self.runtime.set(NonNull::new(unsafe { qjs::JS_GetRuntime(ctx.as_raw().as_ptr()) }));
+    }
+
+    /// Keeps the next collection in front of a limit of the heap (bytes).
+    pub(super) fn collect_before(&self, limit: usize) {
+        let Some(runtime) = self.runtime.get() else { return };
+        let room = limit.saturating_sub(heap_bytes());
+        // SAFETY: the runtime outlives its callbacks, which are the only callers; both calls access one field.
+        unsafe {
+            let threshold = usize::try_from(qjs::JS_GetGCThreshold(runtime.as_ptr())).unwrap_or(usize::MAX);
+            // Close to the limit it is too late, and each further collection would cost more than it gives.
+            if threshold > limit && room > limit / 16 {
+                qjs::JS_SetGCThreshold(runtime.as_ptr(), (heap_bytes() + room / 2) as _);
+            }
+        }
+    }
+
+    /// The runtime ends.
+    pub(super) fn detach(&self) {
+        self.runtime.set(None);
+    }
 }
 
 /// Counts what QuickJS allocates.

@@ -37,7 +37,7 @@ pub(super) struct Timers {
 
 /// A delay as Node reads it (milliseconds).
 pub(super) fn delay_ms(delay: f64) -> u64 {
-    if delay >= 1.0 && delay <= LONGEST_DELAY { delay as u64 } else { 1 }
+    if (1.0..=LONGEST_DELAY).contains(&delay) { delay as u64 } else { 1 }
 }
 
 impl Timers {

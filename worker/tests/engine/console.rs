@@ -1,7 +1,7 @@
 //! Console output against Node's, from a committed corpus of inputs and outputs.
 
 use crate::harness::Engine;
-use vm_system_protocol::model::ConsoleLevel;
+use vm_system_protocol::model::ConsoleLevel::{Debug, Error, Info, Log, Warn};
 
 /// Cases between lines of `=====`: the script, a line of `-----`, what Node's console wrote.
 const CORPUS: &str = include_str!("console.txt");
@@ -28,7 +28,6 @@ fn the_five_levels_and_their_relatives() {
         "console.log(1); console.info(2); console.warn(3); console.error(4); console.debug(5); console.trace('here'); \
          console.assert(false, 'no'); console.assert(true)",
     );
-    use ConsoleLevel::{Debug, Error, Info, Log, Warn};
     assert_eq!(engine.levels(), [Log, Info, Warn, Error, Debug, Error, Error]);
     let console = engine.console();
     assert!(console[5].starts_with("Trace: here\n    at repl:1:"), "{}", console[5]);

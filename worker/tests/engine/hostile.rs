@@ -98,7 +98,7 @@ fn replaced_builtins_neither_break_nor_see_the_console() {
          0",
     );
     let done = engine.repl(
-        "console.log('%s', { a: 1 }, [1, , 3], new Map([]), /x/g, new Date(0), Symbol('s'), 1n, new Error('e'), class A {}, () => {}, new Uint8Array(2))",
+        "console.log('%s', { a: 1 }, [1, , 3], new Map(), /x/g, new Date(0), Symbol('s'), 1n, new Error('e'), class A {}, () => {}, new Uint8Array(2))",
     );
     assert_eq!(done.outcome, Outcome::Ok, "{:?}", done.events);
     let console = engine.console();

@@ -64,7 +64,7 @@ fn json_says_all_there_is_or_is_absent() {
     ] {
         let done = engine.repl(source);
         assert_eq!(value_of(&done).expect("a value").2.as_deref(), json, "{source}");
-        assert_eq!(done.result.as_ref().map(|json| json.as_str()), json, "{source}");
+        assert_eq!(done.result.as_ref().map(vm_system_protocol::json::JsonText::as_str), json, "{source}");
     }
 }
 

@@ -85,13 +85,10 @@ impl<'js> Formatter<'_, 'js> {
 fn improve(stack: String, raw: &Raw<'_>) -> String {
     let first = stack.split('\n').next().unwrap_or_default();
     let named = first.split(':').next().unwrap_or_default();
-    let name = match raw.constructor.as_deref() {
-        Some(name) => name.to_owned(),
-        None => {
-            let fallback = if named.ends_with("Error") { named } else { "Error" };
-            format!("[{fallback}: null prototype]")
-        }
-    };
+    let name = raw.constructor.clone().unwrap_or_else(|| {
+        let fallback = if named.ends_with("Error") { named } else { "Error" };
+        format!("[{fallback}: null prototype]")
+    });
     if !name.is_empty() && name != "Error" && !first.contains(name.as_str()) {
         if raw.constructor.is_none() {
             return format!("{name} {}", &stack[named.len()..].trim_start_matches(": "));

@@ -6,6 +6,7 @@ use super::text::{escape, is_identifier};
 use super::{Look, PROTOTYPES};
 use crate::engine::sys::{self, Property};
 use rquickjs::{Object, Value};
+use std::fmt::Write;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
 /// Levels that are shown.
@@ -228,14 +229,12 @@ impl<'a, 'js> Formatter<'a, 'js> {
         key: &Value<'js>,
         level: usize,
     ) -> Option<String> {
-        let own = match sys::own_property(object, key) {
-            Ok(own) => own?,
+        let Ok(own) = sys::own_property(object, key) else {
             // A binding of a module that is not initialised yet.
-            Err(_) => {
-                drop(self.look.ctx().catch());
-                return Some(format!("{}: <uninitialized>", self.look.key_text(key).unwrap_or_default()));
-            }
+            drop(self.look.ctx().catch());
+            return Some(format!("{}: <uninitialized>", self.look.key_text(key).unwrap_or_default()));
         };
+        let own = own?;
         let text = self.property_value(&own.property, level);
         let name = if key.is_symbol() {
             format!("[{}]", self.look.symbol(key))
@@ -420,12 +419,14 @@ impl<'a, 'js> Formatter<'a, 'js> {
         let mut base = format!("[{name}");
         match raw.constructor.as_deref() {
             None => base.push_str(" (null prototype)"),
-            Some(constructor) if constructor != name => base.push_str(&format!(" ({constructor})")),
+            Some(constructor) if constructor != name => {
+                let _ = write!(base, " ({constructor})");
+            }
             Some(_) => {}
         }
-        base.push_str(&format!(": {inner}]"));
+        let _ = write!(base, ": {inner}]");
         if !raw.tag.is_empty() && raw.constructor.as_deref() != Some(raw.tag.as_str()) {
-            base.push_str(&format!(" [{}]", raw.tag));
+            let _ = write!(base, " [{}]", raw.tag);
         }
         base
     }

@@ -110,15 +110,17 @@ impl<'js> Formatter<'_, 'js> {
         let mut base = format!("class {}", name.as_deref().unwrap_or("(anonymous)"));
         match raw.constructor.as_deref() {
             Some("Function") | None => {}
-            Some(constructor) => base.push_str(&format!(" [{constructor}]")),
+            Some(constructor) => {
+                let _ = write!(base, " [{constructor}]");
+            }
         }
         if !raw.tag.is_empty() && raw.constructor.as_deref() != Some(raw.tag.as_str()) {
-            base.push_str(&format!(" [{}]", raw.tag));
+            let _ = write!(base, " [{}]", raw.tag);
         }
         if raw.constructor.is_some() {
             let parent = sys::prototype(&raw.object).and_then(|parent| self.function_name(&parent));
             if let Some(parent) = parent.filter(|parent| !parent.is_empty()) {
-                base.push_str(&format!(" extends {parent}"));
+                let _ = write!(base, " extends {parent}");
             }
         } else {
             base.push_str(" extends null");
@@ -143,7 +145,9 @@ impl<'js> Formatter<'_, 'js> {
             base.push_str(" (null prototype)");
         }
         match self.function_name(&raw.object) {
-            Some(name) if !name.is_empty() => base.push_str(&format!(": {name}")),
+            Some(name) if !name.is_empty() => {
+                let _ = write!(base, ": {name}");
+            }
             _ => base.push_str(" (anonymous)"),
         }
         base.push(']');
@@ -151,10 +155,10 @@ impl<'js> Formatter<'_, 'js> {
         if let Some(constructor) =
             constructor.filter(|constructor| *constructor != kind && *constructor != "Function")
         {
-            base.push_str(&format!(" {constructor}"));
+            let _ = write!(base, " {constructor}");
         }
         if !raw.tag.is_empty() && constructor != Some(raw.tag.as_str()) && raw.tag != kind {
-            base.push_str(&format!(" [{}]", raw.tag));
+            let _ = write!(base, " [{}]", raw.tag);
         }
         base
     }
@@ -249,18 +253,15 @@ impl<'js> Formatter<'_, 'js> {
         let length = self.array_length(array);
         let mut index = 0;
         while index < length && entries.len() < ELEMENTS && !self.is_spent() {
-            match self.look.element(array, index) {
-                Some(own) => {
-                    entries.push(self.property_value(&own.property, level));
-                    index += 1;
-                }
-                None => {
-                    let next = self.next_element(array, index, length);
-                    let holes = next - index;
-                    entries.push(format!("<{holes} empty item{}>", if holes > 1 { "s" } else { "" }));
-                    index = next;
-                }
+            if let Some(own) = self.look.element(array, index) {
+                entries.push(self.property_value(&own.property, level));
+                index += 1;
+                continue;
             }
+            let next = self.next_element(array, index, length);
+            let holes = next - index;
+            entries.push(format!("<{holes} empty item{}>", if holes > 1 { "s" } else { "" }));
+            index = next;
         }
         if index < length {
             entries.push(more(length - index, "item"));

@@ -11,7 +11,7 @@ mod layout;
 mod members;
 mod text;
 
-pub(super) use classify::{Boxed, Classes, Kind};
+pub(super) use classify::{Classes, Kind};
 pub(super) use text::width as display_width;
 
 use super::state::Shared;
@@ -142,24 +142,14 @@ impl<'js> Look<'js> {
 
     /// A name as a key.
     fn key(&self, name: &str) -> Option<Value<'js>> {
-        match rquickjs::String::from_str(self.ctx.clone(), name) {
-            Ok(name) => Some(name.into_value()),
-            Err(_) => {
-                drop(self.ctx.catch());
-                None
-            }
-        }
+        let name = rquickjs::String::from_str(self.ctx.clone(), name);
+        name.map(rquickjs::String::into_value).map_err(|_| drop(self.ctx.catch())).ok()
     }
 
     /// Own enumerable keys, as many as may be shown; none of a proxy.
     fn keys(&self, object: &Object<'js>, which: sys::Keys) -> Vec<Value<'js>> {
-        match sys::own_keys(object, which, KEYS) {
-            Ok((keys, _)) => keys,
-            Err(_) => {
-                drop(self.ctx.catch());
-                Vec::new()
-            }
-        }
+        let keys = sys::own_keys(object, which, KEYS);
+        keys.map(|(keys, _)| keys).map_err(|_| drop(self.ctx.catch())).unwrap_or_default()
     }
 
     /// A key's text, if it is a string or number.
@@ -201,7 +191,7 @@ impl<'js> Look<'js> {
     /// `Symbol(description)`.
     pub(super) fn symbol(&self, symbol: &Value<'js>) -> String {
         let description: Option<Value> = self.call("symbolDescription", symbol);
-        let description = description.and_then(|text| text.into_string()).map(|text| self.string(&text));
+        let description = description.and_then(Value::into_string).map(|text| self.string(&text));
         format!("Symbol({})", description.unwrap_or_default())
     }
 

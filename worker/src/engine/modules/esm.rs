@@ -170,6 +170,6 @@ pub(in crate::engine) fn declare_main<'js>(
 }
 
 /// Evaluates a declared module.
-pub(in crate::engine) fn start<'js>(module: Module<'js, Declared>) -> Result<Promise<'js>> {
+pub(in crate::engine) fn start(module: Module<'_, Declared>) -> Result<Promise<'_>> {
     module.eval().map(|(_, promise)| promise)
 }

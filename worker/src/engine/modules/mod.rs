@@ -51,7 +51,7 @@ impl ModuleTable {
 }
 
 /// Makes the functions that the prelude and scripts call.
-pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared) -> Result<()> {
+pub(super) fn install(ctx: &Ctx<'_>, state: &Shared) -> Result<()> {
     let cache = Object::new_proto(ctx.clone(), None)?;
     state.modules.borrow_mut().cache = Some(Persistent::save(ctx, cache));
     Ok(())
@@ -117,9 +117,4 @@ fn folder_of(path: &str) -> &str {
 /// Keeps the map of a module's text under its path.
 fn keep_map(state: &Shared, path: &str, map: FileMap) {
     state.maps.borrow_mut().set(path, map);
-}
-
-/// Drops every value of the script.
-pub(super) fn clear(state: &Shared) {
-    state.modules.borrow_mut().clear();
 }
