@@ -2,8 +2,8 @@
 
 use crate::harness::{Engine, value_of};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
-use vm_system_protocol::model::EventPayload;
-use vm_system_protocol::worker::Outcome;
+use vm_system_protocol::model::{EventPayload, ExecutionKind};
+use vm_system_protocol::worker::{Outcome, SourceFormat};
 
 /// Values whose every hook counts its calls.
 const TRAPS: &str = "
@@ -168,6 +168,26 @@ fn sources_with_odd_characters_are_run_or_refused_but_never_harm() {
         assert!(!done.events.is_empty(), "{source:?}: {:?}", done.outcome);
     }
     assert_eq!(engine.value("1"), "1");
+}
+
+#[test]
+fn texts_that_are_deep_or_long_do_not_overflow_the_parser() {
+    let mut engine = Engine::new();
+    let brackets = format!("let a = {}1{}; a", "(".repeat(50_000), ")".repeat(50_000));
+    let arrays = format!("let b = {}{}", "[".repeat(50_000), "]".repeat(50_000));
+    let sum = format!("let c = 1{}; c", " + 1".repeat(20_000));
+    let not = format!("let d = {}1", "!".repeat(50_000));
+    let ifs = format!("let e; {} 1", "if (1)".repeat(20_000));
+    let arrows = format!("let f = {} 1", "x =>".repeat(20_000));
+    let members = format!("let g = {{}}; g{}", "?.x".repeat(20_000));
+    let ternary = format!("let h = {} 1", "0 ? 0 :".repeat(20_000));
+    for source in [brackets, arrays, sum, not, ifs, arrows, members, ternary] {
+        let done = engine.repl(&source);
+        assert!(!done.events.is_empty(), "{}", &source[..20]);
+        let done = engine.run(ExecutionKind::RunFile, "a.ts", SourceFormat::TypeScript, &source);
+        assert!(!matches!(done.outcome, Outcome::Limit(_)), "{}", &source[..20]);
+        assert_eq!(engine.value("1"), "1");
+    }
 }
 
 #[test]

@@ -1,9 +1,11 @@
 //! Owns the question to the host for a file, and the errors that scripts see.
 
 use super::LoadedFile;
+use crate::engine::source::scan::words;
 use crate::engine::source::{SourceError, guarded, typescript};
 use crate::engine::state::Shared;
 use rquickjs::{Ctx, Error, Exception, Result, Value};
+use std::collections::HashSet;
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest, SourceFormat};
 
 /// Throws an `Error` with a `code`.
@@ -81,7 +83,8 @@ pub(super) fn javascript(
 
 /// Whether a text uses the syntax of ES modules.
 pub(super) fn has_module_syntax(source: &str) -> bool {
-    if !source.contains("import") && !source.contains("export") {
+    let words = words(source, &HashSet::from(["import".to_owned(), "export".to_owned()]));
+    if !words.names || words.deep {
         return false;
     }
     guarded(|| {

@@ -61,7 +61,7 @@ pub(in crate::engine) fn prepare<'a>(
 ) -> Result<Prepared<'a>, SourceError> {
     let found = words(text, constants);
     if !found.need_parsing() {
-        return Ok(Prepared::unchanged(text, false));
+        return Ok(Prepared::unchanged(text, found.awaits));
     }
     if found.brace_first
         && !text.trim_end().ends_with(';')

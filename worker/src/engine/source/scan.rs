@@ -13,12 +13,63 @@ pub(in crate::engine) struct Words {
     pub(in crate::engine) names: bool,
     /// The first character that is no white space is `{`.
     pub(in crate::engine) brace_first: bool,
+    /// Nested so deeply, or chained so long, that a parser that recurses could run out of stack.
+    pub(in crate::engine) deep: bool,
+}
+
+/// Deepest brackets, and longest chain of operators in one expression, that are parsed before QuickJS does.
+const BRACKETS: usize = 200;
+const OPERATORS: usize = 2_000;
+
+/// Follows how deep a text is, without understanding it: strings count as what is in them, which only errs on the
+/// safe side.
+#[derive(Default)]
+struct Depth {
+    brackets: usize,
+    operators: usize,
+    deep: bool,
+}
+
+impl Depth {
+    fn see(&mut self, byte: u8) {
+        match byte {
+            b'(' | b'[' | b'{' => self.brackets += 1,
+            b')' | b']' | b'}' => self.brackets = self.brackets.saturating_sub(1),
+            _ => {}
+        }
+        match byte {
+            b';' | b',' | b'{' | b'}' => self.operators = 0,
+            byte if byte.is_ascii_punctuation() => self.operators += 1,
+            _ => {}
+        }
+        self.deep |= self.brackets > BRACKETS || self.operators > OPERATORS;
+    }
+
+    /// Words that nest statements without brackets.
+    fn see_word(&mut self, word: &[u8]) {
+        if matches!(
+            word,
+            b"if"
+                | b"else"
+                | b"for"
+                | b"while"
+                | b"do"
+                | b"typeof"
+                | b"void"
+                | b"delete"
+                | b"await"
+                | b"in"
+                | b"new"
+        ) {
+            self.operators += 1;
+        }
+    }
 }
 
 impl Words {
     /// Whether the text must be parsed before it runs.
     pub(in crate::engine) fn need_parsing(self) -> bool {
-        self.declares || self.awaits || self.names || self.brace_first
+        !self.deep && (self.declares || self.awaits || self.names || self.brace_first)
     }
 }
 
@@ -27,10 +78,12 @@ pub(in crate::engine) fn words(text: &str, names: &HashSet<String>) -> Words {
     let mut found = Words { brace_first: text.trim_start().starts_with('{'), ..Words::default() };
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80;
     let bytes = text.as_bytes();
+    let mut depth = Depth::default();
     let mut at = 0;
     while at < bytes.len() {
         if !is_word(bytes[at]) {
             // An escaped letter can spell any name.
+            depth.see(bytes[at]);
             found.names |= bytes[at] == b'\\' && !names.is_empty();
             at += 1;
             continue;
@@ -39,6 +92,7 @@ pub(in crate::engine) fn words(text: &str, names: &HashSet<String>) -> Words {
         while at < bytes.len() && is_word(bytes[at]) {
             at += 1;
         }
+        depth.see_word(&bytes[start..at]);
         match &bytes[start..at] {
             b"let" | b"const" | b"class" => found.declares = true,
             b"await" => found.awaits = true,
@@ -48,6 +102,7 @@ pub(in crate::engine) fn words(text: &str, names: &HashSet<String>) -> Words {
             _ => {}
         }
     }
+    found.deep = depth.deep;
     found
 }
 

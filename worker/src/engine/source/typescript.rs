@@ -1,6 +1,7 @@
 //! Owns the removal of TypeScript's types, with the map back to the lines of the original.
 //! Types are not checked.
 
+use super::scan::words;
 use super::{SourceError, guarded, place};
 use crate::engine::position::FileMap;
 use oxc_allocator::Allocator;
@@ -11,6 +12,7 @@ use oxc_parser::Parser;
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
 use oxc_transformer::{TransformOptions, Transformer};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 /// JavaScript text and the way back.
@@ -22,6 +24,10 @@ pub(in crate::engine) struct Stripped {
 
 /// Removes the types of a script or module.
 pub(in crate::engine) fn strip(text: &str, file_name: &str, module: bool) -> Result<Stripped, SourceError> {
+    if words(text, &HashSet::new()).deep {
+        let message = "the text is nested too deeply to remove its types".to_owned();
+        return Err(SourceError { message, line: 1, column: 1 });
+    }
     guarded(|| strip_unguarded(text, file_name, module))
 }
 
