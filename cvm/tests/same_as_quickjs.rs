@@ -1,0 +1,77 @@
+//! Random programs from a grammar print the same here and in `QuickJS`.
+
+#[path = "common/programs.rs"]
+mod programs;
+#[path = "common/random.rs"]
+mod random;
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use vm_system_cvm::{CompileOptions, Limits, Outcome, State, StateConfig, compile, run};
+
+/// What a program printed, and whether it ended with an exception.
+#[derive(Debug, PartialEq)]
+struct Printed {
+    lines: Vec<String>,
+    threw: bool,
+}
+
+/// Instructions that a program may take; those of the grammar take far fewer, but some never end in time.
+const STEPS: u64 = 5_000_000;
+
+fn in_cvm(source: &str) -> Option<Printed> {
+    let program = match compile(source, &CompileOptions::default()) {
+        Ok(program) => program,
+        Err(errors) => panic!("{source}\ndoes not compile: {errors}"),
+    };
+    let limits = Limits { steps: STEPS, ..Limits::default() };
+    let mut state = State::new(&program, &StateConfig { limits, ..StateConfig::default() });
+    let outcome = run(&program, &mut state, u64::MAX);
+    let lines = state.take_output().into_iter().map(|line| line.text).collect();
+    match outcome {
+        Outcome::Done { .. } => Some(Printed { lines, threw: false }),
+        Outcome::Throw(_) => Some(Printed { lines, threw: true }),
+        Outcome::Limit(_) => None,
+        other => panic!("{other:?}\n{source}"),
+    }
+}
+
+fn in_quickjs(source: &str) -> Option<Printed> {
+    let runtime = rquickjs::Runtime::new().ok()?;
+    runtime.set_memory_limit(256 << 20);
+    let context = rquickjs::Context::full(&runtime).ok()?;
+    let lines = Rc::new(RefCell::new(Vec::new()));
+    let threw = context.with(|context| {
+        let sink = Rc::clone(&lines);
+        let print =
+            rquickjs::Function::new(context.clone(), move |text: String| sink.borrow_mut().push(text))
+                .ok()?;
+        context.globals().set("print", print).ok()?;
+        let script = format!("'use strict';\nconst console = {{ log: print }};\n{source}");
+        Some(context.eval::<(), _>(script).is_err())
+    })?;
+    let lines = lines.take();
+    Some(Printed { lines, threw })
+}
+
+#[test]
+fn random_programs_print_the_same_as_in_quickjs() {
+    let mut compared = 0;
+    for seed in 1..=150 {
+        let source = programs::program(seed);
+        let Some(ours) = in_cvm(&source) else { continue };
+        let Some(theirs) = in_quickjs(&source) else { continue };
+        let different = ours.lines.iter().zip(&theirs.lines).position(|(ours, theirs)| ours != theirs);
+        let at = different.unwrap_or(ours.lines.len().min(theirs.lines.len()));
+        assert!(
+            ours == theirs,
+            "{source}\nseed {seed}, line {at}: here {:?}, there {:?}; thrown here {}, there {}",
+            ours.lines.get(at),
+            theirs.lines.get(at),
+            ours.threw,
+            theirs.threw
+        );
+        compared += 1;
+    }
+    assert!(compared > 100, "only {compared} programs were compared");
+}
