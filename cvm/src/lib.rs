@@ -17,6 +17,7 @@
 
 mod builtins;
 mod compiler;
+mod format;
 mod heap;
 mod link;
 mod ops;
@@ -28,6 +29,7 @@ mod value;
 mod vm;
 
 pub use compiler::{CompileError, CompileErrors, CompileOptions};
+pub use format::{Checkpoint, FormatError, Page};
 pub use outcome::{Answer, HostResult, Level, Line, Outcome};
 pub use program::Program;
 pub use state::{LimitKind, Limits, Phase, State, StateConfig};

@@ -38,7 +38,9 @@ pub(crate) fn link(unit: Unit) -> Program {
     heap.bytes = heap.cells.iter().map(Heap::weight).sum();
     heap.gc_at = heap.bytes + (1 << 20);
     heap.attention = false;
+    let fingerprint = crate::format::checksum(1, &crate::format::encode_unit(&unit));
     Program {
+        fingerprint,
         unit: Arc::new(unit),
         code: code.into(),
         templates: templates.into(),

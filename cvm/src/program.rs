@@ -132,6 +132,8 @@ pub struct Program {
     pub(crate) prelude: Arc<crate::builtins::prelude::Prelude>,
     /// Values of the prelude's constants, then of the unit's
     pub(crate) consts: Arc<[crate::value::Value]>,
+    /// Tells programs and realms apart in stored states
+    pub(crate) fingerprint: u32,
     /// Realm and constants
     pub(crate) base: Arc<crate::heap::Heap>,
 }

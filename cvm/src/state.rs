@@ -129,11 +129,14 @@ pub struct State {
     pub(crate) output: Vec<crate::outcome::Line>,
     /// Derived: compiled regular expressions by source and flags; never stored
     pub(crate) regexps: crate::builtins::RegExpCache,
-    /// First and one past the last of the parts of the stack that changed since the last checkpoint are not tracked:
-    /// the stack is small and stored whole.
+    /// Number of the last checkpoint
     pub(crate) checkpoint: u64,
     /// An exception that the answer to a pause or host call raises at the next step
     pub(crate) thrown: Option<Value>,
+    /// Where the answer to a pause or host call goes
+    pub(crate) wait_back: Back,
+    /// When each page changed last; never stored
+    pub(crate) versions: crate::format::Versions,
     /// Objects whose `join` is under way
     pub(crate) joining: Vec<Id>,
     /// Uncaught exception's text with stack, once failed
@@ -178,6 +181,8 @@ impl State {
             regexps: crate::builtins::RegExpCache::default(),
             checkpoint: 0,
             thrown: None,
+            wait_back: Back::Push,
+            versions: crate::format::Versions::default(),
             joining: Vec::new(),
             failure: None,
         };

@@ -20,6 +20,8 @@ pub(crate) struct Realm {
 /// The realm of this process.
 pub(crate) struct Built {
     pub heap: Heap,
+    /// Changes when the realm's layout or the prelude's code does
+    pub fingerprint: u32,
     pub prelude: Arc<Prelude>,
 }
 
@@ -33,8 +35,25 @@ pub(crate) fn built() -> &'static Built {
             realm.module(i, module);
         }
         realm.heap.cells.resize(ids::REALM_CELLS as usize, Cell::Free);
-        Built { heap: realm.heap, prelude: realm.prelude }
+        let fingerprint = fingerprint(&realm);
+        Built { heap: realm.heap, fingerprint, prelude: realm.prelude }
     })
+}
+
+/// A hash over the prelude's code and the names of all cells' properties.
+fn fingerprint(realm: &Realm) -> u32 {
+    let mut bytes = Vec::new();
+    for ins in &realm.prelude.unit.code {
+        bytes.push(ins.op as u8);
+        bytes.extend_from_slice(&ins.c.to_le_bytes());
+        bytes.extend_from_slice(&ins.b.to_le_bytes());
+    }
+    for cell in &realm.heap.cells {
+        if let Cell::Obj(o) = cell {
+            o.props.iter().for_each(|p| bytes.extend_from_slice(&p.key.0.to_le_bytes()));
+        }
+    }
+    crate::format::checksum(u64::from(crate::format::VERSION), &bytes)
 }
 
 impl Realm {

@@ -130,7 +130,10 @@ impl Heap {
         for cell in &self.cells[..base] {
             bytes += Heap::weight(cell);
         }
-        self.cursor = first_free as u32;
+        while self.cells.len() > base && matches!(self.cells.last(), Some(Cell::Free)) {
+            self.cells.pop();
+        }
+        self.cursor = first_free.min(self.cells.len()) as u32;
         self.bytes = bytes;
         self.gc_at = bytes + bytes.max(MIN_STEP);
         self.attention = self.bytes > self.limit;

@@ -51,7 +51,14 @@ impl Vm<'_> {
                 }
                 Code::Native(number) => {
                     let call = Call { at, argc, bare: false, new_target };
-                    match self.native(number, call)? {
+                    let ret = match self.native(number, call) {
+                        Err(raise @ Raise::Wait(_)) => {
+                            self.st.wait_back = back;
+                            return Err(raise);
+                        }
+                        other => other?,
+                    };
+                    match ret {
                         Ret::Value(value) => {
                             self.st.sp = at - 2;
                             return self.deliver(value, back);

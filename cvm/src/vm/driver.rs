@@ -16,7 +16,7 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
     match state.phase {
         Phase::Start | Phase::Running => {}
         Phase::Paused | Phase::Host => return waiting(state),
-        Phase::Limited => return Outcome::Limit(crate::state::LimitKind::Steps),
+        Phase::Limited => return Outcome::Limit(crate::format::ENDED_BY),
         Phase::Failed => return Outcome::Throw(state.failure.clone().unwrap_or_default()),
         Phase::Done => return Vm { p: program, st: state }.done(),
     }
@@ -97,7 +97,10 @@ impl Vm<'_> {
         self.st.phase = Phase::Running;
         self.st.request = None;
         match value {
-            Ok(value) => self.push(value),
+            Ok(value) => {
+                let back = self.st.wait_back;
+                let _ = self.deliver(value, back);
+            }
             Err((proto, message)) => {
                 let error = self.make_error(proto, message);
                 self.st.thrown = Some(error);

@@ -1,0 +1,504 @@
+//! Heap cells as bytes. Long contents (elements, entries, properties, text) leave the cell in chunks of their own, so
+//! that a page stays small and a growing container stores only its new end.
+
+use super::FormatError;
+use super::codec::{Reader, Writer};
+use crate::heap::object::{Array, Code, Coroutine, Func, Kind, Object, Promise, Prop, Props, Table};
+use crate::heap::text::Buf;
+use crate::heap::{Cell, StrCell, SymCell};
+use crate::value::{Id, Key, Value};
+use num_bigint::BigInt;
+
+type Res<T> = Result<T, FormatError>;
+
+/// Items of one chunk; a container with more than this keeps them outside its cell.
+pub(super) const CHUNK_ITEMS: usize = 128;
+/// Bytes of text of one chunk.
+pub(super) const CHUNK_TEXT: usize = 2048;
+
+/// Where a cell's chunks go to and come from.
+pub(super) trait Chunks {
+    /// Encoded chunk `n` of the cell that is being written.
+    fn put(&mut self, n: u32, bytes: Vec<u8>);
+}
+
+/// Chunks of the cell that is being read.
+pub(super) trait Source {
+    /// Chunk `n`.
+    fn get(&self, n: u32) -> Res<&[u8]>;
+}
+
+/// Writes a list inline or, when long, as chunks.
+fn list<T>(w: &mut Writer, items: &[T], chunks: &mut dyn Chunks, each: impl Fn(&mut Writer, &T)) {
+    w.count(items.len());
+    if items.len() <= CHUNK_ITEMS {
+        items.iter().for_each(|i| each(w, i));
+        return;
+    }
+    for (n, part) in items.chunks(CHUNK_ITEMS).enumerate() {
+        let mut inner = Writer::default();
+        part.iter().for_each(|i| each(&mut inner, i));
+        chunks.put(n as u32, inner.out);
+    }
+}
+
+fn read_list<T>(r: &mut Reader<'_>, source: &dyn Source, each: impl Fn(&mut Reader<'_>) -> Res<T>) -> Res<Vec<T>> {
+    let n = r.num()? as usize;
+    if n <= CHUNK_ITEMS {
+        return (0..n).map(|_| each(r)).collect();
+    }
+    let mut items = Vec::new();
+    let mut number = 0;
+    while items.len() < n {
+        let mut inner = Reader::new(source.get(number)?);
+        for _ in 0..CHUNK_ITEMS.min(n - items.len()) {
+            items.push(each(&mut inner)?);
+        }
+        inner.end()?;
+        number += 1;
+    }
+    Ok(items)
+}
+
+fn text(w: &mut Writer, bytes: &[u8], chunks: &mut dyn Chunks) {
+    w.count(bytes.len());
+    if bytes.len() <= CHUNK_TEXT {
+        w.out.extend_from_slice(bytes);
+        return;
+    }
+    for (n, part) in bytes.chunks(CHUNK_TEXT).enumerate() {
+        chunks.put(n as u32, part.to_vec());
+    }
+}
+
+fn read_text(r: &mut Reader<'_>, source: &dyn Source) -> Res<Vec<u8>> {
+    let n = usize::try_from(r.num()?).map_err(|_| FormatError::Invalid("length"))?;
+    if n <= CHUNK_TEXT {
+        return Ok(r.take(n)?.to_vec());
+    }
+    let mut bytes = Vec::new();
+    let mut number = 0;
+    while bytes.len() < n {
+        let part = source.get(number)?;
+        if part.len() != CHUNK_TEXT.min(n - bytes.len()) {
+            return Err(FormatError::Invalid("chunk"));
+        }
+        bytes.extend_from_slice(part);
+        number += 1;
+    }
+    Ok(bytes)
+}
+
+fn wide_bytes(units: &[u16]) -> Vec<u8> {
+    units.iter().flat_map(|u| u.to_le_bytes()).collect()
+}
+
+fn wide_units(bytes: &[u8]) -> Res<Vec<u16>> {
+    if bytes.len() % 2 != 0 {
+        return Err(FormatError::Invalid("text"));
+    }
+    Ok(bytes.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect())
+}
+
+fn write_prop(w: &mut Writer, p: &Prop) {
+    w.num(u64::from(p.key.0));
+    w.u8(p.flags);
+    w.value(p.value);
+}
+
+fn read_prop(r: &mut Reader<'_>) -> Res<Prop> {
+    let key = Key(r.u32()?);
+    let flags = r.u8()?;
+    if flags > 15 {
+        return Err(FormatError::Invalid("attributes"));
+    }
+    Ok(Prop { key, flags, value: r.value()? })
+}
+
+/// Writes a cell; `base` is what the cell was in the base, if it is one of the base's.
+pub(super) fn write(w: &mut Writer, cell: &Cell, base: Option<&Cell>, chunks: &mut dyn Chunks) {
+    match cell {
+        Cell::Free => w.u8(0),
+        Cell::Str(StrCell::Narrow(t, interned)) => {
+            w.u8(if *interned { 2 } else { 1 });
+            text(w, t, chunks);
+        }
+        Cell::Str(StrCell::Wide(t, interned)) => {
+            w.u8(if *interned { 4 } else { 3 });
+            text(w, &wide_bytes(t), chunks);
+        }
+        Cell::Str(StrCell::View(buf, len)) => {
+            w.u8(5);
+            w.id(*buf);
+            w.num(u64::from(*len));
+        }
+        Cell::Sym(s) => {
+            w.u8(6);
+            w.value(s.description);
+            w.u8(u8::from(s.private) | u8::from(s.registered) << 1);
+        }
+        Cell::Big(n) => {
+            w.u8(7);
+            w.bytes(&n.to_signed_bytes_le());
+        }
+        Cell::Scope(parent, slots) => {
+            w.u8(8);
+            w.value(*parent);
+            w.values(slots);
+        }
+        Cell::Pair(get, set) => {
+            w.u8(9);
+            w.value(*get);
+            w.value(*set);
+        }
+        Cell::Buf(b) => match &**b {
+            Buf::Narrow(t) => {
+                w.u8(10);
+                text(w, t, chunks);
+            }
+            Buf::Wide(t) => {
+                w.u8(11);
+                text(w, &wide_bytes(t), chunks);
+            }
+        },
+        Cell::Obj(o) => write_object(w, o, base, chunks),
+    }
+}
+
+fn write_object(w: &mut Writer, o: &Object, base: Option<&Cell>, chunks: &mut dyn Chunks) {
+    let props = o.props.raw();
+    // A base object that only got changed values and more properties is stored as the difference.
+    if let (Some(Cell::Obj(b)), Kind::Plain) = (base, &o.kind)
+        && matches!(b.kind, Kind::Plain)
+        && b.proto == o.proto
+        && b.extensible == o.extensible
+        && b.props.raw().len() <= props.len()
+        && b.props.raw().iter().zip(props).all(|(x, y)| x.key == y.key && x.flags == y.flags)
+        && props.len() - b.props.raw().len() <= CHUNK_ITEMS
+    {
+        let old = b.props.raw();
+        w.u8(13);
+        let differs: Vec<usize> = (0..old.len()).filter(|&i| !same(old[i].value, props[i].value)).collect();
+        w.count(differs.len());
+        for i in differs {
+            w.count(i);
+            w.value(props[i].value);
+        }
+        w.count(props.len() - old.len());
+        props[old.len()..].iter().for_each(|p| write_prop(w, p));
+        return;
+    }
+    w.u8(12);
+    w.id(o.proto);
+    let chunked_kind = write_kind(w, &o.kind, o.extensible, chunks);
+    let props_out = props.len() > CHUNK_ITEMS && !chunked_kind;
+    w.u8(u8::from(props_out));
+    if props_out {
+        list(w, props, chunks, write_prop);
+    } else {
+        w.count(props.len());
+        props.iter().for_each(|p| write_prop(w, p));
+    }
+}
+
+fn same(a: Value, b: Value) -> bool {
+    match (a, b) {
+        (Value::Num(x), Value::Num(y)) => x.to_bits() == y.to_bits(),
+        _ => a == b,
+    }
+}
+
+/// Writes the kind; true when it used the cell's chunks.
+fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Chunks) -> bool {
+    let flag = if extensible { 0 } else { 0x80 };
+    match kind {
+        Kind::Plain => w.u8(flag),
+        Kind::Array(a) | Kind::Arguments(a) => {
+            w.u8(flag | if matches!(kind, Kind::Array(_)) { 1 } else { 2 });
+            w.num(u64::from(a.len));
+            w.u8(u8::from(a.len_writable));
+            list(w, &a.dense, chunks, |w, v| w.value(*v));
+            return a.dense.len() > CHUNK_ITEMS;
+        }
+        Kind::Function(f) => {
+            w.u8(flag | 3);
+            write_function(w, f);
+        }
+        Kind::Bound(b) => {
+            w.u8(flag | 4);
+            w.value(b.0);
+            w.value(b.1);
+            w.values(&b.2);
+        }
+        Kind::Error => w.u8(flag | 5),
+        Kind::Primitive(v) => {
+            w.u8(flag | 6);
+            w.value(*v);
+        }
+        Kind::Date(t) => {
+            w.u8(flag | 7);
+            w.float(*t);
+        }
+        Kind::RegExp(source, flags) => {
+            w.u8(flag | 8);
+            w.value(*source);
+            w.value(*flags);
+        }
+        Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => {
+            w.u8(flag | if let Kind::Map(_) = kind { 9 } else if let Kind::Set(_) = kind { 10 } else { 11 });
+            w.num(t.next);
+            let numbered: Vec<(Value, Value, u64)> =
+                t.entries.iter().zip(&t.order).map(|(&(k, v), &n)| (k, v, n)).collect();
+            list(w, &numbered, chunks, |w, (k, v, n)| {
+                w.value(*k);
+                w.value(*v);
+                w.num(*n);
+            });
+            return t.entries.len() > CHUNK_ITEMS;
+        }
+        Kind::Coroutine(c) => {
+            w.u8(flag | 12);
+            w.u8(c.state);
+            w.num(u64::from(c.template));
+            w.num(u64::from(c.pc));
+            w.values(&c.slots);
+            w.value(c.env);
+            w.value(c.new_target);
+            w.value(c.link);
+        }
+        Kind::Promise(p) => {
+            w.u8(flag | 13);
+            w.u8(p.state | u8::from(p.handled) << 2);
+            w.value(p.result);
+            w.count(p.reactions.len());
+            for (a, b, c) in &p.reactions {
+                w.value(*a);
+                w.value(*b);
+                w.value(*c);
+            }
+        }
+        Kind::Record(tag, slots) => {
+            w.u8(flag | 14);
+            w.num(u64::from(*tag));
+            w.values(slots);
+        }
+        Kind::Proxy(p) => {
+            w.u8(flag | 15);
+            w.value(p.0);
+            w.value(p.1);
+            w.u8(u8::from(p.2) | u8::from(p.3) << 1);
+        }
+    }
+    false
+}
+
+fn write_function(w: &mut Writer, f: &Func) {
+    let extras = [f.home, f.this, f.extra, f.fields];
+    let any = extras.iter().any(|v| *v != Value::Undefined);
+    let (native, number) = match f.code {
+        Code::Template(n) => (0, n),
+        Code::Native(n) => (1, n),
+    };
+    w.u8(native | u8::from(f.lazy) << 1 | u8::from(any) << 2);
+    w.num(u64::from(number));
+    w.value(f.env);
+    if any {
+        extras.iter().for_each(|v| w.value(*v));
+    }
+}
+
+/// Reads a cell.
+pub(super) fn read(r: &mut Reader<'_>, base: Option<&Cell>, source: &dyn Source) -> Res<Cell> {
+    Ok(match r.u8()? {
+        0 => Cell::Free,
+        tag @ (1 | 2) => Cell::Str(StrCell::Narrow(read_text(r, source)?.into(), tag == 2)),
+        tag @ (3 | 4) => {
+            let units = wide_units(&read_text(r, source)?)?;
+            if units.iter().all(|&u| u < 256) {
+                return Err(FormatError::Invalid("text"));
+            }
+            Cell::Str(StrCell::Wide(units.into(), tag == 4))
+        }
+        5 => Cell::Str(StrCell::View(r.id()?, r.u32()?)),
+        6 => {
+            let description = r.value()?;
+            let bits = r.u8()?;
+            Cell::Sym(SymCell { description, private: bits & 1 != 0, registered: bits & 2 != 0 })
+        }
+        7 => Cell::Big(Box::new(BigInt::from_signed_bytes_le(r.bytes()?))),
+        8 => Cell::Scope(r.value()?, r.values()?.into()),
+        9 => Cell::Pair(r.value()?, r.value()?),
+        10 => Cell::Buf(Box::new(Buf::Narrow(read_text(r, source)?))),
+        11 => Cell::Buf(Box::new(Buf::Wide(wide_units(&read_text(r, source)?)?))),
+        12 => {
+            let proto = r.id()?;
+            let (kind, extensible) = read_kind(r, source)?;
+            let props = if r.bool()? {
+                read_list(r, source, read_prop)?
+            } else {
+                let n = r.count(3)?;
+                (0..n).map(|_| read_prop(r)).collect::<Res<_>>()?
+            };
+            Cell::Obj(Box::new(Object { proto, extensible, props: Props::from_raw(props), kind }))
+        }
+        13 => read_difference(r, base)?,
+        _ => return Err(FormatError::Invalid("cell")),
+    })
+}
+
+fn read_difference(r: &mut Reader<'_>, base: Option<&Cell>) -> Res<Cell> {
+    let Some(Cell::Obj(b)) = base else { return Err(FormatError::Invalid("difference")) };
+    let mut props = b.props.raw().to_vec();
+    for _ in 0..r.count(2)? {
+        let i = r.num()? as usize;
+        let value = r.value()?;
+        props.get_mut(i).ok_or(FormatError::Invalid("difference"))?.value = value;
+    }
+    for _ in 0..r.count(3)? {
+        props.push(read_prop(r)?);
+    }
+    let mut object = (**b).clone();
+    object.props = Props::from_raw(props);
+    Ok(Cell::Obj(Box::new(object)))
+}
+
+fn read_kind(r: &mut Reader<'_>, source: &dyn Source) -> Res<(Kind, bool)> {
+    let tag = r.u8()?;
+    let kind = match tag & 0x7f {
+        0 => Kind::Plain,
+        tag @ (1 | 2) => {
+            let (len, len_writable) = (r.u32()?, r.bool()?);
+            let dense = read_list(r, source, |r| r.value())?;
+            if dense.len() as u64 > u64::from(len) {
+                return Err(FormatError::Invalid("array length"));
+            }
+            let array = Array { dense, len, len_writable };
+            if tag == 1 { Kind::Array(array) } else { Kind::Arguments(array) }
+        }
+        3 => Kind::Function(Box::new(read_function(r)?)),
+        4 => Kind::Bound(Box::new((r.value()?, r.value()?, r.values()?))),
+        5 => Kind::Error,
+        6 => Kind::Primitive(r.value()?),
+        7 => Kind::Date(r.float()?),
+        8 => Kind::RegExp(r.value()?, r.value()?),
+        tag @ (9..=11) => {
+            let next = r.num()?;
+            let numbered = read_list(r, source, |r| Ok((r.value()?, r.value()?, r.num()?)))?;
+            let order: Vec<u64> = numbered.iter().map(|e| e.2).collect();
+            if order.windows(2).any(|w| w[0] >= w[1]) || order.last().is_some_and(|&n| n >= next) {
+                return Err(FormatError::Invalid("entry numbers"));
+            }
+            let entries: Vec<(Value, Value)> = numbered.iter().map(|e| (e.0, e.1)).collect();
+            let live = entries.iter().filter(|e| e.0 != Value::Hole).count() as u32;
+            let table = Box::new(Table { entries, live, order, next, ..Table::default() });
+            match tag {
+                9 => Kind::Map(table),
+                10 => Kind::Set(table),
+                _ => Kind::Weak(table),
+            }
+        }
+        12 => Kind::Coroutine(Box::new(Coroutine {
+            state: r.u8()?,
+            template: r.u32()?,
+            pc: r.u32()?,
+            slots: r.values()?,
+            env: r.value()?,
+            new_target: r.value()?,
+            link: r.value()?,
+        })),
+        13 => {
+            let bits = r.u8()?;
+            let (state, handled, result) = (bits & 3, bits & 4 != 0, r.value()?);
+            let n = r.count(3)?;
+            let reactions = (0..n).map(|_| Ok((r.value()?, r.value()?, r.value()?))).collect::<Res<_>>()?;
+            Kind::Promise(Box::new(Promise { state, handled, result, reactions }))
+        }
+        14 => Kind::Record(r.u32()?, r.values()?),
+        15 => {
+            let (target, handler, bits) = (r.value()?, r.value()?, r.u8()?);
+            Kind::Proxy(Box::new((target, handler, bits & 1 != 0, bits & 2 != 0)))
+        }
+        _ => return Err(FormatError::Invalid("kind")),
+    };
+    Ok((kind, tag & 0x80 == 0))
+}
+
+fn read_function(r: &mut Reader<'_>) -> Res<Func> {
+    let bits = r.u8()?;
+    let number = r.u32()?;
+    let env = r.value()?;
+    let mut extras = [Value::Undefined; 4];
+    if bits & 4 != 0 {
+        for place in &mut extras {
+            *place = r.value()?;
+        }
+    }
+    let [home, this, extra, fields] = extras;
+    let code = if bits & 1 == 0 { Code::Template(number) } else { Code::Native(number) };
+    Ok(Func { code, env, home, this, extra, fields, lazy: bits & 2 != 0 })
+}
+
+/// Every id a cell refers to.
+pub(super) fn references(cell: &Cell, mut each: impl FnMut(Value)) {
+    match cell {
+        Cell::Str(StrCell::View(buf, _)) => each(Value::Cell(*buf)),
+        Cell::Sym(s) => each(s.description),
+        Cell::Scope(parent, slots) => {
+            each(*parent);
+            slots.iter().copied().for_each(each);
+        }
+        Cell::Pair(get, set) => {
+            each(*get);
+            each(*set);
+        }
+        Cell::Obj(o) => object_references(o, &mut each),
+        _ => {}
+    }
+}
+
+fn object_references(o: &Object, each: &mut impl FnMut(Value)) {
+    if o.proto != Id::NONE {
+        each(Value::Obj(o.proto));
+    }
+    for p in o.props.iter() {
+        each(p.value);
+    }
+    match &o.kind {
+        Kind::Array(a) | Kind::Arguments(a) => a.dense.iter().copied().for_each(each),
+        Kind::Function(f) => [f.env, f.home, f.this, f.extra, f.fields].into_iter().for_each(each),
+        Kind::Bound(b) => {
+            each(b.0);
+            each(b.1);
+            b.2.iter().copied().for_each(each);
+        }
+        Kind::Primitive(v) => each(*v),
+        Kind::RegExp(a, b) => {
+            each(*a);
+            each(*b);
+        }
+        Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => {
+            for (k, v) in &t.entries {
+                each(*k);
+                each(*v);
+            }
+        }
+        Kind::Coroutine(c) => {
+            c.slots.iter().copied().for_each(&mut *each);
+            [c.env, c.new_target, c.link].into_iter().for_each(each);
+        }
+        Kind::Promise(p) => {
+            each(p.result);
+            for (a, b, c) in &p.reactions {
+                each(*a);
+                each(*b);
+                each(*c);
+            }
+        }
+        Kind::Record(_, slots) => slots.iter().copied().for_each(each),
+        Kind::Proxy(p) => {
+            each(p.0);
+            each(p.1);
+        }
+        Kind::Plain | Kind::Error | Kind::Date(_) => {}
+    }
+}

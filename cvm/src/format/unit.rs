@@ -1,0 +1,195 @@
+//! Programs as bytes: source, constants, templates, code. The realm is not part of it, its fingerprint is.
+
+use super::codec::{Reader, Writer};
+use super::{FormatError, frame, unframe, verify_code};
+use crate::ops::{Ins, Op, Operand};
+use crate::program::{Binding, Const, Handler, Program, Template, Unit};
+
+const MAGIC: [u8; 2] = *b"CU";
+
+type Res<T> = Result<T, FormatError>;
+
+impl Program {
+    /// The program as bytes for [`Program::decode`].
+    pub fn encode(&self) -> Vec<u8> {
+        frame(MAGIC, 0, &encode_unit(&self.unit))
+    }
+
+    /// Reads, verifies and links a stored program.
+    pub fn decode(bytes: &[u8]) -> Res<Program> {
+        let unit = decode_unit(unframe(MAGIC, 0, bytes)?)?;
+        verify_code::verify(&unit, crate::builtins::realm::built().prelude.templates.len())?;
+        Ok(crate::link::link(unit))
+    }
+
+    /// Verifies the bytecode again; a program that was compiled or decoded here always passes.
+    pub fn verify(&self) -> Res<()> {
+        verify_code::verify(&self.unit, self.prelude.templates.len())
+    }
+}
+
+/// The bytes of a unit without the header.
+pub(crate) fn encode_unit(unit: &Unit) -> Vec<u8> {
+    let mut w = Writer::default();
+    w.num(u64::from(crate::builtins::realm::built().fingerprint));
+    w.bytes(unit.filename.as_bytes());
+    w.bytes(unit.source.as_bytes());
+    w.count(unit.consts.len());
+    for c in &unit.consts {
+        match c {
+            Const::Num(n) => {
+                w.u8(0);
+                w.float(*n);
+            }
+            Const::Str(units) => {
+                w.u8(1);
+                w.units(units);
+            }
+            Const::Big(text) => {
+                w.u8(2);
+                w.bytes(text.as_bytes());
+            }
+            Const::Template(strings) => {
+                w.u8(3);
+                w.count(strings.len());
+                for (cooked, raw) in strings {
+                    w.u8(u8::from(cooked.is_some()));
+                    if let Some(c) = cooked {
+                        w.units(c);
+                    }
+                    w.units(raw);
+                }
+            }
+        }
+    }
+    w.count(unit.templates.len());
+    for t in &unit.templates {
+        encode_template(&mut w, t);
+    }
+    w.count(unit.code.len());
+    for ins in &unit.code {
+        let row = ins.op.row();
+        w.u8(ins.op as u8);
+        match row.c {
+            Operand::None => {}
+            Operand::Imm => w.signed(i64::from(ins.c as i32)),
+            _ => w.num(u64::from(ins.c)),
+        }
+        if row.b != Operand::None {
+            w.num(u64::from(ins.b));
+        }
+    }
+    w.out
+}
+
+fn encode_template(w: &mut Writer, t: &Template) {
+    w.num(u64::from(t.name.wrapping_add(1)));
+    for n in [t.flags, t.params, t.length, t.slots, t.depth] {
+        w.num(u64::from(n));
+    }
+    for n in [t.start, t.len, t.span.0, t.span.1] {
+        w.num(u64::from(n));
+    }
+    w.count(t.handlers.len());
+    for h in &t.handlers {
+        for n in [h.start, h.end, h.target, u32::from(h.depth)] {
+            w.num(u64::from(n));
+        }
+    }
+    w.count(t.positions.len());
+    let mut last = (0u32, 0u32);
+    for &(pc, offset) in &t.positions {
+        w.num(u64::from(pc.wrapping_sub(last.0)));
+        w.signed(i64::from(offset) - i64::from(last.1));
+        last = (pc, offset);
+    }
+    w.count(t.bindings.len());
+    for b in &t.bindings {
+        w.bytes(b.name.as_bytes());
+        w.num(u64::from(b.local));
+        w.num(b.slot.map_or(0, |s| u64::from(s) + 1));
+        w.num(u64::from(b.range.0));
+        w.num(u64::from(b.range.1));
+    }
+}
+
+fn decode_unit(body: &[u8]) -> Res<Unit> {
+    let mut r = Reader::new(body);
+    if r.num()? != u64::from(crate::builtins::realm::built().fingerprint) {
+        return Err(FormatError::Program);
+    }
+    let mut unit = Unit { filename: r.text()?, source: r.text()?, ..Unit::default() };
+    for _ in 0..r.count(2)? {
+        unit.consts.push(match r.u8()? {
+            0 => Const::Num(r.float()?),
+            1 => Const::Str(r.units()?),
+            2 => {
+                let text = r.text()?;
+                if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
+                    return Err(FormatError::Invalid("bigint"));
+                }
+                Const::Big(text)
+            }
+            3 => {
+                let mut strings = Vec::new();
+                for _ in 0..r.count(2)? {
+                    let cooked = if r.bool()? { Some(r.units()?) } else { None };
+                    strings.push((cooked, r.units()?));
+                }
+                Const::Template(strings)
+            }
+            _ => return Err(FormatError::Invalid("constant")),
+        });
+    }
+    for _ in 0..r.count(10)? {
+        unit.templates.push(decode_template(&mut r, unit.source.len())?);
+    }
+    for _ in 0..r.count(1)? {
+        let op = Op::from_byte(r.u8()?).ok_or(FormatError::Invalid("opcode"))?;
+        let row = op.row();
+        let c = match row.c {
+            Operand::None => 0,
+            Operand::Imm => i32::try_from(r.signed()?).map_err(|_| FormatError::Invalid("operand"))? as u32,
+            _ => r.u32()?,
+        };
+        let b = if row.b == Operand::None { 0 } else { r.u16()? };
+        unit.code.push(Ins::new(op, c, b));
+    }
+    r.end()?;
+    Ok(unit)
+}
+
+fn decode_template(r: &mut Reader<'_>, source: usize) -> Res<Template> {
+    let mut t = Template { name: r.u32()?.wrapping_sub(1), ..Template::default() };
+    t.flags = r.u16()?;
+    t.params = r.u16()?;
+    t.length = r.u16()?;
+    t.slots = r.u16()?;
+    t.depth = r.u16()?;
+    t.start = r.u32()?;
+    t.len = r.u32()?;
+    t.span = (r.u32()?, r.u32()?);
+    if t.span.0 as usize > source || t.span.1 as usize > source {
+        return Err(FormatError::Invalid("source range"));
+    }
+    for _ in 0..r.count(4)? {
+        t.handlers.push(Handler { start: r.u32()?, end: r.u32()?, target: r.u32()?, depth: r.u16()? });
+    }
+    let mut last = (0u32, 0i64);
+    for _ in 0..r.count(2)? {
+        let pc = last.0.checked_add(r.u32()?).ok_or(FormatError::Invalid("position"))?;
+        let offset = last.1.saturating_add(r.signed()?);
+        let place = u32::try_from(offset).map_err(|_| FormatError::Invalid("position"))?;
+        t.positions.push((pc, place));
+        last = (pc, offset);
+    }
+    for _ in 0..r.count(5)? {
+        t.bindings.push(Binding {
+            name: r.text()?,
+            local: r.u16()?,
+            slot: r.u16()?.checked_sub(1),
+            range: (r.u32()?, r.u32()?),
+        });
+    }
+    Ok(t)
+}

@@ -1,0 +1,227 @@
+//! The state verifier: every id in range and of the kind its use assumes, every frame at an instruction whose operands
+//! are there.
+//!
+//! Owns: what makes a loaded state safe to run. The interpreter checks kinds again where it uses them, so that even a
+//! mistake here is not a panic.
+
+use super::cells::references;
+use super::verify_code::{UNREACHED, depths};
+use super::FormatError;
+use crate::heap::object::{Code, Coroutine, Kind, Object, attr};
+use crate::heap::{Cell, StrCell};
+use crate::program::{Program, USER_TEMPLATES};
+use crate::state::{Back, Job, Phase, STACK_START, State};
+use crate::value::{Id, Key, Value};
+use std::collections::HashMap;
+
+type Res = Result<(), FormatError>;
+
+fn fail(what: &'static str) -> Res {
+    Err(FormatError::Invalid(what))
+}
+
+struct Verifier<'v> {
+    program: &'v Program,
+    state: &'v State,
+    depths: HashMap<u32, Vec<u16>>,
+}
+
+/// Verifies a whole state.
+pub(super) fn verify(program: &Program, state: &State) -> Res {
+    let mut v = Verifier { program, state, depths: HashMap::new() };
+    for (i, cell) in state.heap.cells.iter().enumerate() {
+        // Cells that still are the base's were made here.
+        let (page, bit) = (i / crate::heap::PAGE_CELLS, i % crate::heap::PAGE_CELLS);
+        if i < state.heap.base as usize && state.heap.changed.get(page).is_none_or(|m| m & (1 << bit) == 0) {
+            continue;
+        }
+        v.cell(cell)?;
+    }
+    for value in state.roots() {
+        if value != Value::Obj(Id::NONE) {
+            v.value(value)?;
+        }
+    }
+    v.frames()?;
+    for job in &state.jobs {
+        match job {
+            Job::Call(template, args) => {
+                let t = program.template(*template);
+                if *template >= USER_TEMPLATES || t.len == 0 || args.len() > 16 {
+                    return fail("job");
+                }
+            }
+            Job::Resume(id, ..) => {
+                v.coroutine_at(*id)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Verifier<'_> {
+    fn kind(&self, id: Id) -> Result<&Cell, FormatError> {
+        self.state.heap.cells.get(id.index()).ok_or(FormatError::Invalid("id"))
+    }
+
+    fn value(&self, value: Value) -> Res {
+        let ok = match value {
+            Value::Str(id) => matches!(self.kind(id)?, Cell::Str(_)),
+            Value::Sym(id) => matches!(self.kind(id)?, Cell::Sym(_)),
+            Value::Big(id) => matches!(self.kind(id)?, Cell::Big(_)),
+            Value::Obj(id) => matches!(self.kind(id)?, Cell::Obj(_)),
+            Value::Cell(id) => matches!(self.kind(id)?, Cell::Scope(..) | Cell::Pair(..) | Cell::Buf(_)),
+            _ => true,
+        };
+        if ok { Ok(()) } else { fail("reference") }
+    }
+
+    fn key(&self, key: Key) -> Res {
+        if key == Key::TOMB || key.as_index().is_some() {
+            return Ok(());
+        }
+        match self.kind(Id(key.0))? {
+            Cell::Str(StrCell::Narrow(_, true) | StrCell::Wide(_, true)) | Cell::Sym(_) => Ok(()),
+            _ => fail("property key"),
+        }
+    }
+
+    fn cell(&mut self, cell: &Cell) -> Res {
+        let mut result = Ok(());
+        references(cell, |v| {
+            if result.is_ok() {
+                result = self.value(v);
+            }
+        });
+        result?;
+        match cell {
+            Cell::Str(StrCell::View(buf, len)) => match self.kind(*buf)? {
+                Cell::Buf(b) if *len as usize <= b.len() => Ok(()),
+                _ => fail("string view"),
+            },
+            Cell::Scope(parent, _) => match parent {
+                Value::Undefined => Ok(()),
+                Value::Cell(id) if matches!(self.kind(*id)?, Cell::Scope(..)) => Ok(()),
+                _ => fail("scope"),
+            },
+            Cell::Obj(o) => self.object(o),
+            _ => Ok(()),
+        }
+    }
+
+    fn object(&mut self, o: &Object) -> Res {
+        for p in o.props.iter() {
+            self.key(p.key)?;
+            let pair = match p.value {
+                Value::Cell(id) => matches!(self.kind(id)?, Cell::Pair(..)),
+                _ => false,
+            };
+            if pair != (p.flags & attr::ACCESSOR != 0) {
+                return fail("accessor");
+            }
+        }
+        match &o.kind {
+            Kind::Function(f) => match f.code {
+                Code::Template(n) if self.program.template(n).len == 0 => fail("function"),
+                Code::Native(n) if n as usize >= crate::builtins::natives::table().len() => fail("function"),
+                _ => Ok(()),
+            },
+            Kind::RegExp(Value::Str(_), Value::Str(_)) => Ok(()),
+            Kind::RegExp(..) => fail("regular expression"),
+            Kind::Coroutine(c) => self.coroutine(c),
+            Kind::Promise(p) if p.state > 2 => fail("promise"),
+            _ => Ok(()),
+        }
+    }
+
+    /// Operand depth of a template's instruction.
+    fn depth(&mut self, template: u32, pc: u32) -> Result<u16, FormatError> {
+        let t = self.program.template(template);
+        if t.len == 0 {
+            return Err(FormatError::Invalid("template"));
+        }
+        if !self.depths.contains_key(&template) {
+            let code = self
+                .program
+                .code
+                .get(t.start as usize..(t.start + t.len) as usize)
+                .ok_or(FormatError::Invalid("template"))?;
+            self.depths.insert(template, depths(code, t, t.start)?);
+        }
+        match self.depths.get(&template).and_then(|d| d.get(pc as usize)) {
+            Some(&d) if d != UNREACHED => Ok(d),
+            _ => Err(FormatError::Invalid("position")),
+        }
+    }
+
+    fn coroutine(&mut self, c: &Coroutine) -> Res {
+        if c.state > 3 {
+            return fail("coroutine");
+        }
+        if c.state == 0 || c.state == 1 {
+            // What resuming pushes is not there yet.
+            let op = (self.program.template(c.template).start + c.pc).checked_sub(1);
+            let op = op.and_then(|i| self.program.code.get(i as usize)).map(|i| i.op);
+            let pushed = match op {
+                Some(crate::ops::Op::Yield | crate::ops::Op::YieldStar) => 2,
+                Some(crate::ops::Op::Await) => 1,
+                Some(crate::ops::Op::InitialYield) if c.state == 0 => 0,
+                _ => return fail("coroutine"),
+            };
+            let slots = self.program.template(c.template).slots as usize;
+            let depth = self.depth(c.template, c.pc)? as usize;
+            if c.slots.len() + pushed != slots + depth {
+                return fail("coroutine");
+            }
+        }
+        Ok(())
+    }
+
+    fn coroutine_at(&self, id: Id) -> Res {
+        match self.kind(id)? {
+            Cell::Obj(o) if matches!(o.kind, Kind::Coroutine(_)) => Ok(()),
+            _ => fail("coroutine"),
+        }
+    }
+
+    fn frames(&mut self) -> Res {
+        let state = self.state;
+        let mut base = STACK_START;
+        for (i, f) in state.frames.iter().enumerate() {
+            if f.base as usize != base {
+                return fail("frame base");
+            }
+            if f.coroutine != Id::NONE {
+                self.coroutine_at(f.coroutine)?;
+            }
+            let t = self.program.template(f.template);
+            let pc = f.pc.checked_sub(t.start).ok_or(FormatError::Invalid("position"))?;
+            let depth = self.depth(f.template, pc)? as usize;
+            let waits = matches!(state.phase, Phase::Paused | Phase::Host);
+            // The operand that the call above will push, or the answer from outside.
+            let back = match state.frames.get(i + 1) {
+                Some(next) => Some(next.back),
+                None => (waits || state.thrown.is_some()).then_some(state.wait_back),
+            };
+            let missing = usize::from(matches!(back, Some(Back::Push | Back::Construct)));
+            base = (base + t.slots as usize + depth).checked_sub(missing).ok_or(FormatError::Invalid("frame"))?;
+            if let Some(Back::Store(slot)) = back
+                && slot as usize >= base
+            {
+                return fail("frame");
+            }
+        }
+        if state.sp != base { fail("stack height") } else { Ok(()) }
+    }
+}
+
+/// Makes the stack as long as the frames may need it.
+pub(super) fn make_room(program: &Program, state: &mut State) {
+    let need = state.frames.iter().map(|f| {
+        let t = program.template(f.template);
+        f.base as usize + t.slots as usize + t.depth as usize
+    });
+    let most = need.max().unwrap_or(0).max(state.sp) + 1024;
+    state.stack.resize(most, Value::Undefined);
+}
+

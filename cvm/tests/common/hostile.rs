@@ -1,0 +1,114 @@
+//! What hostile bytes are put through: the same three checks for the fuzz targets and for the bounded tests. Each must come back
+//! without a panic, whatever the bytes are, within the limits it sets.
+
+use vm_system_cvm::{
+    Answer, CompileOptions, HostResult, Limits, Outcome, Program, State, StateConfig, compile,
+};
+
+/// Bytes of the header before the body: magic, version, length, checksum.
+pub const HEADER: usize = 11;
+
+/// What a hostile program may use.
+fn limits() -> Limits {
+    Limits { heap_bytes: 8 << 20, stack_depth: 1000, string_units: 1 << 20, steps: 200_000 }
+}
+
+/// The checksum of a page or program, so that changed bytes get past it.
+fn checksum(number: u64, body: &[u8]) -> u32 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325 ^ number;
+    for chunk in body.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        hash = (hash ^ u64::from_le_bytes(word)).wrapping_mul(0x0000_0100_0000_01b3).rotate_left(23);
+    }
+    hash = (hash ^ body.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (hash ^ (hash >> 32)) as u32
+}
+
+/// Makes length and checksum of the header right again.
+pub fn seal(number: u64, bytes: &mut [u8]) {
+    if bytes.len() < HEADER {
+        return;
+    }
+    let length = (bytes.len() - HEADER) as u32;
+    let sum = checksum(number, &bytes[HEADER..]);
+    bytes[3..7].copy_from_slice(&length.to_le_bytes());
+    bytes[7..11].copy_from_slice(&sum.to_le_bytes());
+}
+
+/// Compiles text as JavaScript and as TypeScript; what compiles must survive being stored.
+pub fn check_source(text: &str) {
+    for typescript in [false, true] {
+        let options = CompileOptions { typescript, ..CompileOptions::default() };
+        match compile(text, &options) {
+            Ok(program) => {
+                let again = Program::decode(&program.encode());
+                assert!(again.is_ok(), "a compiled program must decode: {:?}\n{text}", again.err());
+            }
+            Err(errors) => assert!(!errors.0.is_empty(), "a refusal has a reason"),
+        }
+    }
+}
+
+/// Decodes a program; one that is accepted runs within its limits.
+pub fn check_program(bytes: &[u8]) {
+    let Ok(program) = Program::decode(bytes) else { return };
+    let state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
+    drive(&program, state);
+}
+
+/// Restores a state; one that is accepted runs within its limits and can be stored and restored again.
+pub fn check_pages(program: &Program, pages: &[(u64, Vec<u8>)]) {
+    let pages = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
+    let Ok(state) = State::restore(program, limits(), pages) else { return };
+    drive(program, state);
+}
+
+/// Runs on, with an answer for everything that is asked, until it ends; then stores and restores what is left.
+fn drive(program: &Program, mut state: State) {
+    for _ in 0..20 {
+        match vm_system_cvm::run(program, &mut state, 20_000) {
+            Outcome::Pause { .. } => {
+                vm_system_cvm::resume_pause(program, &mut state, &Answer::Json("[1]".to_owned()));
+            }
+            Outcome::Host { .. } => {
+                vm_system_cvm::resume_host(program, &mut state, &HostResult::Error("no".to_owned()));
+            }
+            Outcome::OutOfFuel => {}
+            Outcome::Corrupt(_) => return,
+            Outcome::Done { .. } | Outcome::Throw(_) | Outcome::Limit(_) => break,
+        }
+    }
+    assert!(state.heap_bytes() < 64 << 20, "the heap is bounded");
+    let checkpoint = state.pages_since(program, 0);
+    let pages = checkpoint.pages.iter().map(|page| (page.number, page.bytes.as_slice()));
+    // A state that was strange before may be refused now, but it must not panic.
+    drop(State::restore(program, limits(), pages));
+}
+
+/// A program that has one of most things in its state when it first pauses.
+pub const RICH: &str = r"
+const map = new Map([['a', 1], [{}, 2]]), set = new Set([1, 'x']), big = 12345678901234567890n, date = new Date(5);
+const symbol = Symbol('s'), regexp = /a(b)+/giu, nested = { list: [1, , 'three', [4]], get x() { return this.list; } };
+class Base { #p = 1; static s = 2; get p() { return this.#p; } } class Derived extends Base { constructor() { super(); this.q = () => this; } }
+function* generate() { try { yield 1; yield CC('inside'); } finally { nested.done = true; } }
+const running = generate(); running.next();
+const promise = new Promise((resolve) => { nested.resolve = resolve; }).then((value) => { nested.value = value; });
+let text = 'x'; for (let i = 0; i < 40; i++) text += 'piece' + i;
+const bound = nested.resolve.bind(null, 7), proxy = new Proxy({}, { get: (target, key) => String(key) });
+async function later() { const got = await promise; return [got, new Derived().p]; }
+function main() {
+  const local = [text, map, new Derived()];
+  later();
+  try { for (const item of [3, 1, 2].sort((a, b) => (CC('compare ' + a), a - b))) local.push(item); } catch (error) { local.push(error); }
+  bound(); return [...running, proxy.key, local.length, String(date), JSON.stringify(nested.list)];
+}";
+
+/// The rich program, paused, as pages.
+pub fn rich() -> Option<(Program, Vec<(u64, Vec<u8>)>)> {
+    let program = compile(RICH, &CompileOptions::default()).ok()?;
+    let mut state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
+    let Outcome::Pause { .. } = vm_system_cvm::run(&program, &mut state, u64::MAX) else { return None };
+    let pages = state.pages_since(&program, 0).pages;
+    Some((program, pages.into_iter().map(|page| (page.number, page.bytes)).collect()))
+}

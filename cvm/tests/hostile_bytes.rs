@@ -1,0 +1,121 @@
+//! A bounded, seeded run of what the fuzz targets do, on the stable toolchain.
+
+#[path = "common/hostile.rs"]
+mod hostile;
+#[path = "common/programs.rs"]
+mod programs;
+#[path = "common/random.rs"]
+mod random;
+
+use hostile::{HEADER, check_pages, check_program, check_source, rich, seal};
+use random::Random;
+
+/// Changes a few bytes in one of the ways that fuzzers use.
+fn mutate(random: &mut Random, bytes: &mut Vec<u8>, from: usize) {
+    for _ in 0..=random.below(4) {
+        if bytes.len() <= from {
+            return;
+        }
+        let at = from + random.below(bytes.len() - from);
+        match random.below(6) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = random.next() as u8,
+            2 => bytes[at] = *random.pick(&[&0, &1, &0x7F, &0x80, &0xFF]),
+            3 => bytes.insert(at, random.next() as u8),
+            4 => drop(bytes.remove(at)),
+            _ => {
+                let end = (at + random.below(16)).min(bytes.len());
+                let part: Vec<u8> = bytes[at..end].to_vec();
+                let to = from + random.below(bytes.len() - from);
+                bytes.splice(to..to, part);
+            }
+        }
+    }
+}
+
+#[test]
+fn mutated_sources_compile_or_are_refused() {
+    let mut random = Random::new(11);
+    for seed in 1..=40 {
+        let source = programs::program(seed).into_bytes();
+        for _ in 0..6 {
+            let mut changed = source.clone();
+            for _ in 0..=random.below(6) {
+                mutate(&mut random, &mut changed, 0);
+            }
+            check_source(&String::from_utf8_lossy(&changed));
+        }
+    }
+}
+
+#[test]
+fn endless_nesting_is_refused_without_a_stack_overflow() {
+    let opened = [
+        "(",
+        "[",
+        "{",
+        "{a:",
+        "a=>",
+        "!",
+        "-",
+        "a?",
+        "a,",
+        "x=>{",
+        "`${",
+        "f(",
+        "new ",
+        "class A extends ",
+        "if(a)",
+        "a.b[",
+        "...[",
+    ];
+    for open in opened {
+        for count in [100, 5000, 50_000] {
+            check_source(&open.repeat(count));
+            check_source(&format!("let x = {}", open.repeat(count)));
+        }
+    }
+    check_source(&format!("x = {}1{}", "(".repeat(20_000), ")".repeat(20_000)));
+    check_source(&format!("x = {}1", "1 + ".repeat(20_000)));
+    check_source(&format!("x = a{}", ".b".repeat(20_000)));
+    check_source(&format!("{}{}", "{".repeat(20_000), "}".repeat(20_000)));
+    check_source(&format!("{};", "a".repeat(1_000_000)));
+    check_source(&format!("x = /{}/", "(".repeat(100_000)));
+}
+
+#[test]
+fn mutated_programs_are_refused_or_run_within_limits() {
+    let Some((program, _)) = rich() else { panic!("the rich program pauses") };
+    let bytes = program.encode();
+    let mut random = Random::new(12);
+    for _ in 0..1500 {
+        let mut changed = bytes.clone();
+        mutate(&mut random, &mut changed, HEADER);
+        seal(0, &mut changed);
+        check_program(&changed);
+    }
+    for end in (0..bytes.len()).step_by(37) {
+        check_program(&bytes[..end]);
+    }
+}
+
+#[test]
+fn mutated_pages_are_refused_or_run_within_limits() {
+    let Some((program, pages)) = rich() else { panic!("the rich program pauses") };
+    let mut random = Random::new(13);
+    for _ in 0..1500 {
+        let mut changed = pages.clone();
+        for _ in 0..=random.below(2) {
+            let place = random.below(changed.len());
+            let (number, bytes) = &mut changed[place];
+            mutate(&mut random, bytes, HEADER);
+            seal(*number, bytes);
+        }
+        check_pages(&program, &changed);
+    }
+    for missing in 0..pages.len() {
+        let mut changed = pages.clone();
+        changed.remove(missing);
+        check_pages(&program, &changed);
+    }
+}

@@ -1,0 +1,143 @@
+//! Every language test plainly and under torture: the state goes through pages, bytes, verification and back every
+//! few instructions, and nothing may differ.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use vm_system_cvm::{
+    Answer, CompileOptions, HostResult, Limits, Outcome, Program, State, StateConfig, compile, resume_host,
+    resume_pause, run,
+};
+
+/// What a run showed: console lines, pauses, and its end.
+fn record(program: &Program, step: Option<u64>) -> String {
+    let mut state = State::new(program, &StateConfig::default());
+    let mut pages: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
+    let mut checkpoint = 0;
+    let mut shown = String::new();
+    loop {
+        let outcome = run(program, &mut state, step.unwrap_or(u64::MAX));
+        for line in state.take_output() {
+            shown.push_str(&line.text);
+            shown.push('\n');
+        }
+        let mut ended = false;
+        match outcome {
+            Outcome::OutOfFuel => {}
+            Outcome::Pause { prompt, .. } => {
+                shown.push_str(&format!("? {prompt}\n"));
+                assert!(resume_pause(program, &mut state, &Answer::Text(format!("answer to {prompt}"))));
+            }
+            Outcome::Host { name, args } => {
+                shown.push_str(&format!("! {name} {args}\n"));
+                assert!(resume_host(program, &mut state, &HostResult::Json("\"file text\"".to_owned())));
+            }
+            Outcome::Done { text, .. } => {
+                shown.push_str(&format!("=> {text}\n"));
+                ended = true;
+            }
+            Outcome::Throw(text) => {
+                shown.push_str(&format!("uncaught {text}\n"));
+                ended = true;
+            }
+            other => {
+                shown.push_str(&format!("{other:?}\n"));
+                ended = true;
+            }
+        }
+        if ended {
+            return shown;
+        }
+        if step.is_some() {
+            let written = state.pages_since(program, checkpoint);
+            checkpoint = written.number;
+            for page in written.pages {
+                if page.bytes.is_empty() {
+                    pages.remove(&page.number);
+                } else {
+                    pages.insert(page.number, page.bytes);
+                }
+            }
+            let all = pages.iter().map(|(n, b)| (*n, b.as_slice()));
+            match State::restore(program, Limits::default(), all) {
+                Ok(restored) => state = restored,
+                Err(error) => return format!("{shown}restore: {error}\n"),
+            }
+        }
+    }
+}
+
+fn files(under: &str) -> Vec<PathBuf> {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests").join(under);
+    let mut list: Vec<PathBuf> = std::fs::read_dir(dir)
+        .map(|entries| entries.flatten().map(|e| e.path()).collect())
+        .unwrap_or_default();
+    list.retain(|p| p.extension().is_some_and(|e| e == "js" || e == "ts"));
+    list.sort();
+    list
+}
+
+fn program_of(path: &Path) -> Program {
+    let source = std::fs::read_to_string(path).expect("a test file that was just listed");
+    let typescript = path.extension().is_some_and(|e| e == "ts");
+    match compile(&source, &CompileOptions { filename: "test.js".to_owned(), typescript }) {
+        Ok(program) => program,
+        Err(errors) => panic!("{}: {errors}", path.display()),
+    }
+}
+
+#[test]
+fn language_tests_give_their_expected_output() {
+    for path in files("lang") {
+        let shown = record(&program_of(&path), None);
+        if std::env::var_os("CVM_BLESS").is_some() {
+            std::fs::write(path.with_extension("out"), &shown).expect("the test directory is writable");
+        }
+        let expected = std::fs::read_to_string(path.with_extension("out")).unwrap_or_default();
+        assert_eq!(shown, expected, "{}", path.display());
+    }
+}
+
+/// A load costs about a millisecond unoptimised; longer programs are saved and loaded less often.
+const MOST_LOADS: u64 = 6_000;
+
+/// Instructions of a whole run whose pauses are answered.
+fn steps_of(program: &Program) -> u64 {
+    let mut state = State::new(program, &StateConfig::default());
+    loop {
+        match run(program, &mut state, u64::MAX) {
+            Outcome::Pause { prompt, .. } => {
+                resume_pause(program, &mut state, &Answer::Text(format!("answer to {prompt}")));
+            }
+            Outcome::Host { .. } => {
+                resume_host(program, &mut state, &HostResult::Json("\"file text\"".to_owned()));
+            }
+            _ => return state.steps(),
+        }
+    }
+}
+
+#[test]
+fn language_tests_are_the_same_when_the_state_is_saved_and_loaded_every_few_instructions() {
+    for path in files("lang") {
+        let program = program_of(&path);
+        let plain = record(&program, None);
+        for step in [1, 7, 100] {
+            if steps_of(&program) / step > MOST_LOADS {
+                continue;
+            }
+            assert_eq!(record(&program, Some(step)), plain, "{} every {step}", path.display());
+        }
+    }
+}
+
+#[test]
+fn programs_survive_their_own_bytes() {
+    for path in files("lang") {
+        let program = program_of(&path);
+        program.verify().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let bytes = program.encode();
+        let again = Program::decode(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        assert_eq!(again.encode(), bytes, "{}", path.display());
+        assert_eq!(record(&again, Some(7)), record(&program, None), "{}", path.display());
+    }
+}
