@@ -377,6 +377,8 @@ impl SessionMachine {
         self.peer.repeating = false;
         self.allow_cpu(&running, now, out);
         self.ack_now(out);
+        let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
+        let argv = argv.chain(std::mem::take(&mut request.argv)).collect();
         out.push(Action::Send(ToWorker::Execute(Box::new(Execute {
             execution: running.id(),
             kind: request.kind,
@@ -385,7 +387,7 @@ impl SessionMachine {
             format,
             args: std::mem::replace(&mut request.args, vm_system_protocol::json::JsonText::empty_object()),
             env: std::mem::take(&mut request.env),
-            argv: std::mem::take(&mut request.argv),
+            argv,
             policy: request.policy.wire.clone(),
         }))));
         self.current = Some(Current::Running(Box::new(running)));

@@ -79,7 +79,7 @@ pub struct ExecuteRequest {
     pub args: JsonText,
     /// What the script sees as `process.env`.
     pub env: Vec<(String, String)>,
-    /// What the script sees as `process.argv`.
+    /// What the script sees as `process.argv` behind the program's and the script's name.
     pub argv: Vec<String>,
     /// What is stored of `args` (secrets redacted).
     pub recorded_args: JsonText,

@@ -52,6 +52,8 @@ mod start;
 
 #[cfg(test)]
 mod simulation;
+#[cfg(test)]
+mod tests;
 
 pub use death::{Death, signal_name};
 pub use input::{

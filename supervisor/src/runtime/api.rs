@@ -119,9 +119,9 @@ impl RuntimeError {
                 WorktreeError::InvalidPath(_) => ErrorCode::InvalidPath,
                 WorktreeError::NotFound(_) => ErrorCode::FileNotFound,
                 WorktreeError::NotPermitted(_) => ErrorCode::NotPermitted,
-                WorktreeError::TooLarge { .. } | WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => {
-                    ErrorCode::ValidationError
-                }
+                WorktreeError::TooLarge { .. }
+                | WorktreeError::Unreadable(_)
+                | WorktreeError::Worktree(_) => ErrorCode::ValidationError,
             },
             Self::Full(_) => ErrorCode::CapacityExceeded,
             Self::Duplicate => ErrorCode::Conflict,
@@ -140,9 +140,8 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         Refusal::NoSuchExecution => ErrorCode::ExecutionNotFound,
         Refusal::Load(LoadFailure::InvalidPath(_)) => ErrorCode::InvalidPath,
         Refusal::Load(LoadFailure::NotFound(_)) => ErrorCode::FileNotFound,
-        Refusal::SourceTooLarge { .. } | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => {
-            ErrorCode::ValidationError
-        }
+        Refusal::SourceTooLarge { .. }
+        | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => ErrorCode::ValidationError,
         Refusal::SpawnFailed(_) => ErrorCode::CapacityExceeded,
         Refusal::StartupFailed(_) => ErrorCode::StartupFailed,
         Refusal::Storage(_) => ErrorCode::StorageUnavailable,

@@ -37,7 +37,9 @@ impl Task {
             Action::Spawn => self.spawn(),
             Action::Send(message) => self.send(message),
             Action::AllowCpu { total_ms } => {
-                self.on_worker("raise the CPU limit", |process| process.allow_cpu(Duration::from_millis(total_ms)));
+                self.on_worker("raise the CPU limit", |process| {
+                    process.allow_cpu(Duration::from_millis(total_ms))
+                });
             }
             Action::Interrupt => self.on_worker("interrupt", crate::spawn::WorkerProcess::interrupt),
             Action::Kill => self.on_worker("kill", crate::spawn::WorkerProcess::kill),

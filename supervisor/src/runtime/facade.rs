@@ -9,7 +9,9 @@ use super::registry::{Live, NoRoom, Registry};
 use super::task::{Answering, Command, FILES, Shared, Task};
 use super::writes::Writes;
 use crate::brokers::Brokers;
-use crate::core::{Answer, CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionSpec, Source};
+use crate::core::{
+    Answer, CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionSpec, Source,
+};
 use crate::policy::EffectivePolicy;
 use crate::spawn::{SpawnError, Spawner};
 use crate::store::{Owner, StoreError, StoreHandle, Write};
@@ -74,11 +76,8 @@ impl Runtime {
             started: Instant::now(),
             files: Semaphore::new(FILES),
         };
-        let inner = Inner {
-            shared: Arc::new(shared),
-            max_sessions: config.max_sessions,
-            tasks: TaskTracker::new(),
-        };
+        let inner =
+            Inner { shared: Arc::new(shared), max_sessions: config.max_sessions, tasks: TaskTracker::new() };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -115,7 +114,8 @@ impl Runtime {
         let live = self.live(start.session)?;
         let policy = live.policy(start.policy_now.as_ref());
         let source = source(&start, &policy)?;
-        let StartExecution { id, kind, args, env, argv, recorded_args, recorded_env, wait, follower, .. } = start;
+        let StartExecution { id, kind, args, env, argv, recorded_args, recorded_env, wait, follower, .. } =
+            start;
         let follower = follower.filter(|_| wait);
         let request = Box::new(ExecuteRequest {
             id,
@@ -234,7 +234,10 @@ impl Runtime {
     /// Sessions made and executions begun since the start.
     pub fn totals(&self) -> (u64, u64) {
         let registry = &self.0.shared.registry;
-        (registry.sessions_created.load(Ordering::Relaxed), registry.executions_started.load(Ordering::Relaxed))
+        (
+            registry.sessions_created.load(Ordering::Relaxed),
+            registry.executions_started.load(Ordering::Relaxed),
+        )
     }
 
     /// Refuses new sessions, closes all, then kills what is left, and ends the jail and the brokers. All of it is over
@@ -254,7 +257,10 @@ impl Runtime {
         }
         self.0.tasks.close();
         if tokio::time::timeout_at(until, self.0.tasks.wait()).await.is_err() {
-            tracing::warn!(left = shared.registry.ids().len(), "sessions did not close in time; killing them");
+            tracing::warn!(
+                left = shared.registry.ids().len(),
+                "sessions did not close in time; killing them"
+            );
         }
         // The jail takes every worker with it that is still there; their ends are recorded as they come.
         let left = Duration::from_secs(1).max(until.saturating_duration_since(Instant::now()));
@@ -275,7 +281,11 @@ impl Runtime {
         self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
     }
 
-    async fn ask(&self, live: &Live, command: impl FnOnce(Answering) -> Command) -> Result<Answer, RuntimeError> {
+    async fn ask(
+        &self,
+        live: &Live,
+        command: impl FnOnce(Answering) -> Command,
+    ) -> Result<Answer, RuntimeError> {
         let (answer, answered) = oneshot::channel();
         live.commands.send(command(answer)).await.map_err(|_| RuntimeError::NotLive)?;
         Ok(answered.await.map_err(|_| RuntimeError::NotLive)??)
@@ -364,9 +374,11 @@ fn as_module(path: &str) -> SourceFormat {
 
 fn source(start: &StartExecution, policy: &EffectivePolicy) -> Result<Source, RuntimeError> {
     match (start.kind, &start.input, &start.path) {
-        (ExecutionKind::Repl, Some(text), _) => {
-            Ok(Source::Text { text: text.clone(), file_name: "repl".to_owned(), format: SourceFormat::Script })
-        }
+        (ExecutionKind::Repl, Some(text), _) => Ok(Source::Text {
+            text: text.clone(),
+            file_name: "repl".to_owned(),
+            format: SourceFormat::Script,
+        }),
         (ExecutionKind::RunFile, Some(text), Some(path)) => Ok(Source::Text {
             text: text.clone(),
             file_name: path.clone(),
@@ -375,8 +387,12 @@ fn source(start: &StartExecution, policy: &EffectivePolicy) -> Result<Source, Ru
         (ExecutionKind::RunFile, None, Some(path)) => {
             Ok(Source::File { path: clean_relative(path)?, format: None })
         }
-        (ExecutionKind::Repl, None, _) => Err(RuntimeError::Invalid("a repl execution needs input".to_owned())),
-        (ExecutionKind::RunFile, _, None) => Err(RuntimeError::Invalid("a run-file execution needs a path".to_owned())),
+        (ExecutionKind::Repl, None, _) => {
+            Err(RuntimeError::Invalid("a repl execution needs input".to_owned()))
+        }
+        (ExecutionKind::RunFile, _, None) => {
+            Err(RuntimeError::Invalid("a run-file execution needs a path".to_owned()))
+        }
         (kind @ (ExecutionKind::Startup | ExecutionKind::Program), _, _) => {
             Err(RuntimeError::Invalid(format!("a client cannot start an execution of kind {kind}")))
         }

@@ -68,7 +68,11 @@ impl Tail {
     }
 
     /// Everything that is stored and newer.
-    pub(super) async fn stored(&mut self, runtime: &Runtime, execution: ExecutionId) -> Result<(), crate::store::StoreError> {
+    pub(super) async fn stored(
+        &mut self,
+        runtime: &Runtime,
+        execution: ExecutionId,
+    ) -> Result<(), crate::store::StoreError> {
         while !self.gone {
             let events = runtime.store().events(execution, self.last_seq, PAGE).await?;
             self.pass(&events).await;

@@ -28,7 +28,9 @@ impl Followers {
     }
 
     pub(super) fn publish(&mut self, execution: ExecutionId, events: &Arc<[Event]>) {
-        self.0.retain(|(wanted, follower)| *wanted != execution || follower.try_send(Arc::clone(events)).is_ok());
+        self.0.retain(|(wanted, follower)| {
+            *wanted != execution || follower.try_send(Arc::clone(events)).is_ok()
+        });
     }
 
     pub(super) fn end(&mut self, execution: ExecutionId) {

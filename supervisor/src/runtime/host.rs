@@ -30,7 +30,9 @@ pub(super) fn load_source(
         let result = match read {
             Some(Ok(text)) => Ok(LoadedSource { text, format }),
             Some(Err(error)) => Err(load_failure(error)),
-            None => Err(LoadFailure::Unreadable("the file could not be read: the supervisor is stopping".to_owned())),
+            None => Err(LoadFailure::Unreadable(
+                "the file could not be read: the supervisor is stopping".to_owned(),
+            )),
         };
         Input::SourceLoaded { execution, result }
     })
@@ -60,10 +62,12 @@ pub(super) fn call(
             HostRequest::LoadModule { specifier, referrer, import } => {
                 load_module(&shared, worktree, policy, specifier, referrer, import).await
             }
-            HostRequest::Fs(request) => match shared.brokers.call(session, std::os::fd::AsFd::as_fd(&worktree), request).await {
-                Ok(reply) => HostReply::Fs(reply),
-                Err(error) => HostReply::Failed(error),
-            },
+            HostRequest::Fs(request) => {
+                match shared.brokers.call(session, std::os::fd::AsFd::as_fd(&worktree), request).await {
+                    Ok(reply) => HostReply::Fs(reply),
+                    Err(error) => HostReply::Failed(error),
+                }
+            }
         };
         Input::HostReplied { call, reply }
     })
@@ -85,7 +89,9 @@ async fn load_module(
         })
         .await;
     match found {
-        Some(Ok(module)) => HostReply::Module { path: module.path, source: module.source, format: module.format },
+        Some(Ok(module)) => {
+            HostReply::Module { path: module.path, source: module.source, format: module.format }
+        }
         Some(Err(error)) => HostReply::Failed(error),
         None => HostReply::Failed(HostError {
             code: "EIO".to_owned(),

@@ -22,7 +22,9 @@ pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspect
     let pid = process.pid();
     let memory = process.memory().ok();
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-    let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim);
+    let field = |name: &str| {
+        status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
+    };
     let inspection = SessionInspection {
         session_id: session,
         status: facts.status,

@@ -41,7 +41,12 @@ impl Jails {
         present.shutdown(deadline).await;
     }
 
-    async fn watch(self: Arc<Self>, config: SpawnConfig, registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
+    async fn watch(
+        self: Arc<Self>,
+        config: SpawnConfig,
+        registry: Arc<Registry>,
+        mut events: mpsc::Receiver<SpawnEvent>,
+    ) {
         loop {
             let event = tokio::select! {
                 () = self.stop.cancelled() => return,

@@ -35,7 +35,9 @@ impl Outbox {
     pub(super) fn drive(&mut self, context: &mut Context<'_>) -> Poll<ChannelError> {
         loop {
             if let Some(sending) = &mut self.sending {
-                let Poll::Ready((sender, result)) = sending.as_mut().poll(context) else { return Poll::Pending };
+                let Poll::Ready((sender, result)) = sending.as_mut().poll(context) else {
+                    return Poll::Pending;
+                };
                 self.sending = None;
                 if let Err(error) = result {
                     self.queue.clear();

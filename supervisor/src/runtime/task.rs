@@ -12,7 +12,9 @@ use crate::brokers::Brokers;
 use crate::core::{
     Action, Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Input, Now, Refusal, SessionMachine,
 };
-use crate::spawn::{ChannelError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver};
+use crate::spawn::{
+    ChannelError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver,
+};
 use crate::store::StoreHandle;
 use crate::worktree::{Roots, Worktree};
 use std::future::Future;
@@ -45,7 +47,10 @@ pub(super) struct Shared {
 
 impl Shared {
     /// Does blocking work on files, when it is its turn. `None`: the runtime is ending.
-    pub(super) async fn files<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    pub(super) async fn files<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
         let _turn = self.files.acquire().await.ok()?;
         tokio::task::spawn_blocking(work).await.ok()
     }
@@ -295,7 +300,9 @@ impl Task {
                 }
                 Input::Execute { token: self.waiting.add(answer), request }
             }
-            Command::Cancel { execution, answer } => Input::Cancel { token: self.waiting.add(answer), execution },
+            Command::Cancel { execution, answer } => {
+                Input::Cancel { token: self.waiting.add(answer), execution }
+            }
             Command::Close { cause, answer } => Input::Close { token: self.waiting.add(answer), cause },
             Command::Kill { signal, answer } => Input::Kill { token: self.waiting.add(answer), signal },
             Command::Violation(what) => Input::ChannelFailed(ChannelFault::Violation(what)),
@@ -333,7 +340,8 @@ impl Task {
                 self.process = Some(process.clone());
                 let watched = process.clone();
                 let exited = Box::pin(async move { watched.exited().await });
-                self.worker = Some(Worker { receiver, outbox: Outbox::new(sender), process, exited, deaf: false });
+                self.worker =
+                    Some(Worker { receiver, outbox: Outbox::new(sender), process, exited, deaf: false });
                 self.last_heard = Instant::now();
                 self.step(Input::Spawned, actions);
             }

@@ -22,7 +22,12 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub(super) fn new(store: StoreHandle, owner: Owner, name: Option<String>, policy: Arc<PolicySnapshot>) -> Self {
+    pub(super) fn new(
+        store: StoreHandle,
+        owner: Owner,
+        name: Option<String>,
+        policy: Arc<PolicySnapshot>,
+    ) -> Self {
         Self {
             store,
             row: Some((owner, name, policy)),

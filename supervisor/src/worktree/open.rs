@@ -49,8 +49,9 @@ impl Roots {
     /// With links resolved; empty: anywhere. Fails if one of them is not there.
     pub fn new(roots: &[PathBuf]) -> Result<Self, WorktreeError> {
         let resolved = roots.iter().map(|root| {
-            root.canonicalize()
-                .map_err(|error| WorktreeError::Worktree(format!("worktree root {}: {error}", root.display())))
+            root.canonicalize().map_err(|error| {
+                WorktreeError::Worktree(format!("worktree root {}: {error}", root.display()))
+            })
         });
         resolved.collect::<Result<_, _>>().map(Self)
     }
@@ -102,7 +103,9 @@ impl Worktree {
         match self.look(path)? {
             Found::File(file, size) => read(file, path, size, cap),
             Found::Folder => Err(WorktreeError::NotFound(format!("{path:?} is a folder"))),
-            Found::Nothing => Err(WorktreeError::NotFound(format!("there is no file {path:?} in the worktree"))),
+            Found::Nothing => {
+                Err(WorktreeError::NotFound(format!("there is no file {path:?} in the worktree")))
+            }
         }
     }
 
@@ -121,7 +124,9 @@ impl Worktree {
         let file = match opened {
             Ok(file) => File::from(file),
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(Found::Nothing),
-            Err(Errno::EXDEV) => return Err(WorktreeError::InvalidPath(format!("{path:?} leads out of the worktree"))),
+            Err(Errno::EXDEV) => {
+                return Err(WorktreeError::InvalidPath(format!("{path:?} leads out of the worktree")));
+            }
             Err(Errno::ELOOP) => {
                 return Err(WorktreeError::InvalidPath(format!("{path:?} is a loop of links")));
             }

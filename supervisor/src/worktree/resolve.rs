@@ -73,11 +73,13 @@ fn bases(resolver: &Resolver, wanted: Wanted<'_>) -> Result<Vec<String>, HostErr
         return if resolver.allow_absolute_repo_imports {
             Ok(vec![String::new()])
         } else {
-            let why = "imports from the worktree's root ('/…') are off (resolver.allow_absolute_repo_imports)";
+            let why =
+                "imports from the worktree's root ('/…') are off (resolver.allow_absolute_repo_imports)";
             Err(error("MODULE_NOT_ALLOWED", format!("Cannot find module '{specifier}': {why}")))
         };
     }
-    let relative = ["./", "../"].iter().any(|start| specifier.starts_with(start)) || [".", ".."].contains(&specifier);
+    let relative =
+        ["./", "../"].iter().any(|start| specifier.starts_with(start)) || [".", ".."].contains(&specifier);
     let mut bases = Vec::with_capacity(resolver.roots.len() + 1);
     if relative && !wanted.referrer.is_empty() {
         // The referrer is a worker's word; `join` keeps it inside.

@@ -35,7 +35,8 @@ fn find(worktree: &Worktree, resolver: &Resolver, specifier: &str, referrer: &st
 
 #[test]
 fn lexical_rules_refuse_what_can_only_lead_outside() {
-    for bad in ["", "  ", "/etc/passwd", "../x", "a/../../x", "a/..", "a\0b", ".", "./", &"x/".repeat(3_000)] {
+    for bad in ["", "  ", "/etc/passwd", "../x", "a/../../x", "a/..", "a\0b", ".", "./", &"x/".repeat(3_000)]
+    {
         assert!(matches!(clean_relative(bad), Err(WorktreeError::InvalidPath(_))), "{bad:?}");
     }
     assert_eq!(clean_relative("./a//b/./c.js").expect("clean"), "a/b/c.js");

@@ -159,7 +159,9 @@ impl Checks {
             ToWorker::Ack { seq } if *seq > database.let_go_seq => {
                 Err(format!("Ack {seq} before its commit, {}", database.let_go_seq))
             }
-            ToWorker::Shutdown if self.dispatched.is_some() => Err("Shutdown while an execution runs".to_owned()),
+            ToWorker::Shutdown if self.dispatched.is_some() => {
+                Err("Shutdown while an execution runs".to_owned())
+            }
             _ => Ok(()),
         }
     }
@@ -200,8 +202,7 @@ impl Checks {
                 if !record.status.is_final() || record.ended_at.is_none() {
                     return Err("an end that is none".to_owned());
                 }
-                let error_fits = (record.status == ExecutionStatus::Ok)
-                    == record.error.is_none();
+                let error_fits = (record.status == ExecutionStatus::Ok) == record.error.is_none();
                 if !error_fits {
                     return Err(format!("status {} with error {:?}", record.status, record.error));
                 }
@@ -230,13 +231,20 @@ impl Checks {
         Ok(())
     }
 
-    fn reply(&self, result: &Result<Answer, crate::core::Refusal>, database: &Database) -> Result<(), String> {
+    fn reply(
+        &self,
+        result: &Result<Answer, crate::core::Refusal>,
+        database: &Database,
+    ) -> Result<(), String> {
         let Ok(Answer::Executed(executed)) = result else { return Ok(()) };
         let Some(stored) = database.executions.get(&executed.record.id) else {
             return Err("answered before the execution is stored".to_owned());
         };
         if executed.record.status.is_final() && stored.record.status != executed.record.status {
-            return Err(format!("answered {} while {} is stored", executed.record.status, stored.record.status));
+            return Err(format!(
+                "answered {} while {} is stored",
+                executed.record.status, stored.record.status
+            ));
         }
         if let Some(batches) = &executed.events {
             let count: u64 = batches.iter().map(|batch| batch.len() as u64).sum();
@@ -261,7 +269,10 @@ impl Checks {
             }
             let hole = database.holes.contains(id);
             if stored.record.metrics.events != stored.events && !hole {
-                return Err(format!("{id} has {} events stored of {}", stored.events, stored.record.metrics.events));
+                return Err(format!(
+                    "{id} has {} events stored of {}",
+                    stored.events, stored.record.metrics.events
+                ));
             }
             if hole && !stored.record.degraded {
                 return Err(format!("{id} has lost something and bears no mark"));

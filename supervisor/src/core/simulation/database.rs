@@ -71,7 +71,8 @@ impl Database {
             Write::SessionEnded { status, .. } => self.session = Some(status),
             Write::ExecutionStarted(record) => {
                 let last_ts = record.started_at;
-                let stored = Stored { record: Execution::clone(&record), events: 0, output_bytes: 0, last_ts };
+                let stored =
+                    Stored { record: Execution::clone(&record), events: 0, output_bytes: 0, last_ts };
                 self.executions.insert(record.id, stored);
             }
             Write::ExecutionEnded(record) => {
@@ -130,7 +131,9 @@ fn batch_error(database: &Database, batch: &[Write]) -> Option<String> {
             }
             Write::ExecutionEnded(record) => match known(record.id) {
                 Some(true) => return Some("the execution has ended".to_owned()),
-                None if !started.contains(&record.id) => return Some("there is no such execution".to_owned()),
+                None if !started.contains(&record.id) => {
+                    return Some("there is no such execution".to_owned());
+                }
                 _ => {}
             },
             Write::ExecutionDegraded(id) if known(*id).is_none() => {

@@ -84,7 +84,9 @@ impl Worker {
             return Ok(());
         }
         match message {
-            ToWorker::Start(_) if std::mem::replace(&mut self.started, true) => return Err("Start twice".to_owned()),
+            ToWorker::Start(_) if std::mem::replace(&mut self.started, true) => {
+                return Err("Start twice".to_owned());
+            }
             ToWorker::Start(_) => self.say(FromWorker::Started { heap_bytes: 1 }),
             ToWorker::Execute(_) if self.script.is_some() && !self.lied => {
                 return Err("Execute while one runs".to_owned());
@@ -108,7 +110,10 @@ impl Worker {
             }
             ToWorker::Adopt { last_committed } => {
                 if last_committed < self.acked {
-                    return Err(format!("Adopt {last_committed} below what was acknowledged, {}", self.acked));
+                    return Err(format!(
+                        "Adopt {last_committed} below what was acknowledged, {}",
+                        self.acked
+                    ));
                 }
                 self.adopted = true;
                 self.kept.retain(|(kept, _)| *kept > last_committed);
@@ -155,7 +160,11 @@ impl Worker {
                 let request = if rng.one_in(2) {
                     HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() })
                 } else {
-                    HostRequest::LoadModule { specifier: "./a".to_owned(), referrer: String::new(), import: false }
+                    HostRequest::LoadModule {
+                        specifier: "./a".to_owned(),
+                        referrer: String::new(),
+                        import: false,
+                    }
                 };
                 self.say(FromWorker::HostCall { execution, call, request });
             }
@@ -173,7 +182,8 @@ impl Worker {
     fn lie(&mut self, rng: &mut Rng) {
         let stranger = ExecutionId::from_bytes(rng.id());
         let current = self.script.as_ref().map_or(stranger, |script| script.execution);
-        let forbidden = WorkerEvent { at_us: u64::MAX, payload: EventPayload::Stdout { text: "x".to_owned() } };
+        let forbidden =
+            WorkerEvent { at_us: u64::MAX, payload: EventPayload::Stdout { text: "x".to_owned() } };
         let broken = WorkerEvent {
             at_us: 0,
             payload: EventPayload::Value {

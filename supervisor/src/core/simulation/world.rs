@@ -5,8 +5,8 @@ use super::database::{Database, Outcome};
 use super::rng::Rng;
 use super::worker::Worker;
 use crate::core::{
-    Action, AdoptedExecution, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LoadFailure, LoadedSource, Now,
-    SessionMachine, SessionSpec, Source, Token,
+    Action, AdoptedExecution, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LoadFailure,
+    LoadedSource, Now, SessionMachine, SessionSpec, Source, Token,
 };
 use crate::policy::{EffectivePolicy, Snapshot, effective};
 use std::sync::Arc;
@@ -66,7 +66,9 @@ pub(super) struct World {
 
 fn spec(rng: &mut Rng, policy: &Arc<EffectivePolicy>) -> SessionSpec {
     let id = SessionId::from_bytes(rng.id());
-    let startup = (0..rng.below(4).saturating_sub(2) * 2).map(|_| request(rng, policy, ExecutionKind::Startup)).collect();
+    let startup = (0..rng.below(4).saturating_sub(2) * 2)
+        .map(|_| request(rng, policy, ExecutionKind::Startup))
+        .collect();
     SessionSpec {
         record: Session {
             id,
@@ -171,7 +173,9 @@ impl World {
         }
         self.checks.at_the_end(&self.database)?;
         let blameless = !self.faults.hostile && !self.faults.deaths;
-        if blameless && self.machine.record().close_reason.as_deref().is_some_and(|why| why.starts_with("protocol")) {
+        if blameless
+            && self.machine.record().close_reason.as_deref().is_some_and(|why| why.starts_with("protocol"))
+        {
             return Err(format!("an honest worker was blamed: {:?}", self.machine.record().close_reason));
         }
         if self.machine.record().close_reason.is_none() || self.machine.record().closed_at.is_none() {
@@ -279,7 +283,10 @@ impl World {
                 self.input(Input::StoreFailed { write, error: "disk full".to_owned(), permanent: false });
             }
             Some(Outcome::Rejected(write, error)) => {
-                if self.database.holes.is_empty() && !self.database.end_lost && self.database.session.is_some() {
+                if self.database.holes.is_empty()
+                    && !self.database.end_lost
+                    && self.database.session.is_some()
+                {
                     self.broken.get_or_insert(format!("the store refused: {error}"));
                 }
                 self.input(Input::StoreFailed { write, error, permanent: true });
@@ -390,9 +397,15 @@ impl World {
         let worker_lives = self.machine.has_worker() && self.worker.dead.is_none();
         match self.rng.below(6) {
             0 if self.faults.deaths && worker_lives => {
-                let deaths =
-                    [Death::Signaled(11), Death::Signaled(9), Death::Signaled(31), Death::Signaled(24), Death::Exited(3),
-                     Death::KeeperLost, Death::Unknown];
+                let deaths = [
+                    Death::Signaled(11),
+                    Death::Signaled(9),
+                    Death::Signaled(31),
+                    Death::Signaled(24),
+                    Death::Exited(3),
+                    Death::KeeperLost,
+                    Death::Unknown,
+                ];
                 let at = self.rng.below(deaths.len() as u64) as usize;
                 self.worker.die(deaths[at]);
             }
@@ -414,7 +427,8 @@ impl World {
     /// started: a start that was queued and lost is the next issue's business.
     fn supervisor_dies(&mut self) {
         let settled = self.database.queue.is_empty() && self.loading.is_none();
-        let ready = self.machine.record().status == SessionStatus::Ready && self.database.session == Some(SessionStatus::Ready);
+        let ready = self.machine.record().status == SessionStatus::Ready
+            && self.database.session == Some(SessionStatus::Ready);
         let unharmed = self.worker.dead.is_none() && self.machine.deadline() != Some(0);
         if !(settled && ready && unharmed) {
             return;

@@ -1,0 +1,116 @@
+//! How sessions end, and what that is called.
+
+use super::*;
+
+#[test]
+fn what_does_not_end_within_the_grace_is_killed_for_what_stopped_it() {
+    let mut wall = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
+    wall.after(10);
+    wall.after(INTERRUPT_GRACE_MS);
+    assert!(wall.killed);
+    wall.input(Input::Died(Death::Signaled(9)));
+    assert_eq!((wall.ended().status, wall.reason().as_str()), (ExecutionStatus::Timeout, "limit(wall)"));
+
+    let mut cancel = Bench::running();
+    cancel.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    cancel.after(INTERRUPT_GRACE_MS);
+    cancel.input(Input::Died(Death::Signaled(9)));
+    assert_eq!(
+        (cancel.ended().status, cancel.reason().as_str()),
+        (ExecutionStatus::Cancelled, "killed(operator)")
+    );
+}
+
+#[test]
+fn deaths_have_the_kernels_reason() {
+    for (death, reason) in [
+        (Death::Signaled(11), "signal(SIGSEGV)"),
+        (Death::Signaled(9), "signal(SIGKILL)"),
+        (Death::Signaled(31), "seccomp(unknown)"),
+        (Death::Signaled(24), "limit(cpu)"),
+        (Death::Signaled(40), "signal(SIG40)"),
+        (Death::Exited(3), "exited(3)"),
+        (Death::Exited(0), "exited(0)"),
+        (Death::KeeperLost, "keeper_lost"),
+        (Death::Unknown, "signal(unknown)"),
+    ] {
+        let mut bench = Bench::running();
+        bench.input(Input::Died(death));
+        assert_eq!(bench.reason(), reason, "{death:?}");
+        assert_eq!(bench.machine.record().status, SessionStatus::Crashed);
+        let ended = bench.ended();
+        if death == Death::Signaled(24) {
+            assert_eq!(ended.status, ExecutionStatus::Timeout);
+        } else {
+            let error = ended.error.expect("says why");
+            assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some(reason)));
+        }
+        assert!(bench.reply(2).is_some() && bench.machine.is_released());
+    }
+}
+
+#[test]
+fn closing_cancels_what_runs_and_waits_for_the_exit() {
+    let mut bench = Bench::running();
+    bench.input(Input::Close { token: Token(3), cause: CloseCause::Request });
+    assert_eq!(bench.interrupts, 1);
+    bench.ends(Outcome::Interrupted);
+    assert_eq!(bench.ended().status, ExecutionStatus::Cancelled);
+    assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)));
+    assert_eq!(bench.reply(3), None);
+    bench.input(Input::Died(Death::Exited(0)));
+    assert!(
+        matches!(bench.reply(3), Some(Ok(Answer::Session(session))) if session.status == SessionStatus::Closed)
+    );
+    assert_eq!(bench.reason(), "exited");
+}
+
+#[test]
+fn a_worker_that_does_not_exit_is_killed_and_the_session_is_closed_all_the_same() {
+    let mut bench = Bench::ready();
+    bench.input(Input::Close { token: Token(3), cause: CloseCause::Request });
+    bench.after(CLOSE_GRACE_MS);
+    assert!(bench.killed);
+    bench.input(Input::Died(Death::Signaled(9)));
+    assert_eq!((bench.machine.record().status, bench.reason().as_str()), (SessionStatus::Closed, "exited"));
+}
+
+#[test]
+fn an_operators_signal_is_the_reason_only_if_it_kills() {
+    let mut bench = Bench::ready();
+    bench.input(Input::Kill { token: Token(3), signal: 15 });
+    assert_eq!(bench.reply(3), Some(&Ok(Answer::Done)));
+    bench.input(Input::Died(Death::Signaled(15)));
+    assert_eq!(bench.reason(), "killed(operator)");
+    let mut other = Bench::ready();
+    other.input(Input::Kill { token: Token(3), signal: 19 });
+    other.input(Input::Died(Death::Signaled(11)));
+    assert_eq!(other.reason(), "signal(SIGSEGV)");
+}
+
+#[test]
+fn a_death_that_nobody_reports_is_recorded_after_its_deadline() {
+    let mut bench = Bench::running();
+    bench.input(Input::Kill { token: Token(3), signal: 9 });
+    bench.after(crate::core::deadlines::DEATH_MS);
+    assert_eq!(bench.reason(), "killed(operator)");
+    assert!(bench.machine.is_released());
+}
+
+#[test]
+fn an_idle_session_ends_but_not_while_something_runs() {
+    let mut bench = Bench::new(rights(|_| {}), 10);
+    bench.input(Input::Create { token: Token(1) });
+    bench.input(Input::Spawned);
+    bench.says(FromWorker::Started { heap_bytes: 1 });
+    bench.after(9_000);
+    bench.execute(2);
+    bench.after(9_000);
+    bench.ends(Outcome::Ok);
+    bench.after(9_999);
+    assert!(!bench.sent.iter().any(|message| matches!(message, ToWorker::Shutdown)));
+    bench.after(1);
+    assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)));
+    bench.input(Input::Died(Death::Exited(0)));
+    assert_eq!(bench.reason(), "idle");
+}
