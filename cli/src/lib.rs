@@ -1,1 +1,30 @@
-//! (room being furnished)
+//! The command line of vm-system: everything of the binary except its first line.
+//!
+//! Invariants of absence: no verb has logic here that the supervisor should have; nothing here parses JavaScript, opens
+//! the database or knows the sandbox. A command turns arguments into [`Op`](vm_system_protocol::control::Op)s and
+//! replies into text.
+//!
+//! Reading order:
+//! - [`entry`]: hidden modes first, then arguments, then one command, then the exit code
+//! - [`modes`]: the processes that this binary also is (keeper, broker)
+//! - [`args`]: the tree of commands; `commands`: one file per command
+//! - `context`, `backend`, `client`, `paths`: how a command reaches a supervisor, in the daemon or embedded
+//! - `output`, `script_output`: values and a script's events as text
+//! - `error`, `signals`, `logging`: what happened and what to do; Ctrl-C; the daemon's log
+
+pub mod args;
+mod backend;
+mod client;
+mod commands;
+mod context;
+pub mod entry;
+mod error;
+mod logging;
+pub mod modes;
+mod output;
+mod parse;
+mod paths;
+mod script_output;
+mod signals;
+
+pub use entry::main_with;

@@ -53,8 +53,7 @@ impl Assembly {
                 return Err(error);
             }
         };
-        let options = OpsOptions { ceilings, worktree_roots, max_sessions };
-        let ops = Ops::new(store.clone(), runtime.clone(), options, stop);
+        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), OpsOptions { ceilings }, stop);
         Ok(Self { verbs: Arc::new(Verbs(ops)), runtime, store })
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of how it is carried out.
 
+use crate::ops::OpsOptions;
 use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
 use crate::store::{Durability, Retention};
 use serde::Deserialize;
@@ -55,7 +56,7 @@ impl Config {
             service_ids: SpawnConfig::embedded().service_ids,
             worktree_roots: Vec::new(),
             max_sessions: 1_000,
-            ceilings: ceilings(),
+            ceilings: OpsOptions::default().ceilings,
             retention: Retention::default(),
             keeper_grace: Duration::from_secs(5),
             drain: Duration::from_secs(5),
@@ -87,21 +88,6 @@ impl Config {
             set(&mut self.retention.quota_bytes, retention.quota_mb.map(mebibytes));
         }
         self
-    }
-}
-
-/// The most that templates may ask for where the operator says nothing: generous, and finite.
-fn ceilings() -> Limits {
-    Limits {
-        cpu_ms: 600_000,
-        wall_ms: 3_600_000,
-        mem_mb: 4_096,
-        max_events: 1_000_000,
-        max_output_kb: 256 * 1_024,
-        max_source_kb: 8 * 1_024,
-        max_steps: 0,
-        max_stack_depth: 100_000,
-        max_state_mb: 1_024,
     }
 }
 
@@ -264,7 +250,10 @@ mod tests {
         assert_eq!((config.durability, config.sandbox), (Durability::Normal, SandboxMode::NoUserns));
         assert_eq!(config.worktree_roots, [PathBuf::from("/srv")]);
         assert_eq!(config.keeper_grace, Duration::from_secs(60));
-        assert_eq!((config.ceilings.cpu_ms, config.ceilings.wall_ms), (7, ceilings().wall_ms));
+        assert_eq!(
+            (config.ceilings.cpu_ms, config.ceilings.wall_ms),
+            (7, OpsOptions::default().ceilings.wall_ms)
+        );
         assert_eq!(config.max_sessions, 1_000);
         assert_eq!((config.retention.max_age, config.retention.quota_bytes), (None, 1 << 20));
     }

@@ -3,7 +3,7 @@
 use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
 use crate::api::control::{Caller, Handler as _, Request};
-use crate::spawn::SpawnConfig;
+use crate::spawn::{SandboxMode, SpawnConfig};
 use crate::store::open_memory;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -23,12 +23,12 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Builds a jail of its own, with all walls. Must be called inside a runtime that goes on while the caller waits.
-    pub async fn start() -> Result<Self, DaemonError> {
+    /// Builds a jail of its own. Must be called inside a runtime that goes on while the caller waits.
+    pub async fn start(sandbox: SandboxMode) -> Result<Self, DaemonError> {
         let (store, _) = open_memory();
         let parts = Parts {
             store,
-            spawn: SpawnConfig::embedded(),
+            spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
             worktree_roots: Vec::new(),
             max_sessions: SESSIONS,
             ceilings: no_ceilings(),
@@ -65,7 +65,7 @@ fn no_ceilings() -> Limits {
         max_events: u32::MAX,
         max_output_kb: u32::MAX,
         max_source_kb: u32::MAX,
-        max_steps: u64::MAX,
+        max_steps: 0,
         max_stack_depth: u32::MAX,
         max_state_mb: u32::MAX,
     }

@@ -1,0 +1,164 @@
+//! One connection to a supervisor: handshake, then one request at a time.
+//!
+//! The supervisor is trusted more than a worker, not blindly: frames are bounded, and an answer to something that was
+//! not asked ends the connection.
+
+use crate::error::{CliError, exit};
+use interprocess::local_socket::GenericFilePath;
+use interprocess::local_socket::tokio::Stream;
+use interprocess::local_socket::tokio::prelude::*;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vm_system_protocol::codec::{Decode, Encode};
+use vm_system_protocol::control::{
+    CONTROL_PROTOCOL, ClientFrame, ClientHello, Op, OpError, Reply, ServerFrame, ServerHello,
+};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::Event;
+use vm_system_supervisor::api::control::frame::{self, FrameError};
+
+/// A supervisor must greet within.
+const GREETING: Duration = Duration::from_secs(5);
+/// The rest of a frame must come within, and what we send must be taken within.
+const FRAME: Duration = Duration::from_secs(30);
+
+/// Takes events as they come; an error ends the request.
+pub(crate) type OnEvents<'a> = &'a mut dyn FnMut(Vec<Event>) -> Result<(), CliError>;
+
+/// Why a request has no answer.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// The supervisor said no.
+    Op(Box<OpError>),
+    /// The connection broke; the request may have been done or not.
+    Lost(String),
+    /// We gave up.
+    Own(CliError),
+}
+
+/// One connection.
+pub(crate) struct Connection {
+    path: PathBuf,
+    stream: Stream,
+    next_id: u32,
+}
+
+impl Connection {
+    /// Connects to one of `places`, the first at which a supervisor answers.
+    pub(crate) async fn open(places: &[PathBuf]) -> Result<Self, CliError> {
+        let mut denied = None;
+        for path in places {
+            match Self::connect(path).await {
+                Ok(stream) => return Self::greet(path.clone(), stream).await,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(path),
+                Err(error) if is_absent(&error) => {}
+                Err(error) => {
+                    return Err(CliError::internal(format!("cannot connect to {}: {error}", path.display())));
+                }
+            }
+        }
+        Err(match denied {
+            Some(path) => {
+                CliError::new(exit::NOT_PERMITTED, format!("no permission to connect to {}", path.display()))
+                    .with_hint("the socket's group may connect: `ls -l` shows it")
+            }
+            None => no_daemon(places),
+        })
+    }
+
+    async fn connect(path: &Path) -> io::Result<Stream> {
+        Stream::connect(path.to_fs_name::<GenericFilePath>()?).await
+    }
+
+    async fn greet(path: PathBuf, stream: Stream) -> Result<Self, CliError> {
+        let mut connection = Self { path, stream, next_id: 0 };
+        let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: env!("CARGO_PKG_VERSION").to_owned() };
+        let answer = async {
+            connection.send(&hello).await?;
+            connection.receive::<ServerHello>(GREETING).await
+        };
+        let answer = tokio::time::timeout(GREETING, answer).await.map_err(|_| {
+            CliError::new(exit::BUSY, format!("{} does not greet", connection.path.display()))
+                .with_hint("is the supervisor overloaded or stopped? try again, or look at its log")
+        })?;
+        let answer = answer.map_err(|error| {
+            CliError::internal(format!("{} does not speak our protocol: {error}", connection.path.display()))
+        })?;
+        if answer.protocol != CONTROL_PROTOCOL {
+            let message = format!(
+                "the supervisor (version {}) speaks control protocol {}, this client (version {}) {CONTROL_PROTOCOL}",
+                answer.version,
+                answer.protocol,
+                env!("CARGO_PKG_VERSION"),
+            );
+            return Err(CliError::internal(message).with_hint("use the client of the supervisor's version"));
+        }
+        match answer.refusal {
+            None => Ok(connection),
+            Some(reason) => Err(CliError::new(
+                exit::NOT_PERMITTED,
+                format!("the supervisor at {} refuses: {reason}", connection.path.display()),
+            )),
+        }
+    }
+
+    /// Does one verb. After [`CallError::Lost`] and [`CallError::Own`] the connection must not be used again.
+    pub(crate) async fn call(
+        &mut self,
+        op: Op,
+        idempotency_key: Option<String>,
+        on_events: OnEvents<'_>,
+    ) -> Result<Reply, CallError> {
+        self.next_id = self.next_id.wrapping_add(1);
+        let id = self.next_id;
+        let request = ClientFrame::Request { id, idempotency_key, op };
+        match self.send(&request).await {
+            Ok(()) => {}
+            Err(FrameError::Codec(error)) => {
+                return Err(CallError::Own(CliError::usage(format!("the request is too large: {error}"))));
+            }
+            // The supervisor may have said why before it closed.
+            Err(error) => tracing::debug!(%error, "cannot send the request"),
+        }
+        loop {
+            let frame = self.receive(FRAME).await.map_err(|error| CallError::Lost(error.to_string()))?;
+            match frame {
+                ServerFrame::Events { id: of, events } if of == id => {
+                    on_events(events).map_err(CallError::Own)?;
+                }
+                ServerFrame::Reply { id: of, result } if of == id => {
+                    return result.map(|reply| *reply).map_err(CallError::Op);
+                }
+                ServerFrame::Events { .. } | ServerFrame::Reply { .. } => {
+                    return Err(CallError::Lost("an answer to something that was not asked".to_owned()));
+                }
+            }
+        }
+    }
+
+    async fn send<T: Encode>(&mut self, value: &T) -> Result<(), FrameError> {
+        let bytes = frame::encode(value, CONTROL_FRAME_BYTES)?;
+        frame::write(&mut self.stream, &bytes, FRAME).await
+    }
+
+    async fn receive<T: Decode<()> + Encode>(&mut self, deadline: Duration) -> Result<T, FrameError> {
+        frame::read(&mut self.stream, CONTROL_FRAME_BYTES, deadline).await?.ok_or_else(|| {
+            FrameError::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))
+        })
+    }
+}
+
+fn is_absent(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused | io::ErrorKind::NotADirectory
+    )
+}
+
+fn no_daemon(places: &[PathBuf]) -> CliError {
+    let places: Vec<_> = places.iter().map(|path| path.display().to_string()).collect();
+    CliError::new(exit::NO_DAEMON, format!("no supervisor answers at {}", places.join(" or "))).with_hint(
+        "start one with `vm-system serve`, or name its socket with --socket; `vm-system run` needs none",
+    )
+}

@@ -1,0 +1,32 @@
+//! One file per command; each turns its arguments into verbs and the answers into output.
+
+pub(crate) mod completions;
+pub(crate) mod exec;
+pub(crate) mod help;
+pub(crate) mod man;
+pub(crate) mod ops;
+pub(crate) mod repl;
+pub(crate) mod run;
+pub(crate) mod serve;
+pub(crate) mod session;
+pub(crate) mod template;
+
+use crate::args::Command;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// Runs one command and answers its exit code.
+pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
+    match command {
+        Command::Run(args) => run::run(context, args),
+        Command::Repl(args) => repl::run(context, args),
+        Command::Serve(args) => serve::run(context, args),
+        Command::Template(command) => context.block_on(template::run(context, command)),
+        Command::Session(command) => context.block_on(session::run(context, command)),
+        Command::Exec(command) => context.block_on(exec::run(context, command)),
+        Command::Ops(command) => context.block_on(ops::run(context, command)),
+        Command::Completions(args) => completions::run(context, &args),
+        Command::Man(args) => man::run(context, &args),
+        Command::Help(args) => help::run(context, &args),
+    }
+}

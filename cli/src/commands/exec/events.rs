@@ -1,0 +1,136 @@
+//! `exec events`
+
+use crate::backend::explain;
+use crate::client::CallError;
+use crate::context::{Context, expect_reply, unexpected};
+use crate::error::{CliError, exit};
+use crate::output::escape;
+use serde::Serialize;
+use std::cell::Cell;
+use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Event, EventPayload};
+use vm_system_protocol::time::Timestamp;
+
+/// Arguments of `exec events`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "EXECUTION")]
+    execution: String,
+    /// Only events after this number
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    after_seq: u64,
+    /// At most this many; 0 means all
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "follow")]
+    limit: u32,
+    /// Go on with what is still to come, until the execution ends
+    #[arg(long)]
+    follow: bool,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    if args.follow {
+        return follow(context, args).await;
+    }
+    let events = stored(context, &args).await?;
+    if context.out.format == crate::args::OutputFormat::Csv {
+        let rows: Vec<_> = events.iter().map(Row::from).collect();
+        context.out.result(&rows, String::new)?;
+    } else {
+        let line = |event: &Event| line(event) + "\n";
+        context.out.result(&events, || events.iter().map(line).collect())?;
+    }
+    Ok(exit::OK)
+}
+
+/// All that was asked for: one answer has room for so many, the next goes on behind them.
+async fn stored(context: &Context, args: &Args) -> Result<Vec<Event>, CliError> {
+    let mut events: Vec<Event> = Vec::new();
+    loop {
+        let had = u32::try_from(events.len()).unwrap_or(u32::MAX);
+        let limit = if args.limit == 0 { 0 } else { args.limit.saturating_sub(had) };
+        if args.limit != 0 && limit == 0 {
+            return Ok(events);
+        }
+        let after_seq = events.last().map_or(args.after_seq, |event| event.seq);
+        let op = Op::ExecEvents { execution: args.execution.clone(), after_seq, limit, follow: false };
+        let page = expect_reply!(context.call(op).await?, Reply::Events(page) => page);
+        if page.is_empty() {
+            return Ok(events);
+        }
+        events.extend(page);
+    }
+}
+
+async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
+    let last = Cell::new(args.after_seq);
+    let first = Cell::new(true);
+    let mut print = |events: Vec<Event>| {
+        for event in &events {
+            last.set(event.seq);
+            let first = first.replace(false);
+            if context.out.format == crate::args::OutputFormat::Csv {
+                context.out.element(&Row::from(event), first, String::new)?;
+            } else {
+                context.out.element(event, first, || line(event))?;
+            }
+        }
+        Ok(())
+    };
+    loop {
+        let before = last.get();
+        let op =
+            Op::ExecEvents { execution: args.execution.clone(), after_seq: before, limit: 0, follow: true };
+        match context.daemon().call_following(op, None, &mut print).await {
+            Ok(Reply::Events(rest)) => {
+                print(rest)?;
+                return Ok(exit::OK);
+            }
+            Ok(Reply::Done) => return Ok(exit::OK),
+            Ok(other) => return Err(unexpected(&other)),
+            // A reader that paused for too long is disconnected; it goes on behind the last event it has seen.
+            Err(CallError::Lost(_)) if last.get() > before => {}
+            Err(error) => return Err(explain(error)),
+        }
+    }
+}
+
+/// An event with the same columns whatever its type.
+#[derive(Serialize)]
+struct Row<'a> {
+    execution_id: ExecutionId,
+    seq: u64,
+    ts: Timestamp,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    payload: &'a EventPayload,
+}
+
+impl<'a> From<&'a Event> for Row<'a> {
+    fn from(event: &'a Event) -> Self {
+        Self {
+            execution_id: event.execution_id,
+            seq: event.seq,
+            ts: event.ts,
+            kind: event.payload.type_name(),
+            payload: &event.payload,
+        }
+    }
+}
+
+/// An event on one line.
+fn line(event: &Event) -> String {
+    let text = match &event.payload {
+        EventPayload::InputEcho { text } | EventPayload::Stdout { text } | EventPayload::Stderr { text } => {
+            text.clone()
+        }
+        EventPayload::Console { level, text } => format!("[{level}] {text}"),
+        EventPayload::Value { kind, preview, .. } => format!("[{kind}] {preview}"),
+        EventPayload::Exception { message, .. } => message.clone(),
+        EventPayload::System { message, level } => format!("[{level}] {message}"),
+        EventPayload::Task { prompt, .. } => prompt.clone(),
+    };
+    let head = format!("{:>6}  {}  {:<10}  ", event.seq, event.ts, event.payload.type_name());
+    head + &escape::for_cell(&text)
+}

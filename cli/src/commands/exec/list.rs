@@ -1,0 +1,48 @@
+//! `exec list`
+
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::model::Execution;
+
+/// Arguments of `exec list`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, or unique beginning of one
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
+}
+
+/// Longest source in a table (characters).
+const SOURCE_CHARS: usize = 48;
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let reply = context.call(Op::ExecList { session: args.session, limit: args.limit }).await?;
+    let executions = expect_reply!(reply, Reply::Executions(executions) => executions);
+    context.out.result(&executions, || {
+        let mut rows = Rows::new(["ID", "KIND", "STATUS", "STARTED", "MS", "SOURCE"]);
+        for execution in &executions {
+            rows.row([
+                execution.id.to_string(),
+                execution.kind.to_string(),
+                execution.status.to_string(),
+                execution.started_at.to_string(),
+                execution.metrics.duration_ms.to_string(),
+                source(execution),
+            ]);
+        }
+        rows.finish("No executions.")
+    })?;
+    Ok(exit::OK)
+}
+
+fn source(execution: &Execution) -> String {
+    let text = execution.path.as_deref().or(execution.input.as_deref()).unwrap_or("-");
+    let line = text.lines().next().unwrap_or_default();
+    let short: String = line.chars().take(SOURCE_CHARS).collect();
+    if short.len() < text.len() { short + "…" } else { short }
+}

@@ -1,0 +1,55 @@
+//! `exec run-file`
+
+use super::start;
+use crate::args::IdempotencyArgs;
+use crate::context::Context;
+use crate::error::CliError;
+use crate::parse::{self, Variables};
+use crate::script_output::{ScriptOutput, ShowValues};
+use crate::signals::Interrupts;
+use vm_system_protocol::control::NewExecution;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ExecutionKind;
+
+/// Arguments of `exec run-file`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, or unique beginning of one
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// File relative to the session's worktree
+    #[arg(value_name = "PATH")]
+    path: String,
+    /// Visible to the script as `args`
+    #[arg(long, value_name = "JSON", value_parser = parse::json_object)]
+    args: Option<JsonText>,
+    /// Visible to the script in `process.env`
+    #[arg(long, value_name = "JSON", value_parser = parse::variables)]
+    env: Option<Variables>,
+    /// Return as soon as it runs, with the execution's id
+    #[arg(long)]
+    no_wait: bool,
+    #[command(flatten)]
+    idempotency: IdempotencyArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let new = NewExecution {
+        session: args.session,
+        kind: ExecutionKind::RunFile,
+        input: None,
+        path: Some(args.path),
+        args: args.args.unwrap_or_else(JsonText::empty_object),
+        env: args.env.unwrap_or_default().0,
+        argv: Vec::new(),
+        wait: true,
+        follow: false,
+    };
+    let key = args.idempotency.idempotency_key;
+    if args.no_wait {
+        return start::and_leave(context, new, key).await;
+    }
+    let interrupts = Interrupts::listen()?;
+    let output = ScriptOutput::new(context.out.style, ShowValues::Never);
+    start::to_its_end(context, context.daemon(), &interrupts, new, key, &output).await
+}

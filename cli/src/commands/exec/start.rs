@@ -1,0 +1,126 @@
+//! Starting an execution and staying with it to its end: shared by `exec repl`, `exec run-file`, `run` and `repl`.
+//!
+//! Ctrl-C cancels the execution; a second one leaves without waiting for it.
+
+use crate::backend::{Backend, explain};
+use crate::client::CallError;
+use crate::context::{Context, expect_reply, unexpected};
+use crate::error::{CliError, exit};
+use crate::script_output::{ScriptOutput, exit_code};
+use crate::signals::Interrupts;
+use std::time::Duration;
+use vm_system_protocol::control::{NewExecution, Op, Reply};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::Execution;
+
+/// Pause before asking again which execution runs, if Ctrl-C came before it did.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+/// Runs code and prints what it says as it says it (tables) or the whole record at the end; answers the exit code.
+pub(crate) async fn to_its_end(
+    context: &Context,
+    backend: &Backend,
+    interrupts: &Interrupts,
+    mut new: NewExecution,
+    key: Option<String>,
+    output: &ScriptOutput,
+) -> Result<u8, CliError> {
+    new.wait = true;
+    new.follow = context.out.is_table();
+    let session = new.session.clone();
+    let print = &mut |events: Vec<_>| output.events(&events);
+    let call = backend.call_following(Op::ExecStart(Box::new(new)), key, print);
+    tokio::pin!(call);
+    let give_up = async {
+        interrupts.next().await;
+        cancel(backend, session, output).await;
+        interrupts.next().await;
+    };
+    tokio::pin!(give_up);
+    let result = tokio::select! {
+        biased;
+        result = &mut call => result,
+        () = &mut give_up => return Err(CliError::silent(exit::INTERRUPTED)),
+    };
+    let execution = match result {
+        Ok(Reply::Execution(execution)) => execution,
+        Ok(other) => return Err(unexpected(&other)),
+        Err(CallError::Lost(why)) => match output.execution() {
+            Some(id) => resume(backend, id, output, why).await?,
+            None => return Err(explain(CallError::Lost(why))),
+        },
+        Err(error) => return Err(explain(error)),
+    };
+    if context.out.is_table() {
+        return Ok(output.end(&execution));
+    }
+    context.out.result(&execution, String::new)?;
+    Ok(exit_code(&execution))
+}
+
+/// The connection broke in mid-stream (a reader that paused too long): takes the stream up again behind the last event.
+async fn resume(
+    backend: &Backend,
+    id: ExecutionId,
+    output: &ScriptOutput,
+    why: String,
+) -> Result<Box<Execution>, CliError> {
+    let mut lost = why;
+    loop {
+        let before = output.last_seq();
+        let op = Op::ExecEvents { execution: id.to_string(), after_seq: before, limit: 0, follow: true };
+        match backend.call_following(op, None, &mut |events| output.events(&events)).await {
+            Ok(Reply::Events(rest)) => output.events(&rest)?,
+            Ok(other) => return Err(unexpected(&other)),
+            Err(CallError::Lost(_)) if output.last_seq() > before => continue,
+            Err(CallError::Lost(again)) => {
+                lost.push_str("; then ");
+                lost.push_str(&again);
+                return Err(explain(CallError::Lost(lost)));
+            }
+            Err(error) => return Err(explain(error)),
+        }
+        let reply = backend.call(Op::ExecGet { execution: id.to_string() }, None).await?;
+        return Ok(expect_reply!(reply, Reply::Execution(execution) => execution));
+    }
+}
+
+/// Asks for the end of what runs. Whatever comes of it, the execution's own end is waited for elsewhere.
+async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
+    let execution = loop {
+        if let Some(id) = output.execution() {
+            break id;
+        }
+        let inspection = backend.call(Op::SessionInspect { session: session.clone() }, None).await;
+        match inspection {
+            Ok(Reply::Inspection(inspection)) => {
+                if let Some(id) = inspection.running_execution {
+                    break id;
+                }
+            }
+            Ok(_) | Err(_) => return,
+        }
+        tokio::time::sleep(ASK_AGAIN).await;
+    };
+    if let Err(error) = backend.call(Op::ExecCancel { execution: execution.to_string() }, None).await {
+        tracing::warn!(?error, "cannot cancel");
+    }
+}
+
+/// Starts an execution and leaves at once with its record.
+pub(crate) async fn and_leave(
+    context: &Context,
+    mut new: NewExecution,
+    key: Option<String>,
+) -> Result<u8, CliError> {
+    new.wait = false;
+    new.follow = false;
+    let reply = context.call_once(Op::ExecStart(Box::new(new)), key).await?;
+    let execution = expect_reply!(reply, Reply::Execution(execution) => execution);
+    context.out.done(
+        &execution,
+        &format!("Started execution: {}", execution.id),
+        &execution.id.to_string(),
+    )?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,91 @@
+//! `help [TOPIC…]`: topics are pages compiled in; the names of commands show their `--help`.
+
+use crate::args::Cli;
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use clap::CommandFactory as _;
+use std::fmt::Write as _;
+
+/// Arguments of `help`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A topic, or a command such as `exec repl`; without it, the topics are listed
+    #[arg(value_name = "TOPIC")]
+    topic: Vec<String>,
+}
+
+/// A page.
+struct Topic {
+    name: &'static str,
+    summary: &'static str,
+    text: &'static str,
+}
+
+/// In reading order.
+const TOPICS: &[Topic] = &[
+    Topic {
+        name: "getting-started",
+        summary: "From nothing to a script in a sandbox, and to a daemon",
+        text: include_str!("../help/getting-started.md"),
+    },
+    Topic {
+        name: "architecture",
+        summary: "Which processes there are and what each may do",
+        text: include_str!("../help/architecture.md"),
+    },
+    Topic {
+        name: "templates-and-sessions",
+        summary: "Profiles, sessions, executions, limits",
+        text: include_str!("../help/templates-and-sessions.md"),
+    },
+    Topic {
+        name: "cli-command-reference",
+        summary: "All commands, exit codes, formats, environment",
+        text: include_str!("../help/cli-command-reference.md"),
+    },
+    Topic { name: "examples", summary: "Work to copy from", text: include_str!("../help/examples.md") },
+    Topic {
+        name: "security",
+        summary: "What holds a hostile script back",
+        text: include_str!("../help/security.md"),
+    },
+    Topic {
+        name: "operations",
+        summary: "Running the daemon: state, sockets, logs, stopping",
+        text: include_str!("../help/operations.md"),
+    },
+];
+
+pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
+    let [name, ..] = args.topic.as_slice() else {
+        context.out.write(&index())?;
+        return Ok(exit::OK);
+    };
+    if let Some(topic) = TOPICS.iter().find(|topic| topic.name == name)
+        && args.topic.len() == 1
+    {
+        context.out.write(topic.text)?;
+        return Ok(exit::OK);
+    }
+    let mut root = Cli::command();
+    root.build();
+    let mut command = &mut root;
+    for name in &args.topic {
+        command = command.find_subcommand_mut(name).ok_or_else(|| {
+            CliError::usage(format!("there is no topic or command `{}`", args.topic.join(" ")))
+                .with_hint("`vm-system help` lists the topics, `vm-system --help` the commands")
+        })?;
+    }
+    context.out.write(&command.render_long_help().to_string())?;
+    Ok(exit::OK)
+}
+
+fn index() -> String {
+    let mut text = String::from("Topics:\n");
+    for topic in TOPICS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "  {:<24}{}", topic.name, topic.summary);
+    }
+    text.push_str("\n`vm-system help TOPIC` shows one; `vm-system help COMMAND` explains a command.\n");
+    text
+}

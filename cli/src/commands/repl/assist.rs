@@ -1,0 +1,200 @@
+//! Help while typing: continuation of what is incomplete, and completion of names.
+//!
+//! Names are the language's and those that were declared here; the session is never asked, since reading a property may
+//! run code.
+
+use super::complete_input::is_incomplete;
+use rustyline::Context;
+use rustyline::completion::Completer;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use std::collections::BTreeSet;
+
+/// Globals of the language and of our runtime, and what people type most behind them.
+const NAMES: &[&str] = &[
+    "Array",
+    "Array.from",
+    "Array.isArray",
+    "ArrayBuffer",
+    "BigInt",
+    "Boolean",
+    "DataView",
+    "Date",
+    "Date.now",
+    "Error",
+    "Float64Array",
+    "Infinity",
+    "Int32Array",
+    "JSON",
+    "JSON.parse",
+    "JSON.stringify",
+    "Map",
+    "Math",
+    "Math.abs",
+    "Math.ceil",
+    "Math.floor",
+    "Math.max",
+    "Math.min",
+    "Math.random",
+    "Math.round",
+    "Math.sqrt",
+    "NaN",
+    "Number",
+    "Number.isInteger",
+    "Number.parseFloat",
+    "Object",
+    "Object.assign",
+    "Object.entries",
+    "Object.freeze",
+    "Object.fromEntries",
+    "Object.keys",
+    "Object.values",
+    "Promise",
+    "Promise.all",
+    "Promise.resolve",
+    "Proxy",
+    "RangeError",
+    "Reflect",
+    "RegExp",
+    "Set",
+    "String",
+    "String.raw",
+    "Symbol",
+    "SyntaxError",
+    "TypeError",
+    "Uint8Array",
+    "WeakMap",
+    "WeakSet",
+    "args",
+    "async",
+    "await",
+    "class",
+    "clearTimeout",
+    "console",
+    "console.debug",
+    "console.error",
+    "console.info",
+    "console.log",
+    "console.warn",
+    "const",
+    "delete",
+    "else",
+    "export",
+    "extends",
+    "false",
+    "finally",
+    "function",
+    "globalThis",
+    "import",
+    "instanceof",
+    "isFinite",
+    "isNaN",
+    "null",
+    "parseFloat",
+    "parseInt",
+    "process",
+    "process.argv",
+    "process.env",
+    "require",
+    "require(\"fs\")",
+    "return",
+    "setTimeout",
+    "static",
+    "super",
+    "switch",
+    "throw",
+    "true",
+    "typeof",
+    "undefined",
+    "while",
+    "yield",
+];
+
+/// Dot commands.
+const DOTS: &[&str] = &[".editor", ".exit", ".help", ".load"];
+
+/// Names kept of what was declared here; a generated input does not fill the memory.
+const LEARNED: usize = 10_000;
+
+/// Knows names and what is incomplete.
+#[derive(Default)]
+pub(super) struct Assist {
+    declared: BTreeSet<String>,
+}
+
+impl Assist {
+    /// Remembers names that the input declares.
+    pub(super) fn learn(&mut self, text: &str) {
+        let mut words = text.split(|c: char| !is_name(c)).filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            if matches!(word, "var" | "let" | "const" | "function" | "class")
+                && let Some(name) = words.next()
+                && self.declared.len() < LEARNED
+                && !name.starts_with(|c: char| c.is_ascii_digit())
+            {
+                self.declared.insert(name.to_owned());
+            }
+        }
+    }
+
+    /// Where the word before `position` begins, and how it could go on.
+    fn candidates(&self, line: &str, position: usize) -> (usize, Vec<String>) {
+        let before = line.get(..position).unwrap_or(line);
+        let start = before
+            .rfind(|c: char| !is_name(c) && c != '.')
+            .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        let word = &before[start..];
+        if word.is_empty() {
+            return (start, Vec::new());
+        }
+        let dots = DOTS.iter().filter(|_| start == 0).copied();
+        let known = NAMES.iter().copied().chain(dots).filter(|name| name.starts_with(word));
+        let declared = self.declared.iter().map(String::as_str).filter(|name| name.starts_with(word));
+        let mut candidates: Vec<String> = known.chain(declared).map(str::to_owned).collect();
+        candidates.sort();
+        candidates.dedup();
+        (start, candidates)
+    }
+}
+
+fn is_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
+impl Completer for Assist {
+    type Candidate = String;
+
+    fn complete(&self, line: &str, pos: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok(self.candidates(line, pos))
+    }
+}
+
+impl Validator for Assist {
+    fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        let incomplete = is_incomplete(context.input());
+        Ok(if incomplete { ValidationResult::Incomplete } else { ValidationResult::Valid(None) })
+    }
+}
+
+impl Hinter for Assist {
+    type Hint = String;
+}
+impl Highlighter for Assist {}
+impl rustyline::Helper for Assist {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_the_language_and_of_this_shell_are_completed() {
+        let mut assist = Assist::default();
+        assist.learn("const total = 1; function tally() {}\nclass Töne {}");
+        assert_eq!(assist.candidates("x = Math.ro", 11), (4, vec!["Math.round".to_owned()]));
+        assert_eq!(assist.candidates("ta", 2), (0, vec!["tally".to_owned()]));
+        assert_eq!(assist.candidates("é(Tö", 6), (3, vec!["Töne".to_owned()]));
+        assert_eq!(assist.candidates(".lo", 3), (0, vec![".load".to_owned()]));
+        assert_eq!(assist.candidates("f(", 2), (2, Vec::new()));
+    }
+}

@@ -1,0 +1,77 @@
+//! The shell's own commands, which begin with a dot.
+
+use super::input::Input;
+use crate::context::Context;
+use crate::error::CliError;
+
+/// A command of the shell.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Dot {
+    Help,
+    Exit,
+    Load(String),
+    Editor,
+    Unknown(String),
+}
+
+const HELP: &str = "\
+.editor       type or paste several lines; Ctrl-D runs them
+.exit         leave (so does Ctrl-D)
+.help         this
+.load FILE    run a file's text as if it were typed
+Ctrl-C        cancel what runs; while typing, drop the line
+Input that is not complete yet goes on in the next line. Declarations stay.
+";
+
+impl Dot {
+    /// `None` where the input is JavaScript (`.5` is a number).
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let rest = text.strip_prefix('.')?;
+        if !rest.starts_with(|c: char| c.is_ascii_alphabetic()) || text.contains('\n') {
+            return None;
+        }
+        let (name, argument) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+        Some(match (name, argument.trim()) {
+            ("help", _) => Self::Help,
+            ("exit", _) => Self::Exit,
+            ("editor", _) => Self::Editor,
+            ("load", file) if !file.is_empty() => Self::Load(file.to_owned()),
+            _ => Self::Unknown(text.to_owned()),
+        })
+    }
+
+    /// Does it; answers code to run, if it brings any.
+    pub(super) fn perform(self, context: &Context, input: &mut Input) -> Result<Option<String>, CliError> {
+        match self {
+            Self::Help => context.out.write(HELP)?,
+            Self::Exit => {}
+            Self::Editor => return input.editor(),
+            Self::Load(file) => match std::fs::read_to_string(&file) {
+                Ok(text) => return Ok(Some(text)),
+                Err(error) => CliError::file(&file, &error).print(context.out.style),
+            },
+            Self::Unknown(what) => {
+                CliError::usage(format!("unknown command `{what}`"))
+                    .with_hint(".help lists the commands")
+                    .print(context.out.style);
+            }
+        }
+        Ok(None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dots_are_commands_only_before_letters() {
+        assert_eq!(Dot::parse(" .exit "), Some(Dot::Exit));
+        assert_eq!(Dot::parse(".load a b.js"), Some(Dot::Load("a b.js".to_owned())));
+        assert_eq!(Dot::parse(".load"), Some(Dot::Unknown(".load".to_owned())));
+        assert_eq!(Dot::parse(".5 + 1"), None);
+        assert_eq!(Dot::parse("a.b"), None);
+        assert_eq!(Dot::parse(".map(x)\n.filter(y)"), None);
+    }
+}

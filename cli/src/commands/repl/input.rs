@@ -1,0 +1,144 @@
+//! Where input comes from: a terminal with editing and history, or a pipe.
+
+use super::assist::Assist;
+use super::complete_input::Scanner;
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use rustyline::config::Configurer as _;
+use rustyline::error::ReadlineError;
+use rustyline::history::FileHistory;
+use rustyline::{Config, Editor};
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+
+/// Entries of the history file.
+const HISTORY: usize = 2_000;
+
+/// What was typed.
+pub(super) enum Line {
+    Text(String),
+    End,
+}
+
+/// Where input comes from.
+pub(super) enum Input {
+    Terminal { editor: Box<Editor<Assist, FileHistory>>, history: Option<PathBuf> },
+    Pipe,
+}
+
+impl Input {
+    /// A terminal if stdin is one.
+    pub(super) fn open(context: &Context) -> Result<Self, CliError> {
+        if !io::stdin().is_terminal() {
+            return Ok(Self::Pipe);
+        }
+        let config = Config::builder().auto_add_history(false).build();
+        let mut editor = Editor::with_history(config, FileHistory::new()).map_err(|error| broken(&error))?;
+        editor.set_max_history_size(HISTORY).map_err(|error| broken(&error))?;
+        editor.set_helper(Some(Assist::default()));
+        let history = context.environment.history_file();
+        if let Some(file) = &history {
+            // The first time there is none.
+            let _ = editor.load_history(file);
+        }
+        Ok(Self::Terminal { editor: Box::new(editor), history })
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        matches!(self, Self::Terminal { .. })
+    }
+
+    /// The next complete input.
+    pub(super) fn next(&mut self) -> Result<Line, CliError> {
+        match self {
+            Self::Terminal { editor, .. } => loop {
+                match editor.readline("> ") {
+                    Ok(text) => {
+                        let _ = editor.add_history_entry(&text);
+                        return Ok(Line::Text(text));
+                    }
+                    Err(ReadlineError::Interrupted) => {}
+                    Err(ReadlineError::Eof) => return Ok(Line::End),
+                    Err(error) => return Err(broken(&error)),
+                }
+            },
+            Self::Pipe => next_of_pipe(),
+        }
+    }
+
+    /// Lines up to Ctrl-D, which are one input however they look; `None` after Ctrl-C.
+    pub(super) fn editor(&mut self) -> Result<Option<String>, CliError> {
+        let Self::Terminal { editor, .. } = self else { return Ok(None) };
+        let mut text = String::new();
+        let assist = std::mem::take(editor.helper_mut().expect("a terminal has its helper from the start"));
+        editor.set_helper(None);
+        let result = loop {
+            match editor.readline("… ") {
+                Ok(line) => {
+                    text.push_str(&line);
+                    text.push('\n');
+                }
+                Err(ReadlineError::Eof) => break Ok(Some(text)),
+                Err(ReadlineError::Interrupted) => break Ok(None),
+                Err(error) => break Err(broken(&error)),
+            }
+        };
+        editor.set_helper(Some(assist));
+        result
+    }
+
+    /// Remembers names for completion.
+    pub(super) fn learn(&mut self, text: &str) {
+        if let Self::Terminal { editor, .. } = self
+            && let Some(assist) = editor.helper_mut()
+        {
+            assist.learn(text);
+        }
+    }
+
+    /// Writes the history, for the user's eyes only.
+    pub(super) fn save(&mut self) {
+        if let Self::Terminal { editor, history: Some(file) } = self
+            && let Err(error) =
+                private(file).and_then(|()| editor.save_history(file).map_err(io::Error::other))
+        {
+            tracing::warn!(%error, "cannot keep the history");
+        }
+    }
+}
+
+/// Makes the file with mode 0600 in a folder with mode 0700, if they are not there.
+fn private(file: &Path) -> io::Result<()> {
+    if let Some(dir) = file.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    std::fs::OpenOptions::new().append(true).create(true).mode(0o600).open(file).map(drop)
+}
+
+/// Lines until they are complete.
+fn next_of_pipe() -> Result<Line, CliError> {
+    let mut text = String::new();
+    let mut scanner = Scanner::default();
+    loop {
+        let mut line = String::new();
+        let read =
+            io::stdin().lock().read_line(&mut line).map_err(|error| CliError::file("stdin", &error))?;
+        text.push_str(&line);
+        scanner.feed(&line);
+        match read {
+            0 if text.is_empty() => return Ok(Line::End),
+            0 => return Ok(Line::Text(text)),
+            _ if text.len() > CONTROL_FRAME_BYTES => {
+                return Err(CliError::usage("the input is too large to be sent"));
+            }
+            _ if !scanner.is_incomplete() => return Ok(Line::Text(text)),
+            _ => {}
+        }
+    }
+}
+
+fn broken(error: &ReadlineError) -> CliError {
+    CliError::new(exit::INTERNAL, format!("cannot read the terminal: {error}"))
+}

@@ -1,0 +1,135 @@
+//! `run`: a script without any set-up, in a supervisor of its own inside this process.
+//!
+//! One session on the current folder, which the script may read through `fs`; its output as it comes; its exit status.
+
+pub(crate) mod embedded;
+mod source;
+
+pub(crate) use source::read_stdin;
+
+use super::exec::start;
+use crate::args::SandboxArg;
+use crate::backend::Backend;
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use crate::parse;
+use crate::script_output::ScriptOutput;
+use crate::signals::Interrupts;
+use embedded::EmbeddedRun;
+use source::Script;
+use std::time::Duration;
+use vm_system_protocol::control::{NewExecution, NewSession, Op, Reply};
+use vm_system_protocol::model::{Engine, Settings};
+
+/// Arguments of `run`.
+#[derive(Debug, clap::Args)]
+#[command(
+    after_help = "Exit status: the script's: 0, 1 after an exception, 124 after --timeout, 130 after Ctrl-C."
+)]
+pub struct Args {
+    /// The script (JavaScript, or TypeScript as `.ts`); `-` reads it from stdin
+    #[arg(value_name = "FILE", required_unless_present = "eval")]
+    file: Option<String>,
+    /// Code instead of a file; the value of its last expression is printed
+    #[arg(long, short, value_name = "CODE", allow_hyphen_values = true)]
+    eval: Option<String>,
+    /// A variable of your environment that the script may see (may be given several times)
+    #[arg(long = "allow-env", value_name = "NAME")]
+    allow_env: Vec<String>,
+    /// Longest run, in CPU time and by the clock: 500ms, 10s, 2m
+    #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "30s")]
+    timeout: Duration,
+    /// Most memory (MiB)
+    #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..))]
+    memory: u32,
+    /// Which walls to build
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    sandbox: SandboxArg,
+    /// Run in this session of the daemon instead
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["timeout", "memory", "sandbox"])]
+    session: Option<String>,
+    /// What the script sees as `process.argv` behind the first two entries
+    #[arg(value_name = "ARGS", trailing_var_arg = true)]
+    args: Vec<String>,
+}
+
+pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let script = Script::from_args(args.eval.as_deref(), args.file.as_deref(), &args.args)?;
+    if args.session.is_some() {
+        context.block_on(in_session(context, args, script))
+    } else {
+        context.block_on_embedded(in_embedded(context, args, script))
+    }
+}
+
+async fn in_session(context: &Context, args: Args, script: Script) -> Result<u8, CliError> {
+    let interrupts = Interrupts::listen()?;
+    let session = args.session.clone().unwrap_or_default();
+    let output = ScriptOutput::new(context.out.style, script.show_values());
+    let new = execution(session, script.for_session()?, &args.allow_env);
+    start::to_its_end(context, context.daemon(), &interrupts, new, None, &output).await
+}
+
+async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8, CliError> {
+    // First of all, so that Ctrl-C at any time still leaves nothing behind.
+    let interrupts = Interrupts::listen()?;
+    let folder = embedded::current_folder()?;
+    let settings = embedded::settings(args.timeout, args.memory);
+    let show = script.show_values();
+    let script = script.for_folder(&folder)?;
+    let own = tokio::select! {
+        own = embedded::start(args.sandbox) => own?,
+        () = interrupts.next() => return Err(CliError::silent(exit::INTERRUPTED)),
+    };
+    let result = async {
+        let session = tokio::select! {
+            session = session(&own, settings, folder) => session?,
+            () = interrupts.next() => return Err(CliError::silent(exit::INTERRUPTED)),
+        };
+        let output = ScriptOutput::new(context.out.style, show);
+        let new = execution(session, script, &args.allow_env);
+        start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await
+    }
+    .await;
+    own.stop().await;
+    result
+}
+
+/// A session of the embedded supervisor on a folder, with `fs` granted; answers its id.
+pub(crate) async fn session(
+    own: &EmbeddedRun,
+    settings: Settings,
+    folder: String,
+) -> Result<String, CliError> {
+    let backend: &Backend = own.backend();
+    let template = Op::TemplateCreate {
+        name: "run".to_owned(),
+        engine: Engine::Quickjs,
+        settings: Box::new(settings),
+        modules: vec!["fs".to_owned()],
+    };
+    let template = super::template::template_of(backend.call(template, None).await?)?;
+    let session = Op::SessionCreate(Box::new(NewSession {
+        template: template.id.to_string(),
+        workspace_id: "run".to_owned(),
+        base_commit_oid: "none".to_owned(),
+        worktree_path: folder,
+    }));
+    let session = expect_reply!(backend.call(session, None).await?, Reply::Session(session) => session);
+    Ok(session.id.to_string())
+}
+
+fn execution(session: String, script: source::Sent, allow_env: &[String]) -> NewExecution {
+    let granted = |name: &String| std::env::var(name).ok().map(|value| (name.clone(), value));
+    NewExecution {
+        session,
+        kind: script.kind,
+        input: script.input,
+        path: script.path,
+        args: vm_system_protocol::json::JsonText::empty_object(),
+        env: allow_env.iter().filter_map(granted).collect(),
+        argv: script.argv,
+        wait: true,
+        follow: true,
+    }
+}

@@ -1,0 +1,70 @@
+//! A supervisor inside this process, for one command: started in a few milliseconds, gone without a trace.
+
+use crate::args::SandboxArg;
+use crate::backend::Backend;
+use crate::error::{CliError, exit};
+use std::sync::Arc;
+use std::time::Duration;
+use vm_system_protocol::model::{Limits, Settings};
+use vm_system_supervisor::daemon::Embedded;
+
+/// Events of a script that is run by hand: a report may be long.
+const MAX_EVENTS: u32 = 1_000_000;
+/// Output of a script that is run by hand (KiB).
+const MAX_OUTPUT_KB: u32 = 64 * 1024;
+
+/// A supervisor of our own.
+pub(crate) struct EmbeddedRun {
+    supervisor: Arc<Embedded>,
+    backend: Backend,
+}
+
+/// Starts it.
+pub(crate) async fn start(sandbox: SandboxArg) -> Result<EmbeddedRun, CliError> {
+    let supervisor = Embedded::start(sandbox.into()).await.map_err(|error| {
+        CliError::internal(format!("cannot start a supervisor: {error}"))
+            .with_hint("does this host forbid user namespaces? `--sandbox no-userns` does without them")
+    })?;
+    let supervisor = Arc::new(supervisor);
+    Ok(EmbeddedRun { backend: Backend::Embedded(Arc::clone(&supervisor)), supervisor })
+}
+
+impl EmbeddedRun {
+    /// Where its verbs are answered.
+    pub(crate) fn backend(&self) -> &Backend {
+        &self.backend
+    }
+
+    /// The supervisor itself.
+    pub(crate) fn supervisor(&self) -> Arc<Embedded> {
+        Arc::clone(&self.supervisor)
+    }
+
+    /// Ends everything that it started; nothing is left when this returns.
+    pub(crate) async fn stop(self) {
+        self.supervisor.stop().await;
+    }
+}
+
+/// The settings of a session that one person uses at a terminal.
+pub(crate) fn settings(timeout: Duration, memory_mb: u32) -> Settings {
+    let ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+    let limits = Limits {
+        cpu_ms: ms,
+        wall_ms: ms,
+        mem_mb: memory_mb,
+        max_events: MAX_EVENTS,
+        max_output_kb: MAX_OUTPUT_KB,
+        ..Limits::default()
+    };
+    Settings { limits, ..Settings::default() }
+}
+
+/// The current folder as the supervisor wants it.
+pub(crate) fn current_folder() -> Result<String, CliError> {
+    let folder = std::env::current_dir()
+        .map_err(|error| CliError::new(exit::FAILED, format!("cannot tell the current folder: {error}")))?;
+    folder.into_os_string().into_string().map_err(|path| {
+        CliError::usage(format!("the current folder's name must be UTF-8: {}", path.to_string_lossy()))
+    })
+}

@@ -1,0 +1,158 @@
+//! What `run` runs: code, stdin, or a file, and how it travels to the supervisor.
+//!
+//! A file beneath the worktree is opened by the supervisor there, so that its relative imports work. Any other is read
+//! here, with the rights of whoever typed the command.
+
+use crate::error::{CliError, exit};
+use crate::script_output::ShowValues;
+use std::io::Read as _;
+use std::path::{Component, Path, PathBuf};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::ExecutionKind;
+
+/// What to run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Script {
+    source: Source,
+    argv: Vec<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Source {
+    Code(String),
+    Stdin,
+    File(PathBuf),
+}
+
+/// A script as it travels.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) kind: ExecutionKind,
+    pub(super) input: Option<String>,
+    pub(super) path: Option<String>,
+    pub(super) argv: Vec<String>,
+}
+
+impl Script {
+    /// With `-e` all positional arguments are the script's.
+    pub(super) fn from_args(
+        eval: Option<&str>,
+        file: Option<&str>,
+        args: &[String],
+    ) -> Result<Self, CliError> {
+        let own = args.iter().cloned();
+        match (eval, file) {
+            (Some(code), _) if code.trim().is_empty() => Err(CliError::usage("there is no code to run")),
+            (Some(code), first) => Ok(Self {
+                source: Source::Code(code.to_owned()),
+                argv: first.map(str::to_owned).into_iter().chain(own).collect(),
+            }),
+            (None, Some("-")) => Ok(Self { source: Source::Stdin, argv: own.collect() }),
+            (None, Some(file)) => Ok(Self { source: Source::File(file.into()), argv: own.collect() }),
+            (None, None) => Err(CliError::usage("name a file, or give code with -e")),
+        }
+    }
+
+    pub(super) fn show_values(&self) -> ShowValues {
+        match self.source {
+            Source::Code(_) => ShowValues::Defined,
+            Source::Stdin | Source::File(_) => ShowValues::Never,
+        }
+    }
+
+    /// For a session whose worktree is `folder`.
+    pub(super) fn for_folder(self, folder: &str) -> Result<Sent, CliError> {
+        if let Source::File(file) = &self.source
+            && let Some(path) = beneath(Path::new(folder), file)
+        {
+            // Says what is wrong with the file in the words of the one who named it.
+            let metadata = std::fs::metadata(file).map_err(|error| CliError::file(file.display(), &error))?;
+            if metadata.is_dir() {
+                return Err(CliError::new(exit::FAILED, format!("{} is a folder", file.display())));
+            }
+            return Ok(Sent { kind: ExecutionKind::RunFile, input: None, path: Some(path), argv: self.argv });
+        }
+        self.for_session()
+    }
+
+    /// For a session of which we know nothing: the content travels.
+    pub(super) fn for_session(self) -> Result<Sent, CliError> {
+        let Self { source, argv } = self;
+        let repl =
+            |code| Sent { kind: ExecutionKind::Repl, input: Some(code), path: None, argv: argv.clone() };
+        match source {
+            Source::Code(code) => Ok(repl(code)),
+            Source::Stdin => Ok(repl(read_stdin()?)),
+            Source::File(file) => {
+                let text = std::fs::File::open(&file)
+                    .and_then(|opened| read_text(opened))
+                    .map_err(|error| CliError::file(file.display(), &error))?;
+                let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
+                Ok(Sent { kind: ExecutionKind::RunFile, input: Some(text), path: name, argv })
+            }
+        }
+    }
+}
+
+/// All of stdin.
+pub(crate) fn read_stdin() -> Result<String, CliError> {
+    read_text(std::io::stdin().lock()).map_err(|error| CliError::file("stdin", &error))
+}
+
+fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
+    let mut text = String::new();
+    let read = from.take(CONTROL_FRAME_BYTES as u64).read_to_string(&mut text)?;
+    if read == CONTROL_FRAME_BYTES {
+        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "it is too large to be sent"));
+    }
+    Ok(text)
+}
+
+/// The file's path relative to the folder, if it lies beneath it by its name alone.
+fn beneath(folder: &Path, file: &Path) -> Option<String> {
+    let relative = if file.is_absolute() { file.strip_prefix(folder).ok()? } else { file };
+    let mut parts = Vec::new();
+    for component in relative.components() {
+        match component {
+            Component::Normal(part) => parts.push(part.to_str()?),
+            Component::CurDir => {}
+            _ => {
+                parts.pop()?;
+            }
+        }
+    }
+    (!parts.is_empty()).then(|| parts.join("/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn path(file: &str) -> Option<String> {
+        beneath(Path::new("/work/tree"), Path::new(file))
+    }
+
+    #[test]
+    fn files_of_the_worktree_are_named_relative_to_it() {
+        assert_eq!(path("a/b.js").as_deref(), Some("a/b.js"));
+        assert_eq!(path("./a/../b.js").as_deref(), Some("b.js"));
+        assert_eq!(path("/work/tree/x.ts").as_deref(), Some("x.ts"));
+    }
+
+    #[test]
+    fn files_elsewhere_are_not() {
+        for file in ["../x.js", "a/../../x.js", "/work/other/x.js", "/work/treehouse/x.js", ".", "/work/tree"]
+        {
+            assert_eq!(path(file), None, "{file}");
+        }
+    }
+
+    #[test]
+    fn with_code_every_positional_argument_is_the_scripts() {
+        let args = ["b".to_owned()];
+        let script = Script::from_args(Some("1"), Some("a"), &args).unwrap();
+        assert_eq!(script.argv, ["a", "b"]);
+        assert_eq!(script.show_values(), ShowValues::Defined);
+        assert!(Script::from_args(Some(" "), None, &[]).is_err());
+    }
+}

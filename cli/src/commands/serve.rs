@@ -1,0 +1,93 @@
+//! `serve`: the daemon in the foreground, as systemd and people start it.
+
+use crate::args::SandboxArg;
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use clap::ValueEnum;
+use std::path::PathBuf;
+use vm_system_supervisor::daemon::{self, Config, ConfigFile, DaemonError, Durability};
+
+/// Arguments of `serve`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+--state-dir is where the database and the lock are [default: /var/lib/vm-system for root, else
+$XDG_STATE_HOME/vm-system]; --socket is where it listens [default: /run/vm-system/control.sock for root, else
+$XDG_RUNTIME_DIR/vm-system/control.sock; control.sock in --state-dir if that is given]. SIGTERM and SIGINT stop it:
+requests under way are finished, sessions closed, and nothing is left behind. SIGHUP is ignored.
+`vm-system help operations` explains the file of --config.")]
+pub struct Args {
+    /// The database file [default: vm-system.db in the state directory]
+    #[arg(long, value_name = "FILE")]
+    db: Option<PathBuf>,
+    /// Settings of the operator, as TOML; flags go before it
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// What survives a power cut: with `full` all that was acknowledged, with `normal` perhaps not the last moments
+    #[arg(long, value_name = "MODE", value_enum)]
+    durability: Option<DurabilityArg>,
+    /// Which walls to build
+    #[arg(long, value_name = "MODE", value_enum)]
+    sandbox: Option<SandboxArg>,
+}
+
+/// What survives a power cut.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum DurabilityArg {
+    /// All that was acknowledged.
+    Full,
+    /// Perhaps not the last moments.
+    Normal,
+}
+
+pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let config = config(context, args)?;
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_name("vm-system")
+        .build()
+        .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
+        .block_on(daemon::serve(config))
+        .map_err(|error| failure(&error))?;
+    Ok(exit::OK)
+}
+
+fn config(context: &Context, args: Args) -> Result<Config, CliError> {
+    let (environment, global) = (&context.environment, &context.global);
+    let no_home = || {
+        CliError::usage("there is neither a home nor $XDG_STATE_HOME to keep the state in")
+            .with_hint("name a folder with --state-dir")
+    };
+    let state_dir = global.state_dir.clone().or_else(|| environment.state_dir()).ok_or_else(no_home)?;
+    let socket = environment
+        .socket_to_serve(global.socket.as_deref(), global.state_dir.as_deref())
+        .ok_or_else(no_home)?;
+    let absolute = |path: PathBuf| {
+        std::path::absolute(&path).map_err(|error| CliError::usage(format!("{}: {error}", path.display())))
+    };
+    let mut config = Config::new(absolute(state_dir)?, absolute(socket)?);
+    if let Some(file) = args.config {
+        let file = ConfigFile::read(&file).map_err(|error| CliError::usage(error.to_string()))?;
+        config = config.with_file(file);
+    }
+    if let Some(db) = args.db {
+        config.database = Some(absolute(db)?);
+    }
+    match args.durability {
+        Some(DurabilityArg::Full) => config.durability = Durability::Full,
+        Some(DurabilityArg::Normal) => config.durability = Durability::Normal,
+        None => {}
+    }
+    if let Some(sandbox) = args.sandbox {
+        config.sandbox = sandbox.into();
+    }
+    Ok(config)
+}
+
+fn failure(error: &DaemonError) -> CliError {
+    let code = if error.is_in_use() { exit::BUSY } else { exit::INTERNAL };
+    let failed = CliError::new(code, error.to_string());
+    match error.hint() {
+        Some(hint) => failed.with_hint(hint),
+        None => failed,
+    }
+}

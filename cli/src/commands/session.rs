@@ -1,0 +1,48 @@
+//! `session …`: sandboxed processes that run code.
+
+mod close;
+mod create;
+mod get;
+mod inspect;
+mod kill;
+mod list;
+
+use crate::context::Context;
+use crate::error::CliError;
+use clap::Subcommand;
+
+/// Verbs of sessions.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a session and wait until it is ready
+    Create(create::Args),
+    /// Show sessions, newest first
+    List(list::Args),
+    /// Show one session
+    Get(SessionArg),
+    /// End a session; what runs in it is cancelled
+    Close(SessionArg),
+    /// Show a live session's process as the kernel sees it
+    Inspect(SessionArg),
+    /// Kill a session's process
+    Kill(kill::Args),
+}
+
+/// A session.
+#[derive(Debug, clap::Args)]
+pub struct SessionArg {
+    /// Id, or unique beginning of one
+    #[arg(value_name = "SESSION")]
+    session: String,
+}
+
+pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
+    match command {
+        Command::Create(args) => create::run(context, args).await,
+        Command::List(args) => list::run(context, args).await,
+        Command::Get(args) => get::run(context, args).await,
+        Command::Close(args) => close::run(context, args).await,
+        Command::Inspect(args) => inspect::run(context, args).await,
+        Command::Kill(args) => kill::run(context, args).await,
+    }
+}

@@ -1,0 +1,42 @@
+//! `session create`
+
+use crate::args::IdempotencyArgs;
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use std::path::PathBuf;
+use vm_system_protocol::control::{NewSession, Op, Reply};
+
+/// Arguments of `session create`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The template: id, unique beginning of one, or name
+    #[arg(long, value_name = "TEMPLATE")]
+    template_id: String,
+    /// A label of yours
+    #[arg(long, value_name = "ID")]
+    workspace_id: String,
+    /// A label of yours
+    #[arg(long, value_name = "OID")]
+    base_commit: String,
+    /// The folder whose files the session may read
+    #[arg(long, value_name = "DIR")]
+    worktree_path: PathBuf,
+    #[command(flatten)]
+    idempotency: IdempotencyArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let worktree_path = args.worktree_path.into_os_string().into_string().map_err(|path| {
+        CliError::usage(format!("--worktree-path must be UTF-8: {}", path.to_string_lossy()))
+    })?;
+    let op = Op::SessionCreate(Box::new(NewSession {
+        template: args.template_id,
+        workspace_id: args.workspace_id,
+        base_commit_oid: args.base_commit,
+        worktree_path,
+    }));
+    let reply = context.call_once(op, args.idempotency.idempotency_key).await?;
+    let session = expect_reply!(reply, Reply::Session(session) => session);
+    context.out.done(&session, &format!("Created session: {}", session.id), &session.id.to_string())?;
+    Ok(exit::OK)
+}

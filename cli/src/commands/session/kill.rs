@@ -1,0 +1,24 @@
+//! `session kill`
+
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use crate::parse;
+use vm_system_protocol::control::Op;
+
+/// Arguments of `session kill`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, or unique beginning of one
+    #[arg(value_name = "SESSION")]
+    session: String,
+    /// Name or number of the signal
+    #[arg(long, value_name = "SIGNAL", default_value = "KILL", value_parser = parse::signal)]
+    signal: i32,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    context.call(Op::SessionKill { session: args.session.clone(), signal: args.signal }).await?;
+    let answer = serde_json::json!({ "status": "ok", "session": args.session });
+    context.out.done(&answer, &format!("Killed session: {}", args.session), &args.session)?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,70 @@
+//! `template …`: profiles from which sessions are made.
+
+mod add_module;
+mod create;
+mod delete;
+mod get;
+mod list;
+mod list_available_modules;
+mod list_modules;
+mod remove_module;
+mod settings;
+mod update;
+
+use crate::context::{Context, expect_reply};
+use crate::error::CliError;
+use clap::Subcommand;
+use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::model::{Template, TemplateDetail};
+
+/// Verbs of templates.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Make a template
+    Create(create::Args),
+    /// Show all templates
+    List,
+    /// Show one template with its settings
+    Get(get::Args),
+    /// Change a template; sessions see narrower rights at once, wider ones never
+    Update(update::Args),
+    /// Hide a template; its sessions go on
+    Delete(delete::Args),
+    /// Let sessions require a host module
+    AddModule(add_module::Args),
+    /// Withdraw a host module
+    RemoveModule(remove_module::Args),
+    /// Show a template's host modules
+    ListModules(list_modules::Args),
+    /// Show the host modules there are
+    ListAvailableModules,
+}
+
+pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
+    match command {
+        Command::Create(args) => create::run(context, args).await,
+        Command::List => list::run(context).await,
+        Command::Get(args) => get::run(context, args).await,
+        Command::Update(args) => update::run(context, args).await,
+        Command::Delete(args) => delete::run(context, args).await,
+        Command::AddModule(args) => add_module::run(context, args).await,
+        Command::RemoveModule(args) => remove_module::run(context, args).await,
+        Command::ListModules(args) => list_modules::run(context, args).await,
+        Command::ListAvailableModules => list_available_modules::run(context).await,
+    }
+}
+
+/// One template with its parts.
+async fn detail(context: &Context, template: String) -> Result<TemplateDetail, CliError> {
+    let reply = context.call(Op::TemplateGet { template }).await?;
+    Ok(*expect_reply!(reply, Reply::TemplateDetail(detail) => detail))
+}
+
+/// The template of an answer that may carry its parts too.
+pub(crate) fn template_of(reply: Reply) -> Result<Template, CliError> {
+    Ok(expect_reply!(
+        reply,
+        Reply::Template(template) => template,
+        Reply::TemplateDetail(detail) => detail.template
+    ))
+}

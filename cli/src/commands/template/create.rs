@@ -1,0 +1,43 @@
+//! `template create`
+
+use super::settings::SettingsArgs;
+use super::template_of;
+use crate::args::IdempotencyArgs;
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use crate::parse;
+use vm_system_protocol::control::Op;
+use vm_system_protocol::model::{Engine, Settings};
+
+/// Arguments of `template create`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Its name, unique among yours
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// What runs its code
+    #[arg(long, value_name = "ENGINE", default_value = "quickjs", value_parser = parse::engine())]
+    engine: Engine,
+    /// A host module that its sessions may require (may be given several times)
+    #[arg(long = "module", value_name = "NAME")]
+    modules: Vec<String>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+    #[command(flatten)]
+    idempotency: IdempotencyArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let mut settings = Settings::default();
+    args.settings.apply(&mut settings);
+    let op = Op::TemplateCreate {
+        name: args.name,
+        engine: args.engine,
+        settings: Box::new(settings),
+        modules: args.modules,
+    };
+    let template = template_of(context.call_once(op, args.idempotency.idempotency_key).await?)?;
+    let line = format!("Created template: {} (ID: {})", template.name, template.id);
+    context.out.done(&template, &line, &template.id.to_string())?;
+    Ok(exit::OK)
+}

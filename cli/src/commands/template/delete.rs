@@ -1,0 +1,23 @@
+//! `template delete`
+
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use vm_system_protocol::control::{Op, Reply};
+
+/// Arguments of `template delete`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let reply = context.call(Op::TemplateDelete { template: args.template.clone() }).await?;
+    let id = match &reply {
+        Reply::TemplateDeleted { template_id, .. } => template_id.to_string(),
+        _ => args.template,
+    };
+    context.out.done(&reply, &format!("Deleted template: {id}"), &id)?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,33 @@
+//! `template update`
+
+use super::settings::SettingsArgs;
+use super::{detail, template_of};
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use vm_system_protocol::control::{Op, TemplateChange};
+
+/// Arguments of `template update`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+    /// Its new name
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let current = detail(context, args.template).await?;
+    let mut settings = current.settings;
+    let settings = args.settings.apply(&mut settings).then_some(settings);
+    let change = TemplateChange { name: args.name, settings };
+    let template = current.template.id.to_string();
+    let op = Op::TemplateUpdate { template, change: Box::new(change) };
+    let template = template_of(context.call(op).await?)?;
+    let line = format!("Updated template: {} (ID: {})", template.name, template.id);
+    context.out.done(&template, &line, &template.id.to_string())?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,85 @@
+//! What every command has at hand: global flags, output, and the way to a supervisor.
+
+use crate::args::GlobalArgs;
+use crate::backend::Backend;
+use crate::error::CliError;
+use crate::output::{Output, Style};
+use crate::paths::Environment;
+use std::future::Future;
+use vm_system_protocol::control::{Op, Reply};
+
+/// What every command has at hand.
+pub(crate) struct Context {
+    pub(crate) global: GlobalArgs,
+    pub(crate) environment: Environment,
+    pub(crate) out: Output,
+    daemon: Backend,
+}
+
+impl Context {
+    pub(crate) fn new(global: GlobalArgs, style: Style) -> Self {
+        let environment = Environment::detect();
+        let places = environment.sockets_to_try(global.socket.as_deref(), global.state_dir.as_deref());
+        let out = Output::new(global.output, global.quiet, style);
+        Self { global, environment, out, daemon: Backend::daemon(places) }
+    }
+
+    /// The daemon; connected to at the first verb.
+    pub(crate) fn daemon(&self) -> &Backend {
+        &self.daemon
+    }
+
+    /// Does one verb in the daemon.
+    pub(crate) async fn call(&self, op: Op) -> Result<Reply, CliError> {
+        self.daemon.call(op, None).await
+    }
+
+    /// Does one verb in the daemon, once per key.
+    pub(crate) async fn call_once(&self, op: Op, key: Option<String>) -> Result<Reply, CliError> {
+        self.daemon.call(op, key).await
+    }
+
+    /// Runs a command that only talks to a daemon.
+    #[expect(clippy::unused_self, reason = "commands reach all they need through the context")]
+    pub(crate) fn block_on<T>(
+        &self,
+        command: impl Future<Output = Result<T, CliError>>,
+    ) -> Result<T, CliError> {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
+            .block_on(command)
+    }
+
+    /// Runs a command that has a supervisor of its own: that one works on a second thread, so that it goes on while the
+    /// command waits for its terminal.
+    #[expect(clippy::unused_self, reason = "commands reach all they need through the context")]
+    pub(crate) fn block_on_embedded<T>(
+        &self,
+        command: impl Future<Output = Result<T, CliError>>,
+    ) -> Result<T, CliError> {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
+            .block_on(command)
+    }
+}
+
+/// Takes the expected answer of a verb out of the reply.
+macro_rules! expect_reply {
+    ($reply:expr, $($pattern:tt)+) => {
+        match $reply {
+            $($pattern)+,
+            other => return Err($crate::context::unexpected(&other)),
+        }
+    };
+}
+pub(crate) use expect_reply;
+
+/// The supervisor answered with something else than the verb promises.
+pub(crate) fn unexpected(reply: &Reply) -> CliError {
+    CliError::internal(format!("the supervisor answered with something unexpected: {reply:?}"))
+}

@@ -1,0 +1,128 @@
+//! What went wrong, for people: what happened, what to do, and the exit code (`cli.md`).
+
+use crate::output::{Style, escape};
+use std::fmt::Display;
+use std::io::{self, Write as _};
+use vm_system_protocol::control::{ErrorCode, OpError};
+
+/// Exit codes that do not come from a script.
+pub(crate) mod exit {
+    /// All went well.
+    pub(crate) const OK: u8 = 0;
+    /// The script or the verb failed.
+    pub(crate) const FAILED: u8 = 1;
+    /// The command line makes no sense.
+    pub(crate) const USAGE: u8 = 2;
+    /// No supervisor answers.
+    pub(crate) const NO_DAEMON: u8 = 69;
+    /// A bug, or a machine that does not do what it must.
+    pub(crate) const INTERNAL: u8 = 70;
+    /// Busy; try again.
+    pub(crate) const BUSY: u8 = 75;
+    /// Not permitted.
+    pub(crate) const NOT_PERMITTED: u8 = 77;
+    /// A limit of time ended the script.
+    pub(crate) const TIMEOUT: u8 = 124;
+    /// Ctrl-C.
+    pub(crate) const INTERRUPTED: u8 = 130;
+    /// The reader of our output is gone (128 + SIGPIPE, as shells say it).
+    pub(crate) const BROKEN_PIPE: u8 = 141;
+}
+
+/// A command that failed.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    message: Option<String>,
+    hint: Option<String>,
+    exit: u8,
+}
+
+impl CliError {
+    pub(crate) fn new(exit: u8, message: impl Into<String>) -> Self {
+        Self { message: Some(message.into()), hint: None, exit }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(exit::USAGE, message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(exit::INTERNAL, message)
+    }
+
+    /// Ends the process without a word.
+    pub(crate) fn silent(exit: u8) -> Self {
+        Self { message: None, hint: None, exit }
+    }
+
+    #[must_use]
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// A file that the user named.
+    pub(crate) fn file(path: impl Display, error: &io::Error) -> Self {
+        let exit = match error.kind() {
+            io::ErrorKind::PermissionDenied => exit::NOT_PERMITTED,
+            _ => exit::FAILED,
+        };
+        Self::new(exit, format!("cannot read {path}: {error}"))
+    }
+
+    /// Our output could not be written.
+    pub(crate) fn output(error: &io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::silent(exit::BROKEN_PIPE);
+        }
+        Self::new(exit::INTERNAL, format!("cannot write the output: {error}"))
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit
+    }
+
+    /// `error: …` and `hint: …` on stderr.
+    pub(crate) fn print(&self, style: Style) {
+        let mut stderr = io::stderr().lock();
+        // Nobody can be told that stderr is gone.
+        if let Some(message) = &self.message {
+            let _ = writeln!(stderr, "{} {}", style.error_label("error:"), escape::for_message(message));
+        }
+        if let Some(hint) = &self.hint {
+            let _ = writeln!(stderr, "{} {}", style.hint_label("hint:"), escape::for_message(hint));
+        }
+    }
+}
+
+impl From<OpError> for CliError {
+    fn from(error: OpError) -> Self {
+        let hint = error.hint.or_else(|| default_hint(error.code).map(str::to_owned));
+        Self {
+            message: Some(format!("{} ({})", error.message, error.code)),
+            hint,
+            exit: error.code.exit_code(),
+        }
+    }
+}
+
+/// What to do where the supervisor did not say it.
+fn default_hint(code: ErrorCode) -> Option<&'static str> {
+    Some(match code {
+        ErrorCode::TemplateNotFound => "`vm-system template list` shows the templates",
+        ErrorCode::SessionNotFound => "`vm-system session list` shows the sessions",
+        ErrorCode::ExecutionNotFound => "`vm-system exec list SESSION` shows a session's executions",
+        ErrorCode::SessionBusy => {
+            "wait for the running execution, or end it: `vm-system exec list SESSION`, `vm-system exec cancel EXECUTION`"
+        }
+        ErrorCode::SessionNotReady => {
+            "`vm-system session get SESSION` says why; make a new one with `vm-system session create`"
+        }
+        ErrorCode::ModuleNotAllowed => "`vm-system template list-available-modules` shows the modules",
+        ErrorCode::CapacityExceeded | ErrorCode::ShuttingDown => "try again later",
+        ErrorCode::StorageUnavailable => {
+            "is the disk of the state directory full or read-only? `vm-system ops health`"
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,147 @@
+//! Results as text: tables for people, documents for programs. Field names are REST's in every format.
+//!
+//! Everything that a script or another user may have written goes through [`escape`] where people look at it.
+
+mod document;
+pub(crate) mod escape;
+mod table;
+
+pub(crate) use table::Rows;
+
+use crate::args::OutputFormat;
+use crate::error::CliError;
+use serde::Serialize;
+use std::io::{self, IsTerminal as _, Write as _};
+
+/// What the terminals can show.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Style {
+    color: bool,
+    stderr_terminal: bool,
+    stdout_terminal: bool,
+}
+
+impl Style {
+    /// Colour only on a terminal, and never with `--no-color` or `NO_COLOR`.
+    pub(crate) fn detect(no_color: bool) -> Self {
+        let wanted = !no_color && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self {
+            color: wanted,
+            stderr_terminal: io::stderr().is_terminal(),
+            stdout_terminal: io::stdout().is_terminal(),
+        }
+    }
+
+    pub(crate) fn color_allowed(self) -> bool {
+        self.color
+    }
+
+    pub(crate) fn stdout_is_terminal(self) -> bool {
+        self.stdout_terminal
+    }
+
+    pub(crate) fn stderr_is_terminal(self) -> bool {
+        self.stderr_terminal
+    }
+
+    pub(crate) fn error_label(self, text: &str) -> String {
+        paint(self.color && self.stderr_terminal, "1;31", text)
+    }
+
+    pub(crate) fn hint_label(self, text: &str) -> String {
+        paint(self.color && self.stderr_terminal, "1;36", text)
+    }
+
+}
+
+fn paint(color: bool, code: &str, text: &str) -> String {
+    if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+}
+
+/// Where results go and how.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Output {
+    pub(crate) format: OutputFormat,
+    pub(crate) quiet: bool,
+    pub(crate) style: Style,
+}
+
+impl Output {
+    pub(crate) fn new(format: OutputFormat, quiet: bool, style: Style) -> Self {
+        Self { format, quiet, style }
+    }
+
+    /// Whether people read the results.
+    pub(crate) fn is_table(self) -> bool {
+        self.format == OutputFormat::Table
+    }
+
+    /// Prints a result: `table` makes the text for people, all other formats follow from the value.
+    pub(crate) fn result<T: Serialize>(
+        self,
+        value: &T,
+        table: impl FnOnce() -> String,
+    ) -> Result<(), CliError> {
+        let text = match self.format {
+            OutputFormat::Table => with_newline(table()),
+            OutputFormat::Json => document::json(value)?,
+            OutputFormat::Yaml => document::yaml(value)?,
+            OutputFormat::Csv => document::csv(value)?,
+        };
+        self.write(&text)
+    }
+
+    /// Prints the one line that says what was done; `--quiet` leaves only the id.
+    pub(crate) fn done<T: Serialize>(self, value: &T, line: &str, id: &str) -> Result<(), CliError> {
+        self.result(value, || if self.quiet { id.to_owned() } else { escape::for_message(line).into_owned() })
+    }
+
+    /// Prints a result that is one thing: names and values.
+    pub(crate) fn details<T: Serialize>(self, value: &T) -> Result<(), CliError> {
+        if self.is_table() {
+            self.write(&with_newline(table::details(value)?))
+        } else {
+            self.result(value, String::new)
+        }
+    }
+
+    /// Prints one element of a stream.
+    pub(crate) fn element<T: Serialize>(
+        self,
+        value: &T,
+        first: bool,
+        line: impl FnOnce() -> String,
+    ) -> Result<(), CliError> {
+        let text = match self.format {
+            OutputFormat::Table => with_newline(line()),
+            OutputFormat::Json => document::json_line(value)?,
+            OutputFormat::Yaml => document::yaml(&[value])?,
+            OutputFormat::Csv => document::csv_element(value, first)?,
+        };
+        self.write(&text)
+    }
+
+    /// Writes text to stdout at once.
+    pub(crate) fn write(self, text: &str) -> Result<(), CliError> {
+        let mut stdout = io::stdout().lock();
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush())
+            .map_err(|error| CliError::output(&error))
+    }
+
+    /// Tells people something that is not a result.
+    pub(crate) fn note(self, text: &str) {
+        if !self.quiet {
+            // Nobody can be told that stderr is gone.
+            let _ = writeln!(io::stderr().lock(), "{}", escape::for_message(text));
+        }
+    }
+}
+
+fn with_newline(mut text: String) -> String {
+    if !text.is_empty() && !text.ends_with('\n') {
+        text.push('\n');
+    }
+    text
+}

@@ -1,0 +1,147 @@
+//! Values as JSON, YAML and CSV; the order of fields is the model's.
+
+use crate::error::CliError;
+use serde::Serialize;
+use serde_norway::Value;
+
+/// Indented, with a line feed at the end.
+pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, CliError> {
+    // Through a tree, so that documents inside are indented like the rest.
+    let text = serde_json::to_string_pretty(&tree(value)?).map_err(|error| unprintable(&error))?;
+    Ok(text + "\n")
+}
+
+/// On one line.
+pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<String, CliError> {
+    Ok(serde_json::to_string(value).map_err(|error| unprintable(&error))? + "\n")
+}
+
+/// One document.
+pub(crate) fn yaml<T: Serialize>(value: &T) -> Result<String, CliError> {
+    serde_norway::to_string(&tree(value)?).map_err(|error| unprintable(&error))
+}
+
+/// A header and a row for each element; a single thing is one row. What is nested is JSON.
+pub(crate) fn csv<T: Serialize>(value: &T) -> Result<String, CliError> {
+    let rows = match tree(value)? {
+        Value::Sequence(rows) => rows,
+        Value::Null => Vec::new(),
+        single => vec![single],
+    };
+    let mut columns: Vec<String> = Vec::new();
+    for row in &rows {
+        for name in names(row) {
+            if !columns.contains(&name) {
+                columns.push(name);
+            }
+        }
+    }
+    if columns.is_empty() {
+        return Ok(String::new());
+    }
+    let mut lines = vec![columns.clone()];
+    for row in &rows {
+        lines.push(cells(row, &columns)?);
+    }
+    write_csv(&lines)
+}
+
+/// A row of a stream, behind the header if it is the first. All elements must have the same fields.
+pub(crate) fn csv_element<T: Serialize>(value: &T, first: bool) -> Result<String, CliError> {
+    let row = tree(value)?;
+    let columns = names(&row);
+    let cells = cells(&row, &columns)?;
+    if first { write_csv(&[columns, cells]) } else { write_csv(&[cells]) }
+}
+
+/// The value as a tree whose maps keep their order.
+pub(super) fn tree<T: Serialize>(value: &T) -> Result<Value, CliError> {
+    let text = serde_json::to_string(value).map_err(|error| unprintable(&error))?;
+    serde_json::from_str(&text).map_err(|error| unprintable(&error))
+}
+
+/// The text of a value in a cell.
+pub(super) fn cell(value: &Value) -> Result<String, CliError> {
+    Ok(match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        nested => serde_json::to_string(nested).map_err(|error| unprintable(&error))?,
+    })
+}
+
+fn names(row: &Value) -> Vec<String> {
+    match row {
+        Value::Mapping(map) => map.keys().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => vec!["value".to_owned()],
+    }
+}
+
+fn cells(row: &Value, columns: &[String]) -> Result<Vec<String>, CliError> {
+    match row {
+        Value::Mapping(map) => {
+            columns.iter().map(|name| map.get(name).map_or_else(|| Ok(String::new()), cell)).collect()
+        }
+        other => Ok(vec![cell(other)?]),
+    }
+}
+
+fn write_csv(lines: &[Vec<String>]) -> Result<String, CliError> {
+    let mut writer = csv::WriterBuilder::new().flexible(false).from_writer(Vec::new());
+    for line in lines {
+        writer.write_record(line).map_err(|error| unprintable(&error))?;
+    }
+    let bytes = writer.into_inner().map_err(|error| unprintable(&error))?;
+    String::from_utf8(bytes).map_err(|error| unprintable(&error))
+}
+
+fn unprintable(error: &dyn std::fmt::Display) -> CliError {
+    CliError::internal(format!("cannot print the answer: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vm_system_protocol::json::JsonText;
+
+    #[derive(Serialize)]
+    struct Row {
+        zulu: u64,
+        alpha: &'static str,
+        nested: JsonText,
+    }
+
+    fn row() -> Row {
+        let nested = JsonText::from_untrusted(r#"{"b":[1,"x"],"a":"\ud83d\ude00"}"#.to_owned());
+        Row { zulu: 7, alpha: "a,\"b\"\nc", nested }
+    }
+
+    #[test]
+    fn fields_keep_their_order_in_every_format() {
+        assert_eq!(
+            json(&row()).unwrap(),
+            "{\n  \"zulu\": 7,\n  \"alpha\": \"a,\\\"b\\\"\\nc\",\n  \"nested\": {\n    \"b\": [\n      1,\n      \"x\"\n    ],\n    \"a\": \"😀\"\n  }\n}\n"
+        );
+        assert_eq!(
+            yaml(&row()).unwrap(),
+            "zulu: 7\nalpha: |-\n  a,\"b\"\n  c\nnested:\n  b:\n  - 1\n  - x\n  a: 😀\n"
+        );
+        assert_eq!(
+            csv(&vec![row()]).unwrap(),
+            "zulu,alpha,nested\n7,\"a,\"\"b\"\"\nc\",\"{\"\"b\"\":[1,\"\"x\"\"],\"\"a\"\":\"\"😀\"\"}\"\n"
+        );
+    }
+
+    #[test]
+    fn csv_has_every_column_that_any_row_has() {
+        let rows = serde_json::json!([{"a": 1}, {"a": 2, "b": null}, {"c": true}]);
+        assert_eq!(csv(&rows).unwrap(), "a,b,c\n1,,\n2,,\n,,true\n");
+        assert_eq!(csv(&serde_json::json!(["fs", "db"])).unwrap(), "value\nfs\ndb\n");
+        assert_eq!(csv(&serde_json::json!([])).unwrap(), "");
+    }
+
+    #[test]
+    fn a_document_that_is_not_json_is_an_error_and_not_broken_output() {
+        let broken = JsonText::from_untrusted("{".to_owned());
+        assert!(json(&broken).is_err() && yaml(&broken).is_err() && csv(&broken).is_err());
+    }
+}

@@ -1,0 +1,77 @@
+//! Tables for people: columns without lines, one thing a row.
+
+use super::document;
+use super::escape;
+use crate::error::CliError;
+use comfy_table::{Table, presets};
+use serde::Serialize;
+use serde_norway::Value;
+
+/// Rows under a header.
+pub(crate) struct Rows {
+    table: Table,
+    rows: usize,
+}
+
+impl Rows {
+    pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
+        let mut table = plain();
+        table.set_header(header);
+        Self { table, rows: 0 }
+    }
+
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.table.add_row(cells.map(|cell| escape::for_cell(&cell).into_owned()));
+        self.rows += 1;
+    }
+
+    /// The table's text, or `empty` where there is nothing.
+    pub(crate) fn finish(self, empty: &str) -> String {
+        if self.rows == 0 { empty.to_owned() } else { self.table.trim_fmt() }
+    }
+}
+
+/// Names and values of one thing; fields of fields are `outer.inner`.
+pub(super) fn details<T: Serialize>(value: &T) -> Result<String, CliError> {
+    let mut table = plain();
+    let mut lines = Vec::new();
+    flatten("", &document::tree(value)?, &mut lines)?;
+    for (name, value) in lines {
+        table.add_row([name, escape::for_cell(&value).into_owned()]);
+    }
+    Ok(table.trim_fmt())
+}
+
+fn flatten(prefix: &str, value: &Value, lines: &mut Vec<(String, String)>) -> Result<(), CliError> {
+    let Value::Mapping(map) = value else {
+        lines.push((prefix.to_owned(), plain_text(value)?));
+        return Ok(());
+    };
+    for (name, value) in map {
+        let name = name.as_str().unwrap_or_default();
+        let path = if prefix.is_empty() { name.to_owned() } else { format!("{prefix}.{name}") };
+        if matches!(value, Value::Mapping(map) if map.is_empty()) {
+            lines.push((path, String::from("-")));
+        } else {
+            flatten(&path, value, lines)?;
+        }
+    }
+    Ok(())
+}
+
+fn plain_text(value: &Value) -> Result<String, CliError> {
+    Ok(match value {
+        Value::Null => "-".to_owned(),
+        Value::Sequence(list) if list.is_empty() => "-".to_owned(),
+        Value::Sequence(list) if list.iter().all(|item| !item.is_mapping() && !item.is_sequence()) => {
+            list.iter().map(document::cell).collect::<Result<Vec<_>, _>>()?.join(", ")
+        }
+        other => document::cell(other)?,
+    })
+}
+
+fn plain() -> Table {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table
+}

@@ -1,0 +1,108 @@
+//! Values of arguments: times, JSON objects, signals, names of our enums.
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use std::time::Duration;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, SessionStatus};
+
+/// `500ms`, `10s`, `2m`, `1h`; a number alone means seconds.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().map_err(|_| "expected a time such as 500ms, 10s or 2m".to_owned())?;
+    let ms = match unit {
+        "ms" => Some(number),
+        "" | "s" => number.checked_mul(1_000),
+        "m" => number.checked_mul(60_000),
+        "h" => number.checked_mul(3_600_000),
+        _ => return Err(format!("unknown unit `{unit}`; there are ms, s, m and h")),
+    };
+    match ms {
+        Some(0) => Err("must be more than nothing".to_owned()),
+        Some(ms) if ms <= u64::from(u32::MAX) => Ok(Duration::from_millis(ms)),
+        _ => Err("is too long; at most 49 days".to_owned()),
+    }
+}
+
+/// A JSON object.
+pub(crate) fn json_object(text: &str) -> Result<JsonText, String> {
+    match serde_json::from_str(text) {
+        Ok(value @ serde_json::Value::Object(_)) => Ok(JsonText::from_value(&value)),
+        Ok(_) => Err("must be a JSON object, such as {\"n\":3}".to_owned()),
+        Err(error) => Err(format!("not JSON: {error}")),
+    }
+}
+
+/// Variables, from a JSON object of strings.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Variables(pub(crate) Vec<(String, String)>);
+
+/// A JSON object of strings.
+pub(crate) fn variables(text: &str) -> Result<Variables, String> {
+    let object: serde_json::Map<String, serde_json::Value> =
+        serde_json::from_str(text).map_err(|error| format!("not a JSON object: {error}"))?;
+    let pairs = object.into_iter().map(|(name, value)| match value {
+        serde_json::Value::String(value) => Ok((name, value)),
+        _ => Err(format!("the value of `{name}` must be a string")),
+    });
+    Ok(Variables(pairs.collect::<Result<Vec<_>, String>>()?))
+}
+
+/// A signal by name (`KILL`, `SIGTERM`) or number.
+pub(crate) fn signal(text: &str) -> Result<i32, String> {
+    use std::str::FromStr as _;
+    let name = text.to_ascii_uppercase();
+    let name = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
+    if let Ok(signal) = nix::sys::signal::Signal::from_str(&name) {
+        return Ok(signal as i32);
+    }
+    text.parse()
+        .ok()
+        .and_then(|number: i32| nix::sys::signal::Signal::try_from(number).ok())
+        .map(|signal| signal as i32)
+        .ok_or_else(|| "expected a signal such as KILL, TERM or 9".to_owned())
+}
+
+/// One of the engines.
+pub(crate) fn engine() -> impl TypedValueParser<Value = Engine> {
+    PossibleValuesParser::new(Engine::ALL.iter().map(|engine| engine.as_str()))
+        .try_map(|name| name.parse::<Engine>())
+}
+
+/// One of the statuses of a session.
+pub(crate) fn session_status() -> impl TypedValueParser<Value = SessionStatus> {
+    PossibleValuesParser::new(SessionStatus::ALL.iter().map(|status| status.as_str()))
+        .try_map(|name| name.parse::<SessionStatus>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units_and_bounds() {
+        assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
+        assert_eq!(duration("3"), Ok(Duration::from_secs(3)));
+        assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
+        for bad in ["", "ms", "-1s", "1d", "0", "99999999999h", "1.5s", "18446744073709551616"] {
+            assert!(duration(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_objects_and_variables_are_strings() {
+        assert_eq!(
+            json_object("{\"n\": 3}").map(|json| json.as_str().to_owned()),
+            Ok("{\"n\":3}".to_owned())
+        );
+        assert!(json_object("[1]").is_err() && json_object("{").is_err());
+        assert_eq!(variables("{\"A\":\"b\"}").map(|v| v.0), Ok(vec![("A".to_owned(), "b".to_owned())]));
+        assert!(variables("{\"A\":1}").is_err());
+    }
+
+    #[test]
+    fn signals_have_names_and_numbers() {
+        assert_eq!((signal("KILL"), signal("sigterm"), signal("9")), (Ok(9), Ok(15), Ok(9)));
+        assert!(signal("NOPE").is_err() && signal("0").is_err() && signal("-9").is_err());
+    }
+}

@@ -1,0 +1,227 @@
+//! A script's events as a terminal shows them: console on stdout and stderr as Node does, values, exceptions, and the
+//! exit code that follows from how the execution ended.
+
+use crate::error::{CliError, exit};
+use crate::output::{Style, escape};
+use std::cell::Cell;
+use std::io::{self, Write};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, JsType};
+
+/// Which values of last expressions are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ShowValues {
+    /// None: a file's value is not its output.
+    Never,
+    /// All but `undefined`.
+    Defined,
+    /// All.
+    Always,
+}
+
+/// Prints the events of one execution.
+pub(crate) struct ScriptOutput {
+    style: Style,
+    values: ShowValues,
+    execution: Cell<Option<ExecutionId>>,
+    last_seq: Cell<u64>,
+    exception_shown: Cell<bool>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stream {
+    Stdout,
+    Stderr,
+}
+
+impl ScriptOutput {
+    pub(crate) fn new(style: Style, values: ShowValues) -> Self {
+        Self {
+            style,
+            values,
+            execution: Cell::new(None),
+            last_seq: Cell::new(0),
+            exception_shown: Cell::new(false),
+        }
+    }
+
+    /// The execution, once it has said something.
+    pub(crate) fn execution(&self) -> Option<ExecutionId> {
+        self.execution.get()
+    }
+
+    /// Number of the last event that was printed.
+    pub(crate) fn last_seq(&self) -> u64 {
+        self.last_seq.get()
+    }
+
+    /// Prints a batch.
+    pub(crate) fn events(&self, events: &[Event]) -> Result<(), CliError> {
+        let mut pending = Pending { stream: Stream::Stdout, text: String::new() };
+        for event in events {
+            self.execution.set(Some(event.execution_id));
+            self.last_seq.set(event.seq);
+            if let Some((stream, text)) = self.event(&event.payload) {
+                pending.push(stream, &text).map_err(|error| CliError::output(&error))?;
+            }
+        }
+        pending.flush().map_err(|error| CliError::output(&error))
+    }
+
+    /// Where an event goes and how it reads, line feed included; `None` if it is not shown.
+    fn event(&self, payload: &EventPayload) -> Option<(Stream, String)> {
+        let line = |stream, text: &str| {
+            let mut line = self.text(stream, text);
+            line.push('\n');
+            Some((stream, line))
+        };
+        match payload {
+            EventPayload::InputEcho { .. } => None,
+            EventPayload::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text } => {
+                line(Stream::Stderr, text)
+            }
+            EventPayload::Console { text, .. } => line(Stream::Stdout, text),
+            EventPayload::Value { kind, preview, .. } => match self.values {
+                ShowValues::Never => None,
+                ShowValues::Defined if *kind == JsType::Undefined => None,
+                _ => line(Stream::Stdout, preview),
+            },
+            EventPayload::Exception { message, stack } => {
+                self.exception_shown.set(true);
+                line(Stream::Stderr, &exception(message, stack))
+            }
+            EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),
+            EventPayload::Task { prompt, .. } => line(Stream::Stderr, &format!("[task] {prompt}")),
+            EventPayload::Stdout { text } => Some((Stream::Stdout, self.text(Stream::Stdout, text))),
+            EventPayload::Stderr { text } => Some((Stream::Stderr, self.text(Stream::Stderr, text))),
+        }
+    }
+
+    fn text(&self, stream: Stream, text: &str) -> String {
+        let terminal = match stream {
+            Stream::Stdout => self.style.stdout_is_terminal(),
+            Stream::Stderr => self.style.stderr_is_terminal(),
+        };
+        if terminal { escape::for_terminal(text).into_owned() } else { text.to_owned() }
+    }
+
+    /// Says what the events did not say about the end, and answers the exit code.
+    pub(crate) fn end(&self, execution: &Execution) -> u8 {
+        if let Some(error) = &execution.error
+            && !self.exception_shown.get()
+            && error.code != EXIT
+        {
+            let reason = error.reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+            CliError::new(exit::FAILED, format!("{}{reason} ({})", error.message, error.code))
+                .print(self.style);
+        }
+        if execution.degraded {
+            CliError::new(
+                exit::FAILED,
+                "a write failed: what is recorded of this execution may be incomplete",
+            )
+            .print(self.style);
+        }
+        exit_code(execution)
+    }
+}
+
+/// Code of an execution's error that is no failure of its own: `process.exit(n)` with another n than 0.
+const EXIT: &str = "EXIT";
+
+/// The exit code that an execution means for a shell.
+pub(crate) fn exit_code(execution: &Execution) -> u8 {
+    match execution.status {
+        ExecutionStatus::Ok | ExecutionStatus::Running | ExecutionStatus::Waiting => exit::OK,
+        ExecutionStatus::Error => asked_exit_code(execution).unwrap_or(exit::FAILED),
+        ExecutionStatus::Timeout => exit::TIMEOUT,
+        ExecutionStatus::Cancelled => exit::INTERRUPTED,
+    }
+}
+
+/// The `n` of the script's own `process.exit(n)`.
+fn asked_exit_code(execution: &Execution) -> Option<u8> {
+    let error = execution.error.as_ref().filter(|error| error.code == EXIT)?;
+    let code = error.message.strip_prefix("process.exit(")?.strip_suffix(')')?.parse().ok()?;
+    (code != 0).then_some(code)
+}
+
+/// As Node's shell says it: `Uncaught`, then the stack, which begins with the message, or the message alone.
+fn exception(message: &str, stack: &str) -> String {
+    let text = if stack.is_empty() { message } else { stack.trim_end() };
+    if text.starts_with("Uncaught ") { text.to_owned() } else { format!("Uncaught {text}") }
+}
+
+/// Text for one of the two streams, written when the other's turn comes: their order is kept.
+struct Pending {
+    stream: Stream,
+    text: String,
+}
+
+impl Pending {
+    fn push(&mut self, stream: Stream, text: &str) -> io::Result<()> {
+        if stream != self.stream {
+            self.flush()?;
+            self.stream = stream;
+        }
+        self.text.push_str(text);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let text = std::mem::take(&mut self.text);
+        if text.is_empty() {
+            return Ok(());
+        }
+        match self.stream {
+            Stream::Stdout => write_now(&mut io::stdout().lock(), &text),
+            Stream::Stderr => write_now(&mut io::stderr().lock(), &text),
+        }
+    }
+}
+
+fn write_now(to: &mut impl Write, text: &str) -> io::Result<()> {
+    to.write_all(text.as_bytes())?;
+    to.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_is_shown_once_with_its_message() {
+        assert_eq!(
+            exception("Error: x", "Error: x\n    at f (a.js:1)\n"),
+            "Uncaught Error: x\n    at f (a.js:1)"
+        );
+        assert_eq!(exception("Uncaught 42", ""), "Uncaught 42");
+        assert_eq!(exception("SyntaxError: y", ""), "Uncaught SyntaxError: y");
+    }
+
+    #[test]
+    fn process_exit_is_the_exit_code_and_other_failures_are_1() {
+        let mut execution: Execution = serde_json::from_value(serde_json::json!({
+            "id": "00000000-0000-0000-0000-000000000000", "session_id": "00000000-0000-0000-0000-000000000000",
+            "kind": "repl", "args": {}, "env": {}, "status": "error", "started_at": "2026-01-01T00:00:00.000Z",
+            "metrics": {"duration_ms":0,"cpu_ms":0,"host_wait_ms":0,"events":0,"output_bytes":0,"heap_peak_bytes":0},
+            "error": {"code": "EXIT", "message": "process.exit(7)"},
+        }))
+        .unwrap();
+        assert_eq!(exit_code(&execution), 7);
+        for message in ["process.exit(256)", "process.exit(0)", "process.exit(x)", ""] {
+            execution.error.as_mut().unwrap().message = message.to_owned();
+            assert_eq!(exit_code(&execution), exit::FAILED, "{message}");
+        }
+        execution.error = None;
+        for (status, code) in [
+            (ExecutionStatus::Ok, 0),
+            (ExecutionStatus::Error, 1),
+            (ExecutionStatus::Timeout, 124),
+            (ExecutionStatus::Cancelled, 130),
+        ] {
+            execution.status = status;
+            assert_eq!(exit_code(&execution), code);
+        }
+    }
+}

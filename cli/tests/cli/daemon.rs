@@ -1,0 +1,168 @@
+//! The daemon as a process: one per state directory, told to stop, killed, started again.
+
+use crate::environment::{DEADLINE, TestEnvironment, signal_child, wait};
+use nix::sys::signal::Signal;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Instant;
+
+/// Waits until a process is gone (or only its entry waits for its parent).
+fn gone(pid: u32) {
+    let start = Instant::now();
+    while std::fs::read_to_string(format!("/proc/{pid}/stat"))
+        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
+    {
+        assert!(start.elapsed() < DEADLINE, "process {pid} is still there");
+        std::thread::yield_now();
+    }
+}
+
+/// The keeper and everything that it holds.
+fn jail(env: &TestEnvironment) -> Vec<u32> {
+    let info: serde_json::Value =
+        serde_json::from_str(&env.run(["ops", "runtime", "--output", "json"]).ok()).unwrap();
+    let keeper = info["keeper_pid"].as_u64().unwrap();
+    let children = std::fs::read_to_string(format!("/proc/{keeper}/task/{keeper}/children")).unwrap();
+    let children = children.split_whitespace().map(|pid| pid.parse().unwrap());
+    std::iter::once(u32::try_from(keeper).unwrap()).chain(children).collect()
+}
+
+#[test]
+fn sigterm_stops_it_and_nothing_is_left() {
+    let env = TestEnvironment::new();
+    let mut daemon = env.serve();
+    env.session();
+    let jail = jail(&env);
+    assert!(jail.len() >= 3, "keeper, zygote, worker: {jail:?}");
+    daemon.signal(Signal::SIGTERM);
+    assert_eq!(daemon.next_notice(), "STOPPING=1");
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    jail.into_iter().for_each(gone);
+    assert!(!env.socket().exists());
+    env.run(["ops", "health"]).failed(69);
+}
+
+#[test]
+fn the_verb_stops_it_too_and_closes_what_runs() {
+    let env = TestEnvironment::new();
+    let mut daemon = env.serve_with(&["--config", config(&env, "drain_s = 0").to_str().unwrap()]);
+    let session = env.session_of(&["--cpu-ms", "60000", "--wall-ms", "60000"]);
+    let mut busy = env.command(["exec", "repl", &session, "console.log('up'); for (;;) {}"]).spawn().unwrap();
+    first_line(&mut busy);
+    env.run(["ops", "shutdown"]).ok();
+    assert_eq!(daemon.wait().code(), Some(0), "{}", daemon.log());
+    assert_eq!(wait(&mut busy).code(), Some(130), "{}", daemon.log());
+}
+
+#[test]
+fn killed_it_leaves_nothing_behind_and_the_next_one_tells_what_happened() {
+    let env = TestEnvironment::new();
+    let config = config(&env, "keeper_grace_s = 1");
+    let mut daemon = env.serve_with(&["--config", config.to_str().unwrap()]);
+    let session = env.session();
+    let jail = jail(&env);
+    daemon.signal(Signal::SIGKILL);
+    daemon.wait();
+    assert!(env.socket().exists(), "a killed daemon leaves its socket");
+    let _next = env.serve();
+    let record: serde_json::Value =
+        serde_json::from_str(&env.run(["session", "get", &session, "--output", "json"]).ok()).unwrap();
+    assert_eq!(
+        (record["status"].as_str(), record["close_reason"].as_str()),
+        (Some("crashed"), Some("host_restart"))
+    );
+    jail.into_iter().for_each(gone);
+}
+
+#[test]
+fn a_second_one_is_refused_by_the_pid_of_the_first() {
+    let env = TestEnvironment::new();
+    let daemon = env.serve();
+    let state = env.path("state");
+    let error = env.run(["serve", "--state-dir", state.to_str().unwrap()]).failed(75);
+    assert!(error.contains(&format!("pid {}", daemon.pid())), "{error}");
+    let other = env.path("other");
+    let error = env.run(["serve", "--state-dir", other.to_str().unwrap()]).failed(75);
+    assert!(error.contains("another supervisor listens at"), "{error}");
+    env.run(["ops", "health"]).ok();
+}
+
+#[test]
+fn files_are_closed_to_others() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&env.socket()), 0o660);
+    assert_eq!(mode(&env.path("state")) & 0o007, 0);
+    assert_eq!(mode(&env.path("state").join("vm-system.db")), 0o600);
+}
+
+#[test]
+fn sighup_does_not_end_it() {
+    let env = TestEnvironment::new();
+    let daemon = env.serve();
+    daemon.signal(Signal::SIGHUP);
+    env.run(["ops", "health"]).ok();
+}
+
+#[test]
+fn a_file_with_a_mistake_is_a_usage_error_with_its_place() {
+    let env = TestEnvironment::new();
+    let config = config(&env, "durabilty = \"full\"");
+    let args = ["serve", "--config", config.to_str().unwrap(), "--state-dir", "state"];
+    let error = env.run(args).failed(2);
+    assert!(error.contains("config.toml") && error.contains("durabilty"), "{error}");
+}
+
+#[test]
+fn a_client_that_disconnects_in_mid_reply_harms_nobody() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    for _ in 0..5 {
+        let code = "for (let i = 0; i < 900; i++) console.log('x'.repeat(400))";
+        let mut child = env.command(["exec", "repl", &session, code]).spawn().unwrap();
+        first_line(&mut child);
+        signal_child(&child, Signal::SIGKILL);
+        wait(&mut child);
+        let start = Instant::now();
+        // Its execution goes on to its end without it.
+        while env.run(["exec", "repl", &session, "1"]).code == Some(75) {
+            assert!(start.elapsed() < DEADLINE);
+        }
+    }
+    assert_eq!(env.run(["exec", "repl", &session, "6 * 7"]).ok(), "42\n");
+}
+
+fn config(env: &TestEnvironment, text: &str) -> std::path::PathBuf {
+    env.file("config.toml", text)
+}
+
+/// Waits for the first line that a child prints, and leaves its pipe open.
+pub(crate) fn first_line(child: &mut std::process::Child) -> String {
+    use std::io::Read as _;
+    let stdout = child.stdout.as_mut().expect("a pipe");
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while stdout.read(&mut byte).unwrap() == 1 && byte[0] != b'\n' {
+        line.push(byte[0]);
+    }
+    String::from_utf8(line).unwrap()
+}
+
+#[test]
+fn two_daemons_of_two_state_directories_do_not_meet() {
+    let (one, two) = (TestEnvironment::new(), TestEnvironment::new());
+    let (_first, _second) = (one.serve(), two.serve());
+    let session = one.session();
+    assert_eq!(one.run(["exec", "repl", &session, "1"]).ok(), "1\n");
+    two.run(["exec", "repl", &session, "1"]).failed(1);
+    let found = two
+        .command(["ops", "health", "--socket"])
+        .arg(one.socket())
+        .stderr(Stdio::inherit())
+        .output()
+        .unwrap();
+    assert!(found.status.success());
+}

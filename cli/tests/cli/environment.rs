@@ -1,0 +1,236 @@
+//! A hermetic place for a test: a folder, an environment, and the binary. Nothing of the machine's own daemon, home or
+//! settings is seen.
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a test waits for what must happen.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A place for a test.
+pub(crate) struct TestEnvironment {
+    dir: tempfile::TempDir,
+}
+
+impl TestEnvironment {
+    pub(crate) fn new() -> Self {
+        let env = Self { dir: tempfile::tempdir().unwrap() };
+        for folder in ["home", "work"] {
+            std::fs::create_dir(env.path(folder)).unwrap();
+        }
+        env
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// The current folder of commands.
+    pub(crate) fn work(&self) -> PathBuf {
+        self.path("work")
+    }
+
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.path("state").join("control.sock")
+    }
+
+    /// Writes a file into the current folder of commands.
+    pub(crate) fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.work().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// A program in this environment.
+    pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
+        let bin = Path::new(env!("CARGO_BIN_EXE_vm-system"));
+        let mut command = Command::new(program);
+        let path = std::env::join_paths([bin.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")]);
+        command
+            .env_clear()
+            .env("PATH", path.unwrap())
+            .env("HOME", self.path("home"))
+            .env("VM_SYSTEM_SOCKET", self.socket())
+            .env("LANG", "C.UTF-8")
+            .current_dir(self.work())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// The binary with arguments.
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
+        let mut command = self.program(env!("CARGO_BIN_EXE_vm-system"));
+        command.args(args);
+        command
+    }
+
+    /// Runs the binary to its end.
+    #[track_caller]
+    pub(crate) fn run<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Run {
+        Run::of(&self.command(args).output().unwrap())
+    }
+
+    /// Runs the binary to its end with something on stdin.
+    #[track_caller]
+    pub(crate) fn run_with_stdin<S: AsRef<OsStr>>(
+        &self,
+        args: impl IntoIterator<Item = S>,
+        stdin: &str,
+    ) -> Run {
+        let mut child = self.command(args).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        Run::of(&child.wait_with_output().unwrap())
+    }
+
+    /// A daemon with this environment's state directory, up and ready.
+    pub(crate) fn serve(&self) -> Daemon {
+        self.serve_with(&[])
+    }
+
+    pub(crate) fn serve_with(&self, args: &[&str]) -> Daemon {
+        let notify = UnixDatagram::bind(self.path("notify")).unwrap();
+        notify.set_read_timeout(Some(DEADLINE)).unwrap();
+        let log = std::fs::File::create(self.path("log")).unwrap();
+        let child = self
+            .command(["serve", "--durability", "normal", "--state-dir"])
+            .arg(self.path("state"))
+            .args(args)
+            .env("NOTIFY_SOCKET", self.path("notify"))
+            .stdout(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let mut daemon = Daemon { child, notify, log: self.path("log") };
+        let said = daemon.next_notice();
+        assert_eq!(said, "READY=1", "{}", daemon.log());
+        std::fs::remove_file(self.path("notify")).unwrap();
+        daemon
+    }
+
+    /// A session of a new template with `fs`; its id.
+    #[track_caller]
+    pub(crate) fn session(&self) -> String {
+        self.session_of(&[])
+    }
+
+    #[track_caller]
+    pub(crate) fn session_of(&self, template_args: &[&str]) -> String {
+        let name = format!("t{}", std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos());
+        let mut create = vec!["-q", "template", "create", "--name", &name, "--module", "fs"];
+        create.extend(template_args);
+        let template = self.run(create).ok();
+        let work = self.work();
+        let args = ["-q", "session", "create", "--workspace-id", "w", "--base-commit", "c", "--template-id"];
+        let session = Run::of(
+            &self.command(args).arg(template.trim()).arg("--worktree-path").arg(work).output().unwrap(),
+        );
+        session.ok().trim().to_owned()
+    }
+}
+
+/// What came of a command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Run {
+    pub(crate) fn of(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout.clone()).unwrap(),
+            stderr: String::from_utf8(output.stderr.clone()).unwrap(),
+        }
+    }
+
+    /// What a command printed that must have gone well.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!((self.code, self.stderr.as_str()), (Some(0), ""), "{self:?}");
+        self.stdout
+    }
+
+    /// What a command said that must have failed so.
+    #[track_caller]
+    pub(crate) fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        self.stderr
+    }
+}
+
+/// A daemon; stopped when it goes out of scope.
+pub(crate) struct Daemon {
+    child: Child,
+    notify: UnixDatagram,
+    log: PathBuf,
+}
+
+impl Daemon {
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// What it tells its service manager next.
+    pub(crate) fn next_notice(&mut self) -> String {
+        let mut buffer = [0; 256];
+        match self.notify.recv(&mut buffer) {
+            Ok(read) => String::from_utf8_lossy(&buffer[..read]).into_owned(),
+            Err(error) => panic!("no notice: {error}\n{}", self.log()),
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: nix::sys::signal::Signal) {
+        signal_child(&self.child, signal);
+    }
+
+    /// Waits for its end.
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        wait(&mut self.child)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            self.signal(nix::sys::signal::Signal::SIGTERM);
+            self.wait();
+        }
+        if std::thread::panicking() {
+            eprintln!("the daemon's log:\n{}", self.log());
+        }
+    }
+}
+
+pub(crate) fn signal_child(child: &Child, signal: nix::sys::signal::Signal) {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+    nix::sys::signal::kill(pid, signal).unwrap();
+}
+
+/// Waits for a child's end, and kills it if that does not come.
+pub(crate) fn wait(child: &mut Child) -> ExitStatus {
+    let start = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            return status;
+        }
+        if start.elapsed() > DEADLINE {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("it did not end");
+        }
+        std::thread::yield_now();
+    }
+}

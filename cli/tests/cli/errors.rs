@@ -1,0 +1,135 @@
+//! What people see when something is wrong: `error:`, `hint:`, and the exit code.
+
+use crate::environment::TestEnvironment;
+use crate::fake::FakeDaemon;
+use std::os::unix::fs::PermissionsExt as _;
+use vm_system_protocol::control::ErrorCode;
+
+#[test]
+fn without_a_daemon_one_line_says_so_and_one_how_to_start_it() {
+    let env = TestEnvironment::new();
+    for args in [vec!["ops", "health"], vec!["session", "list"], vec!["exec", "repl", "s", "1"]] {
+        let error = env.run(&args).failed(69);
+        let lines: Vec<_> = error.lines().collect();
+        assert_eq!(lines.len(), 2, "{error}");
+        assert!(lines[0].starts_with("error: no supervisor answers at "), "{error}");
+        assert!(lines[0].contains("control.sock") && lines[1].contains("vm-system serve"), "{error}");
+    }
+}
+
+#[test]
+fn a_dead_socket_is_no_daemon() {
+    let env = TestEnvironment::new();
+    std::fs::create_dir(env.path("state")).unwrap();
+    drop(std::os::unix::net::UnixListener::bind(env.socket()).unwrap());
+    env.run(["ops", "health"]).failed(69);
+}
+
+#[test]
+fn a_socket_that_is_not_ours_to_use_is_not_permitted() {
+    if nix::unistd::geteuid().is_root() {
+        return; // Root may connect to everything.
+    }
+    let env = TestEnvironment::new();
+    let _daemon = FakeDaemon::start(&env);
+    std::fs::set_permissions(env.socket(), std::fs::Permissions::from_mode(0)).unwrap();
+    let error = env.run(["ops", "health"]).failed(77);
+    assert!(error.contains("no permission"), "{error}");
+}
+
+#[test]
+fn something_else_that_listens_is_told_from_a_supervisor() {
+    use std::io::Write as _;
+    let env = TestEnvironment::new();
+    std::fs::create_dir(env.path("state")).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(env.socket()).unwrap();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.write_all(b"220 mail.example.com ESMTP\r\n").unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+    });
+    let error = env.run(["ops", "health"]).failed(70);
+    assert!(error.contains("does not speak our protocol"), "{error}");
+    other.join().unwrap();
+}
+
+#[test]
+fn a_supervisor_of_another_version_is_named() {
+    use std::io::{Read as _, Write as _};
+    use vm_system_protocol::control::ServerHello;
+    let env = TestEnvironment::new();
+    std::fs::create_dir(env.path("state")).unwrap();
+    let listener = std::os::unix::net::UnixListener::bind(env.socket()).unwrap();
+    let other = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut hello = [0; 4];
+        stream.read_exact(&mut hello).unwrap();
+        let answer = ServerHello { protocol: 99, version: "9.9.9".into(), refusal: Some("too old".into()) };
+        let answer = vm_system_supervisor::api::control::frame::encode(&answer, 1 << 16).unwrap();
+        stream.write_all(&answer).unwrap();
+        std::io::copy(&mut stream, &mut std::io::sink()).unwrap();
+    });
+    let error = env.run(["ops", "health"]).failed(70);
+    assert!(error.contains("version 9.9.9") && error.contains("protocol 99"), "{error}");
+    other.join().unwrap();
+}
+
+#[test]
+fn every_error_code_has_its_exit_code_and_no_control_character_gets_through() {
+    let env = TestEnvironment::new();
+    let _daemon = FakeDaemon::start(&env);
+    for code in ErrorCode::ALL {
+        let error = env.run(["exec", "cancel", code.as_str()]).failed(i32::from(code.exit_code()));
+        assert!(error.starts_with(&format!("error: it was refused\\x1b[31m ({code})\n")), "{error:?}");
+    }
+    let busy = env.run(["exec", "repl", "s", "slow"]).failed(75);
+    assert!(busy.contains("SESSION_BUSY") && busy.contains("hint: wait"), "{busy}");
+}
+
+#[test]
+fn nonsense_on_the_command_line_is_a_usage_error() {
+    let env = TestEnvironment::new();
+    let cases: &[&[&str]] = &[
+        &[],
+        &["nonsense"],
+        &["run"],
+        &["run", "-e", " "],
+        &["run", "--timeout", "1d", "-e", "1"],
+        &["run", "--memory", "0", "-e", "1"],
+        &["exec", "repl", "s"],
+        &["exec", "repl", "s", " "],
+        &["exec", "run-file", "s", "f", "--args", "[1]"],
+        &["exec", "run-file", "s", "f", "--env", "{\"A\":1}"],
+        &["exec", "list", "s", "--limit", "0"],
+        &["session", "list", "--status", "asleep"],
+        &["session", "kill", "s", "--signal", "NOPE"],
+        &["template", "create"],
+        &["template", "create", "--name", "x", "--engine", "v8"],
+        &["--output", "xml", "ops", "health"],
+        &["--log-level", "a=b=c", "ops", "health"],
+        &["repl", "--output", "json"],
+        &["serve", "--config", "no-such-file.toml"],
+    ];
+    for args in cases {
+        let run = env.run(*args);
+        assert_eq!(run.code, Some(2), "{args:?}: {run:?}");
+        assert!(!run.stderr.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let env = TestEnvironment::new();
+    let _daemon = FakeDaemon::start(&env);
+    for args in [
+        vec!["help", "cli-command-reference"],
+        vec!["session", "list"],
+        vec!["exec", "events", "--follow", "e"],
+    ] {
+        let mut child = env.command(&args).spawn().unwrap();
+        drop(child.stdout.take());
+        let run = crate::environment::Run::of(&child.wait_with_output().unwrap());
+        assert_eq!(run.stderr, "", "{args:?}");
+        assert!(matches!(run.code, Some(0 | 141)), "{args:?}: {run:?}");
+    }
+}

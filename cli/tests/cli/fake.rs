@@ -1,0 +1,205 @@
+//! A supervisor of fixed answers behind a real control socket: what the command line makes of them, byte by byte.
+
+use crate::environment::TestEnvironment;
+use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
+use std::sync::{Arc, Mutex};
+use vm_system_protocol::control::{ErrorCode, Health, ModuleInfo, Op, OpError, Reply};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
+    JsType, Metrics, Session, SessionStatus, Settings, Template, TemplateDetail,
+};
+use vm_system_protocol::time::Timestamp;
+use vm_system_supervisor::api::control::{self, ControlLimits, Door, Handler, PeerPolicy, Request};
+
+const THEN: Timestamp = Timestamp(1_700_000_000_123);
+
+/// Answers with the same things always; remembers what it was asked.
+#[derive(Default)]
+pub(crate) struct Fake {
+    asked: Mutex<Vec<(Op, Option<String>)>>,
+}
+
+/// The fake on the socket of an environment, until it goes out of scope.
+pub(crate) struct FakeDaemon {
+    handler: Arc<Fake>,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl FakeDaemon {
+    pub(crate) fn start(env: &TestEnvironment) -> Self {
+        let runtime =
+            tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let handler = Arc::new(Fake::default());
+        std::fs::create_dir(env.path("state")).unwrap();
+        let _inside = runtime.enter();
+        let name = env.socket().to_fs_name::<GenericFilePath>().unwrap();
+        let listener = ListenerOptions::new().name(name).create_tokio().unwrap();
+        let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533);
+        let limits = ControlLimits::default();
+        runtime.spawn(control::serve(listener, Arc::clone(&handler), peers, limits, Door::default()));
+        drop(_inside);
+        Self { handler, _runtime: runtime }
+    }
+
+    pub(crate) fn asked(&self) -> Vec<(Op, Option<String>)> {
+        self.handler.asked.lock().unwrap().clone()
+    }
+}
+
+impl Handler for Fake {
+    async fn handle(&self, request: Request) -> Result<Reply, OpError> {
+        let Request { op, idempotency_key, events, .. } = request;
+        self.asked.lock().unwrap().push((op.clone(), idempotency_key));
+        if let Some(stream) = events {
+            let all = events_of_the_fake();
+            // Two batches, so that there is something to put together.
+            let (first, second) = all.split_at(3);
+            let _ = stream.send(first.to_vec()).await;
+            let _ = stream.send(second.to_vec()).await;
+        }
+        answer(op)
+    }
+}
+
+fn answer(op: Op) -> Result<Reply, OpError> {
+    Ok(match op {
+        Op::TemplateCreate { name, .. } => Reply::Template(Template { name, ..template() }),
+        Op::TemplateList => {
+            Reply::Templates(vec![template(), Template { name: "\x1b[31mred".into(), ..template() }])
+        }
+        Op::TemplateGet { .. } => Reply::TemplateDetail(Box::new(TemplateDetail {
+            template: template(),
+            settings: Settings::default(),
+            capabilities: Vec::new(),
+            startup_files: Vec::new(),
+        })),
+        Op::ModuleCatalog => Reply::Modules(vec![ModuleInfo {
+            name: "fs".into(),
+            description: "Reads files of the worktree".into(),
+        }]),
+        Op::SessionCreate(_) | Op::SessionGet { .. } | Op::SessionClose { .. } => {
+            Reply::Session(Box::new(session()))
+        }
+        Op::SessionList(_) => Reply::Sessions(vec![session()]),
+        Op::ExecStart(new) if new.input.as_deref() == Some("slow") => {
+            return Err(refused(ErrorCode::SessionBusy));
+        }
+        Op::ExecStart(new) => {
+            let events = (!new.follow).then(events_of_the_fake);
+            Reply::Execution(Box::new(Execution {
+                events,
+                ..execution(new.input.as_deref().unwrap_or_default())
+            }))
+        }
+        Op::ExecGet { .. } => Reply::Execution(Box::new(execution("ok"))),
+        Op::ExecList { .. } => Reply::Executions(vec![execution("ok")]),
+        Op::ExecEvents { follow: false, after_seq, .. } => {
+            let newer = |event: &Event| event.seq > after_seq;
+            // Two at a time, as if an answer had no more room.
+            Reply::Events(events_of_the_fake().into_iter().filter(newer).take(2).collect())
+        }
+        Op::ExecEvents { .. } => Reply::Events(Vec::new()),
+        Op::ExecCancel { execution } => {
+            return Err(refused(
+                execution.parse::<ErrorText>().map_or(ErrorCode::ExecutionNotFound, |text| text.0),
+            ));
+        }
+        Op::Health => Reply::Health(Health { status: "ok".into() }),
+        Op::Doctor => Reply::Done,
+        _ => Reply::Done,
+    })
+}
+
+/// An error code by its text.
+struct ErrorText(ErrorCode);
+
+impl std::str::FromStr for ErrorText {
+    type Err = ();
+    fn from_str(text: &str) -> Result<Self, ()> {
+        ErrorCode::ALL.iter().find(|code| code.as_str() == text).map(|code| Self(*code)).ok_or(())
+    }
+}
+
+fn refused(code: ErrorCode) -> OpError {
+    OpError::new(code, "it was refused\x1b[31m")
+}
+
+fn template() -> Template {
+    Template {
+        id: TemplateId::from_bytes([1; 16]),
+        name: "t".into(),
+        engine: Engine::Quickjs,
+        is_active: true,
+        exposed_modules: vec!["fs".into()],
+        libraries: Vec::new(),
+        created_at: THEN,
+        updated_at: THEN,
+    }
+}
+
+fn session() -> Session {
+    Session {
+        id: SessionId::from_bytes([2; 16]),
+        template_id: TemplateId::from_bytes([1; 16]),
+        vm_id: TemplateId::from_bytes([1; 16]),
+        workspace_id: "w".into(),
+        base_commit_oid: "c".into(),
+        worktree_path: "/work".into(),
+        status: SessionStatus::Crashed,
+        created_at: THEN,
+        closed_at: Some(THEN),
+        last_error: None,
+        close_reason: Some("killed(operator)".into()),
+        runtime_meta: JsonText::empty_object(),
+    }
+}
+
+fn execution(input: &str) -> Execution {
+    let (status, error) = match input {
+        "timeout" => (ExecutionStatus::Timeout, Some("WALL_LIMIT")),
+        "cancelled" => (ExecutionStatus::Cancelled, Some("CANCELLED")),
+        "error" => (ExecutionStatus::Error, Some("WORKER_DIED")),
+        _ => (ExecutionStatus::Ok, None),
+    };
+    Execution {
+        id: ExecutionId::from_bytes([3; 16]),
+        session_id: SessionId::from_bytes([2; 16]),
+        kind: ExecutionKind::Repl,
+        input: Some(input.to_owned()),
+        path: None,
+        args: JsonText::empty_object(),
+        env: JsonText::empty_object(),
+        status,
+        started_at: THEN,
+        ended_at: Some(THEN),
+        result: Some(JsonText::from_untrusted("[1,{\"a\":null}]".into())),
+        error: error.map(|code| ExecutionError {
+            code: code.into(),
+            message: "it ended".into(),
+            reason: None,
+        }),
+        metrics: Metrics { duration_ms: 7, ..Metrics::default() },
+        degraded: false,
+        events: None,
+    }
+}
+
+fn events_of_the_fake() -> Vec<Event> {
+    let console = |level, text: &str| EventPayload::Console { level, text: text.to_owned() };
+    let payloads = [
+        EventPayload::InputEcho { text: "typed".into() },
+        console(ConsoleLevel::Log, "to stdout \x1b[31m"),
+        console(ConsoleLevel::Warn, "to stderr"),
+        console(ConsoleLevel::Info, "two\nlines"),
+        EventPayload::Value {
+            kind: JsType::Number,
+            preview: "42".into(),
+            json: Some(JsonText::from_untrusted("42".into())),
+        },
+        EventPayload::Value { kind: JsType::Undefined, preview: "undefined".into(), json: None },
+    ];
+    let execution_id = ExecutionId::from_bytes([3; 16]);
+    (1..).zip(payloads).map(|(seq, payload)| Event { execution_id, seq, ts: THEN, payload }).collect()
+}

@@ -1,0 +1,69 @@
+//! `--help` of every command is reviewed text.
+
+use crate::environment::TestEnvironment;
+use clap::CommandFactory as _;
+use vm_system_cli::args::Cli;
+
+fn commands(command: &clap::Command, path: &[String], all: &mut Vec<Vec<String>>) {
+    all.push(path.to_vec());
+    for sub in command.get_subcommands() {
+        let mut path = path.to_vec();
+        path.push(sub.get_name().to_owned());
+        commands(sub, &path, all);
+    }
+}
+
+#[test]
+fn every_command_explains_itself() {
+    let env = TestEnvironment::new();
+    let mut all = Vec::new();
+    commands(&Cli::command(), &[], &mut all);
+    assert!(all.len() > 30, "{all:?}");
+    for path in all {
+        let mut args = path.clone();
+        args.push("--help".to_owned());
+        let text = env.run(&args).ok();
+        insta::assert_snapshot!(format!("help-{}", path.join("-")), text);
+    }
+}
+
+#[test]
+fn short_help_and_help_of_a_command_say_the_same() {
+    let env = TestEnvironment::new();
+    let long = env.run(["exec", "repl", "--help"]).ok();
+    assert_eq!(env.run(["help", "exec", "repl"]).ok(), long);
+    assert!(env.run(["exec", "repl", "-h"]).ok().contains("Usage: vm-system exec repl"));
+}
+
+#[test]
+fn the_topics_are_listed_and_shown() {
+    let env = TestEnvironment::new();
+    let index = env.run(["help"]).ok();
+    insta::assert_snapshot!("help-topics", index);
+    for line in index.lines().filter(|line| line.starts_with("  ")) {
+        let topic = line.split_whitespace().next().unwrap();
+        let text = env.run(["help", topic]).ok();
+        assert!(text.starts_with("# "), "{topic}");
+        assert!(text.lines().all(|line| line.chars().count() <= 120), "{topic} has long lines");
+    }
+    let error = env.run(["help", "nonsense"]).failed(2);
+    assert!(error.contains("nonsense") && error.contains("hint:"), "{error}");
+}
+
+#[test]
+fn completions_and_man_pages_are_generated() {
+    let env = TestEnvironment::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(env.run(["completions", shell]).ok().contains("run-file"), "{shell}");
+    }
+    assert!(env.run(["man"]).ok().contains(".TH vm-system 1"));
+    let dir = env.path("man");
+    env.run(["man", dir.to_str().unwrap()]).ok();
+    assert!(dir.join("vm-system-exec-repl.1").is_file());
+}
+
+#[test]
+fn the_version_is_printed() {
+    let env = TestEnvironment::new();
+    assert_eq!(env.run(["--version"]).ok(), format!("vm-system {}\n", env!("CARGO_PKG_VERSION")));
+}

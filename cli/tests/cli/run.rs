@@ -1,0 +1,149 @@
+//! `run`: a script without any set-up.
+
+use crate::daemon::first_line;
+use crate::environment::{Run, TestEnvironment, signal_child, wait};
+use nix::sys::signal::Signal;
+use std::os::unix::process::CommandExt as _;
+
+#[test]
+fn the_value_of_code_is_printed_as_node_would_and_that_of_a_file_is_not() {
+    let env = TestEnvironment::new();
+    assert_eq!(env.run(["run", "-e", "[1,2,3].map(x => x * 2)"]).ok(), "[ 2, 4, 6 ]\n");
+    assert_eq!(env.run(["run", "-e", "var silent = 1"]).ok(), "");
+    env.file("value.js", "1 + 1");
+    assert_eq!(env.run(["run", "value.js"]).ok(), "");
+}
+
+#[test]
+fn a_file_sees_its_arguments_its_folder_and_nothing_else() {
+    let env = TestEnvironment::new();
+    env.file("data.txt", "from the worktree");
+    env.file("lib/twice.js", "module.exports = n => n * 2");
+    env.file(
+        "main.js",
+        "const fs = require('fs'); const twice = require('./lib/twice');
+         console.log(fs.readFileSync('data.txt', 'utf8'), twice(21), process.argv.slice(2).join());
+         try { fs.readFileSync('/etc/passwd') } catch (e) { console.log(e.code) }
+         console.log(typeof process.env.HOME, process.env.LANG)",
+    );
+    let printed = env.run(["run", "--allow-env", "LANG", "main.js", "a", "--b"]).ok();
+    assert_eq!(printed, "from the worktree 42 a,--b\nEACCES\nundefined C.UTF-8\n");
+    let absolute = env.work().join("main.js");
+    assert!(env.run(["run", absolute.to_str().unwrap()]).ok().contains("42"));
+}
+
+#[test]
+fn a_file_outside_the_folder_is_read_by_the_client() {
+    let env = TestEnvironment::new();
+    std::fs::write(env.path("elsewhere.js"), "console.log('elsewhere')").unwrap();
+    assert_eq!(env.run(["run", "../elsewhere.js"]).ok(), "elsewhere\n");
+}
+
+#[test]
+fn typescript_and_stdin_are_scripts_too() {
+    let env = TestEnvironment::new();
+    env.file("typed.ts", "const n: number = 41; console.log((n as any) + 1)");
+    assert_eq!(env.run(["run", "typed.ts"]).ok(), "42\n");
+    assert_eq!(env.run_with_stdin(["run", "-"], "console.log('in'); 5").ok(), "in\n");
+}
+
+#[test]
+fn levels_of_the_console_go_where_node_sends_them() {
+    let env = TestEnvironment::new();
+    let code =
+        "console.log('l'); console.info('i'); console.debug('d'); console.warn('w'); console.error('e')";
+    let run = env.run(["run", "-e", code]);
+    assert_eq!(run, Run { code: Some(0), stdout: "l\ni\nd\n".into(), stderr: "w\ne\n".into() });
+}
+
+#[test]
+fn an_exception_is_told_with_file_and_line_and_ends_with_1() {
+    let env = TestEnvironment::new();
+    env.file("bad.js", "\nfunction f() { throw new TypeError('nope') }\nf()");
+    let error = env.run(["run", "bad.js"]).failed(1);
+    assert!(error.starts_with("Uncaught TypeError: nope\n") && error.contains("bad.js:2"), "{error}");
+    let error = env.run(["run", "-e", "throw 42"]).failed(1);
+    assert_eq!(error, "Uncaught 42\n");
+    let error = env.run(["run", "-e", "1 +"]).failed(1);
+    assert!(error.contains("SyntaxError"), "{error}");
+}
+
+#[test]
+fn process_exit_is_the_exit_code() {
+    let env = TestEnvironment::new();
+    let run = env.run(["run", "-e", "console.log('before'); process.exit(7); console.log('after')"]);
+    assert_eq!(run, Run { code: Some(7), stdout: "before\n".into(), stderr: String::new() });
+    assert_eq!(env.run(["run", "-e", "process.exit(0)"]).ok(), "");
+}
+
+#[test]
+fn a_timeout_ends_with_124() {
+    let env = TestEnvironment::new();
+    env.run(["run", "--timeout", "200ms", "-e", "for (;;) {}"]).failed(124);
+    env.run(["run", "--timeout", "200ms", "-e", "await new Promise(() => setTimeout(() => {}, 60000))"])
+        .failed(124);
+}
+
+#[test]
+fn too_much_memory_is_an_error_and_not_the_machines_problem() {
+    let env = TestEnvironment::new();
+    let run =
+        env.run(["run", "--memory", "32", "-e", "const a = []; for (;;) a.push(new Array(1e5).fill(7))"]);
+    assert_eq!(run.code, Some(1), "{run:?}");
+}
+
+#[test]
+fn ctrl_c_ends_with_130_also_when_the_whole_group_gets_it() {
+    let env = TestEnvironment::new();
+    for whole_group in [false, true] {
+        let mut command = env.command(["run", "-e", "console.log('up'); for (;;) {}"]);
+        let mut child = command.process_group(0).spawn().unwrap();
+        assert_eq!(first_line(&mut child), "up");
+        if whole_group {
+            let group = nix::unistd::Pid::from_raw(i32::try_from(child.id()).unwrap());
+            nix::sys::signal::killpg(group, Signal::SIGINT).unwrap();
+        } else {
+            signal_child(&child, Signal::SIGINT);
+        }
+        assert_eq!(wait(&mut child).code(), Some(130), "whole group: {whole_group}");
+    }
+}
+
+#[test]
+fn a_long_report_is_printed_whole_and_in_order() {
+    let env = TestEnvironment::new();
+    let printed = env.run(["run", "-e", "for (let i = 0; i < 5000; i++) console.log(i)"]).ok();
+    assert!(printed.lines().map(|line| line.parse::<u32>().unwrap()).eq(0..5_000));
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_the_run() {
+    let env = TestEnvironment::new();
+    let mut child = env
+        .command(["run", "-e", "for (let i = 0; i < 100000; i++) console.log('x'.repeat(100))"])
+        .spawn()
+        .unwrap();
+    first_line(&mut child);
+    drop(child.stdout.take());
+    let run = Run::of(&child.wait_with_output().unwrap());
+    assert_eq!((run.code, run.stderr.as_str()), (Some(141), ""));
+}
+
+#[test]
+fn files_that_cannot_be_run_are_named() {
+    let env = TestEnvironment::new();
+    let error = env.run(["run", "missing.js"]).failed(1);
+    assert!(error.starts_with("error: cannot read missing.js"), "{error}");
+    std::fs::create_dir(env.work().join("folder.js")).unwrap();
+    let error = env.run(["run", "folder.js"]).failed(1);
+    assert!(error.contains("is a folder"), "{error}");
+}
+
+#[test]
+fn other_formats_print_the_whole_record() {
+    let env = TestEnvironment::new();
+    let text = env.run(["run", "--output", "json", "-e", "console.log(1); ({a: 2})"]).ok();
+    let record: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((&record["status"], &record["result"]), (&"ok".into(), &serde_json::json!({"a": 2})));
+    assert_eq!(record["events"].as_array().unwrap().len(), 3);
+}

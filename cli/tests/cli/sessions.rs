@@ -1,0 +1,195 @@
+//! Sessions of a daemon, used by one command after the other and by several at a time.
+
+use crate::daemon::first_line;
+use crate::environment::{Run, TestEnvironment, signal_child, wait};
+use nix::sys::signal::Signal;
+
+fn json(text: &str) -> serde_json::Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn separate_processes_share_a_sessions_state() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    assert_eq!(env.run(["exec", "repl", &session, "var x = 42"]).ok(), "");
+    assert_eq!(env.run(["exec", "repl", &session, "x"]).ok(), "42\n");
+    assert_eq!(
+        env.run(["exec", "repl", &session[..13], "x + 1"]).ok(),
+        "43\n",
+        "a unique beginning is enough"
+    );
+    let other = env.session();
+    let error = env.run(["exec", "repl", &other, "x"]).failed(1);
+    assert!(error.contains("ReferenceError: x is not defined"), "{error}");
+}
+
+#[test]
+fn a_file_of_the_worktree_gets_its_arguments() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    env.file("scripts/app.js", "console.log(args.n * 2, process.env.GREETING); console.error('careful')");
+    let args = [
+        "exec",
+        "run-file",
+        &session,
+        "scripts/app.js",
+        "--args",
+        "{\"n\":3}",
+        "--env",
+        "{\"GREETING\":\"hi\"}",
+    ];
+    let run = env.run(args);
+    assert_eq!(run, Run { code: Some(0), stdout: "6 hi\n".into(), stderr: "careful\n".into() });
+    let error = env.run(["exec", "run-file", &session, "../secret.js"]).failed(1);
+    assert!(error.contains("INVALID_PATH"), "{error}");
+    let error = env.run(["exec", "run-file", &session, "missing.js"]).failed(1);
+    assert!(error.contains("FILE_NOT_FOUND"), "{error}");
+    let listed = json(&env.run(["exec", "list", &session, "--output", "json"]).ok());
+    assert_eq!(listed.as_array().unwrap().len(), 1, "what was refused leaves no row");
+}
+
+#[test]
+fn a_running_execution_is_followed_and_cancelled_by_others() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session_of(&["--cpu-ms", "60000", "--wall-ms", "60000"]);
+    let code = "console.log('one'); for (;;) {}";
+    let execution = env.run(["-q", "exec", "repl", "--no-wait", &session, code]).ok();
+    let execution = execution.trim();
+    let mut follower = env.command(["exec", "events", "--follow", execution]).spawn().unwrap();
+    assert!(first_line(&mut follower).contains("input_echo"));
+    assert!(first_line(&mut follower).contains("[log] one"));
+    let busy = env.run(["exec", "repl", &session, "1"]).failed(75);
+    assert!(busy.contains("SESSION_BUSY") && busy.contains("hint:"), "{busy}");
+    let line = env.run(["exec", "cancel", execution]).ok();
+    assert_eq!(line, format!("Cancelled execution: {execution}\n"));
+    assert_eq!(wait(&mut follower).code(), Some(0));
+    let record = json(&env.run(["exec", "get", execution, "--output", "json"]).ok());
+    assert_eq!(record["status"], "cancelled");
+    assert_eq!(env.run(["exec", "repl", &session, "1"]).ok(), "1\n", "the session lives on");
+}
+
+#[test]
+fn ctrl_c_cancels_the_execution_and_not_the_session() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session_of(&["--cpu-ms", "60000", "--wall-ms", "60000"]);
+    let mut child =
+        env.command(["exec", "repl", &session, "console.log('up'); for (;;) {}"]).spawn().unwrap();
+    assert_eq!(first_line(&mut child), "up");
+    signal_child(&child, Signal::SIGINT);
+    assert_eq!(wait(&mut child).code(), Some(130));
+    assert_eq!(env.run(["exec", "repl", &session, "1"]).ok(), "1\n");
+}
+
+#[test]
+fn limits_of_time_end_with_124_and_the_session_lives_on() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session_of(&["--cpu-ms", "100", "--wall-ms", "10000"]);
+    let error = env.run(["exec", "repl", &session, "for (;;) {}"]).failed(124);
+    assert!(error.contains("CPU_LIMIT"), "{error}");
+    assert_eq!(env.run(["exec", "repl", &session, "1"]).ok(), "1\n");
+}
+
+#[test]
+fn a_killed_session_is_crashed_and_says_why() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let (killed, sibling) = (env.session(), env.session());
+    assert_eq!(env.run(["session", "kill", &killed]).ok(), format!("Killed session: {killed}\n"));
+    let record = json(&env.run(["session", "get", &killed, "--output", "json"]).ok());
+    assert_eq!(
+        (record["status"].as_str(), record["close_reason"].as_str()),
+        (Some("crashed"), Some("killed(operator)"))
+    );
+    let error = env.run(["exec", "repl", &killed, "1"]).failed(1);
+    assert!(error.contains("SESSION_NOT_READY"), "{error}");
+    assert_eq!(env.run(["exec", "repl", &sibling, "1"]).ok(), "1\n");
+    let inspection = json(&env.run(["session", "inspect", &sibling, "--output", "json"]).ok());
+    assert_eq!(inspection["seccomp_mode"], 2, "{inspection}");
+    let summary = json(&env.run(["ops", "runtime-summary", "--output", "json"]).ok());
+    assert_eq!(summary["active_session_ids"], serde_json::json!([sibling]));
+}
+
+#[test]
+fn closing_twice_is_fine_and_a_closed_session_takes_nothing() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    for _ in 0..2 {
+        assert_eq!(env.run(["session", "close", &session]).ok(), format!("Closed session: {session}\n"));
+    }
+    let error = env.run(["exec", "repl", &session, "1"]).failed(1);
+    assert!(error.contains("SESSION_NOT_READY"), "{error}");
+}
+
+#[test]
+fn the_same_key_does_it_once() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    env.run(["exec", "repl", &session, "var n = 0"]).ok();
+    let once = ["--output", "json", "exec", "repl", "--idempotency-key", "k1", &session, "++n"];
+    let (first, again) = (json(&env.run(once).ok()), json(&env.run(once).ok()));
+    assert_eq!(first["id"], again["id"]);
+    assert_eq!(env.run(["exec", "repl", &session, "n"]).ok(), "1\n");
+    let other = ["exec", "repl", "--idempotency-key", "k1", &session, "n"];
+    let error = env.run(other).failed(1);
+    assert!(error.contains("IDEMPOTENCY_MISMATCH"), "{error}");
+}
+
+#[test]
+fn two_clients_at_a_time_work_in_two_sessions() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let sessions = [env.session(), env.session()];
+    let children: Vec<_> = sessions
+        .iter()
+        .enumerate()
+        .map(|(n, session)| {
+            let code = format!("let s = 0; for (let i = 0; i < 200000; i++) s += {n}; s");
+            env.command(["exec", "repl", session, &code]).spawn().unwrap()
+        })
+        .collect();
+    let printed: Vec<_> =
+        children.into_iter().map(|child| Run::of(&child.wait_with_output().unwrap()).ok()).collect();
+    assert_eq!(printed, ["0\n", "200000\n"]);
+}
+
+#[test]
+fn run_can_use_a_session_of_the_daemon() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    assert_eq!(env.run(["run", "--session", &session, "-e", "globalThis.k = 5"]).ok(), "5\n");
+    env.file("k.js", "console.log(k + 1, process.argv[2])");
+    assert_eq!(env.run(["run", "--session", &session, "k.js", "arg"]).ok(), "6 arg\n");
+}
+
+#[test]
+fn a_template_is_changed_and_its_modules_come_and_go() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.run(["template", "create", "--name", "t", "--mem-mb", "32"]).ok();
+    env.run(["template", "update", "t", "--wall-ms", "777", "--name", "u"]).ok();
+    let detail = json(&env.run(["template", "get", "u", "--output", "json"]).ok());
+    assert_eq!(
+        (&detail["settings"]["limits"]["wall_ms"], &detail["settings"]["limits"]["mem_mb"]),
+        (&777.into(), &32.into())
+    );
+    assert!(env.run(["template", "list-available-modules"]).ok().contains("fs"));
+    env.run(["template", "add-module", "u", "--name", "FS "]).ok();
+    assert_eq!(env.run(["template", "list-modules", "u", "--output", "csv"]).ok(), "value\nfs\n");
+    env.run(["template", "remove-module", "u", "--name", "fs"]).ok();
+    assert_eq!(env.run(["template", "list-modules", "u"]).ok(), "No modules.\n");
+    let error = env.run(["template", "add-module", "u", "--name", "math"]).failed(1);
+    assert!(error.contains("MODULE_NOT_ALLOWED") && error.contains("list-available-modules"), "{error}");
+    let error = env.run(["template", "create", "--name", "u"]).failed(1);
+    assert!(error.contains("CONFLICT"), "{error}");
+    env.run(["template", "delete", "u"]).ok();
+    env.run(["template", "get", "u"]).failed(1);
+}

@@ -1,0 +1,41 @@
+//! `repl` with its input from a pipe: the same inputs as at a terminal, without the editing.
+
+use crate::environment::TestEnvironment;
+
+#[test]
+fn declarations_stay_and_incomplete_input_goes_on() {
+    let env = TestEnvironment::new();
+    let printed =
+        env.run_with_stdin(["repl"], "let x = 40\nfunction add(n) {\n  return x + n\n}\nadd(2)\n").ok();
+    assert_eq!(printed, "42\n");
+}
+
+#[test]
+fn an_error_does_not_end_it_and_the_last_input_decides_the_exit_code() {
+    let env = TestEnvironment::new();
+    let run = env.run_with_stdin(["repl"], "nope\n1\n");
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "1\n"));
+    assert!(run.stderr.contains("ReferenceError"), "{run:?}");
+    assert_eq!(env.run_with_stdin(["repl"], "1\nnope\n").code, Some(1));
+}
+
+#[test]
+fn dot_commands_work() {
+    let env = TestEnvironment::new();
+    env.file("lib.js", "var loaded = 'yes'");
+    let run = env.run_with_stdin(["repl"], ".load lib.js\nloaded\n.nonsense\n.exit\n1\n");
+    assert_eq!(run.stdout, "'yes'\n");
+    assert!(run.stderr.contains("unknown command `.nonsense`"), "{run:?}");
+}
+
+#[test]
+fn it_can_use_a_session_of_the_daemon() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    env.run_with_stdin(["repl", &session], "var shared = 7\n").ok();
+    assert_eq!(env.run(["exec", "repl", &session, "shared"]).ok(), "7\n");
+    env.run(["session", "close", &session]).ok();
+    let error = env.run_with_stdin(["repl", &session], "1\n").failed(1);
+    assert!(error.contains("is closed"), "{error}");
+}
