@@ -1,19 +1,18 @@
 //! Owns one execution from source text to outcome: globals of the run, evaluation, event loop, last events.
 
-use super::budget::{Stop, now};
-use super::console::ConsoleState;
+mod event_loop;
+mod globals;
+
+use super::budget::Stop;
 use super::inspect::Look;
 use super::position::FileMap;
 use super::preload::STACK_BYTES;
 use super::source::repl::{self, Kind, Prepared};
 use super::source::{SourceError, typescript};
 use super::state::Shared;
-use super::timers::Task;
-use super::{disabled, exception, modules, natives, preview, sys};
+use super::{exception, modules, preview, sys};
 use rquickjs::context::EvalOptions;
-use rquickjs::function::Args;
-use rquickjs::{Ctx, Error, Function, Object, Persistent, Promise, Result, Value};
-use std::time::Duration;
+use rquickjs::{Ctx, Error, Promise, Result, Value};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionKind};
 use vm_system_protocol::reason::LimitKind;
@@ -50,9 +49,10 @@ enum Failure<'js> {
 /// Runs a job; the budget has begun.
 pub(super) fn execute(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Ended {
     sys::stack_starts_here(ctx);
-    let result = begin(ctx, state, job).and_then(|globals| {
-        let result = evaluate(ctx, state, job).and_then(|evaluated| settle(ctx, state, evaluated));
-        end_globals(ctx, globals);
+    let result = globals::begin(ctx, state, job).and_then(|run_globals| {
+        let result =
+            evaluate(ctx, state, job).and_then(|evaluated| event_loop::settle(ctx, state, evaluated));
+        globals::end(ctx, run_globals);
         result
     });
     let ended = finish(ctx, state, job, result);
@@ -63,101 +63,6 @@ pub(super) fn execute(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Ended {
     state.rejections.borrow_mut().clear();
     state.tidy_heap(ctx);
     ended
-}
-
-/// Globals of this run. Gives what `args` hid.
-fn begin<'js>(
-    ctx: &Ctx<'js>,
-    state: &Shared,
-    job: &Execute,
-) -> std::result::Result<Option<RunGlobals>, Failure<'js>> {
-    let prepare = || -> Result<Option<RunGlobals>> {
-        state.allowed_modules.borrow_mut().clone_from(&job.policy.modules);
-        *state.console.borrow_mut() = ConsoleState::default();
-        disabled::apply(ctx, state, &job.policy.disabled_globals)?;
-        let mut globals = modules::begin(ctx, state, job)?;
-        if job.kind == ExecutionKind::Repl
-            && job.env.is_empty()
-            && job.argv.is_empty()
-            && !state.run_set.get()
-        {
-            return Ok(None);
-        }
-        state.run_set.set(job.kind != ExecutionKind::Repl || !job.env.is_empty());
-        let env = Object::new(ctx.clone())?;
-        for (name, value) in &job.env {
-            env.prop(
-                name.as_str(),
-                rquickjs::object::Property::from(value.as_str()).enumerable().writable().configurable(),
-            )?;
-        }
-        let argv = if job.argv.is_empty() {
-            vec!["vm-system".to_owned(), job.file_name.clone()]
-        } else {
-            job.argv.clone()
-        };
-        let _: Value = state.captured_function(ctx, "beginRun")?.call((argv, env))?;
-        if job.kind == ExecutionKind::Repl && job.args.as_str() == "{}" {
-            return Ok(None);
-        }
-        let args: Value = ctx.json_parse(job.args.as_str())?;
-        globals.push(("args", args.clone()));
-        globals.push(("__ARGS__", args));
-        RunGlobals::define(ctx, globals).map(Some)
-    };
-    prepare().map_err(|error| failure(ctx, state, &error))
-}
-
-/// Globals that only one run sees: name, value, and what the name meant before.
-struct RunGlobals(Vec<RunGlobal>);
-
-type RunGlobal = (&'static str, Persistent<Value<'static>>, Option<Persistent<Value<'static>>>);
-
-impl RunGlobals {
-    fn define<'js>(ctx: &Ctx<'js>, values: Vec<(&'static str, Value<'js>)>) -> Result<Self> {
-        let globals = ctx.globals();
-        let mut defined = Vec::with_capacity(values.len());
-        for (name, value) in values {
-            let before: Option<Value> =
-                if globals.contains_key(name)? { globals.get(name).ok() } else { None };
-            if natives::define_hidden(&globals, name, value.clone()).is_err() {
-                // A `var` of a script, which cannot be defined anew.
-                drop(ctx.catch());
-                globals.set(name, value.clone())?;
-            }
-            defined.push((
-                name,
-                Persistent::save(ctx, value),
-                before.map(|before| Persistent::save(ctx, before)),
-            ));
-        }
-        Ok(Self(defined))
-    }
-
-    /// A script that declared a variable of one of the names keeps it.
-    fn remove(self, ctx: &Ctx<'_>) -> Result<()> {
-        let globals = ctx.globals();
-        for (name, ours, before) in self.0 {
-            let (ours, now): (Value, Value) = (ours.restore(ctx)?, globals.get(name)?);
-            if ours.type_of() != now.type_of() || sys::identity(&now) != sys::identity(&ours) {
-                continue;
-            }
-            let before = before.map(|before| before.restore(ctx)).transpose()?;
-            if globals.remove(name).is_err() {
-                drop(ctx.catch());
-                globals.set(name, before)?;
-            } else if let Some(before) = before {
-                natives::define_hidden(&globals, name, before)?;
-            }
-        }
-        Ok(())
-    }
-}
-
-fn end_globals(ctx: &Ctx<'_>, globals: Option<RunGlobals>) {
-    if globals.is_some_and(|globals| globals.remove(ctx).is_err()) {
-        drop(ctx.catch());
-    }
 }
 
 /// The pending exception, unless it only carries a stop.
@@ -321,120 +226,6 @@ fn module<'js>(
         }
     })?;
     modules::start(declared).map(Evaluated::Module).map_err(|error| failure(ctx, state, &error))
-}
-
-/// Runs the event loop until the result is settled and nothing is left to do.
-fn settle<'js>(
-    ctx: &Ctx<'js>,
-    state: &Shared,
-    evaluated: Evaluated<'js>,
-) -> std::result::Result<Value<'js>, Failure<'js>> {
-    let promise = match &evaluated {
-        Evaluated::Value(_) => None,
-        Evaluated::Script(promise) | Evaluated::Module(promise) => Some(promise.clone()),
-    };
-    if let Some(promise) = &promise {
-        sys::mark_handled(promise);
-        state.rejections.borrow_mut().forget(sys::identity(promise.as_value()));
-    }
-    loop {
-        microtasks(ctx, state)?;
-        if let Some(promise) = &promise
-            && let Some((sys::Settled::Rejected, reason)) = sys::promise_result(promise.as_value())
-        {
-            return Err(if state.budget.check() { Failure::Stopped } else { Failure::Threw(reason) });
-        }
-        let unhandled = state.rejections.borrow_mut().take_first(ctx);
-        if let Some(reason) = unhandled {
-            return Err(Failure::Threw(reason));
-        }
-        if !macrotask(ctx, state)? {
-            break;
-        }
-    }
-    if state.budget.check() {
-        return Err(Failure::Stopped);
-    }
-    let Some(promise) = promise else {
-        let Evaluated::Value(value) = evaluated else { return Ok(Value::new_undefined(ctx.clone())) };
-        return Ok(value);
-    };
-    match (evaluated, sys::promise_result(promise.as_value())) {
-        (Evaluated::Script(_), Some((sys::Settled::Fulfilled, holder))) => Ok(holder
-            .as_object()
-            .and_then(|holder| Look::new(ctx, state).own_data(holder, "value"))
-            .unwrap_or(holder)),
-        (_, Some((sys::Settled::Pending, _))) => {
-            let message = "top-level await never settled: nothing is left that could resolve it";
-            Err(Failure::Threw(error_value(ctx, &Error::new_loading(message))))
-        }
-        _ => Ok(Value::new_undefined(ctx.clone())),
-    }
-}
-
-/// `process.nextTick` callbacks and promise jobs until there are none.
-fn microtasks<'js>(ctx: &Ctx<'js>, state: &Shared) -> std::result::Result<(), Failure<'js>> {
-    loop {
-        loop {
-            let tick = state.timers.borrow_mut().next_tick();
-            let Some(tick) = tick else { break };
-            run_task(ctx, state, tick)?;
-        }
-        let mut count = 0_u32;
-        while let Some(well) = sys::run_job(ctx) {
-            if !well {
-                drop(ctx.catch());
-            }
-            // A job that is short never reaches the interrupt hook, but many of them must.
-            count = count.wrapping_add(1);
-            if state.budget.stop().is_some() || (count.is_multiple_of(1_024) && state.interrupted()) {
-                return Err(Failure::Stopped);
-            }
-        }
-        if state.budget.stop().is_some() {
-            return Err(Failure::Stopped);
-        }
-        if !state.timers.borrow().has_ticks() {
-            return Ok(());
-        }
-    }
-}
-
-/// Runs what is due next, waiting for it if need be; `false`: nothing is left.
-fn macrotask<'js>(ctx: &Ctx<'js>, state: &Shared) -> std::result::Result<bool, Failure<'js>> {
-    loop {
-        if state.interrupted() {
-            return Err(Failure::Stopped);
-        }
-        let due = state.timers.borrow_mut().take_due(now());
-        if let Some(task) = due {
-            run_task(ctx, state, task)?;
-            return Ok(true);
-        }
-        let immediate = state.timers.borrow_mut().take_immediate();
-        if let Some(task) = immediate {
-            run_task(ctx, state, task)?;
-            return Ok(true);
-        }
-        let Some(next) = state.timers.borrow().next_due() else { return Ok(false) };
-        let wait = Duration::from_nanos(next.saturating_sub(now())).min(state.budget.wall_left());
-        if !wait.is_zero() {
-            state.host.with(|host| host.sleep(wait));
-        }
-    }
-}
-
-fn run_task<'js>(ctx: &Ctx<'js>, state: &Shared, task: Task) -> std::result::Result<(), Failure<'js>> {
-    let run = || -> Result<()> {
-        let callback: Function = task.callback.restore(ctx)?;
-        let mut arguments = Args::new(ctx.clone(), task.arguments.len());
-        for argument in task.arguments {
-            let argument: Value = argument.restore(ctx)?;
-            arguments.push_arg(argument)?;
-        }
-        callback.call_arg::<Value>(arguments).map(drop)
-    };
-    run().map_err(|error| failure(ctx, state, &error))
 }
 
 /// The last events and the outcome.

@@ -6,6 +6,7 @@ mod harness;
 mod hostile;
 mod limits;
 mod modules;
+mod properties;
 mod repl;
 mod timers;
 mod typescript;

@@ -1,0 +1,104 @@
+//! Owns the globals that one run sees: `process.argv` and `process.env`, `args`, `require`, `module` and its relatives.
+
+use super::Failure;
+use crate::engine::console::ConsoleState;
+use crate::engine::state::Shared;
+use crate::engine::{disabled, modules, natives, sys};
+use rquickjs::{Ctx, Object, Persistent, Result, Value};
+use vm_system_protocol::model::ExecutionKind;
+use vm_system_protocol::worker::Execute;
+
+/// Globals of this run. Gives what `args` hid.
+pub(super) fn begin<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    job: &Execute,
+) -> std::result::Result<Option<RunGlobals>, Failure<'js>> {
+    let prepare = || -> Result<Option<RunGlobals>> {
+        state.allowed_modules.borrow_mut().clone_from(&job.policy.modules);
+        *state.console.borrow_mut() = ConsoleState::default();
+        disabled::apply(ctx, state, &job.policy.disabled_globals)?;
+        let mut globals = modules::begin(ctx, state, job)?;
+        if job.kind == ExecutionKind::Repl
+            && job.env.is_empty()
+            && job.argv.is_empty()
+            && !state.run_set.get()
+        {
+            return Ok(None);
+        }
+        state.run_set.set(job.kind != ExecutionKind::Repl || !job.env.is_empty());
+        let env = Object::new(ctx.clone())?;
+        for (name, value) in &job.env {
+            env.prop(
+                name.as_str(),
+                rquickjs::object::Property::from(value.as_str()).enumerable().writable().configurable(),
+            )?;
+        }
+        let argv = if job.argv.is_empty() {
+            vec!["vm-system".to_owned(), job.file_name.clone()]
+        } else {
+            job.argv.clone()
+        };
+        let _: Value = state.captured_function(ctx, "beginRun")?.call((argv, env))?;
+        if job.kind == ExecutionKind::Repl && job.args.as_str() == "{}" {
+            return Ok(None);
+        }
+        let args: Value = ctx.json_parse(job.args.as_str())?;
+        globals.push(("args", args.clone()));
+        globals.push(("__ARGS__", args));
+        RunGlobals::define(ctx, globals).map(Some)
+    };
+    prepare().map_err(|error| super::failure(ctx, state, &error))
+}
+
+/// Globals that only one run sees: name, value, and what the name meant before.
+pub(super) struct RunGlobals(Vec<RunGlobal>);
+
+type RunGlobal = (&'static str, Persistent<Value<'static>>, Option<Persistent<Value<'static>>>);
+
+impl RunGlobals {
+    fn define<'js>(ctx: &Ctx<'js>, values: Vec<(&'static str, Value<'js>)>) -> Result<Self> {
+        let globals = ctx.globals();
+        let mut defined = Vec::with_capacity(values.len());
+        for (name, value) in values {
+            let before: Option<Value> =
+                if globals.contains_key(name)? { globals.get(name).ok() } else { None };
+            if natives::define_hidden(&globals, name, value.clone()).is_err() {
+                // A `var` of a script, which cannot be defined anew.
+                drop(ctx.catch());
+                globals.set(name, value.clone())?;
+            }
+            defined.push((
+                name,
+                Persistent::save(ctx, value),
+                before.map(|before| Persistent::save(ctx, before)),
+            ));
+        }
+        Ok(Self(defined))
+    }
+
+    /// A script that declared a variable of one of the names keeps it.
+    fn remove(self, ctx: &Ctx<'_>) -> Result<()> {
+        let globals = ctx.globals();
+        for (name, ours, before) in self.0 {
+            let (ours, now): (Value, Value) = (ours.restore(ctx)?, globals.get(name)?);
+            if ours.type_of() != now.type_of() || sys::identity(&now) != sys::identity(&ours) {
+                continue;
+            }
+            let before = before.map(|before| before.restore(ctx)).transpose()?;
+            if globals.remove(name).is_err() {
+                drop(ctx.catch());
+                globals.set(name, before)?;
+            } else if let Some(before) = before {
+                natives::define_hidden(&globals, name, before)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub(super) fn end(ctx: &Ctx<'_>, globals: Option<RunGlobals>) {
+    if globals.is_some_and(|globals| globals.remove(ctx).is_err()) {
+        drop(ctx.catch());
+    }
+}
