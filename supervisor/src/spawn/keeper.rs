@@ -38,7 +38,9 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
         Some(path) => socket::bind_at(path).map_err(make("bind the keeper's socket"))?,
         None => socket::unconnected().map_err(make("make the keeper's socket"))?,
     };
-    let begin = ToKeeper::Begin { token: config.token, grace_ms: config.grace.as_millis() as u64 };
+    // Nobody can come back to a keeper without an address: it has no reason to wait.
+    let grace = config.socket_path.as_ref().map_or(Duration::ZERO, |_| config.grace);
+    let begin = ToKeeper::Begin { token: config.token, grace_ms: grace.as_millis() as u64 };
     let begin = encode(&begin, KEEPER_MESSAGE_BYTES)
         .map_err(|error| make("tell the keeper to begin")(std::io::Error::other(error)))?;
     socket::send(&control, &[&begin], &[], socket::Wait::Yes).map_err(make("tell the keeper to begin"))?;
