@@ -1,1 +1,6 @@
-//! (room being furnished)
+//! What the benchmarks share: a row per figure, and the peers that the machine has. Starts nothing by itself.
+//!
+//! Figures are printed, never asserted. Compare by ratio, in one run, on a quiet machine.
+
+pub mod figure;
+pub mod peer;

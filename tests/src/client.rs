@@ -10,7 +10,7 @@ use vm_system_protocol::control::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_protocol::model::{Engine, Event, EventPayload, Execution, ExecutionKind, Session, Settings};
+use vm_system_protocol::model::{Engine, Event, EventPayload, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings};
 
 /// A connection after the handshake.
 #[derive(Debug)]
@@ -116,11 +116,52 @@ impl Client {
         })
     }
 
+    /// Ends a session; one that has ended already is fine.
+    pub fn close(&mut self, session: &Session) {
+        self.op(Op::SessionClose { session: session.id.to_string() }).expect("close");
+    }
+
     /// A session's record.
     pub fn session_record(&mut self, session: &Session) -> Session {
         match self.op(Op::SessionGet { session: session.id.to_string() }).expect("session") {
             Reply::Session(session) => *session,
             other => panic!("{other:?}"),
+        }
+    }
+
+    /// A live session as the kernel sees it.
+    pub fn inspect(&mut self, session: &Session) -> Result<SessionInspection, OpError> {
+        self.op(Op::SessionInspect { session: session.id.to_string() }).map(|reply| match reply {
+            Reply::Inspection(inspection) => *inspection,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// Asks until the session is in this state: the end of a session is no event of its own yet. Fails at the deadline.
+    #[track_caller]
+    pub fn until(&mut self, session: &Session, status: SessionStatus) -> Session {
+        let begin = std::time::Instant::now();
+        loop {
+            let record = self.session_record(session);
+            if record.status == status {
+                return record;
+            }
+            assert!(begin.elapsed() < PATIENCE, "still {} and not {status}", record.status);
+            std::thread::yield_now();
+        }
+    }
+
+    /// Asks until the execution has ended. Fails at the deadline.
+    #[track_caller]
+    pub fn until_final(&mut self, execution: &Execution) -> Execution {
+        let begin = std::time::Instant::now();
+        loop {
+            let record = self.execution_record(&execution.id.to_string());
+            if record.status.is_final() {
+                return record;
+            }
+            assert!(begin.elapsed() < PATIENCE, "still {}", record.status);
+            std::thread::yield_now();
         }
     }
 

@@ -11,11 +11,14 @@ use tempfile::TempDir;
 pub const PRODUCT: &str = "vm-system-under-test";
 /// The product with a worker that breaks the protocol.
 pub const HOSTILE_WORKER: &str = "hostile-worker";
+/// A broker that misbehaves as its worktree says.
+pub const HOSTILE_BROKER: &str = "hostile-broker";
 
 /// The path of one of this package's binaries that `user` can execute.
 pub fn path(name: &str, user: User) -> PathBuf {
     let test = std::env::current_exe().expect("path of the test");
-    let folder = test.ancestors().nth(2).expect("target/<profile>/deps/<test>");
+    // A test is in target/<profile>/deps, a benchmark in target/<profile>.
+    let folder = test.ancestors().skip(1).find(|folder| !folder.ends_with("deps")).expect("target/<profile>");
     let program = folder.join(name);
     assert!(program.exists(), "{} is not built: run the whole package's tests", program.display());
     if user == User::AsStarted || reachable(&program) { program } else { copied(&program, name) }

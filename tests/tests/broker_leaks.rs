@@ -2,11 +2,12 @@
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_protocol::broker::FsRequest;
 use vm_system_protocol::ids::SessionId;
 use vm_system_supervisor::brokers::{BrokerConfig, Brokers};
+use vm_system_tests::place::User;
+use vm_system_tests::program;
 
 fn children() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("tasks").flatten();
@@ -26,7 +27,7 @@ fn no_process_and_no_descriptor_is_left() {
     runtime.block_on(async {
         let deadline = Duration::from_millis(500);
         let brokers = Brokers::new(BrokerConfig {
-            program: PathBuf::from(env!("CARGO_BIN_EXE_hostile-broker")),
+            program: program::path(program::HOSTILE_BROKER, User::AsStarted),
             call_deadline: deadline,
             ..BrokerConfig::default()
         });

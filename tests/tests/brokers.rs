@@ -3,7 +3,6 @@
 
 use std::fs::File;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -12,6 +11,8 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::limits::BROKER_QUEUE;
 use vm_system_protocol::worker::HostError;
 use vm_system_supervisor::brokers::{BrokerConfig, Brokers};
+use vm_system_tests::place::User;
+use vm_system_tests::program;
 
 struct Session {
     id: SessionId,
@@ -44,7 +45,7 @@ impl Session {
 
 fn config(deadline: Duration) -> BrokerConfig {
     BrokerConfig {
-        program: PathBuf::from(env!("CARGO_BIN_EXE_hostile-broker")),
+        program: program::path(program::HOSTILE_BROKER, User::AsStarted),
         start_deadline: deadline,
         call_deadline: deadline,
         ..BrokerConfig::default()

@@ -15,7 +15,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cli", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor"]),
     ("tests", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor", "cli"]),
     ("tests/test262", &["cvm"]),
-    ("benches", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor", "cli"]),
+    ("benches", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor", "cli", "tests"]),
     ("fuzz", &["protocol", "cvm", "worker", "supervisor"]),
 ];
 

@@ -1,0 +1,150 @@
+//! cvm beside quickjs-ng: how fast programs run, and what their state costs.
+//!
+//! `cargo run --release -p vm-system-benches --bin cvm`: a line per figure; the ratio is to quickjs-ng in the same run, rounds of
+//! both in turn.
+
+use anyhow::{Context as _, Result, bail};
+use std::time::Instant;
+use vm_system_benches::figure::{Figure, micros};
+use vm_system_cvm::{Checkpoint, CompileOptions, Limits, Outcome, Program, State, StateConfig, compile, run};
+
+/// Rounds of each program and engine.
+const ROUNDS: usize = 15;
+
+/// What is run: name, source. Each leaves its answer in `result`.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("fib(27)", "function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); } var result = fib(27);"),
+    ("10 000 000 additions", "let sum = 0; for (let i = 0; i < 10000000; i++) sum += i; var result = sum;"),
+    (
+        "3 000 000 property reads and writes",
+        "const o = { a: 1, b: 2, c: 3 }; for (let i = 0; i < 1000000; i++) { o.a = o.b + o.c; } var result = o.a;",
+    ),
+    (
+        "1 000 000 method calls",
+        "class P { constructor(x) { this.x = x; } add(n) { this.x += n; return this; } } const p = new P(0); \
+         for (let i = 0; i < 1000000; i++) p.add(i); var result = p.x;",
+    ),
+    (
+        "text of 300 000 pieces",
+        "let text = ''; for (let i = 0; i < 300000; i++) text += 'piece ' + i; var result = text.length;",
+    ),
+    (
+        "sort 50 000 with a comparator",
+        "let seed = 1; const list = []; for (let i = 0; i < 50000; i++) { seed = (seed * 16807) % 2147483647; list.push(seed); } \
+         list.sort((a, b) => a - b); var result = list[100];",
+    ),
+    (
+        "JSON 1 MB there and back",
+        "const items = []; for (let i = 0; i < 12000; i++) items.push({ id: i, name: 'item ' + i, tags: ['a', 'b'], nested: { x: i / 3 } }); \
+         const text = JSON.stringify(items); var result = JSON.stringify(JSON.parse(text)).length;",
+    ),
+];
+
+fn main() -> Result<()> {
+    for (name, source) in PROGRAMS {
+        speed(name, source)?;
+    }
+    tiny_state()?;
+    large_state()
+}
+
+fn limits() -> Limits {
+    Limits { heap_bytes: 1 << 30, ..Limits::default() }
+}
+
+fn start(source: &str) -> Result<(Program, State)> {
+    let program = compile(source, &CompileOptions::default())?;
+    let state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
+    Ok((program, state))
+}
+
+/// Runs to the end or to the next pause.
+fn drive(program: &Program, state: &mut State) -> Result<()> {
+    match run(program, state, u64::MAX) {
+        Outcome::Done { .. } | Outcome::Pause { .. } => Ok(()),
+        other => bail!("the program ended with {other:?}"),
+    }
+}
+
+fn speed(name: &str, source: &str) -> Result<()> {
+    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let (program, mut state) = start(source)?;
+        let begin = Instant::now();
+        drive(&program, &mut state)?;
+        ours.push(micros(begin.elapsed()));
+
+        let runtime = rquickjs::Runtime::new()?;
+        let context = rquickjs::Context::full(&runtime)?;
+        let time = context.with(|context| -> rquickjs::Result<f64> {
+            let begin = Instant::now();
+            context.eval::<(), _>(format!("'use strict'; {source}"))?;
+            Ok(micros(begin.elapsed()))
+        });
+        theirs.push(time.context("quickjs-ng could not run the program")?);
+    }
+    let peer = Figure::new("quickjs-ng", "us", theirs);
+    Figure::new(format!("cvm {name}"), "us", ours).print(Some(&peer));
+    Ok(())
+}
+
+/// Bytes of all pages.
+fn bytes(checkpoint: &Checkpoint) -> usize {
+    checkpoint.pages.iter().map(|page| page.bytes.len()).sum()
+}
+
+fn restored(program: &Program, checkpoint: &Checkpoint) -> Result<State> {
+    let pages = checkpoint.pages.iter().map(|page| (page.number, page.bytes.as_slice()));
+    Ok(State::restore(program, limits(), pages)?)
+}
+
+/// A program that has just started and waits for its first answer.
+fn tiny_state() -> Result<()> {
+    let source = "function main() { const name = CC('your name?'); return 'hello ' + name; }";
+    let (program, mut state) = start(source)?;
+    drive(&program, &mut state)?;
+    let checkpoint = state.pages_since(&program, 0);
+    Figure::new("tiny paused state", "B ", vec![bytes(&checkpoint) as f64]).print(None);
+    Figure::of_times("tiny state to pages", 1000, |_| drop(state.pages_since(&program, 0))).print(None);
+    restored(&program, &checkpoint)?;
+    Figure::of_times("tiny state from pages, verified", 1000, |_| drop(restored(&program, &checkpoint)))
+        .print(None);
+    Figure::of_times("compile the tiny program", 1000, |_| drop(compile(source, &CompileOptions::default())))
+        .print(None);
+    Ok(())
+}
+
+/// About 50 MB of objects and text.
+const LARGE: &str = "const list = []; for (let i = 0; i < 200000; i++) list.push({ id: i, name: 'object number ' + i, next: null }); \
+    function main() { CC('first'); for (let i = 0; i < 10; i++) list[i * 20000].id = -1; CC('second'); }";
+
+fn large_state() -> Result<()> {
+    let (program, mut state) = start(LARGE)?;
+    drive(&program, &mut state)?;
+    let megabytes = state.heap_bytes() as f64 / 1e6;
+    let begin = Instant::now();
+    let all = state.pages_since(&program, 0);
+    let seconds = begin.elapsed().as_secs_f64();
+    let stored = bytes(&all) as f64 / 1e6;
+    Figure::new("large state, heap", "MB", vec![megabytes]).print(None);
+    Figure::new("large state, all pages", "MB", vec![stored]).print(None);
+    Figure::new("large state to pages", "MB of heap a second", vec![megabytes / seconds]).print(None);
+    let begin = Instant::now();
+    restored(&program, &all)?;
+    let seconds = begin.elapsed().as_secs_f64();
+    Figure::new("large state from pages, verified", "MB of heap a second", vec![megabytes / seconds])
+        .print(None);
+
+    let answered =
+        vm_system_cvm::resume_pause(&program, &mut state, &vm_system_cvm::Answer::Text(String::new()));
+    if !answered {
+        bail!("the large program does not wait");
+    }
+    drive(&program, &mut state)?;
+    let begin = Instant::now();
+    let changed = state.pages_since(&program, all.number);
+    Figure::new("10 of 200 000 objects touched, time", "us", vec![micros(begin.elapsed())]).print(None);
+    Figure::new("10 of 200 000 objects touched, pages", "  ", vec![changed.pages.len() as f64]).print(None);
+    Figure::new("10 of 200 000 objects touched, bytes", "B ", vec![bytes(&changed) as f64]).print(None);
+    Ok(())
+}

@@ -1,0 +1,205 @@
+//! How fast the store takes executions: one line per figure, FULL and NORMAL side by side in one run.
+//!
+//! `cargo run --release -p vm-system-benches --bin store [-- FOLDER]`: the database lies in FOLDER (default: the system's folder for
+//! temporary files; give one on the disk that matters).
+
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus,
+    Settings, Template, TemplateDetail,
+};
+use vm_system_protocol::time::Timestamp;
+use vm_system_supervisor::store::{
+    Batch, Durability, Owner, Page, PolicySnapshot, Scope, StoreHandle, StoreOptions, Write, open_sqlite,
+};
+
+/// Events of one execution.
+const EVENTS: u64 = 4;
+/// How long each load runs.
+const RUN: Duration = Duration::from_secs(3);
+
+fn main() -> Result<()> {
+    let folder = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(async {
+        for durability in [Durability::Full, Durability::Normal] {
+            let place = tempfile_in(&folder)?;
+            let result = measure(&place, durability).await;
+            std::fs::remove_dir_all(&place)?;
+            result?;
+        }
+        Ok(())
+    })
+}
+
+fn tempfile_in(folder: &std::path::Path) -> Result<PathBuf> {
+    let place = folder.join(format!("store-bench-{}", Uuid::now_v7()));
+    std::fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
+    Ok(place)
+}
+
+async fn measure(place: &std::path::Path, durability: Durability) -> Result<()> {
+    let store = open_sqlite(StoreOptions { durability, ..StoreOptions::new(place) })?;
+    let session = session(&store).await?;
+    let name = durability.as_str();
+    for callers in [1, 8, 64, 512] {
+        load(&store, session, name, callers).await?;
+    }
+    reads(&store, session, name).await?;
+    store.shutdown().await;
+    let bytes = std::fs::metadata(place.join("vm-system.db"))?.len();
+    println!("{name:7} database at the end: {} MiB", bytes >> 20);
+    Ok(())
+}
+
+/// Each caller runs executions one after the other, as a session does: the start is queued, the end awaited.
+async fn load(store: &StoreHandle, session: SessionId, name: &str, callers: usize) -> Result<()> {
+    let until = Instant::now() + RUN;
+    let mut tasks = Vec::new();
+    for _ in 0..callers {
+        let store = store.clone();
+        tasks.push(tokio::spawn(async move {
+            let mut ends_us = Vec::new();
+            while Instant::now() < until {
+                let id = ExecutionId::from_uuid(Uuid::now_v7());
+                let started = Instant::now();
+                store.submit_lazy(start(id, session)).await?;
+                store.apply(end(id, session)).await?;
+                ends_us.push(u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX));
+            }
+            anyhow::Ok(ends_us)
+        }));
+    }
+    let mut all = Vec::new();
+    for task in tasks {
+        all.extend(task.await??);
+    }
+    all.sort_unstable();
+    let rate = all.len() as f64 / RUN.as_secs_f64();
+    println!(
+        "{name:7} {callers:4} callers: {rate:8.0} executions/s with {EVENTS} events each   start to committed end p50 {} µs, p99 {} µs  (n {})",
+        percentile(&all, 50),
+        percentile(&all, 99),
+        all.len()
+    );
+    Ok(())
+}
+
+async fn reads(store: &StoreHandle, session: SessionId, name: &str) -> Result<()> {
+    let rows = store.executions(&Scope::All, session, Page::first(1)).await?;
+    let id = rows.first().context("there are executions")?.execution.id;
+    let mut one_us = Vec::new();
+    let mut list_us = Vec::new();
+    for _ in 0..1_000 {
+        let started = Instant::now();
+        store.execution(&Scope::All, id).await?;
+        one_us.push(u64::try_from(started.elapsed().as_micros())?);
+        let started = Instant::now();
+        store.executions(&Scope::All, session, Page::first(50)).await?;
+        list_us.push(u64::try_from(started.elapsed().as_micros())?);
+    }
+    one_us.sort_unstable();
+    list_us.sort_unstable();
+    println!("{name:7} read one execution: p50 {} µs, p99 {} µs", percentile(&one_us, 50), percentile(&one_us, 99));
+    println!("{name:7} list the newest 50: p50 {} µs, p99 {} µs", percentile(&list_us, 50), percentile(&list_us, 99));
+    Ok(())
+}
+
+fn percentile(sorted: &[u64], percent: usize) -> u64 {
+    sorted.get(sorted.len() * percent / 100).or(sorted.last()).copied().unwrap_or(0)
+}
+
+async fn session(store: &StoreHandle) -> Result<SessionId> {
+    let template_id = TemplateId::from_uuid(Uuid::now_v7());
+    let id = SessionId::from_uuid(Uuid::now_v7());
+    let at = Timestamp(1);
+    let detail = TemplateDetail {
+        template: Template {
+            id: template_id,
+            name: "bench".to_owned(),
+            engine: Engine::Quickjs,
+            is_active: true,
+            exposed_modules: Vec::new(),
+            libraries: Vec::new(),
+            created_at: at,
+            updated_at: at,
+        },
+        settings: Settings::default(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    };
+    let policy = Arc::new(PolicySnapshot::from(&detail));
+    let session = Session {
+        id,
+        template_id,
+        vm_id: template_id,
+        workspace_id: "w".to_owned(),
+        base_commit_oid: "c".to_owned(),
+        worktree_path: "/".to_owned(),
+        status: SessionStatus::Ready,
+        created_at: at,
+        closed_at: None,
+        last_error: None,
+        close_reason: None,
+        runtime_meta: JsonText::empty_object(),
+    };
+    let owner = Owner::new("bench");
+    store
+        .apply(vec![
+            Write::TemplateInsert { owner: owner.clone(), detail: Box::new(detail) },
+            Write::SessionInsert { owner, name: None, session: Arc::new(session), policy },
+        ])
+        .await?;
+    Ok(id)
+}
+
+fn record(id: ExecutionId, session_id: SessionId) -> Execution {
+    Execution {
+        id,
+        session_id,
+        kind: ExecutionKind::Repl,
+        input: Some("[1, 2, 3].map(x => x * 2)".to_owned()),
+        path: None,
+        args: JsonText::empty_object(),
+        env: JsonText::empty_object(),
+        status: ExecutionStatus::Running,
+        // Recent enough that nothing is forgotten meanwhile.
+        started_at: Timestamp(i64::MAX / 2),
+        ended_at: None,
+        result: None,
+        error: None,
+        metrics: Metrics::default(),
+        degraded: false,
+        events: None,
+    }
+}
+
+fn start(id: ExecutionId, session: SessionId) -> Write {
+    Write::ExecutionStarted { name: None, execution: Arc::new(record(id, session)) }
+}
+
+fn end(id: ExecutionId, session: SessionId) -> Batch {
+    let event = |seq| Event {
+        execution_id: id,
+        seq,
+        ts: Timestamp(1),
+        payload: EventPayload::Console { level: ConsoleLevel::Log, text: format!("line {seq} of the output") },
+    };
+    let ended = Execution {
+        status: ExecutionStatus::Ok,
+        ended_at: Some(Timestamp(i64::MAX / 2)),
+        result: Some(JsonText::from_untrusted("[2,4,6]".to_owned())),
+        ..record(id, session)
+    };
+    Batch(vec![
+        Write::Events((1..=EVENTS).map(event).collect()),
+        Write::WorkerSeq { session, seq: 1 },
+        Write::ExecutionEnded(Arc::new(ended)),
+    ])
+}

@@ -1,0 +1,208 @@
+//! The product with another worker body: one that breaks the protocol in the way that the source text of its execution
+//! names. Everything else (keeper, zygote, walls, handshake) is the production code.
+
+use std::ffi::OsString;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::process::ExitCode;
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, PACKET_BYTES, WORKER_MESSAGE_BYTES};
+use vm_system_protocol::model::{ConsoleLevel, EventPayload};
+use vm_system_protocol::packet::{Reassembler, packets};
+use vm_system_protocol::worker::{Done, FromWorker, HostRequest, Outcome, ToWorker, Usage, WorkerEvent};
+use vm_system_sandbox::socket::{self, Wait};
+use vm_system_worker::link::say_hello;
+use vm_system_worker::roles::{self, Body, Modes};
+
+fn main() -> ExitCode {
+    vm_system_cli::main_with(|| {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        roles::dispatch(arguments.into_iter(), Modes { preload: || Ok(Box::new(Liar)) });
+        vm_system_broker::dispatch(std::env::args_os())
+    })
+}
+
+struct Liar;
+
+impl Body for Liar {
+    fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
+        let mut worker = Worker::new(channel);
+        worker.live().unwrap_or(0)
+    }
+}
+
+/// The end of the channel.
+type End = Option<i32>;
+
+struct Worker {
+    channel: OwnedFd,
+    incoming: Reassembler,
+    buffer: Vec<u8>,
+    seq: u64,
+}
+
+impl Worker {
+    fn new(channel: OwnedFd) -> Self {
+        let mut incoming = Reassembler::new(HOST_MESSAGE_BYTES);
+        incoming.accept_any();
+        Self { channel, incoming, buffer: vec![0; PACKET_BYTES], seq: 0 }
+    }
+
+    fn live(&mut self) -> End {
+        say_hello(&self.channel).ok()?;
+        loop {
+            match self.receive()? {
+                ToWorker::Start(_) => self.send(&FromWorker::Started { heap_bytes: 1 })?,
+                ToWorker::Execute(execute) => self.misbehave(&execute.source, execute.execution)?,
+                ToWorker::Shutdown => return None,
+                _ => {}
+            }
+        }
+    }
+
+    fn receive(&mut self) -> Option<ToWorker> {
+        loop {
+            let got = socket::receive(&self.channel, &mut self.buffer, Wait::Yes).ok()?;
+            if got.len == 0 {
+                return None;
+            }
+            if let Some(message) = self.incoming.push(&self.buffer[..got.len]).ok()? {
+                return decode(&message.bytes).ok();
+            }
+        }
+    }
+
+    fn raw(&self, packet: &[u8]) -> Option<()> {
+        socket::send(&self.channel, &[packet], &[], Wait::Yes).ok()
+    }
+
+    /// One honest frame around any bytes.
+    fn bytes(&mut self, bytes: &[u8]) -> Option<()> {
+        self.seq += 1;
+        for packet in packets(self.seq, bytes) {
+            self.raw(&packet)?;
+        }
+        Some(())
+    }
+
+    fn send(&mut self, message: &FromWorker) -> Option<()> {
+        let bytes = encode(message, WORKER_MESSAGE_BYTES).ok()?;
+        self.bytes(&bytes)
+    }
+
+    fn done(&mut self, execution: ExecutionId) -> Option<()> {
+        self.send(&done(execution, Vec::new(), None))
+    }
+
+    fn misbehave(&mut self, how: &str, execution: ExecutionId) -> Option<()> {
+        let other = ExecutionId::from_bytes([9; 16]);
+        match how {
+            "honest" => self.done(execution),
+            "events of an unknown execution" => {
+                self.send(&FromWorker::Events { execution: other, events: vec![event("x")] })
+            }
+            "end of an unknown execution" => self.done(other),
+            "no events" => self.send(&FromWorker::Events { execution, events: Vec::new() }),
+            "an event that only the supervisor makes" => {
+                let payload = EventPayload::InputEcho { text: "forged".to_owned() };
+                self.send(&FromWorker::Events { execution, events: vec![WorkerEvent { at_us: 0, payload }] })
+            }
+            "output of a command" => {
+                let payload = EventPayload::Stdout { text: "forged".to_owned() };
+                self.send(&done(execution, vec![WorkerEvent { at_us: 0, payload }], None))
+            }
+            "started twice" => self.send(&FromWorker::Started { heap_bytes: 1 }),
+            "adopted unasked" => self.send(&FromWorker::Adopted { last_committed: 0 }),
+            "ends twice" => {
+                self.done(execution)?;
+                self.done(execution)
+            }
+            "a call number out of order" => {
+                let request = HostRequest::LoadModule {
+                    specifier: "./x".to_owned(),
+                    referrer: String::new(),
+                    import: false,
+                };
+                self.send(&FromWorker::HostCall { execution, call: 7, request })
+            }
+            "a skipped sequence" => {
+                self.seq += 1;
+                self.done(execution)
+            }
+            "a repeated sequence" => {
+                self.send(&FromWorker::Events { execution, events: vec![event("once")] })?;
+                self.seq -= 1;
+                self.send(&FromWorker::Events { execution, events: vec![event("twice")] })
+            }
+            "garbage" => self.bytes(&[250; 100]),
+            "bytes behind the message" => {
+                let mut bytes = encode(&done(execution, Vec::new(), None), WORKER_MESSAGE_BYTES).ok()?;
+                bytes.push(0);
+                self.bytes(&bytes)
+            }
+            "a message above the cap" => {
+                self.raw(&header(self.seq + 1, WORKER_MESSAGE_BYTES as u32 + 1, 0))
+            }
+            "a list of 2^60 entries" => {
+                let mut bytes = vec![1];
+                bytes.extend_from_slice(execution.as_bytes());
+                bytes.push(0xfd);
+                bytes.extend_from_slice(&(1_u64 << 60).to_le_bytes());
+                self.bytes(&bytes)
+            }
+            "a piece out of order" => self.raw(&header(self.seq + 1, 200_000, 7)),
+            "an empty piece" => self.raw(&[0; 16]),
+            "a packet above the cap" => self.raw(&vec![0; PACKET_BYTES + 1]),
+            "a result that is no JSON" => {
+                let result = JsonText::from_untrusted("{not json".to_owned());
+                self.send(&done(execution, Vec::new(), Some(result)))
+            }
+            "descriptors" => self.descriptors(execution),
+            "more events than allowed" => loop {
+                let events = vec![event("x"); 100];
+                self.send(&FromWorker::Events { execution, events })?;
+            },
+            "more output than allowed" => loop {
+                let events = vec![event(&"x".repeat(100_000))];
+                self.send(&FromWorker::Events { execution, events })?;
+            },
+            "deaf and mute" => loop {
+                std::hint::spin_loop();
+            },
+            "exits" => vm_system_sandbox::process::exit_now(0),
+            "speaks when idle" => {
+                self.done(execution)?;
+                self.send(&FromWorker::Events { execution, events: vec![event("late")] })
+            }
+            _ => self.done(execution),
+        }
+    }
+
+    /// Where the kernel refuses them at the sender, the worker says so and goes on.
+    fn descriptors(&mut self, execution: ExecutionId) -> Option<()> {
+        self.seq += 1;
+        let bytes = encode(&done(execution, vec![event("with a descriptor")], None), WORKER_MESSAGE_BYTES).ok()?;
+        for packet in packets(self.seq, &bytes) {
+            let fds = [self.channel.as_fd()];
+            if socket::send(&self.channel, &[&packet], &fds, Wait::Yes).is_err() {
+                self.seq -= 1;
+                return self.send(&done(execution, vec![event("refused by the kernel")], None));
+            }
+        }
+        Some(())
+    }
+}
+
+fn header(seq: u64, total: u32, offset: u32) -> Vec<u8> {
+    [&seq.to_le_bytes()[..], &total.to_le_bytes(), &offset.to_le_bytes(), &[1]].concat()
+}
+
+fn event(text: &str) -> WorkerEvent {
+    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: text.to_owned() };
+    WorkerEvent { at_us: 0, payload }
+}
+
+fn done(execution: ExecutionId, events: Vec<WorkerEvent>, result: Option<JsonText>) -> FromWorker {
+    FromWorker::Done(Box::new(Done { execution, events, outcome: Outcome::Ok, result, usage: Usage::default() }))
+}

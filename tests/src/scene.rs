@@ -1,0 +1,132 @@
+//! The usual scene of a fault: a daemon, a template with small limits, a session to harm and a sibling that must not
+//! notice. What the supervisor holds is measured before and after.
+
+use crate::PATIENCE;
+use crate::client::{Client, value};
+use crate::daemon::{Daemon, Options};
+use crate::observe;
+use crate::place::{Place, User};
+use vm_system_protocol::model::{Execution, ExecutionStatus, Limits, Session, SessionStatus, Settings};
+
+/// Memory that a supervisor may gain over a whole test: allocator slack and caches, no sessions (KiB).
+const GROWTH_KIB: u64 = 24 * 1024;
+
+/// Limits that end a fault soon.
+pub fn small() -> Settings {
+    let limits = Limits { cpu_ms: 1_000, wall_ms: 4_000, mem_mb: 48, ..Limits::default() };
+    Settings { limits, ..Settings::default() }
+}
+
+/// The scene.
+#[derive(Debug)]
+pub struct Scene {
+    /// The daemon.
+    pub daemon: Daemon,
+    /// A connection to it.
+    pub client: Client,
+    /// The template of the sessions.
+    pub template: String,
+    sibling: Session,
+    descriptors: usize,
+    memory_kib: u64,
+}
+
+impl Scene {
+    /// With [`small`] limits and the `fs` module.
+    pub fn new(user: User) -> Self {
+        Self::with(user, small())
+    }
+
+    /// With these settings.
+    pub fn with(user: User, settings: Settings) -> Self {
+        Self::on(Daemon::start_with(Place::new(user), &Options::default()), settings)
+    }
+
+    /// Around a daemon that runs already.
+    pub fn on(daemon: Daemon, settings: Settings) -> Self {
+        let mut client = daemon.client();
+        let template = client.template(settings, &["fs"]);
+        let worktree = daemon.place.worktree();
+        let sibling = client.session(&template, &worktree).expect("sibling");
+        client.eval(&sibling, "var kept = 41").expect("sibling");
+        // Once around, so that what is allocated once is there before it is counted.
+        let warm = client.session(&template, &worktree).expect("session");
+        client.eval(&warm, "1").expect("warm");
+        client.close(&warm);
+        let (descriptors, memory_kib) = (observe::descriptors(daemon.pid()), observe::anonymous_kib(daemon.pid()));
+        Self { daemon, client, template, sibling, descriptors, memory_kib }
+    }
+
+    /// A new session.
+    pub fn session(&mut self) -> Session {
+        self.client.session(&self.template, &self.daemon.place.worktree()).expect("session")
+    }
+
+    /// Runs code in a session to its end; the caller's answer and the stored record must agree.
+    #[track_caller]
+    pub fn run(&mut self, session: &Session, code: &str) -> Execution {
+        let answered = self.client.eval(session, code).expect("answered");
+        let stored = self.client.execution_record(&answered.id.to_string());
+        assert_eq!(stored.status, answered.status, "the record differs from the answer");
+        assert_eq!(stored.error, answered.error, "the record differs from the answer");
+        assert!(!stored.degraded);
+        answered
+    }
+
+    /// Runs code that must fail with this code; the execution.
+    #[track_caller]
+    pub fn fails(&mut self, session: &Session, code: &str, with: &str) -> Execution {
+        let execution = self.run(session, code);
+        let error = execution.error.clone().unwrap_or_else(|| panic!("no error: {execution:?}"));
+        assert_eq!(error.code, with, "{error:?}");
+        execution
+    }
+
+    /// The session must still do its work.
+    #[track_caller]
+    pub fn lives(&mut self, session: &Session) {
+        let execution = self.run(session, "6 * 7");
+        assert_eq!(execution.status, ExecutionStatus::Ok, "{:?}", execution.error);
+        let events = self.client.events(&execution.id.to_string());
+        assert_eq!(value(&events), Some("42"));
+    }
+
+    /// The session must end by itself, for this reason.
+    #[track_caller]
+    pub fn crashed(&mut self, session: &Session, reason: &str) {
+        let record = self.client.until(session, SessionStatus::Crashed);
+        assert_eq!(record.close_reason.as_deref(), Some(reason));
+        assert!(record.closed_at.is_some());
+    }
+
+    /// The sibling has its state and works.
+    #[track_caller]
+    pub fn sibling_is_unharmed(&mut self) {
+        let sibling = self.sibling.clone();
+        let execution = self.run(&sibling, "kept + 1");
+        let events = self.client.events(&execution.id.to_string());
+        assert_eq!(value(&events), Some("42"));
+    }
+
+    /// Nobody else noticed, and the supervisor holds what it held before. Ends the daemon.
+    #[track_caller]
+    pub fn end(mut self, sessions: &[&Session]) {
+        self.sibling_is_unharmed();
+        for session in sessions {
+            self.client.close(session);
+        }
+        let pid = self.daemon.pid();
+        // A broker ends behind its session, and nobody is told.
+        let most = self.descriptors + 2;
+        let begin = std::time::Instant::now();
+        while observe::descriptors(pid) > most {
+            let now = observe::descriptors(pid);
+            assert!(begin.elapsed() < PATIENCE, "{now} descriptors, {} before", self.descriptors);
+            std::thread::yield_now();
+        }
+        let grown = observe::anonymous_kib(pid).saturating_sub(self.memory_kib);
+        assert!(grown <= GROWTH_KIB, "the supervisor's memory grew by {grown} KiB");
+        drop(self.client);
+        self.daemon.stop();
+    }
+}

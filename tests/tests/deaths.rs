@@ -1,0 +1,157 @@
+//! Processes that die or stop from outside, in mid-execution: who notices, what the record says, what goes on.
+
+use vm_system_protocol::model::{ExecutionStatus, SessionStatus, Settings};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::place::User;
+use vm_system_tests::scene::{Scene, small};
+use vm_system_tests::{as_both, observe};
+
+as_both!(
+    a_worker_that_is_killed_takes_only_its_session_along,
+    a_stopped_worker_is_killed_at_the_wall_limit,
+    a_killed_zygote_harms_no_session,
+    a_killed_keeper_ends_its_sessions_and_a_new_one_takes_over,
+    nothing_is_left_when_the_supervisor_is_killed_and_not_restarted,
+    the_next_supervisor_tells_what_became_of_the_sessions,
+    an_operators_kill_is_a_crash_with_that_reason,
+);
+
+mod cases {
+    use super::*;
+
+    fn signal(pid: u32, signal: i32) {
+        PidFd::open(pid).expect("alive").signal(signal).expect("signal");
+    }
+
+    pub(super) fn a_worker_that_is_killed_takes_only_its_session_along(user: User) {
+        let mut scene = Scene::with(user, Settings::default());
+        use nix::libc::{SIGABRT, SIGKILL, SIGSEGV};
+        for (number, name) in
+            [(SIGKILL, "signal(SIGKILL)"), (SIGSEGV, "signal(SIGSEGV)"), (SIGABRT, "signal(SIGABRT)")]
+        {
+            let session = scene.session();
+            let pid = scene.client.inspect(&session).expect("live").pid;
+            let execution = scene.client.start(&session, "console.log('begun'); for (;;) {}");
+            signal(pid, number);
+            scene.crashed(&session, name);
+            let ended = scene.client.until_final(&execution);
+            let error = ended.error.expect("error");
+            assert_eq!((ended.status, error.code.as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
+            assert_eq!(error.reason.as_deref(), Some(name));
+            scene.sibling_is_unharmed();
+        }
+        scene.end(&[]);
+    }
+
+    pub(super) fn a_stopped_worker_is_killed_at_the_wall_limit(user: User) {
+        let mut scene = Scene::with(user, small());
+        let session = scene.session();
+        let pid = scene.client.inspect(&session).expect("live").pid;
+        let execution = scene.client.start(&session, "for (;;) {}");
+        signal(pid, nix::libc::SIGSTOP);
+        let ended = scene.client.until_final(&execution);
+        assert_eq!(ended.status, ExecutionStatus::Timeout, "{ended:?}");
+        scene.crashed(&session, "limit(wall)");
+        assert!(!observe::is_alive(pid));
+        scene.end(&[]);
+    }
+
+    pub(super) fn a_killed_zygote_harms_no_session(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        let zygotes = scene.daemon.info().zygotes;
+        assert!(!zygotes.is_empty(), "no zygote is named");
+        for zygote in &zygotes {
+            signal(zygote.pid, nix::libc::SIGKILL);
+        }
+        scene.lives(&session);
+        scene.sibling_is_unharmed();
+        // New sessions come from the reserve or from a new jail; the first may find the end of the old one.
+        let template = scene.template.clone();
+        let worktree = scene.daemon.place.worktree();
+        let begin = std::time::Instant::now();
+        let next = loop {
+            match scene.client.session(&template, &worktree) {
+                Ok(session) => break session,
+                Err(error) => assert!(begin.elapsed() < vm_system_tests::PATIENCE, "{error:?}"),
+            }
+        };
+        scene.lives(&next);
+        scene.sibling_is_unharmed();
+        scene.daemon.stop();
+    }
+
+    pub(super) fn a_killed_keeper_ends_its_sessions_and_a_new_one_takes_over(user: User) {
+        let mut scene = Scene::new(user);
+        let (idle, busy) = (scene.session(), scene.session());
+        let execution = scene.client.start(&busy, "for (;;) {}");
+        let keeper = scene.daemon.info().keeper_pid.expect("a keeper");
+        let jail = observe::descendants(keeper);
+        signal(keeper, nix::libc::SIGKILL);
+        scene.crashed(&idle, "keeper_lost");
+        scene.crashed(&busy, "keeper_lost");
+        let ended = scene.client.until_final(&execution);
+        assert_eq!(ended.error.expect("error").reason.as_deref(), Some("keeper_lost"));
+        observe::all_end(&jail);
+        let template = scene.template.clone();
+        let worktree = scene.daemon.place.worktree();
+        let begin = std::time::Instant::now();
+        let next = loop {
+            match scene.client.session(&template, &worktree) {
+                Ok(session) => break session,
+                Err(error) => assert!(begin.elapsed() < vm_system_tests::PATIENCE, "{error:?}"),
+            }
+        };
+        scene.lives(&next);
+        assert_ne!(scene.daemon.info().keeper_pid, Some(keeper));
+        scene.daemon.stop();
+    }
+
+    pub(super) fn nothing_is_left_when_the_supervisor_is_killed_and_not_restarted(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        scene.client.start(&session, "for (;;) {}");
+        scene.daemon.place.write("file", "x");
+        let reader = scene.session();
+        let read = scene.run(&reader, "require('fs').readFileSync('file', 'utf8')");
+        assert_eq!(read.status, ExecutionStatus::Ok, "a broker runs: {:?}", read.error);
+        let (_place, family) = scene.daemon.kill();
+        assert!(family.len() >= 3, "keeper, zygote, workers, broker");
+        observe::all_end(&family);
+    }
+
+    pub(super) fn the_next_supervisor_tells_what_became_of_the_sessions(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        let closed = scene.session();
+        scene.client.close(&closed);
+        let finished = scene.run(&session, "1");
+        let running = scene.client.start(&session, "for (;;) {}");
+        let (place, family) = scene.daemon.kill();
+        let daemon = Daemon::start_with(place, &Options::default());
+        let mut client = daemon.client();
+        let record = client.session_record(&session);
+        assert_eq!((record.status, record.close_reason.as_deref()), (SessionStatus::Crashed, Some("host_restart")));
+        let record = client.session_record(&closed);
+        assert_eq!((record.status, record.close_reason.as_deref()), (SessionStatus::Closed, Some("exited")));
+        assert_eq!(client.execution_record(&finished.id.to_string()).status, ExecutionStatus::Ok);
+        let ended = client.execution_record(&running.id.to_string());
+        assert_eq!(ended.status, ExecutionStatus::Error);
+        assert_eq!(ended.error.expect("error").reason.as_deref(), Some("host_restart"));
+        observe::all_end(&family);
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn an_operators_kill_is_a_crash_with_that_reason(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        let execution = scene.client.start(&session, "for (;;) {}");
+        scene.daemon.cli(&["session", "kill", &session.id.to_string()]).ok();
+        scene.crashed(&session, "killed(operator)");
+        let ended = scene.client.until_final(&execution);
+        assert_eq!(ended.error.expect("error").reason.as_deref(), Some("killed(operator)"));
+        scene.end(&[]);
+    }
+}

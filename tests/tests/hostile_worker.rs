@@ -1,0 +1,167 @@
+//! A worker that breaks the protocol in every way we could think of is killed with a reason, the reason is in the record
+//! and at the caller, and neither its sibling nor the supervisor notices.
+
+use vm_system_protocol::model::{EventPayload, ExecutionStatus, Limits, SessionStatus, Settings};
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::observe;
+use vm_system_tests::place::{Place, User};
+use vm_system_tests::{as_both, program};
+
+as_both!(
+    every_violation_kills_that_session_only,
+    floods_end_at_the_limits,
+    a_worker_that_ignores_the_interruption_is_killed,
+    a_worker_that_leaves_is_no_success,
+    descriptors_never_reach_the_supervisor
+);
+
+/// Ways that are answered by the end of the session.
+const VIOLATIONS: &[&str] = &[
+    "events of an unknown execution",
+    "end of an unknown execution",
+    "no events",
+    "an event that only the supervisor makes",
+    "output of a command",
+    "started twice",
+    "adopted unasked",
+    "ends twice",
+    "a call number out of order",
+    "a skipped sequence",
+    "a repeated sequence",
+    "garbage",
+    "bytes behind the message",
+    "a message above the cap",
+    "a list of 2^60 entries",
+    "a piece out of order",
+    "an empty piece",
+    "a packet above the cap",
+    "a result that is no JSON",
+    "speaks when idle",
+];
+
+mod cases {
+    use super::*;
+
+    fn daemon(user: User) -> Daemon {
+        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        Daemon::start_with(Place::new(user), &options)
+    }
+
+    fn short(wall_ms: u32) -> Settings {
+        Settings { limits: Limits { wall_ms, cpu_ms: wall_ms, ..Limits::default() }, ..Settings::default() }
+    }
+
+    pub(super) fn every_violation_kills_that_session_only(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        let worktree = daemon.place.worktree();
+        let sibling = client.session(&template, &worktree).expect("sibling");
+        // Once around, so that what is allocated once is there before it is counted.
+        let warm = client.session(&template, &worktree).expect("session");
+        let _ = client.eval(&warm, "garbage");
+        let sibling_pid = inspected_pid(&daemon, &sibling);
+        let (fds, memory) = (observe::descriptors(daemon.pid()), observe::anonymous_kib(daemon.pid()));
+        for how in VIOLATIONS {
+            let session = client.session(&template, &worktree).expect("session");
+            let pid = inspected_pid(&daemon, &session);
+            let execution = client.eval(&session, how);
+            let ended = wait_until_crashed(&daemon, &session);
+            let reason = ended.close_reason.unwrap_or_default();
+            assert!(reason.starts_with("protocol_violation("), "{how}: {reason}");
+            assert!(!observe::is_alive(pid), "{how}: its worker lives");
+            // What was done before the violation stands; everything else died with the worker.
+            if !["ends twice", "speaks when idle"].contains(how) {
+                let execution = execution.unwrap_or_else(|error| panic!("{how}: {error:?}"));
+                assert_eq!(execution.status, ExecutionStatus::Error, "{how}");
+                let error = execution.error.unwrap_or_else(|| panic!("{how}: no error"));
+                assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some(reason.as_str())), "{how}");
+            }
+            let status = client.eval(&sibling, "honest").expect("sibling").status;
+            assert_eq!(status, ExecutionStatus::Ok, "after {how}");
+        }
+        assert_eq!(inspected_pid(&daemon, &sibling), sibling_pid);
+        assert!(observe::descriptors(daemon.pid()) <= fds + 2, "descriptors leak");
+        let grown = observe::anonymous_kib(daemon.pid()).saturating_sub(memory);
+        assert!(grown < 8 * 1024, "memory grew by {grown} KiB");
+        daemon.stop();
+    }
+
+    pub(super) fn floods_end_at_the_limits(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        for how in ["more events than allowed", "more output than allowed"] {
+            let session = client.session(&template, &daemon.place.worktree()).expect("session");
+            let execution = client.eval(&session, how).expect("answered");
+            assert_eq!(execution.status, ExecutionStatus::Error, "{how}");
+            let ended = wait_until_crashed(&daemon, &session);
+            assert!(ended.close_reason.is_some(), "{how}");
+            let stored = client.events(&execution.id.to_string());
+            let bytes: u64 = stored.iter().map(|event| event.payload.output_bytes()).sum();
+            let limits = Limits::default();
+            assert!(stored.len() <= limits.max_events as usize + 2, "{how}: {} events", stored.len());
+            assert!(bytes <= u64::from(limits.max_output_kb + 600) * 1024, "{how}: {bytes} bytes");
+        }
+        daemon.stop();
+    }
+
+    pub(super) fn a_worker_that_ignores_the_interruption_is_killed(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let template = client.template(short(300), &[]);
+        let session = client.session(&template, &daemon.place.worktree()).expect("session");
+        let execution = client.eval(&session, "deaf and mute").expect("answered");
+        assert_eq!(execution.status, ExecutionStatus::Timeout);
+        let ended = wait_until_crashed(&daemon, &session);
+        let reason = ended.close_reason.unwrap_or_default();
+        assert!(["limit(wall)", "limit(cpu)"].contains(&reason.as_str()), "{reason}");
+        daemon.stop();
+    }
+
+    pub(super) fn a_worker_that_leaves_is_no_success(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        let session = client.session(&template, &daemon.place.worktree()).expect("session");
+        let execution = client.eval(&session, "exits").expect("answered");
+        assert_eq!(execution.status, ExecutionStatus::Error);
+        assert_eq!(execution.error.expect("error").code, "WORKER_DIED");
+        let ended = wait_until_crashed(&daemon, &session);
+        assert_eq!(ended.close_reason.as_deref(), Some("exited(0)"));
+        daemon.stop();
+    }
+
+    pub(super) fn descriptors_never_reach_the_supervisor(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        let before = observe::descriptors(daemon.pid());
+        let session = client.session(&template, &daemon.place.worktree()).expect("session");
+        let execution = client.eval(&session, "descriptors").expect("answered");
+        if execution.status == ExecutionStatus::Ok {
+            let events = client.events(&execution.id.to_string());
+            let refused = events.iter().any(|event| {
+                matches!(&event.payload, EventPayload::Console { text, .. } if text == "refused by the kernel")
+            });
+            assert!(refused, "{events:?}");
+        } else {
+            let ended = wait_until_crashed(&daemon, &session);
+            assert!(ended.close_reason.unwrap_or_default().starts_with("protocol_violation("));
+        }
+        let _ = client.op(vm_system_protocol::control::Op::SessionClose { session: session.id.to_string() });
+        assert!(observe::descriptors(daemon.pid()) <= before + 1);
+        daemon.stop();
+    }
+
+    fn inspected_pid(daemon: &Daemon, session: &vm_system_protocol::model::Session) -> u32 {
+        daemon.client().inspect(session).expect("live").pid
+    }
+
+    fn wait_until_crashed(
+        daemon: &Daemon,
+        session: &vm_system_protocol::model::Session,
+    ) -> vm_system_protocol::model::Session {
+        daemon.client().until(session, SessionStatus::Crashed)
+    }
+}

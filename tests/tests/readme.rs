@@ -1,0 +1,108 @@
+//! Every command that README.md shows is run, in one shell from top to bottom, and prints what README.md says. `…` in a
+//! line stands for anything, a line of only `…` for any number of lines.
+
+use std::path::Path;
+use vm_system_tests::command::{command, run};
+use vm_system_tests::place::{Place, User};
+use vm_system_tests::program;
+
+/// One command and what it is said to print.
+#[derive(Debug, Default)]
+struct Step {
+    command: String,
+    expected: Vec<String>,
+}
+
+fn steps(text: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut inside = false;
+    for line in text.lines() {
+        if let Some(fence) = line.strip_prefix("```") {
+            inside = fence == "console";
+        } else if !inside {
+        } else if let Some(command) = line.strip_prefix("$ ") {
+            steps.push(Step { command: command.to_owned(), expected: Vec::new() });
+        } else if let Some(step) = steps.last_mut() {
+            step.expected.push(line.to_owned());
+        }
+    }
+    steps
+}
+
+fn line_matches(expected: &str, line: &str) -> bool {
+    let mut parts = expected.split('…');
+    let Some(mut rest) = parts.next().and_then(|first| line.strip_prefix(first)) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    for part in &parts {
+        let Some((_, behind)) = rest.split_once(part) else { return false };
+        rest = behind;
+    }
+    rest.is_empty() || parts.last().is_some_and(|last| last.is_empty())
+}
+
+fn matches(expected: &[String], lines: &[&str]) -> bool {
+    match expected {
+        [] => lines.is_empty(),
+        [any, rest @ ..] if any == "…" => (0..=lines.len()).any(|skip| matches(rest, &lines[skip..])),
+        [first, rest @ ..] => {
+            lines.split_first().is_some_and(|(line, lines)| line_matches(first, line) && matches(rest, lines))
+        }
+    }
+}
+
+#[test]
+fn every_command_in_the_readme_does_what_it_says() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("repository");
+    let text = std::fs::read_to_string(root.join("README.md")).expect("README.md");
+    let steps = steps(&text);
+    assert!(steps.len() > 10, "only {} commands found", steps.len());
+    let place = Place::new(User::AsStarted);
+    let binary = program::path(program::PRODUCT, User::AsStarted);
+    std::os::unix::fs::symlink(&binary, place.path("run/vm-system")).expect("link");
+    std::os::unix::fs::symlink(root.join("examples"), place.worktree().join("examples")).expect("link");
+    let mut script = String::from("set -u\ntrap 'kill %1 2>/dev/null; wait' EXIT\n");
+    for (number, step) in steps.iter().enumerate() {
+        // The build is not what is tested here; the rest of the tour finds the daemon by the variable.
+        let line = step.command.replace("cargo run --release --", "vm-system");
+        script.push_str(&format!("echo '==== {number}'\n{line}\n"));
+        if line.ends_with('&') {
+            script.push_str("until vm-system --state-dir \"$HOME/vm-system\" ops health >/dev/null 2>&1; do :; done\n");
+            script.push_str("export VM_SYSTEM_SOCKET=\"$HOME/vm-system/control.sock\"\n");
+        }
+    }
+    let path = format!("{}:/usr/bin:/bin", place.path("run").display());
+    let mut shell = command(&place, program::PRODUCT);
+    let mut bash = std::process::Command::new("/bin/bash");
+    bash.arg("-c").arg(&script).env_clear().env("PATH", path);
+    for (name, value) in shell.get_envs().filter(|(name, _)| *name != "PATH" && *name != "VM_SYSTEM_SOCKET") {
+        bash.env(name, value.expect("set"));
+    }
+    bash.current_dir(place.worktree());
+    shell.arg("--version");
+    let output = run(&mut bash, "");
+    let mut printed: Vec<Vec<&str>> = Vec::new();
+    for line in output.stdout.lines() {
+        if line.starts_with("==== ") {
+            printed.push(Vec::new());
+        } else if let Some(lines) = printed.last_mut() {
+            lines.push(line);
+        }
+    }
+    assert_eq!(printed.len(), steps.len(), "stdout:\n{}\nstderr:\n{}", output.stdout, output.stderr);
+    for (step, lines) in steps.iter().zip(&printed) {
+        // A command without shown output may print what it likes.
+        let fits = step.expected.is_empty() || matches(&step.expected, lines);
+        assert!(fits, "$ {}\nsays {:?}\nprinted {lines:?}\nstderr:\n{}", step.command, step.expected, output.stderr);
+    }
+    let failed = output.stderr.lines().find(|line| line.contains("error:") && !line.contains("limit"));
+    assert_eq!(failed, None, "stderr:\n{}", output.stderr);
+}
+
+#[test]
+fn expected_lines_stand_for_what_they_say() {
+    assert!(line_matches("Created template: tour (ID: …)", "Created template: tour (ID: 1-2)"));
+    assert!(!line_matches("Created template: tour (ID: …)", "Created template: other (ID: 1-2)"));
+    assert!(!line_matches("42", "421") && line_matches("42", "42") && line_matches("a…", "ab"));
+    let any = ["…".to_owned(), "end".to_owned()];
+    assert!(matches(&any, &["x", "y", "end"]) && matches(&any, &["end"]) && !matches(&any, &["x"]));
+}
