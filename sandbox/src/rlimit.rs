@@ -4,8 +4,9 @@ use crate::sys;
 use std::io;
 use std::time::Duration;
 
-/// Memory that a worker has besides its heap: code, stacks, the shared image of its zygote, allocator slack (bytes).
-pub const MEMORY_MARGIN_BYTES: u64 = 64 << 20;
+/// Memory that a worker has besides its heap (bytes): the largest host reply while it arrives (its buffer doubles up to
+/// 128 MiB) and is decoded (64 MiB), stacks, allocator slack. The heap's own, exact limit is the engine's.
+pub const MEMORY_MARGIN_BYTES: u64 = 208 << 20;
 
 /// Descriptors a worker may have: 0–2, its channel, one in passing for a fork.
 pub const WORKER_DESCRIPTORS: u64 = 16;

@@ -15,7 +15,7 @@ use vm_system_protocol::packet::{Reassembler, pieces};
 use vm_system_protocol::worker::{FromWorker, ToWorker};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::step::Layer;
-use vm_system_sandbox::{inspect, landlock, namespaces, socket};
+use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_supervisor::spawn::{
     ChannelError, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath,
 };
@@ -151,7 +151,8 @@ async fn memory_has_a_hard_stop_and_the_cpu_too() {
     let mut worker = born(&spawner, 1).await;
     let blocks: u64 =
         obey(&mut worker, "memory").await.expect("refused, not killed").parse().expect("a number");
-    assert!((32..200).contains(&blocks), "{blocks} MiB at a limit of 64 MiB and its margin");
+    let most = (LIMITS.memory_bytes + rlimit::MEMORY_MARGIN_BYTES) >> 20;
+    assert!((64..=most).contains(&blocks), "{blocks} MiB at a limit of 64 MiB and its margin");
     let mut busy = born(&spawner, 2).await;
     busy.process.allow_cpu(Duration::ZERO).expect("limit");
     busy.sender.send(&order("hang")).await.expect("order");
