@@ -226,7 +226,7 @@ ops! {
     155 AddLoc Local None 1 0 "local = local + a, a statement";
     156 LtLocLoc Local Local 0 1 "local c < local b";
     157 LtLocInt Imm Local 0 1 "local b < c";
-    158 GetLocProp Name Local 0 1 "property of local b";
+    158 AddLocLoc Local Local 0 0 "local c = local c + local b, a statement";
 }
 
 impl Op {

@@ -63,12 +63,12 @@ const ArrayMore = {
     const k = Wrapped(index, length);
     return k < 0 || k >= length ? undefined : O[k];
   },
-  concat(...items) {
+  concat(first) {
     const O = $toObject(this);
     const A = ArraySpeciesCreate(O, 0);
     let n = 0;
-    for (let i = -1; i < items.length; i++) {
-      const item = i < 0 ? O : items[i];
+    for (let i = -1; i < arguments.length; i++) {
+      const item = i < 0 ? O : arguments[i];
       if (IsConcatSpreadable(item)) {
         const length = $toLength(item.length);
         TooLong(n + length);
@@ -309,7 +309,7 @@ const ArrayMore = {
     for (let k = from + items.length; k < newLength; k++) $createData(A, k, O[k - items.length + skip]);
     return A;
   },
-  unshift() {
+  unshift(first) {
     const O = $toObject(this);
     const length = $toLength(O.length);
     const count = arguments.length;

@@ -22,6 +22,7 @@ function ToPrimitive(input, hint) {
 }
 
 function AddValues(a, b) { return a + b; }
+function LessValues(a, b) { return a < b; }
 
 function InstanceOf(value, target) {
   const method = target[$$SYM_HAS_INSTANCE];

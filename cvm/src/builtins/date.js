@@ -21,6 +21,21 @@ function OrdinaryToPrimitive(input, hint) {
   $typeError("Cannot convert object to primitive value");
 }
 
+// Setters with objects as arguments; the parts are numbered from the month on.
+function SetParts(date, from, most, args) {
+  const time = $dateTime(date);
+  const numbers = [];
+  for (let i = 0; i < most && (i === 0 || i < args.length); i++) $push(numbers, $toNumber(args[i]));
+  return $dateSet(date, time, from, numbers);
+}
+
+function SetMonthSlow(...args) { return SetParts(this, 0, 2, args); }
+function SetDateSlow(...args) { return SetParts(this, 1, 1, args); }
+function SetHoursSlow(...args) { return SetParts(this, 2, 4, args); }
+function SetMinutesSlow(...args) { return SetParts(this, 3, 3, args); }
+function SetSecondsSlow(...args) { return SetParts(this, 4, 2, args); }
+function SetMillisecondsSlow(...args) { return SetParts(this, 5, 1, args); }
+
 const DateMethods = {
   toJSON(key) {
     const o = $toObject(this);

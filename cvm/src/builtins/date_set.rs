@@ -10,22 +10,34 @@ use crate::vm::{Call, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     methods: &[
-        method(ids::DATE_PROTO, "setDate", 1, set_date),
+        method(ids::DATE_PROTO, "setDate", 1, set_date).slow("SetDateSlow"),
         method(ids::DATE_PROTO, "setFullYear", 3, set_full_year),
-        method(ids::DATE_PROTO, "setHours", 4, set_hours),
-        method(ids::DATE_PROTO, "setMilliseconds", 1, set_milliseconds),
-        method(ids::DATE_PROTO, "setMinutes", 3, set_minutes),
-        method(ids::DATE_PROTO, "setMonth", 2, set_month),
-        method(ids::DATE_PROTO, "setSeconds", 2, set_seconds),
+        method(ids::DATE_PROTO, "setHours", 4, set_hours).slow("SetHoursSlow"),
+        method(ids::DATE_PROTO, "setMilliseconds", 1, set_milliseconds).slow("SetMillisecondsSlow"),
+        method(ids::DATE_PROTO, "setMinutes", 3, set_minutes).slow("SetMinutesSlow"),
+        method(ids::DATE_PROTO, "setMonth", 2, set_month).slow("SetMonthSlow"),
+        method(ids::DATE_PROTO, "setSeconds", 2, set_seconds).slow("SetSecondsSlow"),
         method(ids::DATE_PROTO, "setTime", 1, set_time),
-        method(ids::DATE_PROTO, "setUTCDate", 1, set_date),
+        method(ids::DATE_PROTO, "setUTCDate", 1, set_date).slow("SetDateSlow"),
         method(ids::DATE_PROTO, "setUTCFullYear", 3, set_full_year),
-        method(ids::DATE_PROTO, "setUTCHours", 4, set_hours),
-        method(ids::DATE_PROTO, "setUTCMilliseconds", 1, set_milliseconds),
-        method(ids::DATE_PROTO, "setUTCMinutes", 3, set_minutes),
-        method(ids::DATE_PROTO, "setUTCMonth", 2, set_month),
-        method(ids::DATE_PROTO, "setUTCSeconds", 2, set_seconds),
+        method(ids::DATE_PROTO, "setUTCHours", 4, set_hours).slow("SetHoursSlow"),
+        method(ids::DATE_PROTO, "setUTCMilliseconds", 1, set_milliseconds).slow("SetMillisecondsSlow"),
+        method(ids::DATE_PROTO, "setUTCMinutes", 3, set_minutes).slow("SetMinutesSlow"),
+        method(ids::DATE_PROTO, "setUTCMonth", 2, set_month).slow("SetMonthSlow"),
+        method(ids::DATE_PROTO, "setUTCSeconds", 2, set_seconds).slow("SetSecondsSlow"),
         method(ids::DATE_PROTO, "setYear", 1, set_year),
+    ],
+    intrinsics: &[
+        ("dateTime", |vm, c| match vm.arg(&c, 0) {
+            Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, Kind::Date(_)) => {
+                match vm.st.heap.obj(id).kind {
+                    Kind::Date(time) => Ok(Value::num(time).into()),
+                    _ => Ok(Value::Undefined.into()),
+                }
+            }
+            _ => Err(vm.type_error("this is not a Date object")),
+        }),
+        ("dateSet", date_set),
     ],
     ..EMPTY
 };
@@ -50,26 +62,43 @@ enum From {
 
 /// The parts of a time as numbers, in the order of the constructor's arguments after the year.
 fn parts(fields: &Fields) -> [f64; 6] {
-    [fields.month, fields.date, fields.hour, fields.minute, fields.second, fields.millisecond].map(|part| part as f64)
+    [fields.month, fields.date, fields.hour, fields.minute, fields.second, fields.millisecond]
+        .map(|part| part as f64)
 }
 
-/// Converts the arguments even if the time is NaN, because conversion may call user code.
+/// Converts the arguments even if the time is NaN. Objects go to the prelude: the time is read before they are converted.
 fn set(vm: &mut Vm<'_>, call: &Call, from: From, most: usize) -> Res<Ret> {
     let (id, time) = this_time(vm, call)?;
+    if (0..call.argc.min(most)).any(|index| vm.arg(call, index).is_object()) {
+        return Ok(Ret::Slow);
+    }
     let mut given = Vec::with_capacity(most);
     for index in 0..call.argc.clamp(1, most) {
         given.push(vm.arg_number(call, index)?);
     }
-    // A conversion may have changed the object; the specification reads the time before.
-    let Some(fields) = date::fields(time) else { return Ok(Ret::Value(Value::Num(f64::NAN))) };
+    Ok(set_parts(vm, id, time, from as usize, &given))
+}
+
+/// Replaces the parts from `from` on and stores the time.
+fn set_parts(vm: &mut Vm<'_>, id: Id, time: f64, from: usize, given: &[f64]) -> Ret {
+    let Some(fields) = date::fields(time) else { return Ret::Value(Value::Num(f64::NAN)) };
     let mut all = parts(&fields);
-    for (place, value) in all[from as usize..].iter_mut().zip(given) {
-        *place = value;
+    for (place, value) in all.iter_mut().skip(from).zip(given) {
+        *place = *value;
     }
     let [month, day, hour, minute, second, millisecond] = all;
     let day = date::make_day(fields.year as f64, month, day);
     let time = date::make_date(day, date::make_time(hour, minute, second, millisecond));
-    Ok(store(vm, id, time))
+    store(vm, id, time)
+}
+
+/// `$dateSet(date, time, from, numbers)`: as the setters, with the time that was read before and numbers.
+fn date_set(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+    let id = vm.arg_obj(&call, 0)?;
+    let (time, from) = (vm.arg_number(&call, 1)?, vm.arg_int(&call, 2)?);
+    let numbers = vm.dense(vm.arg(&call, 3)).map(|list| list.dense.clone()).unwrap_or_default();
+    let given: Vec<f64> = numbers.iter().map(|value| value.as_num().unwrap_or(f64::NAN)).collect();
+    Ok(set_parts(vm, id, time, from as usize, &given))
 }
 
 macro_rules! setters {
@@ -109,7 +138,8 @@ fn set_year(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
         return Ok(store(vm, id, f64::NAN));
     }
     let time = if time.is_nan() { 0.0 } else { time };
-    let (month, day) = date::fields(time).map_or((0.0, 1.0), |fields| (fields.month as f64, fields.date as f64));
+    let (month, day) =
+        date::fields(time).map_or((0.0, 1.0), |fields| (fields.month as f64, fields.date as f64));
     let day = date::make_day(date::full_year(year), month, day);
     Ok(store(vm, id, date::make_date(day, date::time_within_day(time))))
 }
@@ -119,4 +149,3 @@ fn set_time(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     let time = vm.arg_number(&call, 0)?;
     Ok(store(vm, id, time))
 }
-

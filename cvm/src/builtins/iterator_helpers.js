@@ -173,7 +173,9 @@ const IteratorHelperMethods = {
     if ($isStart(generator)) {
       $finishCoroutine(generator);
       const iterators = $recordGet(this, 1);
-      for (let i = iterators.length - 1; i >= 0; i--) IteratorClose(iterators[i], undefined);
+      const open = [];
+      for (let i = 0; i < iterators.length; i++) $push(open, [iterators[i], undefined]);
+      CloseAll(open, false, undefined);
       return $iterResult(undefined, true);
     }
     return $resume(generator, 2, undefined);

@@ -1,5 +1,5 @@
 //! `Iterator` and the prototypes of its helpers: ECMA-262 27.1. All of it calls user code, so all of it is in
-//! `iterator_helpers.js`.
+//! `iterator_helpers.js` and `iterator_more.js`.
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
@@ -17,11 +17,13 @@ pub(super) const MODULE: Module = Module {
     }],
     lists: &[
         (ids::ITERATOR, "IteratorStatics"),
+        (ids::ITERATOR, "IteratorMoreStatics"),
         (ids::ITERATOR_PROTO, "IteratorMethods"),
+        (ids::ITERATOR_PROTO, "IteratorMoreMethods"),
         (ids::ITERATOR_HELPER_PROTO, "IteratorHelperMethods"),
         (ids::WRAP_ITERATOR_PROTO, "WrapIteratorMethods"),
     ],
-    source: include_str!("iterator_helpers.js"),
+    source: concat!(include_str!("iterator_helpers.js"), include_str!("iterator_more.js")),
     extra: |realm| {
         realm.heap.obj_mut(ids::ITERATOR_HELPER_PROTO).proto = ids::ITERATOR_PROTO;
         realm.heap.obj_mut(ids::WRAP_ITERATOR_PROTO).proto = ids::ITERATOR_PROTO;

@@ -9,7 +9,10 @@ function SerializeProperty(state, holder, key) {
     if ($isCallable(toJSON)) value = $call(toJSON, value, $toString(key));
   }
   if (state[0] !== undefined) value = $call(state[0], holder, $toString(key), value);
-  if ($isObject(value)) value = $jsonUnwrap(value);
+  if ($isObject(value)) {
+    if ($recordTag(value) === 900) return value.rawJSON;
+    value = $jsonUnwrap(value);
+  }
   if ($isObject(value) && $isWrapper(value)) value = $isWrapper(value) === 1 ? $toNumber(value) : $toString(value);
   if (value === null) return "null";
   if (value === true) return "true";
@@ -80,7 +83,21 @@ function InternalizeElement(holder, name, reviver) {
   else $createData(holder, name, element);
 }
 
+// An object that `rawJSON` made is a record with the tag 900.
 const JSONStatics = {
+  isRawJSON(value) { return $recordTag(value) === 900; },
+  rawJSON(text) {
+    const source = $toString(text);
+    if (!$jsonIsPrimitive(source)) $syntaxError("Invalid value for JSON.rawJSON");
+    const raw = $record(900, null);
+    $createData(raw, "rawJSON", source);
+    const frozen = DataDescriptor(source);
+    frozen.writable = false;
+    frozen.configurable = false;
+    $defineOwn(raw, "rawJSON", frozen);
+    $preventExtensions(raw);
+    return raw;
+  },
   parse(text, reviver) {
     const unfiltered = $jsonParse($toString(text));
     if (!$isCallable(reviver)) return unfiltered;

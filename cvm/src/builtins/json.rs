@@ -24,6 +24,10 @@ pub(super) const MODULE: Module = Module {
             crate::pure::json::quote(&mut out, &vm.st.heap.str(text));
             Ok(Value::Str(vm.st.heap.new_wide(&out)).into())
         }),
+        ("jsonIsPrimitive", |vm, c| {
+            let text = vm.arg_str(&c, 0)?;
+            Ok(Value::Bool(crate::pure::json::is_raw_primitive(&vm.st.heap.str(text))).into())
+        }),
         ("jsonUnwrap", |vm, c| {
             let value = vm.arg(&c, 0);
             Ok(match value {

@@ -10,7 +10,10 @@ use crate::value::Value;
 use crate::vm::{Call, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
+    intrinsics: &[("sumPrecise", sum_precise)],
     methods: METHODS,
+    lists: &[(ids::MATH, "MathMethods")],
+    source: include_str!("math.js"),
     extra: |realm| {
         for (name, value) in CONSTANTS {
             realm.put(ids::MATH, name, Value::num(*value), 0);
@@ -128,4 +131,15 @@ fn random(vm: &mut Vm<'_>, _: Call) -> Res<Ret> {
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     bits ^= bits >> 31;
     Ok(Value::num((bits >> 11) as f64 / 9_007_199_254_740_992.0).into())
+}
+
+/// `$sumPrecise(numbers)`: the exactly rounded sum of an internal list of Numbers.
+fn sum_precise(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+    let mut sum = math::ExactSum::default();
+    if let Some(list) = vm.dense(vm.arg(&call, 0)) {
+        for value in &list.dense {
+            sum.add(value.as_num().unwrap_or(f64::NAN));
+        }
+    }
+    Ok(Value::num(sum.total()).into())
 }

@@ -42,8 +42,8 @@ pub(super) const MODULE: Module = Module {
         proto_parent: ids::OBJECT_PROTO,
         global: true,
     }],
-    lists: &[(ids::PROMISE, "PromiseStatics"), (ids::PROMISE_PROTO, "PromisePrototype")],
-    source: include_str!("promise.js"),
+    lists: &[(ids::PROMISE, "PromiseStatics"), (ids::PROMISE, "PromiseKeyedStatics"), (ids::PROMISE_PROTO, "PromisePrototype")],
+    source: concat!(include_str!("promise.js"), include_str!("promise_keyed.js")),
     extra: |r| r.tag(ids::PROMISE_PROTO, "Promise"),
     ..EMPTY
 };

@@ -205,6 +205,13 @@ impl Compiler<'_, '_> {
                     && let Some(local) = self.plain_local(id)
                     && !may_suspend(&a.right)
                 {
+                    if let Expression::Identifier(right) = &a.right
+                        && let Some(right) = self.plain_local(right)
+                    {
+                        self.f().position(a.span.start);
+                        self.f().emit(Op::AddLocLoc, u32::from(local), right);
+                        return;
+                    }
                     self.expr(&a.right);
                     self.f().position(a.span.start);
                     self.op_c(Op::AddLoc, u32::from(local));
@@ -336,11 +343,9 @@ impl Compiler<'_, '_> {
 
 /// May evaluating this change the variable on the left? (`x += yield`, `x += f()` where f assigns x.)
 fn may_suspend(e: &Expression<'_>) -> bool {
-    !matches!(
-        e,
-        Expression::Identifier(_)
-            | Expression::NumericLiteral(_)
-            | Expression::StringLiteral(_)
-            | Expression::StaticMemberExpression(_)
-    )
+    match e {
+        Expression::Identifier(_) | Expression::NumericLiteral(_) | Expression::StringLiteral(_) => false,
+        Expression::StaticMemberExpression(m) => !matches!(m.object, Expression::Identifier(_)),
+        _ => true,
+    }
 }

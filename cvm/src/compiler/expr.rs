@@ -384,7 +384,32 @@ impl Compiler<'_, '_> {
         self.op(op);
     }
 
+    /// `local < local` and `local < integer` as one instruction.
+    fn less_of_locals(&mut self, b: &BinaryExpression<'_>) -> bool {
+        let (BinaryOperator::LessThan, Expression::Identifier(left)) = (b.operator, &b.left) else { return false };
+        let Some(left) = self.plain_local(left) else { return false };
+        match &b.right {
+            Expression::NumericLiteral(n) if f64::from(n.value as i32) == n.value => {
+                self.f().position(b.span.start);
+                self.f().emit(Op::LtLocInt, n.value as i32 as u32, left);
+                true
+            }
+            Expression::Identifier(right) => match self.plain_local(right) {
+                Some(right) => {
+                    self.f().position(b.span.start);
+                    self.f().emit(Op::LtLocLoc, u32::from(left), right);
+                    true
+                }
+                None => false,
+            },
+            _ => false,
+        }
+    }
+
     fn binary(&mut self, b: &BinaryExpression<'_>) {
+        if self.less_of_locals(b) {
+            return;
+        }
         self.expr(&b.left);
         if let (BinaryOperator::Addition | BinaryOperator::Subtraction, Expression::NumericLiteral(n)) = (b.operator, &b.right)
             && f64::from(n.value as i32) == n.value

@@ -15,11 +15,14 @@ impl Compiler<'_, '_> {
     pub(super) fn loop_statement(&mut self, s: &Statement<'_>, labels: Vec<String>) {
         match s {
             Statement::WhileStatement(w) => {
-                let (head, brk) = (self.label(), self.label());
+                let (head, cont, brk) = (self.label(), self.label(), self.label());
+                self.jump(Op::Jump, cont);
                 self.bind(head);
-                self.condition(&w.test, brk);
-                self.body(&w.body, labels, brk, head);
-                self.jump(Op::Jump, head);
+                self.body(&w.body, labels, brk, cont);
+                self.bind(cont);
+                self.f().position(w.test.span().start);
+                self.expr(&w.test);
+                self.jump(Op::JTrue, head);
                 self.bind(brk);
             }
             Statement::DoWhileStatement(w) => {
@@ -63,13 +66,12 @@ impl Compiler<'_, '_> {
                 Some(other) => c.expr_void(other.to_expression()),
                 None => {}
             }
-            let (head, cont, brk) = (c.label(), c.label(), c.label());
+            let (head, cont, brk, check) = (c.label(), c.label(), c.label(), c.label());
             c.copy_rib(rib);
-            c.bind(head);
-            if let Some(test) = &f.test {
-                c.f().position(test.span().start);
-                c.condition(test, brk);
+            if f.test.is_some() {
+                c.jump(Op::Jump, check);
             }
+            c.bind(head);
             c.body(&f.body, labels, brk, cont);
             c.bind(cont);
             c.copy_rib(rib);
@@ -77,7 +79,15 @@ impl Compiler<'_, '_> {
                 c.f().position(update.span().start);
                 c.expr_void(update);
             }
-            c.jump(Op::Jump, head);
+            c.bind(check);
+            match &f.test {
+                Some(test) => {
+                    c.f().position(test.span().start);
+                    c.expr(test);
+                    c.jump(Op::JTrue, head);
+                }
+                None => c.jump(Op::Jump, head),
+            }
             c.bind(brk);
         });
     }

@@ -184,6 +184,19 @@ impl Vm<'_> {
         Ok(())
     }
 
+    /// `x < y` of values that are not operands: objects go through the prelude.
+    pub(crate) fn op_less(&mut self, x: Value, y: Value) -> Res<()> {
+        self.push(x);
+        self.push(y);
+        if x.is_object() || y.is_object() {
+            let template = self.pre("LessValues");
+            return self.call_pre(template, 2, crate::state::Back::Push);
+        }
+        let r = self.op_order(Op::Lt)?;
+        self.give(2, Value::Bool(r));
+        Ok(())
+    }
+
     pub(crate) fn op_order(&mut self, op: Op) -> Res<bool> {
         let order = self.order(self.st.sp - 2, self.st.sp - 1)?;
         Ok(match op {

@@ -5,8 +5,9 @@
 
 use super::{Raise, Res, Vm};
 use crate::heap::Cell;
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{Code, Kind, attr};
 use crate::ops::Op;
+use crate::program::flag;
 use crate::state::LimitKind;
 use crate::value::{Id, Key, Value};
 
@@ -20,8 +21,8 @@ pub(crate) enum Stop {
 
 /// Integer or float arithmetic with the slow path for the rest.
 macro_rules! arith {
-    ($self:ident, $sp:ident, $slow:lifetime, $next:lifetime, $int:ident, $op:tt) => {{
-        let (a, b) = ($self.st.stack[$sp - 2], $self.st.stack[$sp - 1]);
+    ($stack:ident, $sp:ident, $slow:lifetime, $next:lifetime, $int:ident, $op:tt) => {{
+        let (a, b) = ($stack[$sp - 2], $stack[$sp - 1]);
         let r = match (a, b) {
             (Value::Int(x), Value::Int(y)) => match x.$int(y) {
                 Some(r) => Value::Int(r),
@@ -33,15 +34,15 @@ macro_rules! arith {
             _ => break $slow,
         };
         $sp -= 1;
-        $self.st.stack[$sp - 1] = r;
+        $stack[$sp - 1] = r;
         continue $next;
     }};
 }
 
 /// Comparison of numbers with the slow path for the rest.
 macro_rules! compare {
-    ($self:ident, $sp:ident, $slow:lifetime, $op:tt) => {{
-        let (a, b) = ($self.st.stack[$sp - 2], $self.st.stack[$sp - 1]);
+    ($stack:ident, $sp:ident, $slow:lifetime, $op:tt) => {{
+        let (a, b) = ($stack[$sp - 2], $stack[$sp - 1]);
         match (a, b) {
             (Value::Int(x), Value::Int(y)) => x $op y,
             (Value::Num(x), Value::Num(y)) => x $op y,
@@ -75,14 +76,18 @@ impl Vm<'_> {
         let mut base = frame.base as usize;
         let mut sp = self.st.sp;
         let mut fuel = *fuel_left;
+        // The stack is taken out of the state while the loop runs, and put back before anything else looks at it.
+        let mut stack = std::mem::take(&mut self.st.stack);
         'next: loop {
             if fuel == 0 {
+                self.st.stack = stack;
                 self.sync(pc, sp);
                 *fuel_left = 0;
                 return Ok(Stop::Fuel);
             }
             fuel -= 1;
             let Some(&ins) = code.get(pc) else {
+                self.st.stack = stack;
                 *fuel_left = fuel;
                 return Err(Raise::Fault("ran out of the code"));
             };
@@ -90,51 +95,51 @@ impl Vm<'_> {
             'slow: {
                 match ins.op {
                     Op::LoadLoc => {
-                        self.st.stack[sp] = self.st.stack[base + ins.c as usize];
+                        stack[sp] = stack[base + ins.c as usize];
                         sp += 1;
                         continue 'next;
                     }
                     Op::StoreLoc => {
                         sp -= 1;
-                        self.st.stack[base + ins.c as usize] = self.st.stack[sp];
+                        stack[base + ins.c as usize] = stack[sp];
                         continue 'next;
                     }
                     Op::TeeLoc => {
-                        self.st.stack[base + ins.c as usize] = self.st.stack[sp - 1];
+                        stack[base + ins.c as usize] = stack[sp - 1];
                         continue 'next;
                     }
                     Op::LoadLocChk => {
-                        let v = self.st.stack[base + ins.c as usize];
+                        let v = stack[base + ins.c as usize];
                         if v == Value::Uninit {
                             break 'slow;
                         }
-                        self.st.stack[sp] = v;
+                        stack[sp] = v;
                         sp += 1;
                         continue 'next;
                     }
                     Op::Int => {
-                        self.st.stack[sp] = Value::Int(ins.c as i32);
+                        stack[sp] = Value::Int(ins.c as i32);
                         sp += 1;
                         continue 'next;
                     }
                     Op::Const => {
                         let Some(&v) = self.p.consts.get(ins.c as usize) else { break 'slow };
-                        self.st.stack[sp] = v;
+                        stack[sp] = v;
                         sp += 1;
                         continue 'next;
                     }
                     Op::Undef => {
-                        self.st.stack[sp] = Value::Undefined;
+                        stack[sp] = Value::Undefined;
                         sp += 1;
                         continue 'next;
                     }
                     Op::Null => {
-                        self.st.stack[sp] = Value::Null;
+                        stack[sp] = Value::Null;
                         sp += 1;
                         continue 'next;
                     }
                     Op::True | Op::False => {
-                        self.st.stack[sp] = Value::Bool(ins.op == Op::True);
+                        stack[sp] = Value::Bool(ins.op == Op::True);
                         sp += 1;
                         continue 'next;
                     }
@@ -143,29 +148,29 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::Dup => {
-                        self.st.stack[sp] = self.st.stack[sp - 1];
+                        stack[sp] = stack[sp - 1];
                         sp += 1;
                         continue 'next;
                     }
                     Op::Dup2 => {
-                        self.st.stack[sp] = self.st.stack[sp - 2];
-                        self.st.stack[sp + 1] = self.st.stack[sp - 1];
+                        stack[sp] = stack[sp - 2];
+                        stack[sp + 1] = stack[sp - 1];
                         sp += 2;
                         continue 'next;
                     }
                     Op::Swap => {
-                        self.st.stack.swap(sp - 1, sp - 2);
+                        stack.swap(sp - 1, sp - 2);
                         continue 'next;
                     }
                     Op::LoadThis => {
-                        self.st.stack[sp] = self.st.stack[base + 1];
+                        stack[sp] = stack[base + 1];
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Add => arith!(self, sp, 'slow, 'next, checked_add, +),
-                    Op::Sub => arith!(self, sp, 'slow, 'next, checked_sub, -),
+                    Op::Add => arith!(stack, sp, 'slow, 'next, checked_add, +),
+                    Op::Sub => arith!(stack, sp, 'slow, 'next, checked_sub, -),
                     Op::Mul => {
-                        let r = match (self.st.stack[sp - 2], self.st.stack[sp - 1]) {
+                        let r = match (stack[sp - 2], stack[sp - 1]) {
                             (Value::Int(x), Value::Int(y)) => match x.checked_mul(y) {
                                 Some(r) if r != 0 => Value::Int(r),
                                 _ => Value::num(f64::from(x) * f64::from(y)),
@@ -176,31 +181,31 @@ impl Vm<'_> {
                             _ => break 'slow,
                         };
                         sp -= 1;
-                        self.st.stack[sp - 1] = r;
+                        stack[sp - 1] = r;
                         continue 'next;
                     }
                     Op::Div => {
-                        let (Some(x), Some(y)) = (self.st.stack[sp - 2].as_num(), self.st.stack[sp - 1].as_num()) else {
+                        let (Some(x), Some(y)) = (stack[sp - 2].as_num(), stack[sp - 1].as_num()) else {
                             break 'slow;
                         };
                         sp -= 1;
-                        self.st.stack[sp - 1] = Value::num(x / y);
+                        stack[sp - 1] = Value::num(x / y);
                         continue 'next;
                     }
-                    Op::Mod => match (self.st.stack[sp - 2], self.st.stack[sp - 1]) {
+                    Op::Mod => match (stack[sp - 2], stack[sp - 1]) {
                         (Value::Int(x), Value::Int(y)) if x >= 0 && y > 0 => {
                             sp -= 1;
-                            self.st.stack[sp - 1] = Value::Int(x % y);
+                            stack[sp - 1] = Value::Int(x % y);
                             continue 'next;
                         }
                         _ => break 'slow,
                     },
                     Op::BitAnd | Op::BitOr | Op::BitXor | Op::Shl | Op::Shr => {
-                        let (Value::Int(x), Value::Int(y)) = (self.st.stack[sp - 2], self.st.stack[sp - 1]) else {
+                        let (Value::Int(x), Value::Int(y)) = (stack[sp - 2], stack[sp - 1]) else {
                             break 'slow;
                         };
                         sp -= 1;
-                        self.st.stack[sp - 1] = Value::Int(match ins.op {
+                        stack[sp - 1] = Value::Int(match ins.op {
                             Op::BitAnd => x & y,
                             Op::BitOr => x | y,
                             Op::BitXor => x ^ y,
@@ -211,7 +216,7 @@ impl Vm<'_> {
                     }
                     Op::AddInt | Op::SubInt => {
                         let n = if ins.op == Op::AddInt { ins.c as i32 } else { (ins.c as i32).wrapping_neg() };
-                        self.st.stack[sp - 1] = match self.st.stack[sp - 1] {
+                        stack[sp - 1] = match stack[sp - 1] {
                             Value::Int(x) => match x.checked_add(n) {
                                 Some(r) => Value::Int(r),
                                 None => Value::Num(f64::from(x) + f64::from(n)),
@@ -222,7 +227,7 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::IncLoc | Op::DecLoc => {
-                        let place = &mut self.st.stack[base + ins.c as usize];
+                        let place = &mut stack[base + ins.c as usize];
                         let n = if ins.op == Op::IncLoc { 1 } else { -1 };
                         if let Value::Int(x) = *place
                             && let Some(r) = x.checked_add(n)
@@ -237,8 +242,8 @@ impl Vm<'_> {
                         break 'slow;
                     }
                     Op::AddLoc => {
-                        let b = self.st.stack[sp - 1];
-                        let place = &mut self.st.stack[base + ins.c as usize];
+                        let b = stack[sp - 1];
+                        let place = &mut stack[base + ins.c as usize];
                         let r = match (*place, b) {
                             (Value::Int(x), Value::Int(y)) => match x.checked_add(y) {
                                 Some(r) => Value::Int(r),
@@ -255,46 +260,46 @@ impl Vm<'_> {
                     }
                     Op::Inc | Op::Dec => {
                         let n = if ins.op == Op::Inc { 1 } else { -1 };
-                        if let Value::Int(x) = self.st.stack[sp - 1]
+                        if let Value::Int(x) = stack[sp - 1]
                             && let Some(r) = x.checked_add(n)
                         {
-                            self.st.stack[sp - 1] = Value::Int(r);
+                            stack[sp - 1] = Value::Int(r);
                             continue 'next;
                         }
                         break 'slow;
                     }
                     Op::ToNumeric => {
-                        if matches!(self.st.stack[sp - 1], Value::Int(_) | Value::Num(_)) {
+                        if matches!(stack[sp - 1], Value::Int(_) | Value::Num(_)) {
                             continue 'next;
                         }
                         break 'slow;
                     }
                     Op::Lt => {
-                        let r = compare!(self, sp, 'slow, <);
+                        let r = compare!(stack, sp, 'slow, <);
                         sp -= 1;
-                        self.st.stack[sp - 1] = Value::Bool(r);
+                        stack[sp - 1] = Value::Bool(r);
                         continue 'next;
                     }
                     Op::Gt => {
-                        let r = compare!(self, sp, 'slow, >);
+                        let r = compare!(stack, sp, 'slow, >);
                         sp -= 1;
-                        self.st.stack[sp - 1] = Value::Bool(r);
+                        stack[sp - 1] = Value::Bool(r);
                         continue 'next;
                     }
                     Op::Le => {
-                        let r = compare!(self, sp, 'slow, <=);
+                        let r = compare!(stack, sp, 'slow, <=);
                         sp -= 1;
-                        self.st.stack[sp - 1] = Value::Bool(r);
+                        stack[sp - 1] = Value::Bool(r);
                         continue 'next;
                     }
                     Op::Ge => {
-                        let r = compare!(self, sp, 'slow, >=);
+                        let r = compare!(stack, sp, 'slow, >=);
                         sp -= 1;
-                        self.st.stack[sp - 1] = Value::Bool(r);
+                        stack[sp - 1] = Value::Bool(r);
                         continue 'next;
                     }
                     Op::JNotLt => {
-                        let r = compare!(self, sp, 'slow, <);
+                        let r = compare!(stack, sp, 'slow, <);
                         sp -= 2;
                         if !r {
                             pc = ins.c as usize;
@@ -302,7 +307,7 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::JNotLe => {
-                        let r = compare!(self, sp, 'slow, <=);
+                        let r = compare!(stack, sp, 'slow, <=);
                         sp -= 2;
                         if !r {
                             pc = ins.c as usize;
@@ -310,7 +315,7 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::JNotGt => {
-                        let r = compare!(self, sp, 'slow, >);
+                        let r = compare!(stack, sp, 'slow, >);
                         sp -= 2;
                         if !r {
                             pc = ins.c as usize;
@@ -318,7 +323,7 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::JNotGe => {
-                        let r = compare!(self, sp, 'slow, >=);
+                        let r = compare!(stack, sp, 'slow, >=);
                         sp -= 2;
                         if !r {
                             pc = ins.c as usize;
@@ -326,7 +331,7 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::JNotSeq | Op::JSeq => {
-                        let equal = self.strict_equal(self.st.stack[sp - 2], self.st.stack[sp - 1]);
+                        let equal = self.strict_equal(stack[sp - 2], stack[sp - 1]);
                         sp -= 2;
                         if equal == (ins.op == Op::JSeq) {
                             pc = ins.c as usize;
@@ -334,14 +339,14 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::StrictEq | Op::StrictNe => {
-                        let equal = self.strict_equal(self.st.stack[sp - 2], self.st.stack[sp - 1]);
+                        let equal = self.strict_equal(stack[sp - 2], stack[sp - 1]);
                         sp -= 1;
-                        self.st.stack[sp - 1] = Value::Bool(equal == (ins.op == Op::StrictEq));
+                        stack[sp - 1] = Value::Bool(equal == (ins.op == Op::StrictEq));
                         continue 'next;
                     }
                     Op::Not => {
-                        let v = self.truthy(self.st.stack[sp - 1]);
-                        self.st.stack[sp - 1] = Value::Bool(!v);
+                        let v = self.truthy(stack[sp - 1]);
+                        stack[sp - 1] = Value::Bool(!v);
                         continue 'next;
                     }
                     Op::Jump => {
@@ -350,50 +355,50 @@ impl Vm<'_> {
                     }
                     Op::JTrue | Op::JFalse => {
                         sp -= 1;
-                        let v = self.truthy(self.st.stack[sp]);
+                        let v = self.truthy(stack[sp]);
                         if v == (ins.op == Op::JTrue) {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
                     Op::JTrueKeep | Op::JFalseKeep => {
-                        let v = self.truthy(self.st.stack[sp - 1]);
+                        let v = self.truthy(stack[sp - 1]);
                         if v == (ins.op == Op::JTrueKeep) {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
                     Op::JNotNullishKeep => {
-                        if !self.st.stack[sp - 1].is_nullish() {
+                        if !stack[sp - 1].is_nullish() {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
                     Op::JNotUndefKeep => {
-                        if self.st.stack[sp - 1] != Value::Undefined {
+                        if stack[sp - 1] != Value::Undefined {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
                     Op::JNullish => {
                         sp -= 1;
-                        if self.st.stack[sp].is_nullish() {
+                        if stack[sp].is_nullish() {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
                     Op::JUndef => {
                         sp -= 1;
-                        if self.st.stack[sp] == Value::Undefined {
+                        if stack[sp] == Value::Undefined {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
                     Op::LoadScope | Op::LoadScopeChk => {
-                        let scope = self.st.stack[base + ins.b as usize];
+                        let scope = stack[base + ins.b as usize];
                         match self.st.heap.scope_slot(scope, ins.c as usize) {
                             Some(v) if v != Value::Uninit || ins.op == Op::LoadScope => {
-                                self.st.stack[sp] = v;
+                                stack[sp] = v;
                                 sp += 1;
                                 continue 'next;
                             }
@@ -407,7 +412,7 @@ impl Vm<'_> {
                         }
                         match self.st.heap.scope_slot(scope, ins.c as usize) {
                             Some(v) if v != Value::Uninit || ins.op == Op::LoadEnv => {
-                                self.st.stack[sp] = v;
+                                stack[sp] = v;
                                 sp += 1;
                                 continue 'next;
                             }
@@ -417,37 +422,37 @@ impl Vm<'_> {
                     Op::GetGlobal => {
                         let hint = self.st.hints[pc - 1] as usize;
                         if let Some(v) = self.hinted(crate::builtins::ids::GLOBAL, Key(ins.c), hint) {
-                            self.st.stack[sp] = v;
+                            stack[sp] = v;
                             sp += 1;
                             continue 'next;
                         }
                         break 'slow;
                     }
                     Op::GetProp => {
-                        if let Value::Obj(id) = self.st.stack[sp - 1] {
+                        if let Value::Obj(id) = stack[sp - 1] {
                             let key = Key(ins.c);
                             let hint = self.st.hints[pc - 1] as usize;
                             if let Some(v) = self.hinted(id, key, hint) {
-                                self.st.stack[sp - 1] = v;
+                                stack[sp - 1] = v;
                                 continue 'next;
                             }
                             if key == super::props::LENGTH
                                 && let Some(Cell::Obj(o)) = self.st.heap.cells.get(id.index())
                                 && let Kind::Array(a) = &o.kind
                             {
-                                self.st.stack[sp - 1] = Value::count(a.len as usize);
+                                stack[sp - 1] = Value::count(a.len as usize);
                                 continue 'next;
                             }
                         }
                         break 'slow;
                     }
                     Op::GetMethod => {
-                        if let Value::Obj(id) = self.st.stack[sp - 1] {
+                        if let Value::Obj(id) = stack[sp - 1] {
                             let key = Key(ins.c);
                             let hint = self.st.hints[pc - 1] as usize;
                             if let Some(v) = self.hinted_method(id, key, hint) {
-                                self.st.stack[sp - 1] = v;
-                                self.st.stack[sp] = Value::Obj(id);
+                                stack[sp - 1] = v;
+                                stack[sp] = Value::Obj(id);
                                 sp += 1;
                                 continue 'next;
                             }
@@ -455,48 +460,135 @@ impl Vm<'_> {
                         break 'slow;
                     }
                     Op::SetProp => {
-                        if let Value::Obj(id) = self.st.stack[sp - 2] {
-                            let value = self.st.stack[sp - 1];
+                        if let Value::Obj(id) = stack[sp - 2] {
+                            let value = stack[sp - 1];
                             let hint = self.st.hints[pc - 1] as usize;
                             if self.set_hinted(id, Key(ins.c), hint, value) {
                                 sp -= 1;
-                                self.st.stack[sp - 1] = value;
+                                stack[sp - 1] = value;
                                 continue 'next;
                             }
                         }
                         break 'slow;
                     }
                     Op::GetElem => {
-                        if let (Value::Obj(id), Value::Int(i)) = (self.st.stack[sp - 2], self.st.stack[sp - 1])
+                        if let (Value::Obj(id), Value::Int(i)) = (stack[sp - 2], stack[sp - 1])
                             && let Some(Cell::Obj(o)) = self.st.heap.cells.get(id.index())
                             && let Kind::Array(a) = &o.kind
                             && let Some(&v) = a.dense.get(i as usize)
                             && v != Value::Hole
                         {
                             sp -= 1;
-                            self.st.stack[sp - 1] = v;
+                            stack[sp - 1] = v;
                             continue 'next;
                         }
                         break 'slow;
                     }
                     Op::SetElem => {
-                        if let (Value::Obj(id), Value::Int(i)) = (self.st.stack[sp - 3], self.st.stack[sp - 2]) {
-                            let value = self.st.stack[sp - 1];
+                        if let (Value::Obj(id), Value::Int(i)) = (stack[sp - 3], stack[sp - 2]) {
+                            let value = stack[sp - 1];
                             if self.set_dense(id, i as usize, value) {
                                 sp -= 2;
-                                self.st.stack[sp - 1] = value;
+                                stack[sp - 1] = value;
                                 continue 'next;
                             }
                         }
                         break 'slow;
                     }
+                    Op::AddLocLoc => {
+                        let r = match (stack[base + ins.c as usize], stack[base + ins.b as usize]) {
+                            (Value::Int(x), Value::Int(y)) => match x.checked_add(y) {
+                                Some(r) => Value::Int(r),
+                                None => Value::Num(f64::from(x) + f64::from(y)),
+                            },
+                            (Value::Num(x), Value::Num(y)) => Value::Num(x + y),
+                            (Value::Int(x), Value::Num(y)) => Value::Num(f64::from(x) + y),
+                            (Value::Num(x), Value::Int(y)) => Value::Num(x + f64::from(y)),
+                            _ => break 'slow,
+                        };
+                        stack[base + ins.c as usize] = r;
+                        continue 'next;
+                    }
+                    Op::LtLocInt => {
+                        let r = match stack[base + ins.b as usize] {
+                            Value::Int(x) => x < ins.c as i32,
+                            Value::Num(x) => x < f64::from(ins.c as i32),
+                            _ => break 'slow,
+                        };
+                        stack[sp] = Value::Bool(r);
+                        sp += 1;
+                        continue 'next;
+                    }
+                    Op::LtLocLoc => {
+                        let r = match (stack[base + ins.c as usize], stack[base + ins.b as usize]) {
+                            (Value::Int(x), Value::Int(y)) => x < y,
+                            (Value::Num(x), Value::Num(y)) => x < y,
+                            (Value::Int(x), Value::Num(y)) => f64::from(x) < y,
+                            (Value::Num(x), Value::Int(y)) => x < f64::from(y),
+                            _ => break 'slow,
+                        };
+                        stack[sp] = Value::Bool(r);
+                        sp += 1;
+                        continue 'next;
+                    }
                     Op::Call => {
+                        let argc = ins.b as usize;
+                        let at = sp - argc;
+                        if let Some((number, env, this, new_target)) = self.plain_callee(stack[at - 2])
+                            && self.st.frames.len() < self.st.limits.stack_depth as usize
+                        {
+                            let t = self.p.template(number);
+                            let new_base = at - 2;
+                            let end = new_base + t.slots as usize + t.depth as usize + 2;
+                            if stack.len() < end {
+                                stack.resize(end + 256, Value::Undefined);
+                            }
+                            if let Some(this) = this {
+                                stack[at - 1] = this;
+                            }
+                            let from = at + argc.min(t.params as usize);
+                            let to = new_base + t.slots as usize;
+                            for place in stack.get_mut(from..to).unwrap_or(&mut []) {
+                                *place = Value::Undefined;
+                            }
+                            if let Some(frame) = self.st.frames.last_mut() {
+                                frame.pc = pc as u32;
+                            }
+                            self.st.frames.push(crate::state::Frame {
+                                template: number,
+                                pc: t.start,
+                                base: new_base as u32,
+                                env,
+                                new_target,
+                                coroutine: Id::NONE,
+                                back: crate::state::Back::Push,
+                            });
+                            pc = t.start as usize;
+                            base = new_base;
+                            sp = to;
+                            continue 'next;
+                        }
+                        self.st.stack = stack;
                         self.sync(pc, sp);
                         *fuel_left = fuel;
-                        self.call(ins.b as usize, crate::state::Back::Push)?;
+                        self.call(argc, crate::state::Back::Push)?;
                         fuel = *fuel_left;
                     }
                     Op::Ret => {
+                        if let [.., caller, frame] = &self.st.frames[..]
+                            && frame.coroutine == Id::NONE
+                            && frame.back == crate::state::Back::Push
+                        {
+                            let value = stack[sp - 1];
+                            sp = frame.base as usize;
+                            stack[sp] = value;
+                            sp += 1;
+                            pc = caller.pc as usize;
+                            base = caller.base as usize;
+                            self.st.frames.pop();
+                            continue 'next;
+                        }
+                        self.st.stack = stack;
                         self.sync(pc, sp);
                         *fuel_left = fuel;
                         let value = self.pop();
@@ -516,8 +608,10 @@ impl Vm<'_> {
                 pc = frame.pc as usize;
                 base = frame.base as usize;
                 sp = self.st.sp;
+                stack = std::mem::take(&mut self.st.stack);
                 continue 'next;
             }
+            self.st.stack = stack;
             self.sync(pc, sp);
             *fuel_left = fuel;
             self.slow(ins, base)?;
@@ -529,7 +623,26 @@ impl Vm<'_> {
             pc = frame.pc as usize;
             base = frame.base as usize;
             sp = self.st.sp;
+            stack = std::mem::take(&mut self.st.stack);
         }
+    }
+
+    /// Compiled code that a call can enter without further ado: template, scope, the arrow's `this`, `new.target`.
+    #[inline]
+    fn plain_callee(&self, callee: Value) -> Option<(u32, Value, Option<Value>, Value)> {
+        const SPECIAL: u16 = flag::CLASS | flag::ALL_ARGS;
+        let Value::Obj(id) = callee else { return None };
+        let Some(Cell::Obj(o)) = self.st.heap.cells.get(id.index()) else { return None };
+        let Kind::Function(f) = &o.kind else { return None };
+        let Code::Template(number) = f.code else { return None };
+        let flags = self.p.template(number).flags;
+        if flags & SPECIAL != 0 {
+            return None;
+        }
+        if flags & flag::ARROW != 0 {
+            return Some((number, f.env, Some(f.this), f.extra));
+        }
+        Some((number, f.env, None, Value::Undefined))
     }
 
     /// Writes the loop's registers back.

@@ -146,6 +146,22 @@ impl Vm<'_> {
                 return done;
             }
             Op::AddLoc => return self.op_add_local(base + c),
+            Op::AddLocLoc => {
+                self.push(self.slot(base + b));
+                let done = self.op_add_local(base + c);
+                if let Err(Raise::Prim(..)) = done {
+                    self.drop_n(1);
+                }
+                return done;
+            }
+            Op::LtLocInt | Op::LtLocLoc => {
+                let (x, y) = if ins.op == Op::LtLocInt {
+                    (self.slot(base + b), Value::Int(ins.c as i32))
+                } else {
+                    (self.slot(base + c), self.slot(base + b))
+                };
+                return self.op_less(x, y);
+            }
             Op::IncLoc | Op::DecLoc => return self.op_step_local(base + c, ins.op == Op::IncLoc),
             Op::Neg | Op::BitNot | Op::Inc | Op::Dec => return self.op_unary(ins.op),
             Op::Plus => {

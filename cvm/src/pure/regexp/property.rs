@@ -29,6 +29,8 @@ pub fn property(name: &str, value: Option<&str>) -> Option<Arc<CodeSet>> {
 
 fn make(name: &str, value: Option<&str>) -> Option<CodeSet> {
     match (name, value) {
+        // The one alias of ECMA-262 that ICU4X does not list.
+        ("space", None) => make("White_Space", None),
         ("General_Category" | "gc", Some(value)) => general_category(value),
         ("Script" | "sc", Some(value)) => {
             let script = PropertyParser::<Script>::new().get_strict(value)?;
