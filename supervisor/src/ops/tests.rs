@@ -1,1 +1,9 @@
 //! Every verb and every refusal, through the in-memory store and a runtime without processes.
+
+mod executions;
+mod fake;
+mod idempotency;
+mod references;
+mod sessions;
+mod supervisor;
+mod templates;

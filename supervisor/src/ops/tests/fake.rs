@@ -1,0 +1,387 @@
+//! A runtime without processes that keeps rows as the real one does, and verbs on top of it.
+
+use crate::core::{LoadFailure, Refusal};
+use crate::ops::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts};
+use crate::runtime::{CreateSession, Follower, RuntimeError, StartExecution};
+use crate::store::{BoxFuture, MemoryFaults, Owner, StoreHandle, Write, open_memory};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use vm_system_protocol::control::{
+    DoctorReport, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer,
+};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
+    Metrics, Session, SessionInspection, SessionStatus, Settings,
+};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+
+/// What the fake does next.
+#[derive(Default)]
+pub(super) struct Script {
+    /// The next call is refused with this.
+    pub(super) refuse: Option<RuntimeError>,
+    /// The next session fails in its startup file.
+    pub(super) fail_startup: bool,
+    /// The next execution ends with this error.
+    pub(super) fail: Option<ExecutionError>,
+    /// The next execution waits for this before it ends.
+    pub(super) hold: Option<Arc<Notify>>,
+    /// Everything that was started.
+    pub(super) started: Vec<StartExecution>,
+    live: BTreeMap<SessionId, Owner>,
+    killed: Vec<(SessionId, i32)>,
+    degraded: BTreeMap<ExecutionId, Arc<Execution>>,
+}
+
+#[derive(Clone)]
+pub(super) struct Fake {
+    store: StoreHandle,
+    script: Arc<Mutex<Script>>,
+    pub(super) executing: Arc<Notify>,
+}
+
+impl Fake {
+    pub(super) fn script(&self) -> MutexGuard<'_, Script> {
+        self.script.lock().expect("no test panics while it holds this")
+    }
+
+    fn refusal(&self) -> Result<(), RuntimeError> {
+        self.script().refuse.take().map_or(Ok(()), Err)
+    }
+
+    pub(super) fn degrade(&self, execution: Execution) {
+        self.script().degraded.insert(execution.id, Arc::new(execution));
+    }
+
+    pub(super) fn killed(&self) -> Vec<(SessionId, i32)> {
+        self.script().killed.clone()
+    }
+
+    async fn create(&self, request: CreateSession) -> Result<Session, RuntimeError> {
+        self.refusal()?;
+        let CreateSession {
+            id,
+            owner,
+            name,
+            template_id,
+            policy,
+            workspace_id,
+            base_commit_oid,
+            worktree_path,
+        } = request;
+        let mut session = Session {
+            id,
+            template_id,
+            vm_id: template_id,
+            workspace_id,
+            base_commit_oid,
+            worktree_path: worktree_path.display().to_string(),
+            status: SessionStatus::Ready,
+            created_at: Timestamp(1),
+            closed_at: None,
+            last_error: None,
+            close_reason: None,
+            runtime_meta: JsonText::empty_object(),
+        };
+        let failed = std::mem::take(&mut self.script().fail_startup);
+        if failed {
+            session.status = SessionStatus::Crashed;
+        }
+        let write =
+            Write::SessionInsert { owner: owner.clone(), name, session: Arc::new(session.clone()), policy };
+        self.store.apply(write).await.map_err(RuntimeError::Store)?;
+        if failed {
+            return Err(RuntimeError::Refused(Refusal::StartupFailed("setup.js: boom".to_owned())));
+        }
+        self.script().live.insert(id, owner);
+        Ok(session)
+    }
+
+    async fn close(&self, id: SessionId) -> Result<Option<Session>, RuntimeError> {
+        if self.script().live.remove(&id).is_none() {
+            return Ok(None);
+        }
+        let end = Write::SessionEnd {
+            id,
+            status: SessionStatus::Closed,
+            at: Timestamp(9),
+            reason: CloseReason::Exited,
+            last_error: None,
+        };
+        self.store.apply(end).await.map_err(RuntimeError::Store)?;
+        let row = self.store.session(&crate::store::Scope::All, id).await.map_err(RuntimeError::Store)?;
+        Ok(row.map(|row| row.session))
+    }
+
+    async fn run(&self, start: StartExecution) -> Result<Execution, RuntimeError> {
+        self.live(start.session)?;
+        self.refusal()?;
+        let (fail, hold) = {
+            let mut script = self.script();
+            script.started.push(StartExecution { follower: None, ..start.clone() });
+            (script.fail.take(), script.hold.take())
+        };
+        let mut execution = Execution {
+            id: start.id,
+            session_id: start.session,
+            kind: start.kind,
+            input: start.input,
+            path: start.path,
+            args: start.recorded_args,
+            env: start.recorded_env,
+            status: ExecutionStatus::Running,
+            started_at: Timestamp(5),
+            ended_at: None,
+            result: None,
+            error: None,
+            metrics: Metrics::default(),
+            degraded: false,
+            events: None,
+        };
+        let begin = Write::ExecutionStarted { name: None, execution: Arc::new(execution.clone()) };
+        self.store.apply(begin).await.map_err(RuntimeError::Store)?;
+        self.executing.notify_one();
+        if let Some(hold) = hold {
+            hold.notified().await;
+        }
+        if !start.wait {
+            return Ok(execution);
+        }
+        let events: Vec<Event> = (1..=3).map(|seq| line(start.id, seq)).collect();
+        execution.status = if fail.is_some() { ExecutionStatus::Error } else { ExecutionStatus::Ok };
+        execution.error = fail;
+        execution.ended_at = Some(Timestamp(6));
+        let end =
+            vec![Write::Events(events.clone().into()), Write::ExecutionEnded(Arc::new(execution.clone()))];
+        self.store.apply(end).await.map_err(RuntimeError::Store)?;
+        match start.follower {
+            Some(follower) => drop(follower.send(events).await),
+            None => execution.events = Some(events),
+        }
+        Ok(execution)
+    }
+
+    fn live(&self, id: SessionId) -> Result<(), RuntimeError> {
+        if self.script().live.contains_key(&id) { Ok(()) } else { Err(RuntimeError::NotLive) }
+    }
+}
+
+pub(super) fn line(execution_id: ExecutionId, seq: u64) -> Event {
+    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: format!("line {seq}") };
+    Event { execution_id, seq, ts: Timestamp(5), payload }
+}
+
+impl RuntimeApi for Fake {
+    fn create_session(&self, request: CreateSession) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(self.create(request))
+    }
+    fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
+        Box::pin(self.close(id))
+    }
+    fn kill_session(&self, id: SessionId, signal: i32) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            self.live(id)?;
+            self.script().killed.push((id, signal));
+            Ok(())
+        })
+    }
+    fn inspect_session(&self, id: SessionId) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
+        Box::pin(async move {
+            self.live(id)?;
+            Ok(SessionInspection {
+                session_id: id,
+                status: SessionStatus::Ready,
+                pid: 42,
+                cpu_ms: 0,
+                rss_kib: None,
+                pss_kib: None,
+                uss_kib: None,
+                js_heap_bytes: None,
+                fds: None,
+                seccomp_mode: Some(2),
+                no_new_privs: None,
+                cap_eff: None,
+                namespaces: Vec::new(),
+                rlimits: Vec::new(),
+                running_execution: None,
+                heartbeat_age_ms: 0,
+                adopted: false,
+            })
+        })
+    }
+    fn execute(&self, start: StartExecution) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(self.run(start))
+    }
+    fn cancel_execution(&self, _id: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async move { self.refusal() })
+    }
+    fn follow(&self, _id: ExecutionId, _after: u64, _follower: Follower) -> BoxFuture<'_, Option<()>> {
+        Box::pin(async move { None })
+    }
+    fn session_owner(&self, id: SessionId) -> Option<Owner> {
+        self.script().live.get(&id).cloned()
+    }
+    fn live_sessions(&self) -> Vec<SessionId> {
+        self.script().live.keys().copied().collect()
+    }
+    fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>> {
+        self.script().degraded.get(&id).cloned()
+    }
+    fn facts(&self) -> RuntimeFacts {
+        RuntimeFacts { keeper_pid: Some(7), ..RuntimeFacts::default() }
+    }
+    fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
+        Box::pin(async move {
+            let layer = SandboxLayer {
+                name: "seccomp".to_owned(),
+                in_force: true,
+                required: true,
+                detail: String::new(),
+            };
+            DoctorReport { kernel: "6".to_owned(), ok: true, layers: vec![layer] }
+        })
+    }
+}
+
+/// The verbs, and all that is behind them.
+pub(super) struct Bench {
+    pub(super) ops: Arc<Ops>,
+    pub(super) fake: Fake,
+    pub(super) store: StoreHandle,
+    pub(super) faults: MemoryFaults,
+    pub(super) stop: CancellationToken,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        let (store, faults) = open_memory();
+        Self::on(store, faults)
+    }
+
+    fn on(store: StoreHandle, faults: MemoryFaults) -> Self {
+        let fake = Fake { store: store.clone(), script: Arc::default(), executing: Arc::default() };
+        let stop = CancellationToken::new();
+        let runtime: Arc<dyn RuntimeApi> = Arc::new(fake.clone());
+        let ops = Arc::new(Ops::new(store.clone(), runtime, OpsOptions::default(), stop.clone()));
+        Self { ops, fake, store, faults, stop }
+    }
+
+    /// A new supervisor on the same database: what was in memory is gone.
+    pub(super) fn restarted(&self) -> Self {
+        Self::on(self.store.clone(), self.faults.clone())
+    }
+
+    pub(super) async fn ask(&self, op: Op) -> Result<Reply, OpError> {
+        self.ops.handle(&alice(), op, None, None).await
+    }
+
+    pub(super) async fn ask_with_key(&self, op: Op, key: &str) -> Result<Reply, OpError> {
+        self.ops.handle(&alice(), op, Some(key), None).await
+    }
+
+    pub(super) async fn refused(&self, op: Op) -> ErrorCode {
+        self.ask(op).await.expect_err("the verb is refused").code
+    }
+
+    /// A template of Alice's; its id.
+    pub(super) async fn template(&self, name: &str) -> String {
+        match self.ask(template(name)).await.expect("the name is new") {
+            Reply::Template(template) => template.id.to_string(),
+            other => panic!("another answer: {other:?}"),
+        }
+    }
+
+    /// A live session of Alice's; its id.
+    pub(super) async fn session(&self) -> String {
+        let template = self.template(&uuid::Uuid::new_v4().to_string()).await;
+        match self.ask(Op::SessionCreate(Box::new(new_session(&template)))).await.expect("nothing is refused")
+        {
+            Reply::Session(session) => session.id.to_string(),
+            other => panic!("another answer: {other:?}"),
+        }
+    }
+
+    /// An execution that has ended, in a session of its own; its id.
+    pub(super) async fn execution(&self) -> String {
+        let session = self.session().await;
+        match self.ask(repl(&session, "1")).await.expect("nothing is refused") {
+            Reply::Execution(execution) => execution.id.to_string(),
+            other => panic!("another answer: {other:?}"),
+        }
+    }
+}
+
+pub(super) fn alice() -> Caller {
+    Caller { owner: Owner::new("alice"), admin: false }
+}
+pub(super) fn bob() -> Caller {
+    Caller { owner: Owner::new("bob"), admin: false }
+}
+pub(super) fn admin() -> Caller {
+    Caller { owner: Owner::new("root"), admin: true }
+}
+
+pub(super) fn template(name: &str) -> Op {
+    Op::TemplateCreate {
+        name: name.to_owned(),
+        engine: Engine::Quickjs,
+        settings: Box::default(),
+        modules: Vec::new(),
+    }
+}
+
+pub(super) fn with_settings(change: impl FnOnce(&mut Settings)) -> Op {
+    let mut settings = Settings::default();
+    change(&mut settings);
+    Op::TemplateCreate {
+        name: "t".to_owned(),
+        engine: Engine::Quickjs,
+        settings: Box::new(settings),
+        modules: Vec::new(),
+    }
+}
+
+pub(super) fn new_session(template: &str) -> NewSession {
+    NewSession {
+        template: template.to_owned(),
+        workspace_id: "w".to_owned(),
+        base_commit_oid: "c".to_owned(),
+        worktree_path: "/".to_owned(),
+    }
+}
+
+pub(super) fn new_execution(session: &str) -> NewExecution {
+    NewExecution {
+        session: session.to_owned(),
+        kind: ExecutionKind::Repl,
+        input: Some("1".to_owned()),
+        path: None,
+        args: JsonText::empty_object(),
+        env: Vec::new(),
+        argv: Vec::new(),
+        wait: true,
+        follow: false,
+    }
+}
+
+pub(super) fn repl(session: &str, input: &str) -> Op {
+    Op::ExecStart(Box::new(NewExecution { input: Some(input.to_owned()), ..new_execution(session) }))
+}
+
+pub(super) fn run_file(session: &str, path: &str) -> Op {
+    Op::ExecStart(Box::new(NewExecution {
+        kind: ExecutionKind::RunFile,
+        input: None,
+        path: Some(path.to_owned()),
+        ..new_execution(session)
+    }))
+}
+
+pub(super) fn file_missing() -> RuntimeError {
+    RuntimeError::Refused(Refusal::Load(LoadFailure::NotFound("a.js".to_owned())))
+}

@@ -1,0 +1,154 @@
+//! The first answer again.
+
+use super::fake::{Bench, alice, bob, new_execution, new_session, repl, template};
+use crate::core::Refusal;
+use crate::runtime::RuntimeError;
+use crate::store::{KeyClaim, Write};
+use std::sync::Arc;
+use tokio::sync::{Notify, mpsc};
+use vm_system_protocol::control::{ErrorCode, NewExecution, Op, Reply};
+use vm_system_protocol::time::Timestamp;
+
+#[tokio::test]
+async fn same_key_gives_the_first_answer_again_also_after_a_restart() {
+    let bench = Bench::new();
+    let first = bench.ask_with_key(template("t"), "k").await;
+    assert!(first.is_ok());
+    assert_eq!(bench.ask_with_key(template("t"), "k").await, first);
+    assert_eq!(bench.restarted().ask_with_key(template("t"), "k").await, first);
+    let session = bench.session().await;
+    let first = bench.ask_with_key(repl(&session, "1"), "e").await;
+    assert_eq!(bench.ask_with_key(repl(&session, "1"), "e").await, first);
+    assert_eq!(bench.restarted().ask_with_key(repl(&session, "1"), "e").await, first);
+    assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn key_of_another_request_is_a_mismatch_and_of_another_owner_is_free() {
+    let bench = Bench::new();
+    bench.ask_with_key(template("t"), "k").await.expect("new");
+    let error = bench.ask_with_key(template("u"), "k").await.expect_err("another request");
+    assert_eq!(error.code, ErrorCode::IdempotencyMismatch);
+    bench.ops.handle(&bob(), template("u"), Some("k"), None).await.expect("Bob's keys are his own");
+}
+
+#[tokio::test]
+async fn questions_take_no_key() {
+    let bench = Bench::new();
+    assert_eq!(bench.ask_with_key(Op::TemplateList, "k").await, Ok(Reply::Templates(Vec::new())));
+    bench.ask_with_key(template("t"), "k").await.expect("the key is free");
+}
+
+#[tokio::test]
+async fn keys_that_are_no_keys_are_refused() {
+    let bench = Bench::new();
+    for key in ["", "a\nb", &"x".repeat(256)] {
+        let error = bench.ask_with_key(template("t"), key).await.expect_err("no key");
+        assert_eq!(error.code, ErrorCode::ValidationError, "{key:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusal_that_left_nothing_gives_the_key_back() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
+    let error = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("busy");
+    assert_eq!(error.code, ErrorCode::SessionBusy);
+    bench.ask_with_key(repl(&session, "1"), "k").await.expect("not busy any more");
+}
+
+#[tokio::test]
+async fn failure_that_left_a_row_is_the_answer_again() {
+    let bench = Bench::new();
+    bench.template("t").await;
+    let create = || Op::SessionCreate(Box::new(new_session("t")));
+    bench.fake.script().fail_startup = true;
+    let first = bench.ask_with_key(create(), "k").await;
+    assert_eq!(first.as_ref().expect_err("it fails").code, ErrorCode::StartupFailed);
+    assert_eq!(bench.restarted().ask_with_key(create(), "k").await, first);
+}
+
+#[tokio::test]
+async fn repetition_during_the_run_waits_for_its_answer() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let hold = Arc::new(Notify::new());
+    bench.fake.script().hold = Some(Arc::clone(&hold));
+    let ask = || {
+        let (ops, op) = (Arc::clone(&bench.ops), repl(&session, "1"));
+        tokio::spawn(async move { ops.handle(&alice(), op, Some("k"), None).await })
+    };
+    let first = ask();
+    bench.fake.executing.notified().await;
+    let second = ask();
+    let other = bench.ask_with_key(repl(&session, "2"), "k").await.expect_err("another request");
+    assert_eq!(other.code, ErrorCode::IdempotencyMismatch);
+    hold.notify_one();
+    let first = first.await.expect("no panic");
+    assert!(first.is_ok());
+    assert_eq!(second.await.expect("no panic"), first);
+    assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
+}
+
+/// Leaves a key as a supervisor does that dies between claim and answer.
+async fn die_after_claim(bench: &Bench, op: &Op, subject: [u8; 16]) {
+    let bytes = vm_system_protocol::codec::encode(op, usize::MAX).expect("any verb has an encoding");
+    let claim = KeyClaim {
+        owner: alice().owner,
+        key: "k".to_owned(),
+        request_hash: <sha2::Sha256 as sha2::Digest>::digest(bytes).into(),
+        subject,
+        at: Timestamp(i64::MAX / 2),
+        expired_before: Timestamp(0),
+        reply: None,
+    };
+    bench.store.apply(Write::KeyClaim(Box::new(claim))).await.expect("free");
+}
+
+#[tokio::test]
+async fn what_was_made_before_a_death_is_the_answer_after_it() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let Ok(Reply::Execution(ran)) = bench.ask(repl(&session, "1")).await else { panic!("it runs") };
+    let op = repl(&session, "1");
+    die_after_claim(&bench, &op, *ran.id.as_bytes()).await;
+    let after = bench.restarted();
+    let expected = Ok(Reply::Execution(ran));
+    assert_eq!(after.ask_with_key(op.clone(), "k").await, expected);
+    assert_eq!(after.ask_with_key(op, "k").await, expected, "and it is kept now");
+    assert!(after.fake.script().started.is_empty(), "it did not run again");
+}
+
+#[tokio::test]
+async fn what_was_not_made_before_a_death_is_made_after_it_under_the_same_id() {
+    let bench = Bench::new();
+    let subject = uuid::Uuid::now_v7();
+    die_after_claim(&bench, &template("t"), subject.into_bytes()).await;
+    let made = bench.ask_with_key(template("t"), "k").await;
+    assert!(matches!(made, Ok(Reply::Template(template)) if *template.id.as_bytes() == subject.into_bytes()));
+}
+
+#[tokio::test]
+async fn repeated_follower_gets_the_events_from_the_record() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let op = || Op::ExecStart(Box::new(NewExecution { follow: true, ..new_execution(&session) }));
+    for attempt in 0..2 {
+        let (follower, mut followed) = mpsc::channel(8);
+        let answer = bench.ops.handle(&alice(), op(), Some("k"), Some(follower)).await;
+        assert!(matches!(answer, Ok(Reply::Execution(execution)) if execution.events.is_none()));
+        assert_eq!(followed.recv().await.map(|events| events.len()), Some(3), "attempt {attempt}");
+    }
+    assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn key_is_not_claimed_when_the_store_cannot_write() {
+    let bench = Bench::new();
+    bench.faults.set(Some("the disk is full"));
+    let error = bench.ask_with_key(template("t"), "k").await.expect_err("the disk is full");
+    assert_eq!(error.code, ErrorCode::StorageUnavailable);
+    bench.faults.set(None);
+    bench.ask_with_key(template("t"), "k").await.expect("works again");
+}

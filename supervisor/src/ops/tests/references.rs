@@ -1,0 +1,87 @@
+//! Whole ids, names, and prefixes.
+
+use super::fake::{Bench, bob};
+use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+
+fn template_id(reply: Result<Reply, OpError>) -> String {
+    match reply.expect("the verb succeeds") {
+        Reply::TemplateDetail(detail) => detail.template.id.to_string(),
+        other => panic!("another answer: {other:?}"),
+    }
+}
+
+fn get(template: &str) -> Op {
+    Op::TemplateGet { template: template.to_owned() }
+}
+
+#[tokio::test]
+async fn template_is_found_by_id_in_either_case_by_name_and_by_prefix() {
+    let bench = Bench::new();
+    let id = bench.template("my name").await;
+    for reference in [&id, &id.to_uppercase(), "my name", &id[..34], &format!(" {id} ")] {
+        assert_eq!(template_id(bench.ask(get(reference)).await), id, "{reference}");
+    }
+    assert_eq!(bench.refused(get(&id[..3])).await, ErrorCode::TemplateNotFound, "shorter than any prefix");
+    let theirs = bench.ops.handle(&bob(), get(&id[..34]), None, None).await.expect_err("Alice's");
+    assert_eq!(theirs.code, ErrorCode::TemplateNotFound);
+}
+
+#[tokio::test]
+async fn name_comes_before_prefix() {
+    let bench = Bench::new();
+    let first = bench.template("first").await;
+    let second = bench.template(&first[..8]).await;
+    assert_eq!(template_id(bench.ask(get(&first[..8])).await), second);
+}
+
+#[tokio::test]
+async fn ambiguous_prefix_names_its_candidates() {
+    let bench = Bench::new();
+    let mut ids = Vec::new();
+    for number in 0..7 {
+        ids.push(bench.template(&format!("t{number}")).await);
+    }
+    // Ids are time-ordered: these were made within the same minute, save at its turn.
+    let prefix = &ids[0][..6];
+    assert!(ids.iter().all(|id| id.starts_with(prefix)), "made within hours of each other");
+    let error = bench.ask(get(prefix)).await.expect_err("more than one begins like this");
+    assert_eq!(error.code, ErrorCode::ValidationError);
+    assert!(error.message.contains(&ids[0]) && error.message.contains('…'), "{}", error.message);
+    let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
+    assert_eq!(details["candidates"].as_array().map(Vec::len), Some(5));
+}
+
+#[tokio::test]
+async fn references_that_can_be_nothing_are_refused() {
+    let bench = Bench::new();
+    for reference in ["", "  ", &"x".repeat(1_000)] {
+        for op in [
+            get(reference),
+            Op::SessionGet { session: reference.to_owned() },
+            Op::ExecGet { execution: reference.to_owned() },
+        ] {
+            assert_eq!(bench.refused(op.clone()).await, ErrorCode::ValidationError, "{op:?}");
+        }
+    }
+    let session = |reference: &str| Op::SessionGet { session: reference.to_owned() };
+    assert_eq!(
+        bench.refused(session("my session")).await,
+        ErrorCode::ValidationError,
+        "sessions have no names"
+    );
+    assert_eq!(bench.refused(session("abc")).await, ErrorCode::ValidationError);
+    assert_eq!(bench.refused(session("abcd")).await, ErrorCode::SessionNotFound);
+    let execution = Op::ExecGet { execution: "my job".to_owned() };
+    assert_eq!(bench.refused(execution).await, ErrorCode::ExecutionNotFound, "executions may have names");
+}
+
+#[tokio::test]
+async fn session_and_execution_are_found_by_prefix() {
+    let bench = Bench::new();
+    let id = bench.execution().await;
+    let found = bench.ask(Op::ExecGet { execution: id[..35].to_owned() }).await;
+    let Ok(Reply::Execution(execution)) = found else { panic!("another answer: {found:?}") };
+    let session = execution.session_id.to_string();
+    let found = bench.ask(Op::SessionGet { session: session[..35].to_owned() }).await;
+    assert!(matches!(found, Ok(Reply::Session(found)) if found.id == execution.session_id));
+}
