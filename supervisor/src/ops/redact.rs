@@ -31,7 +31,13 @@ fn redact(value: &mut Value) -> bool {
             }
             changed
         }
-        Value::Array(values) => values.iter_mut().fold(false, |changed, value| redact(value) || changed),
+        Value::Array(values) => {
+            let mut changed = false;
+            for value in values {
+                changed |= redact(value);
+            }
+            changed
+        }
         _ => false,
     }
 }
