@@ -1,6 +1,6 @@
 //! Ends: of an execution on request, of a session by request, by decision and by death.
 
-use super::deadlines::DEATH_MS;
+use super::deadlines::{DEATH_MS, INTERRUPT_AGAIN_MS};
 use super::death::Death;
 use super::execution::{Current, Stop};
 use super::input::{Action, Answer, CloseCause, Now, Refusal, Token, Write};
@@ -52,6 +52,7 @@ impl SessionMachine {
         }
         running.stop = Some(stop);
         running.grace_until = Some(now.mono_ms + INTERRUPT_GRACE_MS);
+        running.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
         // The flag first: it is read when the script goes on after its host call.
         out.push(Action::Interrupt);
         if let Some(wait) = running.host {

@@ -18,6 +18,9 @@ pub(super) const DEATH_MS: u64 = 5_000;
 /// An adopted worker must answer within (milliseconds). It may be in the middle of a native that never polls: as long
 /// as the longest default execution.
 pub(super) const ADOPTED_MS: u64 = 30_000;
+/// A worker that was interrupted and goes on is interrupted again after (milliseconds): it clears its flag when it
+/// begins an execution, so an interrupt that overtakes `Execute` is lost.
+pub(super) const INTERRUPT_AGAIN_MS: u64 = 20;
 /// CPU time over `cpu_ms` that the worker's own limit is given to act (milliseconds).
 pub(super) const CPU_SLACK_MS: u64 = 100;
 /// The kernel's CPU limit is raised in steps of (milliseconds).
@@ -40,7 +43,7 @@ impl SessionMachine {
             None => [None; 3],
             Some(Current::Loading(loading)) => [Some(loading.until), None, None],
             Some(Current::Running(running)) => match (running.grace_until, running.host) {
-                (Some(grace), _) => [Some(grace), None, None],
+                (Some(grace), _) => [Some(grace), Some(running.interrupt_again_at), None],
                 (None, Some(wait)) => [Some(wait.since + HOST_CALL_MS), None, None],
                 (None, None) => [running.wall.runs_out(), Some(running.cpu_check_at), None],
             },
@@ -114,7 +117,12 @@ impl SessionMachine {
                     };
                     self.condemn(reason, now, out);
                 }
-                (Some(_), _) => {}
+                (Some(_), _) => {
+                    if running.interrupt_again_at <= now.mono_ms {
+                        running.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
+                        out.push(Action::Interrupt);
+                    }
+                }
                 (None, Some(wait)) => {
                     if wait.since + HOST_CALL_MS <= now.mono_ms {
                         out.push(Action::DropHostWork);

@@ -94,6 +94,9 @@ pub(super) struct Running {
     pub(super) stop: Option<Stop>,
     /// After a stop it must end by itself before this (`mono_ms`).
     pub(super) grace_until: Option<u64>,
+    /// When it is interrupted again (`mono_ms`): a signal that comes before the worker begins the execution is cleared
+    /// by that beginning.
+    pub(super) interrupt_again_at: u64,
     pub(super) wall: WallClock,
     pub(super) host: Option<HostWait>,
     /// When the CPU time is worth a look (`mono_ms`).
@@ -119,6 +122,7 @@ impl Running {
             token,
             stop: None,
             grace_until: None,
+            interrupt_again_at: u64::MAX,
             wall: WallClock::started(u64::from(limits.wall_ms), now),
             host: None,
             cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
@@ -142,6 +146,7 @@ impl Running {
             token: None,
             stop: None,
             grace_until: None,
+            interrupt_again_at: u64::MAX,
             wall: WallClock::started(u64::from(limits.wall_ms), now),
             host: None,
             cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,

@@ -217,6 +217,10 @@ impl Task {
             for input in std::mem::take(&mut self.next) {
                 let now = self.now();
                 self.machine.step(input, now, actions);
+                if self.machine.is_released() {
+                    // Before the answers: whoever hears that a session has ended no longer finds it alive.
+                    self.shared.registry.remove(self.live.id);
+                }
                 for action in actions.drain(..) {
                     self.carry_out(action);
                 }

@@ -137,6 +137,20 @@ fn a_cancel_answers_the_pending_host_call() {
 }
 
 #[test]
+fn an_interruption_is_repeated_because_the_first_may_come_before_the_execution_begins() {
+    let mut bench = Bench::running();
+    bench.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    for repeated in 2..5 {
+        bench.after(crate::core::deadlines::INTERRUPT_AGAIN_MS);
+        assert_eq!(bench.interrupts, repeated);
+    }
+    bench.ends(Outcome::Interrupted);
+    bench.after(crate::core::deadlines::INTERRUPT_AGAIN_MS);
+    assert_eq!(bench.interrupts, 4, "never after the end");
+    assert!(!bench.killed);
+}
+
+#[test]
 fn cpu_time_is_judged_by_the_kernels_clock() {
     let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.cpu_ms = 100));
     // It slept: wall time passed, CPU time did not.
