@@ -67,13 +67,13 @@ pub(super) fn execute(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Ended {
 
 /// The pending exception, unless it only carries a stop.
 fn failure<'js>(ctx: &Ctx<'js>, state: &Shared, error: &Error) -> Failure<'js> {
-    let thrown = if error.is_exception() { ctx.catch() } else { error_value(ctx, error) };
+    let thrown = if error.is_exception() { ctx.catch() } else { error_value(ctx, &error.to_string()) };
     if state.budget.stop().is_some() { Failure::Stopped } else { Failure::Threw(thrown) }
 }
 
-/// A rust-side error as a value of the script.
-fn error_value<'js>(ctx: &Ctx<'js>, error: &Error) -> Value<'js> {
-    let exception = rquickjs::Exception::from_message(ctx.clone(), &error.to_string());
+/// An error of ours as a value of the script.
+fn error_value<'js>(ctx: &Ctx<'js>, message: &str) -> Value<'js> {
+    let exception = rquickjs::Exception::from_message(ctx.clone(), message);
     let no_memory = |_| {
         drop(ctx.catch());
         Value::new_null(ctx.clone())
@@ -297,9 +297,15 @@ fn exit_code(ctx: &Ctx<'_>, state: &Shared) -> i32 {
     )
 }
 
-/// QuickJS throws an `InternalError`, or `null` when there is no memory for that either.
+/// QuickJS throws an `InternalError`; without memory for its parts it throws that error without a message, `null`, or
+/// nothing at all, and what should have gone on after an `await` does not.
 fn is_out_of_memory(thrown: &Value<'_>, message: &str, job: &Execute) -> bool {
     let limit = u64::from(job.policy.limits.mem_mb) * 1024 * 1024;
     let near = sys::heap_peak() as u64 >= limit - limit / 8;
-    message.starts_with("InternalError: out of memory") || (thrown.is_null() && near)
+    message.starts_with("InternalError: out of memory")
+        || thrown.type_of() == rquickjs::Type::Uninitialized
+        || (near
+            && (thrown.is_null()
+                || message == "InternalError"
+                || message.ends_with(event_loop::NEVER_SETTLED)))
 }

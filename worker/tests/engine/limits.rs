@@ -93,6 +93,8 @@ fn memory_bombs_are_stopped_and_the_session_goes_on() {
             "(function f() { const all = []; for (;;) all.push(() => all) })()",
             "await (async () => { const all = []; for (;;) all.push(new Array(1000).fill(1)) })()",
             "'x'.repeat(5e8)",
+            "await (async () => { const all = []; async function f(n) { all.push(new Array(50)); await null; if (n) return f(n - 1) } for (;;) await f(5) })()",
+            "(() => { const all = []; for (;;) { try { null.x } catch (e) { all.push(e) } } })()",
         ],
     );
 }

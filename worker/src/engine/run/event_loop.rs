@@ -7,8 +7,11 @@ use crate::engine::state::Shared;
 use crate::engine::sys;
 use crate::engine::timers::Task;
 use rquickjs::function::Args;
-use rquickjs::{Ctx, Error, Function, Result, Value};
+use rquickjs::{Ctx, Function, Result, Value};
 use std::time::Duration;
+
+/// Node ends with exit code 13 then; here it is an exception.
+pub(super) const NEVER_SETTLED: &str = "top-level await never settled: nothing is left that could resolve it";
 
 /// Runs the event loop until the result is settled and nothing is left to do.
 pub(super) fn settle<'js>(
@@ -51,10 +54,7 @@ pub(super) fn settle<'js>(
             .as_object()
             .and_then(|holder| Look::new(ctx, state).own_data(holder, "value"))
             .unwrap_or(holder)),
-        (_, Some((sys::Settled::Pending, _))) => {
-            let message = "top-level await never settled: nothing is left that could resolve it";
-            Err(Failure::Threw(error_value(ctx, &Error::new_loading(message))))
-        }
+        (_, Some((sys::Settled::Pending, _))) => Err(Failure::Threw(error_value(ctx, NEVER_SETTLED))),
         _ => Ok(Value::new_undefined(ctx.clone())),
     }
 }
