@@ -1,9 +1,10 @@
 // Aggregates the 52 000 orders of data/orders.csv: totals by country and month, best products, the median order.
 // vm-system run examples/report.js
-// vm-system run examples/report.js --args '{"country":"DE"}'
+// vm-system run examples/report.js DE
+// vm-system exec run-file SESSION examples/report.js --args '{"country":"DE"}'
 const fs = require('fs');
 
-const only = args.country;
+const only = args.country ?? process.argv[2];
 const text = fs.readFileSync(`${__dirname}/data/orders.csv`, 'utf8');
 const lines = text.trimEnd().split('\n');
 const columns = lines[0].split(',');

@@ -1,10 +1,10 @@
 // A text report: the most frequent words, longest lines and letters of a text file.
 // vm-system run examples/words.js
-// vm-system run examples/words.js --args '{"file":"examples/data/README.md","top":5}'
+// vm-system run examples/words.js examples/data/README.md 5
 const fs = require('fs');
 
-const file = args.file ?? `${__dirname}/words.js`;
-const top = args.top ?? 8;
+const file = args.file ?? process.argv[2] ?? `${__dirname}/words.js`;
+const top = args.top ?? Number(process.argv[3] ?? 8);
 if (!fs.existsSync(file)) throw new Error(`there is no file ${file} in the worktree`);
 const { size } = fs.statSync(file);
 const text = fs.readFileSync(file, 'utf8');
