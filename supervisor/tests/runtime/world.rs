@@ -1,0 +1,200 @@
+//! A runtime with a jail of its own, a store in memory and a worktree.
+
+use std::sync::Arc;
+use std::time::Duration;
+use tempfile::TempDir;
+use uuid::Uuid;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings, Template,
+    TemplateDetail,
+};
+use vm_system_protocol::time::Timestamp;
+use vm_system_supervisor::brokers::BrokerConfig;
+use vm_system_supervisor::runtime::{CreateSession, Runtime, RuntimeConfig, RuntimeError, StartExecution};
+use vm_system_supervisor::spawn::SpawnConfig;
+use vm_system_supervisor::store::{
+    MemoryFaults, Owner, PolicySnapshot, Scope, StoreHandle, Write, open_memory,
+};
+use vm_system_supervisor::worktree::Roots;
+
+/// Sessions that may live at a time.
+pub(crate) const SESSIONS: usize = 8;
+
+pub(crate) struct World {
+    pub(crate) runtime: Runtime,
+    pub(crate) store: StoreHandle,
+    pub(crate) faults: MemoryFaults,
+    pub(crate) worktree: TempDir,
+}
+
+pub(crate) fn policy(change: impl FnOnce(&mut PolicySnapshot)) -> Arc<PolicySnapshot> {
+    let mut policy = PolicySnapshot {
+        engine: Engine::Quickjs,
+        settings: Settings::default(),
+        modules: vec!["fs".to_owned()],
+        libraries: Vec::new(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    };
+    change(&mut policy);
+    Arc::new(policy)
+}
+
+const TEMPLATE: TemplateId = TemplateId::from_bytes([1; 16]);
+
+fn template() -> Write {
+    let template = Template {
+        id: TEMPLATE,
+        name: "t".to_owned(),
+        engine: Engine::Quickjs,
+        is_active: true,
+        exposed_modules: Vec::new(),
+        libraries: Vec::new(),
+        created_at: Timestamp(0),
+        updated_at: Timestamp(0),
+    };
+    let detail = TemplateDetail {
+        template,
+        settings: Settings::default(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    };
+    Write::TemplateInsert { owner: Owner::new("uid:0"), detail: Box::new(detail) }
+}
+
+pub(crate) async fn start(store: StoreHandle) -> Runtime {
+    let config = RuntimeConfig {
+        spawn: SpawnConfig::embedded(),
+        brokers: BrokerConfig::default(),
+        roots: Roots::default(),
+        max_sessions: SESSIONS,
+    };
+    Runtime::start(config, store).await.expect("a runtime")
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        let (store, faults) = open_memory();
+        store.apply(template()).await.expect("a template");
+        let runtime = start(store.clone()).await;
+        Self { runtime, store, faults, worktree: TempDir::new().expect("a worktree") }
+    }
+
+    pub(crate) fn creation(&self, policy: Arc<PolicySnapshot>) -> CreateSession {
+        CreateSession {
+            id: SessionId::from_uuid(Uuid::now_v7()),
+            owner: Owner::new("uid:0"),
+            name: None,
+            template_id: TEMPLATE,
+            policy,
+            workspace_id: "w".to_owned(),
+            base_commit_oid: "c".to_owned(),
+            worktree_path: self.worktree.path().to_owned(),
+        }
+    }
+
+    pub(crate) async fn session_with(&self, change: impl FnOnce(&mut PolicySnapshot)) -> SessionId {
+        let session = self.runtime.create_session(self.creation(policy(change))).await.expect("a session");
+        assert_eq!(session.status, SessionStatus::Ready);
+        session.id
+    }
+
+    pub(crate) async fn session(&self) -> SessionId {
+        self.session_with(|_| {}).await
+    }
+
+    pub(crate) async fn run(&self, session: SessionId, source: &str) -> Result<Execution, RuntimeError> {
+        self.runtime.execute(repl(session, source)).await
+    }
+
+    /// What is stored of a session.
+    pub(crate) async fn stored(&self, session: SessionId) -> Session {
+        let row = self.store.session(&Scope::All, session).await.expect("readable").expect("a row");
+        row.session
+    }
+
+    /// What is stored of an execution.
+    pub(crate) async fn stored_execution(&self, id: ExecutionId) -> Option<Execution> {
+        let row = self.store.execution(&Scope::All, id).await.expect("readable");
+        row.map(|row| row.execution)
+    }
+
+    pub(crate) async fn inspect(&self, session: SessionId) -> SessionInspection {
+        self.runtime.inspect_session(session).await.expect("a live session")
+    }
+
+    /// Another session of the same jail still works.
+    pub(crate) async fn assert_unharmed(&self, sibling: SessionId) {
+        let answer = self.run(sibling, "echo:unharmed").await.expect("the sibling answers");
+        assert_eq!(answer.result, Some(JsonText::from_untrusted("\"unharmed\"".to_owned())));
+    }
+
+    /// Starts something and waits until its first event is stored.
+    pub(crate) async fn busy(&self, session: SessionId, source: &str) -> ExecutionId {
+        let mut request = repl(session, source);
+        request.wait = false;
+        let id = request.id;
+        let running = self.runtime.execute(request).await.expect("it runs");
+        assert_eq!(running.status, vm_system_protocol::model::ExecutionStatus::Running);
+        id
+    }
+
+    /// The stored end of an execution, once it is there.
+    pub(crate) async fn end_of(&self, id: ExecutionId) -> Execution {
+        let (follower, mut events) = tokio::sync::mpsc::channel(64);
+        let followed = self.runtime.follow(id, 0, follower);
+        let drain = async { while events.recv().await.is_some() {} };
+        tokio::join!(followed, drain);
+        self.stored_execution(id).await.expect("a row")
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        let path = self.worktree.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
+        std::fs::write(path, text).expect("a file");
+    }
+
+    pub(crate) async fn end(self) {
+        self.runtime.shutdown(Duration::from_secs(5)).await;
+    }
+}
+
+pub(crate) fn repl(session: SessionId, source: &str) -> StartExecution {
+    StartExecution {
+        id: ExecutionId::from_uuid(Uuid::now_v7()),
+        session,
+        kind: ExecutionKind::Repl,
+        input: Some(source.to_owned()),
+        path: None,
+        args: JsonText::empty_object(),
+        env: Vec::new(),
+        argv: Vec::new(),
+        recorded_args: JsonText::empty_object(),
+        recorded_env: JsonText::empty_object(),
+        policy_now: None,
+        wait: true,
+        follower: None,
+    }
+}
+
+pub(crate) fn run_file(session: SessionId, path: &str) -> StartExecution {
+    StartExecution {
+        kind: ExecutionKind::RunFile,
+        input: None,
+        path: Some(path.to_owned()),
+        ..repl(session, "")
+    }
+}
+
+/// A zombie that only waits for its reaper is dead.
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+}
+
+pub(crate) fn signal(pid: u32, signal: nix::sys::signal::Signal) {
+    let pid = nix::unistd::Pid::from_raw(i32::try_from(pid).expect("a pid"));
+    nix::sys::signal::kill(pid, signal).expect("a signal");
+}
