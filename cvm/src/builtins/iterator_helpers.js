@@ -33,7 +33,7 @@ function NeedLimit(iterator, limit) {
     throw error;
   }
   const whole = $toInteger(n);
-  if (n !== n || whole < 0) {
+  if (n !== n || whole < 0 || (whole > 9007199254740991 && whole - whole === 0)) {
     IteratorCloseSilently(iterator, undefined);
     $rangeError($shown(limit) + " must be positive");
   }

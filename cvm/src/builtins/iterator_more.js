@@ -1,7 +1,7 @@
 // `Iterator`: chunks, windows, join, includes, and reading several iterators together.
 
 function NeedCount(iterator, count) {
-  if (typeof count !== "number" || $toInteger(count) !== count) {
+  if (typeof count !== "number" || $toInteger(count) !== count || count - count !== 0) {
     IteratorCloseSilently(iterator, undefined);
     $typeError($shown(count) + " is not an integral number");
   }

@@ -164,7 +164,9 @@ impl Vm<'_> {
             Value::Bool(_) | Value::Int(_) | Value::Null => plain(out, &self.plain_text(value)),
             Value::Num(n) if n.is_finite() => plain(out, &self.plain_text(value)),
             Value::Big(_) => plain(out, &format!("\"{}\"", self.plain_text(value))),
-            Value::Obj(id) if depth < MAX_DEPTH && !self.is_callable(value) => self.write_json_object(out, id, depth),
+            Value::Obj(id) if depth < MAX_DEPTH && !self.is_callable(value) => {
+                self.write_json_object(out, id, depth);
+            }
             _ => plain(out, "null"),
         }
     }
@@ -188,7 +190,8 @@ impl Vm<'_> {
                 let mut first = true;
                 for p in object.props.iter() {
                     let hidden = p.flags & attr::E == 0 || p.flags & attr::ACCESSOR != 0;
-                    let nothing = matches!(p.value, Value::Undefined | Value::Sym(_)) || self.is_callable(p.value);
+                    let nothing =
+                        matches!(p.value, Value::Undefined | Value::Sym(_)) || self.is_callable(p.value);
                     if hidden || nothing || self.st.heap.key_is_symbol(p.key) {
                         continue;
                     }

@@ -42,7 +42,11 @@ pub(super) const MODULE: Module = Module {
         proto_parent: ids::OBJECT_PROTO,
         global: true,
     }],
-    lists: &[(ids::PROMISE, "PromiseStatics"), (ids::PROMISE, "PromiseKeyedStatics"), (ids::PROMISE_PROTO, "PromisePrototype")],
+    lists: &[
+        (ids::PROMISE, "PromiseStatics"),
+        (ids::PROMISE, "PromiseKeyedStatics"),
+        (ids::PROMISE_PROTO, "PromisePrototype"),
+    ],
     source: concat!(include_str!("promise.js"), include_str!("promise_keyed.js")),
     extra: |r| r.tag(ids::PROMISE_PROTO, "Promise"),
     ..EMPTY

@@ -6,11 +6,11 @@ use super::units::{Trim, Units, trim};
 use num_bigint::{BigInt, Sign};
 
 /// Most digits that [`string_to_bigint`] reads: enough for 1 Mbit, small enough that the conversion stays in milliseconds.
-pub const MAX_BIGINT_DIGITS: usize = 1 << 20;
+pub(crate) const MAX_BIGINT_DIGITS: usize = 1 << 20;
 
 /// Why text is no `BigInt`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum BigIntTextError {
+pub(crate) enum BigIntTextError {
     /// The text is not a `StringIntegerLiteral`; the caller throws `SyntaxError` or compares as undefined.
     Syntax,
     /// More than [`MAX_BIGINT_DIGITS`] digits; the caller throws `RangeError`.
@@ -18,7 +18,7 @@ pub enum BigIntTextError {
 }
 
 /// `StringToBigInt`, ECMA-262 7.1.14: white space around is ignored, empty text is zero, a sign only before decimal digits.
-pub fn string_to_bigint<U: Units + ?Sized>(text: &U) -> Result<BigInt, BigIntTextError> {
+pub(crate) fn string_to_bigint<U: Units + ?Sized>(text: &U) -> Result<BigInt, BigIntTextError> {
     let range = trim(text, Trim::Both);
     if range.is_empty() {
         return Ok(BigInt::ZERO);
@@ -57,7 +57,7 @@ pub fn string_to_bigint<U: Units + ?Sized>(text: &U) -> Result<BigInt, BigIntTex
 }
 
 /// `BigInt::toString(x, radix)`, ECMA-262 6.1.6.2.21, for radices 2 to 36.
-pub fn bigint_to_string(value: &BigInt, radix: u32) -> String {
+pub(crate) fn bigint_to_string(value: &BigInt, radix: u32) -> String {
     value.to_str_radix(radix)
 }
 

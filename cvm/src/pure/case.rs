@@ -7,7 +7,7 @@ use super::units::{Units, code_point_at, code_point_before, push_code_point};
 use unicode_normalization::UnicodeNormalization;
 
 /// `String.prototype.toLowerCase`, ECMA-262 22.1.3.28, with the final sigma rule of `SpecialCasing.txt`.
-pub fn to_lower_case(text: &[u16]) -> Vec<u16> {
+pub(crate) fn to_lower_case(text: &[u16]) -> Vec<u16> {
     let mut out = Vec::with_capacity(text.len());
     let mut index = 0;
     while index < text.len() {
@@ -27,7 +27,7 @@ pub fn to_lower_case(text: &[u16]) -> Vec<u16> {
 }
 
 /// `String.prototype.toUpperCase`, ECMA-262 22.1.3.30.
-pub fn to_upper_case(text: &[u16]) -> Vec<u16> {
+pub(crate) fn to_upper_case(text: &[u16]) -> Vec<u16> {
     let mut out = Vec::with_capacity(text.len());
     let mut index = 0;
     while index < text.len() {
@@ -96,7 +96,7 @@ fn is_case_ignorable(code_point: u32) -> bool {
 
 /// The forms of `String.prototype.normalize`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Form {
+pub(crate) enum Form {
     /// Canonical composition, the default.
     Nfc,
     /// Canonical decomposition.
@@ -109,7 +109,7 @@ pub enum Form {
 
 impl Form {
     /// The form with this name; the caller throws a `RangeError` for others.
-    pub fn from_name<U: Units + ?Sized>(name: &U) -> Option<Form> {
+    pub(crate) fn from_name<U: Units + ?Sized>(name: &U) -> Option<Form> {
         let name: Vec<u16> = (0..name.count()).map(|index| name.unit(index)).collect();
         [("NFC", Form::Nfc), ("NFD", Form::Nfd), ("NFKC", Form::Nfkc), ("NFKD", Form::Nfkd)]
             .into_iter()
@@ -120,7 +120,7 @@ impl Form {
 
 /// `String.prototype.normalize`, ECMA-262 22.1.3.15. Lone surrogates stay and separate what is around them.
 /// The result has at most 18 times as many units as the input.
-pub fn normalize(text: &[u16], form: Form) -> Vec<u16> {
+pub(crate) fn normalize(text: &[u16], form: Form) -> Vec<u16> {
     let mut out = Vec::with_capacity(text.len());
     let mut run = String::new();
     for item in char::decode_utf16(text.iter().copied()) {

@@ -3,7 +3,7 @@
 use super::units::Units;
 
 /// `escape`, ECMA-262 B.2.1.1. The result is ASCII.
-pub fn escape<U: Units + ?Sized>(text: &U) -> String {
+pub(crate) fn escape<U: Units + ?Sized>(text: &U) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(text.count());
     for index in 0..text.count() {
@@ -24,7 +24,7 @@ pub fn escape<U: Units + ?Sized>(text: &U) -> String {
 }
 
 /// `unescape`, ECMA-262 B.2.1.2; what is no escape stays as it is.
-pub fn unescape<U: Units + ?Sized>(text: &U) -> Vec<u16> {
+pub(crate) fn unescape<U: Units + ?Sized>(text: &U) -> Vec<u16> {
     let mut out = Vec::with_capacity(text.count());
     let mut index = 0;
     while index < text.count() {

@@ -5,16 +5,16 @@
 //! the hardware. Must not: draw random numbers; `Math.random` belongs to the machine's state.
 
 /// The functions of one Number, by their names in `Math`.
-pub mod unary {
-    pub use super::{asinh, atanh, clz32, exp, f16round, fround, round, sign};
-    pub use libm::{
+pub(crate) mod unary {
+    pub(crate) use super::{asinh, atanh, clz32, exp, f16round, fround, round, sign};
+    pub(crate) use libm::{
         acos, acosh, asin, atan, cbrt, cos, cosh, expm1, log, log1p, log2, log10, sin, sinh, tan, tanh,
     };
 
     macro_rules! exact {
         ($($name:ident)*) => {
             $(#[doc = concat!("`Math.", stringify!($name), "`, fixed by IEEE 754.")]
-            pub fn $name(value: f64) -> f64 {
+            pub(crate) fn $name(value: f64) -> f64 {
                 value.$name()
             })*
         };
@@ -23,12 +23,12 @@ pub mod unary {
 }
 
 /// `Math.atan2`, ECMA-262 21.3.2.8.
-pub fn atan2(y: f64, x: f64) -> f64 {
+pub(crate) fn atan2(y: f64, x: f64) -> f64 {
     libm::atan2(y, x)
 }
 
 /// `Number::exponentiate`, ECMA-262 6.1.6.1.3: unlike IEEE 754, `1 ** NaN` and `(±1) ** ±Infinity` are NaN.
-pub fn pow(base: f64, exponent: f64) -> f64 {
+pub(crate) fn pow(base: f64, exponent: f64) -> f64 {
     if exponent.is_nan() || (base.abs() == 1.0 && exponent.is_infinite()) {
         return f64::NAN;
     }
@@ -36,13 +36,13 @@ pub fn pow(base: f64, exponent: f64) -> f64 {
 }
 
 /// `Number::remainder`, ECMA-262 6.1.6.1.6: exact, with the sign of the dividend.
-pub fn remainder(dividend: f64, divisor: f64) -> f64 {
+pub(crate) fn remainder(dividend: f64, divisor: f64) -> f64 {
     // Rust's `%` on floats is C's fmod, which is exact and so the same everywhere.
     dividend % divisor
 }
 
 /// `Math.hypot`, ECMA-262 21.3.2.18, of arguments already converted. Scaled, so that it neither over- nor underflows.
-pub fn hypot(values: &[f64]) -> f64 {
+pub(crate) fn hypot(values: &[f64]) -> f64 {
     if values.iter().any(|value| value.is_infinite()) {
         return f64::INFINITY;
     }
@@ -66,7 +66,7 @@ pub fn hypot(values: &[f64]) -> f64 {
 }
 
 /// `Math.max`, ECMA-262 21.3.2.24, as a fold step: NaN wins, +0 is above −0.
-pub fn max(left: f64, right: f64) -> f64 {
+pub(crate) fn max(left: f64, right: f64) -> f64 {
     if left.is_nan() || right.is_nan() {
         f64::NAN
     } else if left == right {
@@ -79,27 +79,27 @@ pub fn max(left: f64, right: f64) -> f64 {
 }
 
 /// `Math.min`, ECMA-262 21.3.2.25, as a fold step: NaN wins, −0 is below +0.
-pub fn min(left: f64, right: f64) -> f64 {
+pub(crate) fn min(left: f64, right: f64) -> f64 {
     -max(-left, -right)
 }
 
 /// `Math.imul`, ECMA-262 21.3.2.19, of arguments already converted to Numbers.
-pub fn imul(left: f64, right: f64) -> f64 {
+pub(crate) fn imul(left: f64, right: f64) -> f64 {
     f64::from(super::number::to_int32(left).wrapping_mul(super::number::to_int32(right)))
 }
 
 /// `Math.clz32`, ECMA-262 21.3.2.11.
-pub fn clz32(value: f64) -> f64 {
+pub(crate) fn clz32(value: f64) -> f64 {
     f64::from(super::number::to_uint32(value).leading_zeros())
 }
 
 /// `Math.fround`, ECMA-262 21.3.2.17.
-pub fn fround(value: f64) -> f64 {
+pub(crate) fn fround(value: f64) -> f64 {
     f64::from(value as f32)
 }
 
 /// `Math.f16round`, ECMA-262 21.3.2.16: the nearest binary16 value, ties to even.
-pub fn f16round(value: f64) -> f64 {
+pub(crate) fn f16round(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
@@ -114,7 +114,7 @@ pub fn f16round(value: f64) -> f64 {
 }
 
 /// `Math.round`, ECMA-262 21.3.2.28: ties go up, −0 is kept.
-pub fn round(value: f64) -> f64 {
+pub(crate) fn round(value: f64) -> f64 {
     if !value.is_finite() || value.abs() >= 4_503_599_627_370_496.0 {
         return value;
     }
@@ -124,22 +124,22 @@ pub fn round(value: f64) -> f64 {
 }
 
 /// `Math.sign`, ECMA-262 21.3.2.29.
-pub fn sign(value: f64) -> f64 {
+pub(crate) fn sign(value: f64) -> f64 {
     if value.is_nan() || value == 0.0 { value } else { 1.0_f64.copysign(value) }
 }
 
 /// `Math.exp`: the algorithm is one unit off at 1, where programs expect `Math.E`.
-pub fn exp(value: f64) -> f64 {
+pub(crate) fn exp(value: f64) -> f64 {
     if value == 1.0 { std::f64::consts::E } else { libm::exp(value) }
 }
 
 /// `Math.asinh`: libm loses the sign of zero for none, but overflows early for huge values; those are `log(2x)`.
-pub fn asinh(value: f64) -> f64 {
+pub(crate) fn asinh(value: f64) -> f64 {
     if value == 0.0 { value } else { libm::asinh(value) }
 }
 
 /// `Math.atanh`: NaN beyond ±1, infinite at them.
-pub fn atanh(value: f64) -> f64 {
+pub(crate) fn atanh(value: f64) -> f64 {
     if value == 0.0 || value.abs() > 1.0 {
         return if value == 0.0 { value } else { f64::NAN };
     }
@@ -148,7 +148,7 @@ pub fn atanh(value: f64) -> f64 {
 
 /// `Math.sumPrecise`, the exactly rounded sum. The state is kept between values, so it can be fed from an iterator.
 #[derive(Clone, Debug, Default)]
-pub struct ExactSum {
+pub(crate) struct ExactSum {
     /// The exact sum so far in units of 2^-1074, at most 2 200 bits for any feasible number of terms.
     sum: num_bigint::BigInt,
     special: Option<f64>,
@@ -158,7 +158,7 @@ pub struct ExactSum {
 
 impl ExactSum {
     /// Adds one Number.
-    pub fn add(&mut self, value: f64) {
+    pub(crate) fn add(&mut self, value: f64) {
         if !value.is_finite() {
             self.special = Some(self.special.map_or(value, |special| special + value));
             return;
@@ -181,7 +181,7 @@ impl ExactSum {
     }
 
     /// The sum, rounded once, ties to even. Of nothing, or of only −0: −0.
-    pub fn total(&self) -> f64 {
+    pub(crate) fn total(&self) -> f64 {
         use num_traits::{ToPrimitive, Zero};
         if let Some(special) = self.special {
             return special;

@@ -4,15 +4,21 @@
 //! data and gives plain data, allocates in proportion to its input or its stated result, and never recurses deeper
 //! than a fixed limit on input it did not make. Each names the clause of ECMA-262 that it implements.
 
-pub mod bigint_text;
-pub mod case;
-pub mod date;
-pub mod escape;
-pub mod json;
-pub mod math;
-pub mod number;
-pub mod regexp;
-pub mod search;
-pub mod substitution;
-pub mod units;
-pub mod uri;
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "a complete set of leaf functions, not all of which are used yet"
+)]
+
+pub(crate) mod bigint_text;
+pub(crate) mod case;
+pub(crate) mod date;
+pub(crate) mod escape;
+pub(crate) mod json;
+pub(crate) mod math;
+pub(crate) mod number;
+pub(crate) mod regexp;
+pub(crate) mod search;
+pub(crate) mod substitution;
+pub(crate) mod units;
+pub(crate) mod uri;

@@ -18,7 +18,11 @@ impl<U: Units + ?Sized> Units for Reversed<'_, U> {
 }
 
 /// The first place at or after `from` where `needle` stands in `text`.
-pub fn index_of<T: Units + ?Sized, N: Units + ?Sized>(text: &T, needle: &N, from: usize) -> Option<usize> {
+pub(crate) fn index_of<T: Units + ?Sized, N: Units + ?Sized>(
+    text: &T,
+    needle: &N,
+    from: usize,
+) -> Option<usize> {
     let (length, wanted) = (text.count(), needle.count());
     if wanted == 0 {
         return (from <= length).then_some(from);
@@ -48,7 +52,7 @@ pub fn index_of<T: Units + ?Sized, N: Units + ?Sized>(text: &T, needle: &N, from
 }
 
 /// The last place at or before `from` where `needle` stands in `text`.
-pub fn last_index_of<T: Units + ?Sized, N: Units + ?Sized>(
+pub(crate) fn last_index_of<T: Units + ?Sized, N: Units + ?Sized>(
     text: &T,
     needle: &N,
     from: usize,

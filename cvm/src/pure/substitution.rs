@@ -8,7 +8,7 @@ use std::ops::Range;
 
 /// One piece of a replacement template.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Part {
+pub(crate) enum Part {
     /// Units of the template itself.
     Literal(Range<usize>),
     /// `$&`: the matched text.
@@ -25,7 +25,7 @@ pub enum Part {
 
 /// Splits `template`; `captures` is the number of captures (without the whole match) and `named` tells whether the match has
 /// a groups object. At most one part for each unit of the template.
-pub fn split<U: Units + ?Sized>(template: &U, captures: usize, named: bool) -> Vec<Part> {
+pub(crate) fn split<U: Units + ?Sized>(template: &U, captures: usize, named: bool) -> Vec<Part> {
     let count = template.count();
     let at = |index: usize| if index < count { template.unit(index) } else { 0 };
     let digit = |index: usize| match at(index) {

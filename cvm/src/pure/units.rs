@@ -6,7 +6,7 @@
 /// A string as a sequence of UTF-16 code units, ECMA-262 6.1.4.
 ///
 /// Implemented for UTF-16 (`[u16]`) and for Latin-1 (`[u8]`, each byte one code unit).
-pub trait Units {
+pub(crate) trait Units {
     /// Number of code units.
     fn count(&self) -> usize;
     /// The code unit at `index`, which is below [`Units::count`].
@@ -37,26 +37,26 @@ impl Units for [u8] {
 
 /// True for a leading surrogate, U+D800 to U+DBFF.
 #[inline]
-pub fn is_lead(unit: u16) -> bool {
+pub(crate) fn is_lead(unit: u16) -> bool {
     (0xD800..0xDC00).contains(&unit)
 }
 
 /// True for a trailing surrogate, U+DC00 to U+DFFF.
 #[inline]
-pub fn is_trail(unit: u16) -> bool {
+pub(crate) fn is_trail(unit: u16) -> bool {
     (0xDC00..0xE000).contains(&unit)
 }
 
 /// Joins a surrogate pair, ECMA-262 11.1.3 `UTF16SurrogatePairToCodePoint`.
 #[inline]
-pub fn join_pair(lead: u16, trail: u16) -> u32 {
+pub(crate) fn join_pair(lead: u16, trail: u16) -> u32 {
     0x1_0000 + ((u32::from(lead) - 0xD800) << 10) + (u32::from(trail) - 0xDC00)
 }
 
 /// The code point that begins at `index` and its length in units, ECMA-262 11.1.4 `CodePointAt`.
 /// A lone surrogate is given as itself. `index` must be below the count.
 #[inline]
-pub fn code_point_at<U: Units + ?Sized>(text: &U, index: usize) -> (u32, usize) {
+pub(crate) fn code_point_at<U: Units + ?Sized>(text: &U, index: usize) -> (u32, usize) {
     let first = text.unit(index);
     if is_lead(first) && index + 1 < text.count() {
         let second = text.unit(index + 1);
@@ -69,7 +69,7 @@ pub fn code_point_at<U: Units + ?Sized>(text: &U, index: usize) -> (u32, usize) 
 
 /// The code point that ends before `end` and its length in units; `end` must be above zero.
 #[inline]
-pub fn code_point_before<U: Units + ?Sized>(text: &U, end: usize) -> (u32, usize) {
+pub(crate) fn code_point_before<U: Units + ?Sized>(text: &U, end: usize) -> (u32, usize) {
     let last = text.unit(end - 1);
     if is_trail(last) && end >= 2 {
         let first = text.unit(end - 2);
@@ -82,7 +82,7 @@ pub fn code_point_before<U: Units + ?Sized>(text: &U, end: usize) -> (u32, usize
 
 /// Appends a code point (a lone surrogate too) as UTF-16, ECMA-262 11.1.1 `UTF16EncodeCodePoint`.
 #[inline]
-pub fn push_code_point(out: &mut Vec<u16>, code_point: u32) {
+pub(crate) fn push_code_point(out: &mut Vec<u16>, code_point: u32) {
     if code_point < 0x1_0000 {
         out.push(code_point as u16);
     } else {
@@ -94,7 +94,7 @@ pub fn push_code_point(out: &mut Vec<u16>, code_point: u32) {
 
 /// True for the code units of `WhiteSpace` and `LineTerminator`, ECMA-262 12.2 and 12.3. None lies outside the BMP.
 #[inline]
-pub fn is_white_space(unit: u16) -> bool {
+pub(crate) fn is_white_space(unit: u16) -> bool {
     match unit {
         0..=0x1FFF => matches!(unit, 0x0009..=0x000D | 0x0020 | 0x00A0 | 0x1680),
         0x2000..=0x200A | 0x2028 | 0x2029 | 0x202F | 0x205F | 0x3000 | 0xFEFF => true,
@@ -104,13 +104,13 @@ pub fn is_white_space(unit: u16) -> bool {
 
 /// True for the code units of `LineTerminator`, ECMA-262 12.3.
 #[inline]
-pub fn is_line_terminator(unit: u16) -> bool {
+pub(crate) fn is_line_terminator(unit: u16) -> bool {
     matches!(unit, 0x0A | 0x0D | 0x2028 | 0x2029)
 }
 
 /// Which ends [`trim`] looks at.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Trim {
+pub(crate) enum Trim {
     /// `trimStart`
     Start,
     /// `trimEnd`
@@ -120,7 +120,7 @@ pub enum Trim {
 }
 
 /// The range of units that stays after trimming, ECMA-262 22.1.3.32.1 `TrimString`.
-pub fn trim<U: Units + ?Sized>(text: &U, ends: Trim) -> std::ops::Range<usize> {
+pub(crate) fn trim<U: Units + ?Sized>(text: &U, ends: Trim) -> std::ops::Range<usize> {
     let mut start = 0;
     let mut end = text.count();
     if ends != Trim::End {
@@ -137,7 +137,7 @@ pub fn trim<U: Units + ?Sized>(text: &U, ends: Trim) -> std::ops::Range<usize> {
 }
 
 /// True if there is no lone surrogate, ECMA-262 7.2.9 `IsStringWellFormedUnicode`.
-pub fn is_well_formed<U: Units + ?Sized>(text: &U) -> bool {
+pub(crate) fn is_well_formed<U: Units + ?Sized>(text: &U) -> bool {
     let mut index = 0;
     while index < text.count() {
         let (code_point, length) = code_point_at(text, index);
@@ -150,7 +150,7 @@ pub fn is_well_formed<U: Units + ?Sized>(text: &U) -> bool {
 }
 
 /// The text with every lone surrogate replaced by U+FFFD, ECMA-262 22.1.3.31 `String.prototype.toWellFormed`.
-pub fn to_well_formed(text: &[u16]) -> Vec<u16> {
+pub(crate) fn to_well_formed(text: &[u16]) -> Vec<u16> {
     let mut out = Vec::with_capacity(text.len());
     let mut index = 0;
     while index < text.len() {

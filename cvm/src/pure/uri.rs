@@ -5,11 +5,11 @@ use super::units::{Units, code_point_at, push_code_point};
 /// The text cannot be encoded or decoded; the caller throws a `URIError`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("URI malformed")]
-pub struct UriError;
+pub(crate) struct UriError;
 
 /// Which characters a coder treats as part of the URI's structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// A whole URI: `;/?:@&=+$,#` keep their meaning.
     Uri,
     /// One component: only unreserved marks stay.
@@ -26,7 +26,7 @@ fn in_set(unit: u32, set: &[u8]) -> bool {
 }
 
 /// `Encode`, ECMA-262 19.2.6.5. The result is ASCII.
-pub fn encode<U: Units + ?Sized>(text: &U, scope: Scope) -> Result<String, UriError> {
+pub(crate) fn encode<U: Units + ?Sized>(text: &U, scope: Scope) -> Result<String, UriError> {
     let mut out = String::with_capacity(text.count());
     let mut index = 0;
     while index < text.count() {
@@ -55,7 +55,7 @@ fn push_percent(out: &mut String, byte: u8) {
 }
 
 /// `Decode`, ECMA-262 19.2.6.6.
-pub fn decode<U: Units + ?Sized>(text: &U, scope: Scope) -> Result<Vec<u16>, UriError> {
+pub(crate) fn decode<U: Units + ?Sized>(text: &U, scope: Scope) -> Result<Vec<u16>, UriError> {
     let mut out = Vec::with_capacity(text.count());
     let mut index = 0;
     while index < text.count() {

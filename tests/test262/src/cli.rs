@@ -75,7 +75,7 @@ pub fn run(root: &Path, child: &Path, options: &Options) -> Result<bool> {
         bail!("no test fits below {}", root.display());
     }
     let jobs = options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let limits = Limits { jobs, test_ms: 20_000, child: child.to_owned() };
+    let limits = Limits { jobs, test_ms: 60_000, child: child.to_owned() };
     let verdicts = pool::run(&suite, &places, &limits)?;
 
     if options.verbose {

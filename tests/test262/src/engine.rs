@@ -29,7 +29,10 @@ impl Ending {
             Ending::Finished => "finished".to_owned(),
             Ending::SyntaxError(message) => format!("compile error: {message}"),
             Ending::Unsupported(message) => format!("unsupported: {message}"),
-            Ending::Threw { message, .. } => message.lines().next().unwrap_or_default().to_owned(),
+            Ending::Threw { message, .. } => {
+                let lines = message.lines().take_while(|line| !line.trim_start().starts_with("at ")).take(4);
+                lines.map(str::trim).collect::<Vec<_>>().join(" ")
+            }
             Ending::Stopped(message) => message.clone(),
         }
     }

@@ -29,6 +29,8 @@ impl Metadata {
             .split_once("/*---")
             .and_then(|(_, rest)| rest.split_once("---*/"))
             .map_or("", |(block, _)| block);
+        // Some tests are about line ends, and use carriage returns only.
+        let block = block.replace('\r', "\n");
         let mut metadata = Metadata::default();
         let mut key = String::new();
         for line in block.lines() {

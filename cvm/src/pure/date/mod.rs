@@ -8,9 +8,9 @@ mod parse;
 mod text;
 mod time;
 
-pub use parse::parse;
-pub use text::{to_date_string, to_iso_string, to_string, to_time_string, to_utc_string};
-pub use time::{
+pub(crate) use parse::parse;
+pub(crate) use text::{to_date_string, to_iso_string, to_string, to_time_string, to_utc_string};
+pub(crate) use time::{
     DAY_MS, Fields, MAX_TIME_MS, day, fields, full_year, make_date, make_day, make_time, time_clip,
     time_within_day, week_day,
 };

@@ -11,7 +11,7 @@ use super::time::{full_year, make_date, make_day, make_time, time_clip};
 const MAX_LENGTH: usize = 256;
 
 /// The time value that the text means, or NaN.
-pub fn parse<U: Units + ?Sized>(text: &U) -> f64 {
+pub(crate) fn parse<U: Units + ?Sized>(text: &U) -> f64 {
     if text.count() > MAX_LENGTH {
         return f64::NAN;
     }

@@ -21,7 +21,7 @@ pub(super) fn is_day_name(name: &str) -> bool {
 }
 
 /// `YYYY-MM-DDTHH:mm:ss.sssZ`, with six digits and a sign for years outside 0 to 9999. `None` (a `RangeError`) for NaN.
-pub fn to_iso_string(time: f64) -> Option<String> {
+pub(crate) fn to_iso_string(time: f64) -> Option<String> {
     let Fields { year, month, date, hour, minute, second, millisecond, .. } = fields(time)?;
     let year = match year {
         0..=9999 => format!("{year:04}"),
@@ -32,7 +32,7 @@ pub fn to_iso_string(time: f64) -> Option<String> {
 }
 
 /// `Tue Feb 01 2022 12:00:00 GMT+0000 (UTC)`, ECMA-262 21.4.4.41.4 `ToDateString`.
-pub fn to_string(time: f64) -> String {
+pub(crate) fn to_string(time: f64) -> String {
     match fields(time) {
         Some(parts) => format!("{} {}", date_part(&parts), time_part(&parts)),
         None => INVALID.to_owned(),
@@ -40,17 +40,17 @@ pub fn to_string(time: f64) -> String {
 }
 
 /// `Tue Feb 01 2022`, ECMA-262 21.4.4.35.
-pub fn to_date_string(time: f64) -> String {
+pub(crate) fn to_date_string(time: f64) -> String {
     fields(time).map_or_else(|| INVALID.to_owned(), |parts| date_part(&parts))
 }
 
 /// `12:00:00 GMT+0000 (UTC)`, ECMA-262 21.4.4.42.
-pub fn to_time_string(time: f64) -> String {
+pub(crate) fn to_time_string(time: f64) -> String {
     fields(time).map_or_else(|| INVALID.to_owned(), |parts| time_part(&parts))
 }
 
 /// `Tue, 01 Feb 2022 12:00:00 GMT`, ECMA-262 21.4.4.43.
-pub fn to_utc_string(time: f64) -> String {
+pub(crate) fn to_utc_string(time: f64) -> String {
     let Some(parts) = fields(time) else { return INVALID.to_owned() };
     let Fields { month, date, hour, minute, second, week_day, .. } = parts;
     let (day, month) = (DAYS[week_day as usize], MONTHS[month as usize]);

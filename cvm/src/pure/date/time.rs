@@ -3,13 +3,13 @@
 use super::super::number::to_integer_or_infinity;
 
 /// Milliseconds in a day.
-pub const DAY_MS: f64 = 86_400_000.0;
+pub(crate) const DAY_MS: f64 = 86_400_000.0;
 /// The largest time value in either direction, ECMA-262 21.4.1.1.
-pub const MAX_TIME_MS: f64 = 8.64e15;
+pub(crate) const MAX_TIME_MS: f64 = 8.64e15;
 
 /// The parts of a time value. Local time is UTC.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Fields {
+pub(crate) struct Fields {
     /// Proleptic Gregorian year, −271821 to 275760.
     pub year: i64,
     /// 0 to 11.
@@ -29,22 +29,22 @@ pub struct Fields {
 }
 
 /// `Day(t)`, ECMA-262 21.4.1.3.
-pub fn day(time: f64) -> f64 {
+pub(crate) fn day(time: f64) -> f64 {
     (time / DAY_MS).floor()
 }
 
 /// `TimeWithinDay(t)`, ECMA-262 21.4.1.4.
-pub fn time_within_day(time: f64) -> f64 {
+pub(crate) fn time_within_day(time: f64) -> f64 {
     time.rem_euclid(DAY_MS)
 }
 
 /// `WeekDay(t)`, ECMA-262 21.4.1.13: 0 is Sunday.
-pub fn week_day(time: f64) -> f64 {
+pub(crate) fn week_day(time: f64) -> f64 {
     (day(time) + 4.0).rem_euclid(7.0)
 }
 
 /// All parts of a finite time value within ±[`MAX_TIME_MS`]; `None` for NaN and what lies outside.
-pub fn fields(time: f64) -> Option<Fields> {
+pub(crate) fn fields(time: f64) -> Option<Fields> {
     if time.is_nan() || time.abs() > MAX_TIME_MS {
         return None;
     }
@@ -88,7 +88,7 @@ fn days_from_civil(year: i64, month: i64) -> i64 {
 }
 
 /// `MakeTime`, ECMA-262 21.4.1.27.
-pub fn make_time(hour: f64, minute: f64, second: f64, millisecond: f64) -> f64 {
+pub(crate) fn make_time(hour: f64, minute: f64, second: f64, millisecond: f64) -> f64 {
     if ![hour, minute, second, millisecond].iter().all(|part| part.is_finite()) {
         return f64::NAN;
     }
@@ -98,7 +98,7 @@ pub fn make_time(hour: f64, minute: f64, second: f64, millisecond: f64) -> f64 {
 
 /// `MakeDay`, ECMA-262 21.4.1.28. `month` may lie outside 0 to 11, `date` outside the month. NaN where no day can be found,
 /// which includes every year that no time value has.
-pub fn make_day(year: f64, month: f64, date: f64) -> f64 {
+pub(crate) fn make_day(year: f64, month: f64, date: f64) -> f64 {
     if ![year, month, date].iter().all(|part| part.is_finite()) {
         return f64::NAN;
     }
@@ -111,13 +111,13 @@ pub fn make_day(year: f64, month: f64, date: f64) -> f64 {
 }
 
 /// `MakeDate`, ECMA-262 21.4.1.29.
-pub fn make_date(day: f64, time: f64) -> f64 {
+pub(crate) fn make_date(day: f64, time: f64) -> f64 {
     let value = day * DAY_MS + time;
     if day.is_finite() && time.is_finite() && value.is_finite() { value } else { f64::NAN }
 }
 
 /// `MakeFullYear`, ECMA-262 21.4.1.30: 0 to 99 mean 1900 to 1999.
-pub fn full_year(year: f64) -> f64 {
+pub(crate) fn full_year(year: f64) -> f64 {
     if year.is_nan() {
         return f64::NAN;
     }
@@ -126,7 +126,7 @@ pub fn full_year(year: f64) -> f64 {
 }
 
 /// `TimeClip`, ECMA-262 21.4.1.31.
-pub fn time_clip(time: f64) -> f64 {
+pub(crate) fn time_clip(time: f64) -> f64 {
     if !time.is_finite() || time.abs() > MAX_TIME_MS { f64::NAN } else { to_integer_or_infinity(time) }
 }
 

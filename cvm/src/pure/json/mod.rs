@@ -6,5 +6,5 @@
 mod quote;
 mod scan;
 
-pub use quote::quote;
-pub use scan::{Event, JsonError, Problem, Scanner, Token, is_raw_primitive};
+pub(crate) use quote::quote;
+pub(crate) use scan::{Event, JsonError, Problem, Scanner, Token, is_raw_primitive};

@@ -3,7 +3,7 @@
 use super::super::units::{Units, is_lead, is_trail};
 
 /// Appends `text` in double quotes to `out`; lone surrogates become `\uXXXX`. At most six units for each one, and two.
-pub fn quote<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U) {
+pub(crate) fn quote<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U) {
     out.reserve(text.count() + 2);
     out.push(u16::from(b'"'));
     let mut index = 0;

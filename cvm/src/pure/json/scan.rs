@@ -6,7 +6,7 @@ use std::ops::Range;
 
 /// A scalar or key in the text: where it stands, and for strings whether escapes must be decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Token {
+pub(crate) struct Token {
     /// Units of the content, without quotes for strings.
     pub range: Range<usize>,
     /// True if a string has escapes: take it through [`Scanner::decode`], else the range is the string.
@@ -15,7 +15,7 @@ pub struct Token {
 
 /// What the scanner found next.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Event {
+pub(crate) enum Event {
     /// `{`
     BeginObject,
     /// `}`
@@ -38,7 +38,7 @@ pub enum Event {
 
 /// What is wrong with the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Problem {
+pub(crate) enum Problem {
     /// The text stops in the middle.
     UnexpectedEnd,
     /// This unit cannot stand here.
@@ -51,7 +51,7 @@ pub enum Problem {
 
 /// Where and why scanning stopped. The caller throws a `SyntaxError` with the displayed text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct JsonError {
+pub(crate) struct JsonError {
     /// What is wrong.
     pub problem: Problem,
     /// Unit offset into the text.
@@ -99,7 +99,7 @@ enum Expect {
 
 /// Scans one JSON text. Cost is linear in the text; memory is one byte for each container that is open.
 #[derive(Debug)]
-pub struct Scanner<'t, U: Units + ?Sized> {
+pub(crate) struct Scanner<'t, U: Units + ?Sized> {
     text: &'t U,
     position: usize,
     expect: Expect,
@@ -109,22 +109,22 @@ pub struct Scanner<'t, U: Units + ?Sized> {
 
 impl<'t, U: Units + ?Sized> Scanner<'t, U> {
     /// A scanner at the start of `text`.
-    pub fn new(text: &'t U) -> Self {
+    pub(crate) fn new(text: &'t U) -> Self {
         Scanner { text, position: 0, expect: Expect::Value, open: Vec::new() }
     }
 
     /// Number of containers that are open now.
-    pub fn depth(&self) -> usize {
+    pub(crate) fn depth(&self) -> usize {
         self.open.len()
     }
 
     /// Offset of the next unit to be looked at; grows with the work done.
-    pub fn position(&self) -> usize {
+    pub(crate) fn position(&self) -> usize {
         self.position
     }
 
     /// The next event; `None` after the end of a complete text.
-    pub fn next_event(&mut self) -> Result<Option<Event>, JsonError> {
+    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, JsonError> {
         loop {
             self.skip_space();
             let Some(unit) = self.peek() else {
@@ -152,7 +152,7 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
     }
 
     /// The content of a string token, escapes resolved.
-    pub fn decode(&self, token: &Token) -> Vec<u16> {
+    pub(crate) fn decode(&self, token: &Token) -> Vec<u16> {
         let mut out = Vec::with_capacity(token.range.len());
         let mut index = token.range.start;
         while index < token.range.end {
@@ -352,7 +352,7 @@ fn hex(unit: u16) -> Option<u16> {
 }
 
 /// True for text that is one JSON primitive with nothing around it, as `JSON.rawJSON` wants it, ECMA-262 25.5.3.
-pub fn is_raw_primitive<U: Units + ?Sized>(text: &U) -> bool {
+pub(crate) fn is_raw_primitive<U: Units + ?Sized>(text: &U) -> bool {
     if text.count() == 0 || trim(text, Trim::Both).len() != text.count() {
         return false;
     }

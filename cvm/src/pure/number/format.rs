@@ -7,12 +7,12 @@ use num_bigint::BigUint;
 use num_traits::Zero;
 
 /// Largest `fractionDigits` of `toFixed` and `toExponential`.
-pub const MAX_FRACTION_DIGITS: u32 = 100;
+pub(crate) const MAX_FRACTION_DIGITS: u32 = 100;
 /// Largest `precision` of `toPrecision` (the smallest is 1).
-pub const MAX_PRECISION: u32 = 100;
+pub(crate) const MAX_PRECISION: u32 = 100;
 
 /// `Number.prototype.toFixed`, ECMA-262 21.1.3.3, for `digits` up to [`MAX_FRACTION_DIGITS`].
-pub fn to_fixed(value: f64, digits: u32) -> String {
+pub(crate) fn to_fixed(value: f64, digits: u32) -> String {
     if !value.is_finite() || value.abs() >= 1e21 {
         return super::to_string(value);
     }
@@ -34,7 +34,7 @@ pub fn to_fixed(value: f64, digits: u32) -> String {
 }
 
 /// `Number.prototype.toExponential`, ECMA-262 21.1.3.2; `None` means as many digits as necessary.
-pub fn to_exponential(value: f64, digits: Option<u32>) -> String {
+pub(crate) fn to_exponential(value: f64, digits: Option<u32>) -> String {
     if !value.is_finite() {
         return super::to_string(value);
     }
@@ -46,7 +46,7 @@ pub fn to_exponential(value: f64, digits: Option<u32>) -> String {
 }
 
 /// `Number.prototype.toPrecision`, ECMA-262 21.1.3.5, for `precision` in 1..=[`MAX_PRECISION`].
-pub fn to_precision(value: f64, precision: u32) -> String {
+pub(crate) fn to_precision(value: f64, precision: u32) -> String {
     if !value.is_finite() {
         return super::to_string(value);
     }

@@ -1,54 +1,54 @@
 //! Conversions of Numbers to integers: ECMA-262 7.1.5 to 7.1.12 and the index helpers built on them.
 
 /// 2^53 − 1, ECMA-262 21.1.2.6.
-pub const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
+pub(crate) const MAX_SAFE_INTEGER: f64 = 9_007_199_254_740_991.0;
 
 /// `ToIntegerOrInfinity`, ECMA-262 7.1.5: NaN and −0 become +0, the fraction is cut off.
 #[inline]
-pub fn to_integer_or_infinity(value: f64) -> f64 {
+pub(crate) fn to_integer_or_infinity(value: f64) -> f64 {
     if value.is_nan() { 0.0 } else { value.trunc() + 0.0 }
 }
 
 /// `ToInt32`, ECMA-262 7.1.6.
 #[inline]
-pub fn to_int32(value: f64) -> i32 {
+pub(crate) fn to_int32(value: f64) -> i32 {
     let fast = value as i32;
     if f64::from(fast) == value { fast } else { modulo_2_32(value) as i32 }
 }
 
 /// `ToUint32`, ECMA-262 7.1.7.
 #[inline]
-pub fn to_uint32(value: f64) -> u32 {
+pub(crate) fn to_uint32(value: f64) -> u32 {
     to_int32(value) as u32
 }
 
 /// `ToInt16`, ECMA-262 7.1.8.
 #[inline]
-pub fn to_int16(value: f64) -> i16 {
+pub(crate) fn to_int16(value: f64) -> i16 {
     to_int32(value) as i16
 }
 
 /// `ToUint16`, ECMA-262 7.1.9.
 #[inline]
-pub fn to_uint16(value: f64) -> u16 {
+pub(crate) fn to_uint16(value: f64) -> u16 {
     to_int32(value) as u16
 }
 
 /// `ToInt8`, ECMA-262 7.1.10.
 #[inline]
-pub fn to_int8(value: f64) -> i8 {
+pub(crate) fn to_int8(value: f64) -> i8 {
     to_int32(value) as i8
 }
 
 /// `ToUint8`, ECMA-262 7.1.11.
 #[inline]
-pub fn to_uint8(value: f64) -> u8 {
+pub(crate) fn to_uint8(value: f64) -> u8 {
     to_int32(value) as u8
 }
 
 /// `ToUint8Clamp`, ECMA-262 7.1.12: ties go to the even neighbour.
 #[inline]
-pub fn to_uint8_clamp(value: f64) -> u8 {
+pub(crate) fn to_uint8_clamp(value: f64) -> u8 {
     value.round_ties_even() as u8
 }
 
@@ -69,7 +69,7 @@ fn modulo_2_32(value: f64) -> u32 {
 }
 
 /// The array index that a property key spells canonically, ECMA-262 6.1.7: `"0"` to `"4294967294"`, no leading zero.
-pub fn array_index<U: super::super::units::Units + ?Sized>(key: &U) -> Option<u32> {
+pub(crate) fn array_index<U: super::super::units::Units + ?Sized>(key: &U) -> Option<u32> {
     let count = key.count();
     if count == 0 || count > 10 {
         return None;
@@ -91,7 +91,7 @@ pub fn array_index<U: super::super::units::Units + ?Sized>(key: &U) -> Option<u3
 /// A relative index as `slice`, `at`, `splice` and `fill` read it (for instance ECMA-262 23.1.3.28 step 4):
 /// negative counts from the end, the result lies in `0..=length`.
 #[inline]
-pub fn clamp_index(relative: f64, length: f64) -> f64 {
+pub(crate) fn clamp_index(relative: f64, length: f64) -> f64 {
     let relative = to_integer_or_infinity(relative);
     if relative < 0.0 { (length + relative).max(0.0) } else { relative.min(length) }
 }

@@ -8,13 +8,13 @@ mod integer;
 mod parse;
 mod radix;
 
-pub use format::{MAX_FRACTION_DIGITS, MAX_PRECISION, to_exponential, to_fixed, to_precision};
-pub use integer::{
+pub(crate) use format::{MAX_FRACTION_DIGITS, MAX_PRECISION, to_exponential, to_fixed, to_precision};
+pub(crate) use integer::{
     MAX_SAFE_INTEGER, array_index, clamp_index, to_int8, to_int16, to_int32, to_integer_or_infinity,
     to_uint8, to_uint8_clamp, to_uint16, to_uint32,
 };
-pub use parse::{parse_float, parse_int, string_to_number};
-pub use radix::to_radix_string;
+pub(crate) use parse::{parse_float, parse_int, string_to_number};
+pub(crate) use radix::to_radix_string;
 
 /// `Number::toString(x, 10)`, ECMA-262 6.1.6.1.20. At most 25 characters, always ASCII.
 ///
@@ -23,7 +23,7 @@ pub use radix::to_radix_string;
 /// assert_eq!(to_string(1e21), "1e+21");
 /// assert_eq!(to_string(-0.0), "0");
 /// ```
-pub fn to_string(value: f64) -> String {
+pub(crate) fn to_string(value: f64) -> String {
     if value == f64::from(value as i32) {
         return (value as i32).to_string();
     }

@@ -7,7 +7,7 @@ use num_bigint::BigUint;
 use num_traits::ToPrimitive;
 
 /// `StringToNumber`, ECMA-262 7.1.4.1.1: NaN unless the whole trimmed text is a `StringNumericLiteral`.
-pub fn string_to_number<U: Units + ?Sized>(text: &U) -> f64 {
+pub(crate) fn string_to_number<U: Units + ?Sized>(text: &U) -> f64 {
     let range = trim(text, Trim::Both);
     if range.is_empty() {
         return 0.0;
@@ -30,13 +30,13 @@ pub fn string_to_number<U: Units + ?Sized>(text: &U) -> f64 {
 }
 
 /// `parseFloat`, ECMA-262 19.2.4: the longest prefix that is a `StrDecimalLiteral`, else NaN.
-pub fn parse_float<U: Units + ?Sized>(text: &U) -> f64 {
+pub(crate) fn parse_float<U: Units + ?Sized>(text: &U) -> f64 {
     let range = trim(text, Trim::Start);
     decimal_prefix(text, range.start, range.end).0
 }
 
 /// `parseInt`, ECMA-262 19.2.5. `radix` is the result of `ToInt32` of the second argument.
-pub fn parse_int<U: Units + ?Sized>(text: &U, radix: i32) -> f64 {
+pub(crate) fn parse_int<U: Units + ?Sized>(text: &U, radix: i32) -> f64 {
     let range = trim(text, Trim::Start);
     let mut start = range.start;
     let mut negative = false;

@@ -7,7 +7,7 @@ use num_bigint::BigUint;
 use num_traits::Zero;
 
 /// The text of `value` in `radix` (2 to 36), digits in lower case. At most 1 100 characters.
-pub fn to_radix_string(value: f64, radix: u32) -> String {
+pub(crate) fn to_radix_string(value: f64, radix: u32) -> String {
     debug_assert!((2..=36).contains(&radix), "the caller refuses other radices with a RangeError");
     if radix == 10 || !value.is_finite() {
         return super::to_string(value);

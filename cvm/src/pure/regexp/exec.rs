@@ -8,14 +8,14 @@ use super::fold::canonicalize;
 use super::program::{Insn, Program, Reg, Target, Test, Way};
 
 /// Most entries on the backtracking stack (16 bytes each).
-pub const MAX_STACK: usize = 1 << 21;
+pub(crate) const MAX_STACK: usize = 1 << 21;
 
 /// An empty register.
 const NONE: u32 = u32::MAX;
 
 /// Why matching stopped without an answer. The program cannot catch it where the budget is the execution's fuel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum MatchError {
+pub(crate) enum MatchError {
     /// The steps that were granted are used up.
     #[error("regular expression took too many steps")]
     OutOfSteps,

@@ -5,7 +5,7 @@ use super::super::units::Units;
 /// Which flags are set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 #[allow(clippy::struct_excessive_bools)] // one per letter
-pub struct Flags {
+pub(crate) struct Flags {
     /// `d`
     pub has_indices: bool,
     /// `g`
@@ -26,7 +26,7 @@ pub struct Flags {
 
 impl Flags {
     /// The flags that the letters name; `None` for an unknown letter, one that comes twice, or `u` together with `v`.
-    pub fn parse<U: Units + ?Sized>(letters: &U) -> Option<Flags> {
+    pub(crate) fn parse<U: Units + ?Sized>(letters: &U) -> Option<Flags> {
         let mut flags = Flags::default();
         for index in 0..letters.count() {
             let slot = match u8::try_from(letters.unit(index)).ok()? {
@@ -48,7 +48,7 @@ impl Flags {
     }
 
     /// True where the pattern and the text are read as code points and not as units (`u` or `v`).
-    pub fn full_unicode(self) -> bool {
+    pub(crate) fn full_unicode(self) -> bool {
         self.unicode || self.unicode_sets
     }
 }

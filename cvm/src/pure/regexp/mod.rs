@@ -18,17 +18,17 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use exec::{MAX_STACK, MatchError};
-pub use flags::Flags;
-pub use property::property;
-pub use set::CodeSet;
-pub use source::{MAX_NESTING, escape_literal, escape_pattern};
+pub(crate) use exec::{MAX_STACK, MatchError};
+pub(crate) use flags::Flags;
+pub(crate) use property::property;
+pub(crate) use set::CodeSet;
+pub(crate) use source::{MAX_NESTING, escape_literal, escape_pattern};
 
 use super::units::Units;
 
 /// Why a pattern was refused. All but the first are limits; the caller throws a `SyntaxError` with the text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub enum RegExpError {
+pub(crate) enum RegExpError {
     /// The pattern does not follow the grammar.
     #[error("Invalid regular expression: {0}")]
     Syntax(String),
@@ -44,11 +44,11 @@ pub enum RegExpError {
 }
 
 /// Where the groups of a match are, in units: the whole match first. `None` for a group that took no part.
-pub type Groups = Vec<Option<std::ops::Range<usize>>>;
+pub(crate) type Groups = Vec<Option<std::ops::Range<usize>>>;
 
 /// A compiled pattern with its flags. Not part of any stored state: it is made again from source and flags.
 #[derive(Clone, Debug)]
-pub struct Regex {
+pub(crate) struct Regex {
     program: program::Program,
     flags: Flags,
     names: Vec<(String, Vec<u32>)>,
@@ -56,30 +56,30 @@ pub struct Regex {
 
 impl Regex {
     /// `RegExpInitialize` without the object, ECMA-262 22.2.3.3.
-    pub fn compile(pattern: &[u16], flags: Flags) -> Result<Regex, RegExpError> {
+    pub(crate) fn compile(pattern: &[u16], flags: Flags) -> Result<Regex, RegExpError> {
         let (program, names) = compile::compile(pattern, flags)?;
         Ok(Regex { program, flags, names })
     }
 
     /// The flags it was compiled with.
-    pub fn flags(&self) -> Flags {
+    pub(crate) fn flags(&self) -> Flags {
         self.flags
     }
 
     /// Number of capturing groups, without the whole match.
-    pub fn captures(&self) -> usize {
+    pub(crate) fn captures(&self) -> usize {
         self.program.captures as usize
     }
 
     /// Names of groups in the order of their first appearance, with the numbers of the groups that bear them
     /// (several in different alternatives).
-    pub fn names(&self) -> &[(String, Vec<u32>)] {
+    pub(crate) fn names(&self) -> &[(String, Vec<u32>)] {
         &self.names
     }
 
     /// The first match at or after `start` (exactly there with the flag `y`), ECMA-262 22.2.7.2 steps 10 to 13.
     /// `steps` is lowered by the work done; at zero the answer is [`MatchError::OutOfSteps`].
-    pub fn exec<U: Units + ?Sized>(
+    pub(crate) fn exec<U: Units + ?Sized>(
         &self,
         text: &U,
         start: usize,

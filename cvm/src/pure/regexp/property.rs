@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 type Cache = Mutex<BTreeMap<(String, String), Arc<CodeSet>>>;
 
 /// The code points with `name`, or with `name=value`. `None` for names without data.
-pub fn property(name: &str, value: Option<&str>) -> Option<Arc<CodeSet>> {
+pub(crate) fn property(name: &str, value: Option<&str>) -> Option<Arc<CodeSet>> {
     static CACHE: OnceLock<Cache> = OnceLock::new();
     let cache = CACHE.get_or_init(Cache::default);
     let key = (name.to_owned(), value.unwrap_or_default().to_owned());

@@ -5,14 +5,14 @@ pub(super) const LAST: u32 = 0x10_FFFF;
 
 /// A set of code points, surrogates included. Ranges are inclusive, sorted, and neither overlap nor touch.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
-pub struct CodeSet {
+pub(crate) struct CodeSet {
     ranges: Vec<(u32, u32)>,
     low: [u64; 4],
 }
 
 impl CodeSet {
     /// The set of these inclusive ranges, in any order.
-    pub fn new(mut ranges: Vec<(u32, u32)>) -> CodeSet {
+    pub(crate) fn new(mut ranges: Vec<(u32, u32)>) -> CodeSet {
         ranges.sort_unstable();
         let mut merged: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
         for (first, last) in ranges {
@@ -35,23 +35,23 @@ impl CodeSet {
     }
 
     /// The set of one code point.
-    pub fn one(code_point: u32) -> CodeSet {
+    pub(crate) fn one(code_point: u32) -> CodeSet {
         CodeSet::new(vec![(code_point, code_point)])
     }
 
     /// The inclusive ranges, sorted.
-    pub fn ranges(&self) -> &[(u32, u32)] {
+    pub(crate) fn ranges(&self) -> &[(u32, u32)] {
         &self.ranges
     }
 
     /// True if nothing is in the set.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
     /// True if `code_point` is in the set.
     #[inline]
-    pub fn contains(&self, code_point: u32) -> bool {
+    pub(crate) fn contains(&self, code_point: u32) -> bool {
         if code_point < 256 {
             return self.low[(code_point >> 6) as usize] >> (code_point & 63) & 1 == 1;
         }
@@ -61,7 +61,7 @@ impl CodeSet {
 
     /// All code points that are not in the set.
     #[must_use]
-    pub fn complement(&self) -> CodeSet {
+    pub(crate) fn complement(&self) -> CodeSet {
         let mut ranges = Vec::with_capacity(self.ranges.len() + 1);
         let mut next = 0;
         for (first, last) in &self.ranges {
@@ -78,13 +78,13 @@ impl CodeSet {
 
     /// What is in either set.
     #[must_use]
-    pub fn union(&self, other: &CodeSet) -> CodeSet {
+    pub(crate) fn union(&self, other: &CodeSet) -> CodeSet {
         CodeSet::new(self.ranges.iter().chain(&other.ranges).copied().collect())
     }
 
     /// What is in both sets.
     #[must_use]
-    pub fn intersection(&self, other: &CodeSet) -> CodeSet {
+    pub(crate) fn intersection(&self, other: &CodeSet) -> CodeSet {
         let mut ranges = Vec::new();
         let (mut left, mut right) = (0, 0);
         while let (Some(a), Some(b)) = (self.ranges.get(left), other.ranges.get(right)) {
@@ -103,7 +103,7 @@ impl CodeSet {
 
     /// What is in this set and not in `other`.
     #[must_use]
-    pub fn difference(&self, other: &CodeSet) -> CodeSet {
+    pub(crate) fn difference(&self, other: &CodeSet) -> CodeSet {
         self.intersection(&other.complement())
     }
 }

@@ -4,7 +4,7 @@ use super::super::units::{code_point_at, is_lead, is_line_terminator, is_trail};
 use super::RegExpError;
 
 /// Deepest nesting of groups and classes. The parser and the compiler recurse once for each level.
-pub const MAX_NESTING: usize = 200;
+pub(crate) const MAX_NESTING: usize = 200;
 
 /// The pattern as text for the parser. A lone surrogate becomes an escape with the same meaning.
 pub(super) fn to_parser_text(pattern: &[u16], unicode: bool) -> String {
@@ -55,7 +55,7 @@ pub(super) fn check_nesting(pattern: &[u16], nested_classes: bool) -> Result<(),
 }
 
 /// `EscapeRegExpPattern`, ECMA-262 22.2.6.13.1: text that between slashes is the same pattern.
-pub fn escape_pattern(pattern: &[u16]) -> Vec<u16> {
+pub(crate) fn escape_pattern(pattern: &[u16]) -> Vec<u16> {
     if pattern.is_empty() {
         return "(?:)".encode_utf16().collect();
     }
@@ -91,7 +91,7 @@ pub fn escape_pattern(pattern: &[u16]) -> Vec<u16> {
 }
 
 /// `RegExp.escape`, ECMA-262 22.2.5.1.
-pub fn escape_literal(text: &[u16]) -> Vec<u16> {
+pub(crate) fn escape_literal(text: &[u16]) -> Vec<u16> {
     let mut out = Vec::with_capacity(text.len() * 2);
     let mut index = 0;
     while index < text.len() {
