@@ -11,6 +11,7 @@ pub(crate) use table::Rows;
 use crate::args::OutputFormat;
 use crate::error::CliError;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
 /// What the terminals can show.
@@ -51,7 +52,6 @@ impl Style {
     pub(crate) fn hint_label(self, text: &str) -> String {
         paint(self.color && self.stderr_terminal, "1;36", text)
     }
-
 }
 
 fn paint(color: bool, code: &str, text: &str) -> String {
@@ -121,11 +121,13 @@ impl Output {
         self.write(&text)
     }
 
-    /// Writes text to stdout at once.
+    /// Writes text to stdout at once; on a terminal without control characters, whatever the format.
     pub(crate) fn write(self, text: &str) -> Result<(), CliError> {
+        let visible =
+            if self.style.stdout_is_terminal() { escape::for_terminal(text) } else { Cow::Borrowed(text) };
         let mut stdout = io::stdout().lock();
         stdout
-            .write_all(text.as_bytes())
+            .write_all(visible.as_bytes())
             .and_then(|()| stdout.flush())
             .map_err(|error| CliError::output(&error))
     }

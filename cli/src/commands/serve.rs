@@ -10,11 +10,14 @@ use vm_system_supervisor::daemon::{self, Config, ConfigFile, DaemonError, Durabi
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
---state-dir is where the database and the lock are [default: /var/lib/vm-system for root, else
-$XDG_STATE_HOME/vm-system]; --socket is where it listens [default: /run/vm-system/control.sock for root, else
-$XDG_RUNTIME_DIR/vm-system/control.sock; control.sock in --state-dir if that is given]. SIGTERM and SIGINT stop it:
-requests under way are finished, sessions closed, and nothing is left behind. SIGHUP is ignored.
-`vm-system help operations` explains the file of --config.")]
+--state-dir is where the database and the lock are [default: /var/lib/vm-system for root, else \
+$XDG_STATE_HOME/vm-system].
+
+--socket is where it listens [default: /run/vm-system/control.sock for root, else \
+$XDG_RUNTIME_DIR/vm-system/control.sock; control.sock in --state-dir if that is given].
+
+SIGTERM and SIGINT stop it: requests under way are finished, sessions closed, and nothing is left behind. SIGHUP is \
+ignored. `vm-system help operations` explains the file of --config.")]
 pub struct Args {
     /// The database file [default: vm-system.db in the state directory]
     #[arg(long, value_name = "FILE")]

@@ -27,7 +27,7 @@ impl Rows {
 
     /// The table's text, or `empty` where there is nothing.
     pub(crate) fn finish(self, empty: &str) -> String {
-        if self.rows == 0 { empty.to_owned() } else { self.table.trim_fmt() }
+        if self.rows == 0 { empty.to_owned() } else { text(self.table) }
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn details<T: Serialize>(value: &T) -> Result<String, CliError> {
     for (name, value) in lines {
         table.add_row([name, escape::for_cell(&value).into_owned()]);
     }
-    Ok(table.trim_fmt())
+    Ok(text(table))
 }
 
 fn flatten(prefix: &str, value: &Value, lines: &mut Vec<(String, String)>) -> Result<(), CliError> {
@@ -68,6 +68,14 @@ fn plain_text(value: &Value) -> Result<String, CliError> {
         }
         other => document::cell(other)?,
     })
+}
+
+/// Two spaces between columns, none before the first.
+fn text(mut table: Table) -> String {
+    table.column_iter_mut().for_each(|column| {
+        column.set_padding((0, 1));
+    });
+    table.trim_fmt()
 }
 
 fn plain() -> Table {

@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long a test waits for what must happen.
@@ -48,7 +49,7 @@ impl TestEnvironment {
 
     /// A program in this environment.
     pub(crate) fn program(&self, program: impl AsRef<OsStr>) -> Command {
-        let bin = Path::new(env!("CARGO_BIN_EXE_vm-system"));
+        let bin = binary();
         let mut command = Command::new(program);
         let path = std::env::join_paths([bin.parent().unwrap(), Path::new("/usr/bin"), Path::new("/bin")]);
         command
@@ -66,7 +67,7 @@ impl TestEnvironment {
 
     /// The binary with arguments.
     pub(crate) fn command<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Command {
-        let mut command = self.program(env!("CARGO_BIN_EXE_vm-system"));
+        let mut command = self.program(binary());
         command.args(args);
         command
     }
@@ -95,14 +96,16 @@ impl TestEnvironment {
     }
 
     pub(crate) fn serve_with(&self, args: &[&str]) -> Daemon {
-        let notify = UnixDatagram::bind(self.path("notify")).unwrap();
+        static DAEMONS: AtomicU32 = AtomicU32::new(0);
+        let place = self.path(&format!("notify-{}", DAEMONS.fetch_add(1, Ordering::Relaxed)));
+        let notify = UnixDatagram::bind(&place).unwrap();
         notify.set_read_timeout(Some(DEADLINE)).unwrap();
         let log = std::fs::File::create(self.path("log")).unwrap();
         let child = self
             .command(["serve", "--durability", "normal", "--state-dir"])
             .arg(self.path("state"))
             .args(args)
-            .env("NOTIFY_SOCKET", self.path("notify"))
+            .env("NOTIFY_SOCKET", place)
             .stdout(Stdio::null())
             .stderr(log)
             .spawn()
@@ -110,7 +113,6 @@ impl TestEnvironment {
         let mut daemon = Daemon { child, notify, log: self.path("log") };
         let said = daemon.next_notice();
         assert_eq!(said, "READY=1", "{}", daemon.log());
-        std::fs::remove_file(self.path("notify")).unwrap();
         daemon
     }
 
@@ -133,6 +135,13 @@ impl TestEnvironment {
         );
         session.ok().trim().to_owned()
     }
+}
+
+/// The binary, which cargo builds with the tests of its package. Not by `CARGO_BIN_EXE_…`: a variable with a hyphen does
+/// not survive compiler wrappers that are shell scripts.
+fn binary() -> PathBuf {
+    let test = std::env::current_exe().unwrap();
+    test.ancestors().nth(2).expect("target/<profile>/deps/<test>").join("vm-system")
 }
 
 /// What came of a command.
