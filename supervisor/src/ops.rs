@@ -228,3 +228,17 @@ fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
+
+/// The first rows in any case, further ones as far as an answer has room; `weight` is about a row's size (bytes).
+fn fitting<T>(rows: impl IntoIterator<Item = T>, weight: impl Fn(&T) -> usize) -> Vec<T> {
+    let mut room = REPLY_BYTES;
+    let fits = rows.into_iter().enumerate().map_while(|(place, row)| {
+        let bytes = weight(&row);
+        if place > 0 && bytes > room {
+            return None;
+        }
+        room = room.saturating_sub(bytes);
+        Some(row)
+    });
+    fits.collect()
+}

@@ -3,7 +3,7 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::sessions::not_ready;
-use super::{Call, Ops, REPLY_BYTES, redact};
+use super::{Call, Ops, REPLY_BYTES, fitting, redact};
 use crate::runtime::{Follower, RuntimeError, StartExecution};
 use crate::store::{Entity, Page};
 use crate::worktree::clean_relative;
@@ -93,21 +93,11 @@ impl Ops {
         let id = self.visible(call, session).await?;
         let page = Page::first(limit.min(LIST_MAX));
         let rows = self.store.executions(&call.caller.scope(), id, page).await.map_err(stored)?;
-        let mut room = REPLY_BYTES;
         let executions = rows.into_iter().map(|row| match self.runtime.degraded(row.execution.id) {
             Some(record) => (*record).clone(),
             None => row.execution,
         });
-        // The newest in any case; older ones as far as the answer has room.
-        let fits = executions.enumerate().map_while(|(place, execution)| {
-            let bytes = weight(&execution);
-            if place > 0 && bytes > room {
-                return None;
-            }
-            room = room.saturating_sub(bytes);
-            Some(execution)
-        });
-        Ok(Reply::Executions(fits.collect()))
+        Ok(Reply::Executions(fitting(executions, weight)))
     }
 
     pub(super) async fn exec_get(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {

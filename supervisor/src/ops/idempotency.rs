@@ -108,14 +108,20 @@ impl Ops {
         let known = self.store.key(owner, key).await.map_err(stored)?;
         let subject = match known.filter(|row| row.created_at >= expired_before) {
             Some(row) if row.request_hash != hash => return Err(mismatch(key)),
-            Some(KeyRow { reply: Some(reply), .. }) => return self.again(decode(&reply)?, follower).await,
-            Some(KeyRow { subject, .. }) => {
-                // A supervisor died between claim and answer.
-                if let Some(reply) = self.made(caller, &op, subject).await? {
-                    self.keep(entry, &Ok(reply.clone())).await;
-                    return self.again(Ok(reply), follower).await;
+            Some(KeyRow { reply, subject, .. }) => {
+                // None: a supervisor died between claim and answer, or the answer was too large to keep.
+                let answer = match reply.as_deref().map(decode) {
+                    Some(Ok(answer)) => Some(answer),
+                    undecodable => match self.made(caller, &op, subject).await? {
+                        Some(reply) => Some(Ok(reply)),
+                        // Answered once, so it ran: never again.
+                        None => undecodable.transpose()?,
+                    },
+                };
+                match answer {
+                    Some(answer) => return self.again(answer, follower).await,
+                    None => subject,
                 }
-                subject
             }
             None => {
                 let subject = Uuid::now_v7().into_bytes();

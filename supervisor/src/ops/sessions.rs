@@ -1,7 +1,7 @@
 //! Verbs about sessions.
 
 use super::errors::{invalid, not_found, stored};
-use super::{Call, LIST_ROWS, Ops};
+use super::{Call, LIST_ROWS, Ops, fitting};
 use crate::core::Refusal;
 use crate::runtime::{CreateSession, RuntimeError};
 use crate::store::{Entity, Page, PolicySnapshot, SessionQuery, SessionRow};
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
 use vm_system_protocol::ids::{SessionId, TemplateId};
-use vm_system_protocol::model::Engine;
+use vm_system_protocol::model::{Engine, Session};
 
 /// Longest label of a session (bytes).
 const LABEL_BYTES: usize = 1_024;
@@ -67,7 +67,7 @@ impl Ops {
         let query = SessionQuery { status: filter.status, template, workspace_id: filter.workspace_id };
         let rows =
             self.store.sessions(&call.caller.scope(), query, Page::first(LIST_ROWS)).await.map_err(stored)?;
-        Ok(Reply::Sessions(rows.into_iter().map(|row| row.session).collect()))
+        Ok(Reply::Sessions(fitting(rows.into_iter().map(|row| row.session), weight)))
     }
 
     pub(super) async fn session_get(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
@@ -139,6 +139,17 @@ pub(super) fn not_ready(row: &SessionRow) -> OpError {
 
 fn answer(row: SessionRow) -> Reply {
     Reply::Session(Box::new(row.session))
+}
+
+/// About how large a session is in an answer (bytes).
+fn weight(session: &Session) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    256 + session.workspace_id.len()
+        + session.base_commit_oid.len()
+        + session.worktree_path.len()
+        + text(&session.last_error)
+        + text(&session.close_reason)
+        + session.runtime_meta.as_str().len()
 }
 
 fn label(field: &str, value: &str) -> Result<(), OpError> {

@@ -1,7 +1,7 @@
 //! Verbs about templates.
 
 use super::errors::stored;
-use super::{Call, LIST_ROWS, Ops, modules, now, settings};
+use super::{Call, LIST_ROWS, Ops, fitting, modules, now, settings};
 use crate::store::{Entity, Page, Rejection, StoreError, Write};
 use vm_system_protocol::control::{ErrorCode, OpError, Reply, TemplateChange};
 use vm_system_protocol::ids::TemplateId;
@@ -51,7 +51,11 @@ impl Ops {
     pub(super) async fn template_list(&self, call: &Call<'_>) -> Result<Reply, OpError> {
         let rows =
             self.store.templates(&call.caller.scope(), Page::first(LIST_ROWS)).await.map_err(stored)?;
-        Ok(Reply::Templates(rows.into_iter().map(|row| row.detail.template).collect()))
+        let weight = |template: &Template| {
+            let names = template.exposed_modules.iter().chain(&template.libraries);
+            128 + template.name.len() + names.map(|name| 16 + name.len()).sum::<usize>()
+        };
+        Ok(Reply::Templates(fitting(rows.into_iter().map(|row| row.detail.template), weight)))
     }
 
     pub(super) async fn template_get(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {

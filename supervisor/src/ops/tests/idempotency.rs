@@ -116,7 +116,7 @@ async fn what_was_made_before_a_death_is_the_answer_after_it() {
     let after = bench.restarted();
     let expected = Ok(Reply::Execution(ran));
     assert_eq!(after.ask_with_key(op.clone(), "k").await, expected);
-    assert_eq!(after.ask_with_key(op, "k").await, expected, "and it is kept now");
+    assert_eq!(after.ask_with_key(op, "k").await, expected, "each time");
     assert!(after.fake.script().started.is_empty(), "it did not run again");
 }
 
@@ -151,4 +151,22 @@ async fn key_is_not_claimed_when_the_store_cannot_write() {
     assert_eq!(error.code, ErrorCode::StorageUnavailable);
     bench.faults.set(None);
     bench.ask_with_key(template("t"), "k").await.expect("works again");
+}
+
+/// As after an upgrade that has changed an answer's shape.
+#[tokio::test]
+async fn stored_answer_that_cannot_be_read_is_given_from_the_record_and_never_runs_again() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let first = bench.ask_with_key(repl(&session, "1"), "k").await;
+    let kill = || Op::SessionKill { session: session.clone(), signal: 9 };
+    bench.ask_with_key(kill(), "l").await.expect("live");
+    for key in ["k", "l"] {
+        let damage = Write::KeyAnswer { owner: alice().owner, key: key.to_owned(), reply: vec![0xff; 9] };
+        bench.store.apply(damage).await.expect("claimed");
+    }
+    assert_eq!(bench.ask_with_key(repl(&session, "1"), "k").await, first);
+    let error = bench.ask_with_key(kill(), "l").await.expect_err("it has no record");
+    assert_eq!(error.code, ErrorCode::Internal);
+    assert_eq!(bench.fake.killed().len(), 1, "it was sent once");
 }

@@ -1,0 +1,159 @@
+//! The store's promise, with a real death: what was acknowledged before a SIGKILL is there after it, without a gap.
+//!
+//! The test starts itself again as the process that writes; that one says each number on its output as it is acknowledged.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics, Session,
+    SessionStatus, Settings, Template, TemplateDetail,
+};
+use vm_system_protocol::time::Timestamp;
+use vm_system_supervisor::store::{
+    Batch, Durability, Owner, PolicySnapshot, Retention, StoreHandle, StoreOptions, Write, open_sqlite,
+};
+
+/// Tells the second process where to write, and how durably.
+const FOLDER: &str = "STORE_KILLED_FOLDER";
+const DURABILITY: &str = "STORE_KILLED_DURABILITY";
+
+fn open(folder: &Path, durability: Durability) -> StoreHandle {
+    let retention = Retention { max_age: None, ..Retention::default() };
+    open_sqlite(StoreOptions { durability, retention, ..StoreOptions::new(folder) }).expect("the folder is ours")
+}
+
+fn execution_id() -> ExecutionId {
+    ExecutionId::from_bytes([3; 16])
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made")
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_sigkill_at_any_moment() {
+    for (durability, kill_after) in
+        [1, 2, 17, 60, 140].into_iter().flat_map(|lines| [(Durability::Full, lines), (Durability::Normal, lines)])
+    {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let acknowledged = write_until_killed(folder.path(), durability, kill_after);
+        let store = open(folder.path(), durability);
+        let events = runtime().block_on(async {
+            let events = store.events(execution_id(), 0, 0).await.expect("readable");
+            store.shutdown().await;
+            events
+        });
+        let numbers: Vec<u64> = events.iter().map(|event| event.seq).collect();
+        let expected: Vec<u64> = (1..=numbers.len() as u64).collect();
+        assert_eq!(numbers, expected, "no gap");
+        assert!(numbers.len() as u64 >= acknowledged, "{acknowledged} acknowledged, {} there", numbers.len());
+    }
+}
+
+/// The last number that the other process said before it died.
+fn write_until_killed(folder: &Path, durability: Durability, kill_after: usize) -> u64 {
+    let program = std::env::current_exe().expect("this test is a file");
+    let mut child = Command::new(program)
+        .args(["--exact", "process_that_writes_until_it_is_killed", "--nocapture"])
+        .env(FOLDER, folder)
+        .env(DURABILITY, durability.as_str())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("this test can be started again");
+    let output = child.stdout.take().expect("it is a pipe");
+    let mut said = Vec::new();
+    for line in BufReader::new(output).lines() {
+        // What the test harness says is no number.
+        if let Some(number) = line.expect("text").strip_prefix("acknowledged ") {
+            said.push(number.parse().expect("a number"));
+            if said.len() == kill_after {
+                child.kill().expect("it lives");
+            }
+        }
+    }
+    child.wait().expect("it was killed");
+    assert!(said.len() >= kill_after, "it wrote until it was killed");
+    said.last().copied().unwrap_or(0)
+}
+
+/// No test of its own: does nothing unless the test above started it.
+#[test]
+fn process_that_writes_until_it_is_killed() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let full = std::env::var(DURABILITY).is_ok_and(|text| text == "full");
+    let store = open(Path::new(&folder), if full { Durability::Full } else { Durability::Normal });
+    runtime().block_on(async {
+        store.apply(first()).await.expect("an empty database");
+        for seq in 1.. {
+            let pair: Arc<[Event]> = [event(2 * seq - 1), event(2 * seq)].into();
+            store.apply(Write::Events(pair)).await.expect("there is room");
+            println!("acknowledged {}", 2 * seq);
+        }
+    });
+}
+
+fn event(seq: u64) -> Event {
+    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "x".repeat(200) };
+    Event { execution_id: execution_id(), seq, ts: Timestamp(1), payload }
+}
+
+fn first() -> Batch {
+    let (template_id, session_id) = (TemplateId::from_bytes([1; 16]), SessionId::from_bytes([2; 16]));
+    let (owner, at) = (Owner::new("o"), Timestamp(1));
+    let detail = TemplateDetail {
+        template: Template {
+            id: template_id,
+            name: "t".to_owned(),
+            engine: Engine::Quickjs,
+            is_active: true,
+            exposed_modules: Vec::new(),
+            libraries: Vec::new(),
+            created_at: at,
+            updated_at: at,
+        },
+        settings: Settings::default(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    };
+    let policy = Arc::new(PolicySnapshot::from(&detail));
+    let session = Session {
+        id: session_id,
+        template_id,
+        vm_id: template_id,
+        workspace_id: "w".to_owned(),
+        base_commit_oid: "c".to_owned(),
+        worktree_path: "/".to_owned(),
+        status: SessionStatus::Ready,
+        created_at: at,
+        closed_at: None,
+        last_error: None,
+        close_reason: None,
+        runtime_meta: JsonText::empty_object(),
+    };
+    let execution = Execution {
+        id: execution_id(),
+        session_id,
+        kind: ExecutionKind::Repl,
+        input: None,
+        path: None,
+        args: JsonText::empty_object(),
+        env: JsonText::empty_object(),
+        status: ExecutionStatus::Running,
+        started_at: at,
+        ended_at: None,
+        result: None,
+        error: None,
+        metrics: Metrics::default(),
+        degraded: false,
+        events: None,
+    };
+    Batch(vec![
+        Write::TemplateInsert { owner: owner.clone(), detail: Box::new(detail) },
+        Write::SessionInsert { owner, name: None, session: Arc::new(session), policy },
+        Write::ExecutionStarted { name: None, execution: Arc::new(execution) },
+    ])
+}
