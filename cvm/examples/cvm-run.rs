@@ -2,7 +2,10 @@
 //!
 //! `cvm-run FILE [ANSWER…]`: answers are given to its pauses in turn.
 
-use vm_system_cvm::{Answer, CompileOptions, HostResult, Level, Outcome, State, StateConfig, compile, resume_host, resume_pause, run};
+use vm_system_cvm::{
+    Answer, CompileOptions, HostResult, Level, Outcome, State, StateConfig, compile, resume_host,
+    resume_pause, run,
+};
 
 fn main() -> std::process::ExitCode {
     let mut args = std::env::args().skip(1);

@@ -4,10 +4,10 @@
 //! it comes from outside.
 
 use crate::builtins::{ids, realm};
-use crate::heap::{Cell, Heap, StrCell};
+use crate::heap::{Cell, Heap};
 use crate::ops::{Ins, Operand};
 use crate::program::{Const, Program, Template, Unit};
-use crate::value::{Id, Value};
+use crate::value::Value;
 use std::sync::Arc;
 
 /// Makes a unit ready to run.
@@ -66,7 +66,14 @@ fn constant(heap: &mut Heap, c: &Const) -> (Value, u32) {
     }
 }
 
-fn relocate(out: &mut Vec<Ins>, code: &[Ins], templates: &mut [Template], first: u32, shift: u32, keys: &[u32]) {
+fn relocate(
+    out: &mut Vec<Ins>,
+    code: &[Ins],
+    templates: &mut [Template],
+    first: u32,
+    shift: u32,
+    keys: &[u32],
+) {
     out.extend_from_slice(code);
     for t in templates.iter_mut() {
         t.start += first;
@@ -94,10 +101,4 @@ impl Program {
             _ => &[],
         }
     }
-}
-
-/// An unused string cell, for tests of the layout.
-#[cfg(test)]
-pub(crate) fn is_string(heap: &Heap, id: Id) -> bool {
-    matches!(heap.cells.get(id.index()), Some(Cell::Str(StrCell::Narrow(..) | StrCell::Wide(..) | StrCell::View(..))))
 }

@@ -5,7 +5,7 @@
 
 /// What an operand field means, for the codec, the verifier and the disassembler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Operand {
+pub(crate) enum Operand {
     /// Unused
     None,
     /// Signed number
@@ -35,7 +35,7 @@ pub enum Operand {
 }
 
 /// One row of the table.
-pub struct Row {
+pub(crate) struct Row {
     /// The opcode
     pub op: Op,
     /// Mnemonic
@@ -60,9 +60,9 @@ macro_rules! ops {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "the table's last column documents each")]
-        pub enum Op { $($name = $byte),* }
+        pub(crate) enum Op { $($name = $byte),* }
         /// All rows in byte order.
-        pub const TABLE: &[Row] = &[$(Row { op: Op::$name, name: stringify!($name), c: Operand::$c, b: Operand::$b,
+        pub(crate) const TABLE: &[Row] = &[$(Row { op: Op::$name, name: stringify!($name), c: Operand::$c, b: Operand::$b,
             pops: $pops, pushes: $pushes, fuel: 1, doc: $doc }),*];
     };
 }
@@ -231,20 +231,20 @@ ops! {
 
 impl Op {
     /// The opcode of a byte.
-    pub fn from_byte(byte: u8) -> Option<Op> {
+    pub(crate) fn from_byte(byte: u8) -> Option<Op> {
         TABLE.get(byte as usize).map(|row| row.op)
     }
 
     /// Its row.
     #[inline]
-    pub fn row(self) -> &'static Row {
+    pub(crate) fn row(self) -> &'static Row {
         &TABLE[self as usize]
     }
 }
 
 /// One instruction in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Ins {
+pub(crate) struct Ins {
     /// What to do
     pub op: Op,
     /// Narrow operand
@@ -255,7 +255,7 @@ pub struct Ins {
 
 impl Ins {
     /// An instruction.
-    pub fn new(op: Op, c: u32, b: u16) -> Ins {
+    pub(crate) fn new(op: Op, c: u32, b: u16) -> Ins {
         Ins { op, b, c }
     }
 }

@@ -28,7 +28,7 @@ pub struct Line {
 
 /// What a program asks for while it waits.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Request {
+pub(crate) enum Request {
     /// `CC(prompt, options)`
     Task {
         /// The prompt

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 /// A constant.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Const {
+pub(crate) enum Const {
     /// A number
     Num(f64),
     /// A string, as UTF-16 units (lone surrogates are possible)
@@ -19,25 +19,25 @@ pub enum Const {
 }
 
 /// Bits of [`Template::flags`].
-pub mod flag {
+pub(crate) mod flag {
     /// Has no own `this`, `arguments`, `new.target`
-    pub const ARROW: u16 = 1;
+    pub(crate) const ARROW: u16 = 1;
     /// Method, getter, setter or builtin: no `[[Construct]]`
-    pub const METHOD: u16 = 2;
+    pub(crate) const METHOD: u16 = 2;
     /// Class constructor
-    pub const CLASS: u16 = 4;
+    pub(crate) const CLASS: u16 = 4;
     /// Class constructor with heritage
-    pub const DERIVED: u16 = 8;
+    pub(crate) const DERIVED: u16 = 8;
     /// Generator
-    pub const GENERATOR: u16 = 16;
+    pub(crate) const GENERATOR: u16 = 16;
     /// Async function
-    pub const ASYNC: u16 = 32;
+    pub(crate) const ASYNC: u16 = 32;
     /// All arguments are collected in an array in the first local
-    pub const ALL_ARGS: u16 = 64;
+    pub(crate) const ALL_ARGS: u16 = 64;
     /// Constructor of the prelude: `this` stays undefined
-    pub const BUILTIN: u16 = 128;
+    pub(crate) const BUILTIN: u16 = 128;
     /// Class field initialiser or static block
-    pub const FIELDS: u16 = 256;
+    pub(crate) const FIELDS: u16 = 256;
 }
 
 /// A protected range of instructions.
@@ -105,7 +105,7 @@ impl Template {
 
 /// What a compilation gives before linking, and what is stored.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Unit {
+pub(crate) struct Unit {
     /// Name for stacks and errors
     pub filename: String,
     /// Source text
@@ -119,7 +119,7 @@ pub struct Unit {
 }
 
 /// Template numbers below belong to the prelude.
-pub const USER_TEMPLATES: u32 = 4096;
+pub(crate) const USER_TEMPLATES: u32 = 4096;
 
 /// A program ready to run: the prelude's code and its own in one row.
 #[derive(Clone, Debug)]
@@ -179,5 +179,26 @@ impl Template {
     pub fn position(&self, pc: u32) -> u32 {
         let at = self.positions.partition_point(|&(p, _)| p <= pc);
         self.positions.get(at.wrapping_sub(1)).map_or(self.span.0, |&(_, offset)| offset)
+    }
+}
+
+impl Program {
+    /// The program's bytecode for people: one line an instruction, with operands, fuel and meaning.
+    pub fn disassemble(&self) -> String {
+        let mut text = String::new();
+        for (n, t) in self.unit.templates.iter().enumerate() {
+            let name = match self.unit.consts.get(t.name as usize) {
+                Some(Const::Str(units)) => String::from_utf16_lossy(units),
+                _ => String::new(),
+            };
+            text.push_str(&format!("function {n} {name} ({} slots, depth {})\n", t.slots, t.depth));
+            let range = t.start as usize..(t.start + t.len) as usize;
+            for (pc, ins) in self.unit.code.get(range).unwrap_or(&[]).iter().enumerate() {
+                let row = ins.op.row();
+                let (b, c) = (ins.b, ins.c as i32);
+                text.push_str(&format!("{pc:6} {:16} {c:8} {b:4} ; {} ({})\n", row.name, row.doc, row.fuel));
+            }
+        }
+        text
     }
 }

@@ -39,7 +39,7 @@ pub enum LimitKind {
 
 /// How a frame gives back its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Back {
+pub(crate) enum Back {
     /// Onto the caller's operands
     Push,
     /// As `Push`, but anything but an object is replaced by `this`
@@ -54,7 +54,7 @@ pub enum Back {
 
 /// One call in progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Frame {
+pub(crate) struct Frame {
     /// What it runs
     pub template: u32,
     /// Next instruction, absolute
@@ -73,7 +73,7 @@ pub struct Frame {
 
 /// Work that waits for the stack to be empty.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Job {
+pub(crate) enum Job {
     /// Call a function of the prelude
     Call(u32, Vec<Value>),
     /// Go on with a coroutine: mode 0 value, 1 throw

@@ -4,11 +4,11 @@
 
 /// Index of a heap cell. Ids are stable for a cell's whole life and are reused only after the collector freed it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Id(pub u32);
+pub(crate) struct Id(pub u32);
 
 impl Id {
     /// No cell.
-    pub const NONE: Id = Id(u32::MAX);
+    pub(crate) const NONE: Id = Id(u32::MAX);
 
     #[inline]
     pub(crate) fn index(self) -> usize {
@@ -23,7 +23,7 @@ impl Id {
 
 /// A value of the language, or one of the few markers that only the engine sees.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Value {
+pub(crate) enum Value {
     /// `undefined`
     Undefined,
     /// `null`
@@ -53,14 +53,14 @@ pub enum Value {
 impl Value {
     /// A number, as `Int` where that loses nothing.
     #[inline]
-    pub fn num(n: f64) -> Value {
+    pub(crate) fn num(n: f64) -> Value {
         let i = n as i32;
         if f64::from(i) == n && (i != 0 || n.is_sign_positive()) { Value::Int(i) } else { Value::Num(n) }
     }
 
     /// A count or an index as a number.
     #[inline]
-    pub fn count(n: usize) -> Value {
+    pub(crate) fn count(n: usize) -> Value {
         match i32::try_from(n) {
             Ok(i) => Value::Int(i),
             Err(_) => Value::Num(n as f64),
@@ -69,25 +69,25 @@ impl Value {
 
     /// `undefined` or `null`.
     #[inline]
-    pub fn is_nullish(self) -> bool {
+    pub(crate) fn is_nullish(self) -> bool {
         matches!(self, Value::Undefined | Value::Null)
     }
 
     /// An object.
     #[inline]
-    pub fn is_object(self) -> bool {
+    pub(crate) fn is_object(self) -> bool {
         matches!(self, Value::Obj(_))
     }
 
     /// The object's id.
     #[inline]
-    pub fn as_obj(self) -> Option<Id> {
+    pub(crate) fn as_obj(self) -> Option<Id> {
         if let Value::Obj(id) = self { Some(id) } else { None }
     }
 
     /// The number, if it is one.
     #[inline]
-    pub fn as_num(self) -> Option<f64> {
+    pub(crate) fn as_num(self) -> Option<f64> {
         match self {
             Value::Int(i) => Some(f64::from(i)),
             Value::Num(n) => Some(n),
@@ -107,36 +107,36 @@ impl Value {
 
 /// A property key: an array index below 2^31, or the id of an interned string or of a symbol.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct Key(pub u32);
+pub(crate) struct Key(pub u32);
 
 impl Key {
     const INDEX: u32 = 1 << 31;
     /// Never equal to a real key: a deleted entry.
     pub(crate) const TOMB: Key = Key(u32::MAX);
     /// Largest index a key holds directly.
-    pub const MAX_INDEX: u32 = (1 << 31) - 2;
+    pub(crate) const MAX_INDEX: u32 = (1 << 31) - 2;
 
     /// An index key; `i` must be at most [`Key::MAX_INDEX`].
     #[inline]
-    pub fn index(i: u32) -> Key {
+    pub(crate) fn index(i: u32) -> Key {
         Key(i | Self::INDEX)
     }
 
     /// The key of an interned string or symbol cell.
     #[inline]
-    pub fn cell(id: Id) -> Key {
+    pub(crate) fn cell(id: Id) -> Key {
         Key(id.0)
     }
 
     /// The index, if it is one.
     #[inline]
-    pub fn as_index(self) -> Option<u32> {
+    pub(crate) fn as_index(self) -> Option<u32> {
         if self.0 & Self::INDEX != 0 { Some(self.0 & !Self::INDEX) } else { None }
     }
 
     /// The string or symbol cell.
     #[inline]
-    pub fn as_cell(self) -> Option<Id> {
+    pub(crate) fn as_cell(self) -> Option<Id> {
         if self.0 & Self::INDEX == 0 { Some(Id(self.0)) } else { None }
     }
 }

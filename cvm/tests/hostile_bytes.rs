@@ -50,7 +50,22 @@ fn mutated_sources_compile_or_are_refused() {
 
 #[test]
 fn endless_brackets_are_refused_without_a_stack_overflow() {
-    for open in ["(", "[", "{", "{a:", "a=>(", "x=>{", "`${", "f(", "new (", "if(a){", "a.b[", "...[", "function f(){", "class A{x=["] {
+    for open in [
+        "(",
+        "[",
+        "{",
+        "{a:",
+        "a=>(",
+        "x=>{",
+        "`${",
+        "f(",
+        "new (",
+        "if(a){",
+        "a.b[",
+        "...[",
+        "function f(){",
+        "class A{x=[",
+    ] {
         for count in [100, 5000, 50_000] {
             check_source(&open.repeat(count));
             check_source(&format!("let x = {}", open.repeat(count)));

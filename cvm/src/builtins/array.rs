@@ -94,7 +94,9 @@ fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let Value::Obj(id) = vm.this(&c) else { return Ok(Ret::Slow) };
     let object = vm.st.heap.obj(id);
     let plain = match &object.kind {
-        Kind::Array(a) => a.len_writable && a.dense.len() == a.len as usize && a.dense.len() + c.argc < 1 << 31,
+        Kind::Array(a) => {
+            a.len_writable && a.dense.len() == a.len as usize && a.dense.len() + c.argc < 1 << 31
+        }
         _ => false,
     };
     if !plain || !object.extensible || object.proto != ids::ARRAY_PROTO || !vm.array_protos_bare() {
@@ -116,7 +118,9 @@ fn pop(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let Value::Obj(id) = vm.this(&c) else { return Ok(Ret::Slow) };
     match &vm.st.heap.obj(id).kind {
         Kind::Array(a)
-            if a.len_writable && a.dense.len() == a.len as usize && a.dense.last().is_some_and(|v| *v != Value::Hole) => {}
+            if a.len_writable
+                && a.dense.len() == a.len as usize
+                && a.dense.last().is_some_and(|v| *v != Value::Hole) => {}
         _ => return Ok(Ret::Slow),
     }
     if let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind

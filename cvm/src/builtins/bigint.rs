@@ -43,12 +43,16 @@ fn convert(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     if value.is_object() {
         return Err(Raise::Prim(call.at, 1));
     }
-    let Some(n) = value.as_num() else { return to_bigint(vm, &call, 0).map(|n| vm.st.heap.new_big(n).into()) };
+    let Some(n) = value.as_num() else {
+        return to_bigint(vm, &call, 0).map(|n| vm.st.heap.new_big(n).into());
+    };
     match BigInt::from_f64(n).filter(|_| n.trunc() == n) {
         Some(n) => Ok(vm.st.heap.new_big(n).into()),
         None => {
             let shown = crate::pure::number::to_string(n);
-            Err(vm.range_error(&format!("The number {shown} cannot be converted to a BigInt because it is not an integer")))
+            Err(vm.range_error(&format!(
+                "The number {shown} cannot be converted to a BigInt because it is not an integer"
+            )))
         }
     }
 }
@@ -159,4 +163,3 @@ fn to_locale_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 fn value_of(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     this_bigint(vm, &call, "valueOf").map(Ret::Value)
 }
-

@@ -16,7 +16,16 @@ const SET_ITERATOR: u32 = 911;
 
 const fn ctor(id: Id, name: &'static str, length: u16, code: &'static str, proto: Id) -> Ctor {
     let code = CtorCode::Prelude(code);
-    Ctor { id, name, length, code, proto, parent: ids::FUNCTION_PROTO, proto_parent: ids::OBJECT_PROTO, global: true }
+    Ctor {
+        id,
+        name,
+        length,
+        code,
+        proto,
+        parent: ids::FUNCTION_PROTO,
+        proto_parent: ids::OBJECT_PROTO,
+        global: true,
+    }
 }
 
 pub(super) const MODULE: Module = Module {
@@ -97,7 +106,9 @@ pub(super) const MODULE: Module = Module {
         realm.tag(ids::WEAK_SET_PROTO, "WeakSet");
         realm.tag(ids::WEAK_REF_PROTO, "WeakRef");
         realm.tag(ids::FINALIZATION_REGISTRY_PROTO, "FinalizationRegistry");
-        for (proto, tag) in [(ids::MAP_ITERATOR_PROTO, "Map Iterator"), (ids::SET_ITERATOR_PROTO, "Set Iterator")] {
+        for (proto, tag) in
+            [(ids::MAP_ITERATOR_PROTO, "Map Iterator"), (ids::SET_ITERATOR_PROTO, "Set Iterator")]
+        {
             realm.heap.obj_mut(proto).proto = ids::ITERATOR_PROTO;
             realm.tag(proto, tag);
         }
@@ -155,7 +166,8 @@ fn this_map(vm: &mut Vm<'_>, call: &Call, name: &str) -> Res<Id> {
         Value::Obj(id) if is_map(vm, Value::Obj(id)) => Ok(id),
         other => {
             let shown = vm.brief(other);
-            Err(vm.type_error(&format!("Method Map.prototype.{name} called on incompatible receiver {shown}")))
+            Err(vm
+                .type_error(&format!("Method Map.prototype.{name} called on incompatible receiver {shown}")))
         }
     }
 }
@@ -165,7 +177,8 @@ fn this_set(vm: &mut Vm<'_>, call: &Call, name: &str) -> Res<Id> {
         Value::Obj(id) if is_set(vm, Value::Obj(id)) => Ok(id),
         other => {
             let shown = vm.brief(other);
-            Err(vm.type_error(&format!("Method Set.prototype.{name} called on incompatible receiver {shown}")))
+            Err(vm
+                .type_error(&format!("Method Set.prototype.{name} called on incompatible receiver {shown}")))
         }
     }
 }

@@ -5,7 +5,7 @@
 use super::ids;
 use super::natives::{EMPTY, Module};
 use crate::heap::object::{Kind, attr};
-use crate::value::{Id, Key, Value};
+use crate::value::{Id, Value};
 use crate::vm::define::Desc;
 use crate::vm::{Call, Res, Ret, Vm};
 
@@ -41,7 +41,9 @@ pub(super) const MODULE: Module = Module {
         }),
         ("toInteger", |vm, c| Ok(Value::num(vm.arg_int(&c, 0)?).into())),
         ("toNumber", |vm, c| Ok(Value::num(vm.arg_number(&c, 0)?).into())),
-        ("toUint32", |vm, c| Ok(Value::num(f64::from(crate::pure::number::to_uint32(vm.arg_number(&c, 0)?))).into())),
+        ("toUint32", |vm, c| {
+            Ok(Value::num(f64::from(crate::pure::number::to_uint32(vm.arg_number(&c, 0)?))).into())
+        }),
         ("sameValue", |vm, c| Ok(Value::Bool(vm.same_value(vm.arg(&c, 0), vm.arg(&c, 1))).into())),
         ("sameValueZero", |vm, c| {
             let (a, b) = (vm.arg(&c, 0), vm.arg(&c, 1));
@@ -121,7 +123,7 @@ fn is_array(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 fn to_object(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
-    match vm.to_object(vm.arg(&c, 0)) {
+    match vm.object_of(vm.arg(&c, 0)) {
         Some(id) => Ok(Value::Obj(id).into()),
         None => Err(vm.type_error("Cannot convert undefined or null to object")),
     }
@@ -205,7 +207,8 @@ pub(super) fn read_desc(vm: &Vm<'_>, d: Id) -> Desc {
         let props = &vm.st.heap.obj(d).props;
         props.find(ids::key(id)).and_then(|s| props.at(s)).map(|p| p.value)
     };
-    let mut desc = Desc { value: field(ids::VALUE), get: field(ids::GET), set: field(ids::SET), flags: 0, mask: 0 };
+    let mut desc =
+        Desc { value: field(ids::VALUE), get: field(ids::GET), set: field(ids::SET), flags: 0, mask: 0 };
     for (name, bit) in [(ids::WRITABLE, attr::W), (ids::ENUMERABLE, attr::E), (ids::CONFIGURABLE, attr::C)] {
         if let Some(v) = field(name) {
             desc.mask |= bit;
@@ -267,16 +270,6 @@ impl Vm<'_> {
             _ => self.strict_equal(a, b),
         }
     }
-
-    /// The key of a value that is a key already.
-    pub(crate) fn plain_key(&mut self, value: Value) -> Option<Key> {
-        match value {
-            Value::Str(id) => Some(self.st.heap.key_of_str(id)),
-            Value::Sym(id) => Some(Key::cell(id)),
-            Value::Int(i) => Some(self.st.heap.key_of_index(f64::from(i))),
-            _ => None,
-        }
-    }
 }
 
 /// `$enter(f, newTarget, this, args)`: runs a base constructor's code on an object made before.
@@ -293,7 +286,10 @@ fn enter(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 /// `$heritage(parent, prototype)`: a stand-in for a parent class whose `prototype` is not a plain property.
 fn heritage(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let (parent, proto) = (vm.arg(&c, 0), vm.arg(&c, 1));
-    let id = vm.st.heap.new_object(Id::NONE, Kind::Bound(Box::new((parent, Value::Undefined, vec![Value::Uninit]))));
+    let id = vm
+        .st
+        .heap
+        .new_object(Id::NONE, Kind::Bound(Box::new((parent, Value::Undefined, vec![Value::Uninit]))));
     vm.create(id, ids::key(ids::PROTOTYPE), proto);
     Ok(Value::Obj(id).into())
 }
@@ -322,7 +318,9 @@ fn record_tag(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 fn record_get(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
-    let (Value::Obj(id), Value::Int(i)) = (vm.arg(&c, 0), vm.arg(&c, 1)) else { return Ok(Value::Undefined.into()) };
+    let (Value::Obj(id), Value::Int(i)) = (vm.arg(&c, 0), vm.arg(&c, 1)) else {
+        return Ok(Value::Undefined.into());
+    };
     Ok(match &vm.st.heap.obj(id).kind {
         Kind::Record(_, slots) => slots.get(i as usize).copied().unwrap_or(Value::Undefined),
         _ => Value::Undefined,
@@ -331,7 +329,9 @@ fn record_get(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 fn record_set(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
-    let (Value::Obj(id), Value::Int(i)) = (vm.arg(&c, 0), vm.arg(&c, 1)) else { return Ok(Value::Undefined.into()) };
+    let (Value::Obj(id), Value::Int(i)) = (vm.arg(&c, 0), vm.arg(&c, 1)) else {
+        return Ok(Value::Undefined.into());
+    };
     let value = vm.arg(&c, 2);
     if let Kind::Record(_, slots) = &mut vm.st.heap.obj_mut(id).kind
         && let Some(place) = slots.get_mut(i as usize)

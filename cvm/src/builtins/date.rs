@@ -192,4 +192,3 @@ fn to_iso_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
         None => Err(vm.range_error("Invalid time value")),
     }
 }
-

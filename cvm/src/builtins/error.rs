@@ -33,7 +33,8 @@ pub(super) const MODULE: Module = Module {
             Ok(Value::Undefined.into())
         }),
         ("isError", |vm, c| {
-            let is = matches!(vm.arg(&c, 0), Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, Kind::Error));
+            let is =
+                matches!(vm.arg(&c, 0), Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, Kind::Error));
             Ok(Value::Bool(is).into())
         }),
     ],
@@ -47,7 +48,14 @@ pub(super) const MODULE: Module = Module {
         ctor(ids::URI_ERROR, "URIError", "URIError_", 1, ids::URI_ERROR_PROTO, false),
         ctor(ids::AGGREGATE_ERROR, "AggregateError", "AggregateError_", 2, ids::AGGREGATE_ERROR_PROTO, false),
         ctor(ids::CC_ERROR, "CCError", "CCError_", 1, ids::CC_ERROR_PROTO, false),
-        ctor(ids::CC_TIMEOUT_ERROR, "CCTimeoutError", "CCTimeoutError_", 1, ids::CC_TIMEOUT_ERROR_PROTO, false),
+        ctor(
+            ids::CC_TIMEOUT_ERROR,
+            "CCTimeoutError",
+            "CCTimeoutError_",
+            1,
+            ids::CC_TIMEOUT_ERROR_PROTO,
+            false,
+        ),
     ],
     lists: &[(ids::ERROR, "ErrorStatics"), (ids::ERROR_PROTO, "ErrorPrototype")],
     source: include_str!("error.js"),

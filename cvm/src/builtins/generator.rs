@@ -77,7 +77,13 @@ pub(super) const MODULE: Module = Module {
     source: include_str!("generator.js"),
     extra: |r| {
         let families = [
-            (ids::GENERATOR_FUNCTION, ids::GENERATOR_FUNCTION_PROTO, ids::GENERATOR_PROTO, ids::ITERATOR_PROTO, "Generator"),
+            (
+                ids::GENERATOR_FUNCTION,
+                ids::GENERATOR_FUNCTION_PROTO,
+                ids::GENERATOR_PROTO,
+                ids::ITERATOR_PROTO,
+                "Generator",
+            ),
             (
                 ids::ASYNC_GENERATOR_FUNCTION,
                 ids::ASYNC_GENERATOR_FUNCTION_PROTO,

@@ -3,6 +3,9 @@
 //! Owns: the first part of the realm's layout. Ids are on disk: append to a list only together with a new format
 //! version or behind the last entry of the last list.
 
+#![allow(dead_code, reason = "the prelude names most of these at run time")]
+#![allow(clippy::doc_markdown, reason = "the documentation is the object's name in the specification")]
+
 use crate::value::{Id, Key};
 
 macro_rules! ids {
@@ -12,15 +15,15 @@ macro_rules! ids {
         enum $order { $($name),* }
         $(
             #[doc = $text]
-            pub const $name: Id = Id($first + $order::$name as u32);
+            pub(crate) const $name: Id = Id($first + $order::$name as u32);
         )*
         /// Name and text of each, in order of their ids.
-        pub const $list: &[(&str, &str)] = &[$((stringify!($name), $text)),*];
+        pub(crate) const $list: &[(&str, &str)] = &[$((stringify!($name), $text)),*];
     };
 }
 
 /// The empty string; the ids below are the strings of one Latin-1 unit.
-pub const EMPTY: Id = Id(256);
+pub(crate) const EMPTY: Id = Id(256);
 
 ids! { ATOMS, Atom, 257,
     LENGTH "length" NAME "name" PROTOTYPE "prototype" CONSTRUCTOR "constructor" MESSAGE "message" STACK "stack"
@@ -74,12 +77,12 @@ ids! { OBJECTS, Object, 257 + (ATOMS.len() + SYMBOLS.len()) as u32,
 }
 
 /// First cell after the fixed ones.
-pub const FIRST_FREE: u32 = 257 + (ATOMS.len() + SYMBOLS.len() + OBJECTS.len()) as u32;
+pub(crate) const FIRST_FREE: u32 = 257 + (ATOMS.len() + SYMBOLS.len() + OBJECTS.len()) as u32;
 /// Cells of the realm; those of a program's constants come after.
-pub const REALM_CELLS: u32 = 8192;
+pub(crate) const REALM_CELLS: u32 = 8192;
 
 /// Fixed object or symbol by the name the prelude uses after `$$`.
-pub fn realm_id(name: &str) -> Option<Id> {
+pub(crate) fn realm_id(name: &str) -> Option<Id> {
     let at = |list: &[(&str, &str)], first: u32| {
         list.iter().position(|(n, _)| *n == name).map(|i| Id(first + i as u32))
     };
@@ -87,12 +90,12 @@ pub fn realm_id(name: &str) -> Option<Id> {
 }
 
 /// `[Symbol.iterator]` for `$$SYM_ITERATOR`: how a symbol shows in a function's name.
-pub fn symbol_shown(name: &str) -> String {
+pub(crate) fn symbol_shown(name: &str) -> String {
     let name = name.strip_prefix("$$").unwrap_or(name);
     SYMBOLS.iter().find(|(n, _)| *n == name).map_or_else(String::new, |(_, text)| format!("[{text}]"))
 }
 
 /// The key of a fixed name or symbol.
-pub const fn key(id: Id) -> Key {
+pub(crate) const fn key(id: Id) -> Key {
     Key(id.0)
 }

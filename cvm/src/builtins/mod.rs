@@ -5,6 +5,9 @@
 //! changes nothing before the last of them. Everything that gets, sets or calls on objects it does not know is written
 //! in the prelude, where every step can suspend by itself. Reading order: `ids`, `natives`, `prelude`, `realm`.
 
+#![allow(clippy::unnecessary_wraps, reason = "natives share one signature, and many cannot fail")]
+#![allow(clippy::needless_update, reason = "modules name the parts they have and leave the rest to `EMPTY`")]
+
 mod adjust;
 mod array;
 mod array_methods;
@@ -19,7 +22,7 @@ mod function;
 mod generator;
 mod global;
 pub(crate) mod host;
-pub mod ids;
+pub(crate) mod ids;
 mod iterator;
 mod iterator_helpers;
 mod json;

@@ -151,7 +151,12 @@ struct Tables {
 fn tables() -> &'static Tables {
     static TABLES: OnceLock<Tables> = OnceLock::new();
     TABLES.get_or_init(|| {
-        let mut t = Tables { natives: Vec::new(), intrinsics: HashMap::new(), methods: Vec::new(), ctors: Vec::new() };
+        let mut t = Tables {
+            natives: Vec::new(),
+            intrinsics: HashMap::new(),
+            methods: Vec::new(),
+            ctors: Vec::new(),
+        };
         for module in MODULES {
             for &(name, run) in module.intrinsics {
                 t.intrinsics.insert(name, t.natives.len() as u32);

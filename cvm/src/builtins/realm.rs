@@ -70,7 +70,11 @@ impl Realm {
         }
         // Descriptions of symbols come after the fixed cells; their places are known by then.
         for _ in ids::SYMBOLS {
-            self.heap.alloc(Cell::Sym(SymCell { description: Value::Undefined, private: false, registered: false }));
+            self.heap.alloc(Cell::Sym(SymCell {
+                description: Value::Undefined,
+                private: false,
+                registered: false,
+            }));
         }
         for _ in ids::OBJECTS {
             self.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
@@ -136,7 +140,11 @@ impl Realm {
         let text = self.heap.new_str(name);
         let name = Value::Str(Id(self.heap.key_of_str(text).as_cell().unwrap_or(text).0));
         let mut object = Object::new(proto, Kind::Function(Box::new(func)));
-        object.props.push(Prop { key: ids::key(ids::LENGTH), flags: attr::C, value: Value::Int(i32::from(length)) });
+        object.props.push(Prop {
+            key: ids::key(ids::LENGTH),
+            flags: attr::C,
+            value: Value::Int(i32::from(length)),
+        });
         object.props.push(Prop { key: ids::key(ids::NAME), flags: attr::C, value: name });
         // Properties set earlier on a fixed id stay behind these.
         for p in self.heap.obj(id).props.iter().copied().collect::<Vec<_>>() {
@@ -149,9 +157,16 @@ impl Realm {
     /// Adds a getter or setter.
     fn accessor(&mut self, holder: Id, name: &str, get: Option<Id>, set: Option<Id>) {
         let key = self.key(name);
-        let old = self.heap.obj(holder).props.find(key).and_then(|s| self.heap.obj(holder).props.at(s)).map(|p| p.value);
+        let old = self
+            .heap
+            .obj(holder)
+            .props
+            .find(key)
+            .and_then(|s| self.heap.obj(holder).props.at(s))
+            .map(|p| p.value);
         let (old_get, old_set) = old.map_or((Value::Undefined, Value::Undefined), |v| self.heap.pair(v));
-        let pair = self.heap.alloc(Cell::Pair(get.map_or(old_get, Value::Obj), set.map_or(old_set, Value::Obj)));
+        let pair =
+            self.heap.alloc(Cell::Pair(get.map_or(old_get, Value::Obj), set.map_or(old_set, Value::Obj)));
         self.put(holder, name, Value::Cell(pair), attr::C | attr::ACCESSOR);
     }
 
@@ -164,7 +179,9 @@ impl Realm {
         for (i, c) in module.ctors.iter().enumerate() {
             let code = match c.code {
                 CtorCode::Native(_) => Code::Native(first_ctor + i as u32),
-                CtorCode::Prelude(name) => Code::Template(self.prelude.functions.get(name).copied().unwrap_or(0)),
+                CtorCode::Prelude(name) => {
+                    Code::Template(self.prelude.functions.get(name).copied().unwrap_or(0))
+                }
             };
             self.function(Some(c.id), code, c.name, c.length, c.parent);
             if c.proto != Id::NONE {
@@ -196,7 +213,9 @@ impl Realm {
     /// Puts a method list of the prelude on an object.
     pub(crate) fn list(&mut self, holder: Id, list: &str) {
         let prelude = Arc::clone(&self.prelude);
-        let Some(methods) = prelude.methods.get(list) else { panic!("the prelude has no method list {list}") };
+        let Some(methods) = prelude.methods.get(list) else {
+            panic!("the prelude has no method list {list}")
+        };
         for (key, kind, template) in methods {
             let length = prelude.templates[*template as usize].length;
             let shown = Self::shown(key);
@@ -217,7 +236,8 @@ impl Realm {
     /// Moves a method's function object to its fixed id.
     pub(crate) fn pin(&mut self, holder: Id, name: &str, at: Id) {
         let key = self.key(name);
-        let found = self.heap.obj(holder).props.find(key).and_then(|s| self.heap.obj(holder).props.at(s)).copied();
+        let found =
+            self.heap.obj(holder).props.find(key).and_then(|s| self.heap.obj(holder).props.at(s)).copied();
         if let Some(p) = found
             && let Value::Obj(id) = p.value
         {
@@ -229,7 +249,8 @@ impl Realm {
     /// Gives an object another name for one of its methods.
     pub(crate) fn alias(&mut self, holder: Id, name: &str, as_name: &str) {
         let key = self.key(name);
-        let found = self.heap.obj(holder).props.find(key).and_then(|s| self.heap.obj(holder).props.at(s)).copied();
+        let found =
+            self.heap.obj(holder).props.find(key).and_then(|s| self.heap.obj(holder).props.at(s)).copied();
         if let Some(p) = found {
             self.put(holder, as_name, p.value, p.flags);
         }

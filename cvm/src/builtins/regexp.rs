@@ -99,7 +99,8 @@ impl Vm<'_> {
 
     /// A regular expression literal; `bits` are its flags in the order `dgimsuvy`.
     pub(crate) fn op_regexp(&mut self, source: u32, bits: usize) -> Res<()> {
-        let letters: String = "dgimsuvy".chars().enumerate().filter(|(i, _)| bits & (1 << i) != 0).map(|(_, c)| c).collect();
+        let letters: String =
+            "dgimsuvy".chars().enumerate().filter(|(i, _)| bits & (1 << i) != 0).map(|(_, c)| c).collect();
         let flags = self.st.heap.new_str(&letters);
         let source = match self.st.heap.key_value(crate::value::Key(source)) {
             Value::Str(id) => id,

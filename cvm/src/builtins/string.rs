@@ -162,20 +162,26 @@ fn search(vm: &mut Vm<'_>, call: &Call, method: &str) -> Res<Option<(Id, usize, 
 }
 
 fn includes(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
-    let Some((id, length, needle)) = search(vm, &call, "String.prototype.includes")? else { return Ok(Ret::Slow) };
+    let Some((id, length, needle)) = search(vm, &call, "String.prototype.includes")? else {
+        return Ok(Ret::Slow);
+    };
     let from = position(vm, &call, 1, length, 0)?;
     let found = index_of(&vm.st.heap.str(id), &vm.st.heap.str(needle), from);
     Ok(Value::Bool(found.is_some()).into())
 }
 
 fn starts_with(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
-    let Some((id, length, needle)) = search(vm, &call, "String.prototype.startsWith")? else { return Ok(Ret::Slow) };
+    let Some((id, length, needle)) = search(vm, &call, "String.prototype.startsWith")? else {
+        return Ok(Ret::Slow);
+    };
     let from = position(vm, &call, 1, length, 0)?;
     Ok(Value::Bool(stands_at(vm, id, needle, from)).into())
 }
 
 fn ends_with(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
-    let Some((id, length, needle)) = search(vm, &call, "String.prototype.endsWith")? else { return Ok(Ret::Slow) };
+    let Some((id, length, needle)) = search(vm, &call, "String.prototype.endsWith")? else {
+        return Ok(Ret::Slow);
+    };
     let end = position(vm, &call, 1, length, length)?;
     let wanted = vm.st.heap.str(needle).len();
     Ok(Value::Bool(wanted <= end && stands_at(vm, id, needle, end - wanted)).into())

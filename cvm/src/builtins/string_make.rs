@@ -215,7 +215,13 @@ fn pad_end(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// A method that maps the whole text; `growth` bounds how much longer the result can be.
-fn mapped(vm: &mut Vm<'_>, call: &Call, method: &str, growth: usize, map: impl Fn(&[u16]) -> Vec<u16>) -> Res<Ret> {
+fn mapped(
+    vm: &mut Vm<'_>,
+    call: &Call,
+    method: &str,
+    growth: usize,
+    map: impl Fn(&[u16]) -> Vec<u16>,
+) -> Res<Ret> {
     let this = vm.this_str(call, method)?;
     let source = vm.st.heap.str(this).to_wide();
     if (source.len() * growth) as u64 > vm.st.heap.limit {
@@ -256,7 +262,9 @@ fn normalize(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
         let name = vm.arg_str(&call, 0)?;
         match case::Form::from_name(&vm.st.heap.str(name)) {
             Some(form) => form,
-            None => return Err(vm.range_error("The normalization form should be one of NFC, NFD, NFKC, NFKD")),
+            None => {
+                return Err(vm.range_error("The normalization form should be one of NFC, NFD, NFKC, NFKD"));
+            }
         }
     };
     mapped(vm, &call, "String.prototype.normalize", 18, |text| case::normalize(text, form))

@@ -7,49 +7,52 @@ use crate::heap::object::{Kind, attr};
 use crate::value::{Id, Value};
 use crate::vm::{Call, Res, Ret, Vm};
 
-pub(super) const MODULE: Module = Module {
-    methods: &[
-        method(ids::SYMBOL, "for", 1, symbol_for),
-        method(ids::SYMBOL, "keyFor", 1, key_for),
-        method(ids::SYMBOL_PROTO, "toString", 0, |vm, c| {
-            let id = this_symbol(vm, c)?;
-            let text = vm.symbol_text(id);
-            Ok(vm.st.heap.str_value(&text).into())
-        }),
-        method(ids::SYMBOL_PROTO, "valueOf", 0, |vm, c| Ok(Value::Sym(this_symbol(vm, c)?).into())),
-        method(ids::SYMBOL_PROTO, "$$SYM_TO_PRIMITIVE", 1, |vm, c| Ok(Value::Sym(this_symbol(vm, c)?).into())),
-        getter(ids::SYMBOL_PROTO, "description", |vm, c| {
-            let id = this_symbol(vm, c)?;
-            Ok(vm.st.heap.symbol(id).map_or(Value::Undefined, |s| s.description).into())
-        }),
-    ],
-    ctors: &[Ctor {
-        id: ids::SYMBOL,
-        name: "Symbol",
-        length: 0,
-        code: CtorCode::Native(construct),
-        proto: ids::SYMBOL_PROTO,
-        parent: ids::FUNCTION_PROTO,
-        proto_parent: ids::OBJECT_PROTO,
-        global: true,
-    }],
-    extra: |r| {
-        for (name, text) in ids::SYMBOLS {
-            if let (Some(id), Some(short)) = (ids::realm_id(name), text.strip_prefix("Symbol.")) {
-                r.put(ids::SYMBOL, short, Value::Sym(id), 0);
+pub(super) const MODULE: Module =
+    Module {
+        methods: &[
+            method(ids::SYMBOL, "for", 1, symbol_for),
+            method(ids::SYMBOL, "keyFor", 1, key_for),
+            method(ids::SYMBOL_PROTO, "toString", 0, |vm, c| {
+                let id = this_symbol(vm, c)?;
+                let text = vm.symbol_text(id);
+                Ok(vm.st.heap.str_value(&text).into())
+            }),
+            method(ids::SYMBOL_PROTO, "valueOf", 0, |vm, c| Ok(Value::Sym(this_symbol(vm, c)?).into())),
+            method(ids::SYMBOL_PROTO, "$$SYM_TO_PRIMITIVE", 1, |vm, c| {
+                Ok(Value::Sym(this_symbol(vm, c)?).into())
+            }),
+            getter(ids::SYMBOL_PROTO, "description", |vm, c| {
+                let id = this_symbol(vm, c)?;
+                Ok(vm.st.heap.symbol(id).map_or(Value::Undefined, |s| s.description).into())
+            }),
+        ],
+        ctors: &[Ctor {
+            id: ids::SYMBOL,
+            name: "Symbol",
+            length: 0,
+            code: CtorCode::Native(construct),
+            proto: ids::SYMBOL_PROTO,
+            parent: ids::FUNCTION_PROTO,
+            proto_parent: ids::OBJECT_PROTO,
+            global: true,
+        }],
+        extra: |r| {
+            for (name, text) in ids::SYMBOLS {
+                if let (Some(id), Some(short)) = (ids::realm_id(name), text.strip_prefix("Symbol.")) {
+                    r.put(ids::SYMBOL, short, Value::Sym(id), 0);
+                }
             }
-        }
-        r.tag(ids::SYMBOL_PROTO, "Symbol");
-        let key = r.key("$$SYM_TO_PRIMITIVE");
-        let object = r.heap.obj_mut(ids::SYMBOL_PROTO);
-        if let Some(slot) = object.props.find(key)
-            && let Some(p) = object.props.at_mut(slot)
-        {
-            p.flags = attr::C;
-        }
-    },
-    ..EMPTY
-};
+            r.tag(ids::SYMBOL_PROTO, "Symbol");
+            let key = r.key("$$SYM_TO_PRIMITIVE");
+            let object = r.heap.obj_mut(ids::SYMBOL_PROTO);
+            if let Some(slot) = object.props.find(key)
+                && let Some(p) = object.props.at_mut(slot)
+            {
+                p.flags = attr::C;
+            }
+        },
+        ..EMPTY
+    };
 
 fn construct(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     if c.new_target != Value::Undefined {
@@ -75,7 +78,8 @@ fn this_symbol(vm: &mut Vm<'_>, c: Call) -> Res<Id> {
 
 fn symbol_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let key = vm.arg_str(&c, 0)?;
-    let found = vm.st.registry.iter().find(|(k, _)| vm.st.heap.str(*k) == vm.st.heap.str(key)).map(|&(_, s)| s);
+    let found =
+        vm.st.registry.iter().find(|(k, _)| vm.st.heap.str(*k) == vm.st.heap.str(key)).map(|&(_, s)| s);
     if let Some(id) = found {
         return Ok(Value::Sym(id).into());
     }
@@ -92,5 +96,11 @@ fn key_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
         let shown = vm.brief(vm.arg(&c, 0));
         return Err(vm.type_error(&format!("{shown} is not a symbol")));
     };
-    Ok(vm.st.registry.iter().find(|&&(_, s)| s == id).map_or(Value::Undefined, |&(k, _)| Value::Str(k)).into())
+    Ok(vm
+        .st
+        .registry
+        .iter()
+        .find(|&&(_, s)| s == id)
+        .map_or(Value::Undefined, |&(k, _)| Value::Str(k))
+        .into())
 }

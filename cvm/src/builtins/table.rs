@@ -66,7 +66,8 @@ impl Vm<'_> {
     fn reindex(&mut self, id: Id) {
         let Some(table) = self.table(id) else { return };
         let live = table.entries.iter().enumerate().filter(|(_, (key, _))| *key != Value::Hole);
-        let hashes: Vec<(u64, u32)> = live.map(|(place, (key, _))| (self.hash_value(*key), place as u32)).collect();
+        let hashes: Vec<(u64, u32)> =
+            live.map(|(place, (key, _))| (self.hash_value(*key), place as u32)).collect();
         if let Some(table) = self.table_mut(id) {
             table.index.clear();
             for (hash, place) in hashes {
@@ -78,7 +79,9 @@ impl Vm<'_> {
     fn place(&self, id: Id, key: Value) -> Option<usize> {
         let table = self.table(id)?;
         let places = table.index.get(&self.hash_value(key))?;
-        let fits = |place: &&u32| table.entries.get(**place as usize).is_some_and(|e| self.same_value_zero(e.0, key));
+        let fits = |place: &&u32| {
+            table.entries.get(**place as usize).is_some_and(|e| self.same_value_zero(e.0, key))
+        };
         places.iter().find(fits).map(|place| *place as usize)
     }
 
@@ -172,7 +175,8 @@ impl Vm<'_> {
     /// The first live entry with a number above `after` (−1 for the first of all): its number, key and value.
     pub(super) fn table_after(&self, id: Id, after: f64) -> Option<(u64, Value, Value)> {
         let table = self.table(id)?;
-        let from = if after < 0.0 { 0 } else { table.order.partition_point(|number| *number as f64 <= after) };
+        let from =
+            if after < 0.0 { 0 } else { table.order.partition_point(|number| *number as f64 <= after) };
         (from..table.entries.len()).find_map(|place| {
             let (key, value) = table.entries[place];
             let number = table.order.get(place).copied()?;

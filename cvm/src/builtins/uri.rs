@@ -2,8 +2,8 @@
 
 use super::ids;
 use super::natives::{EMPTY, Module, method};
-use crate::pure::uri::{self, Scope};
 use crate::pure::escape as legacy;
+use crate::pure::uri::{self, Scope};
 use crate::value::Value;
 use crate::vm::{Call, Raise, Res, Ret, Vm};
 
@@ -66,4 +66,3 @@ fn unescape(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     let text = legacy::unescape(&vm.st.heap.str(source));
     Ok(Value::Str(vm.st.heap.new_wide(&text)).into())
 }
-

@@ -5,7 +5,8 @@
 use super::Compiler;
 use crate::ops::Op;
 use oxc_ast::ast::{
-    AssignmentExpression, AssignmentTarget, Expression, SimpleAssignmentTarget, UnaryExpression, UpdateExpression,
+    AssignmentExpression, AssignmentTarget, Expression, SimpleAssignmentTarget, UnaryExpression,
+    UpdateExpression,
 };
 use oxc_syntax::operator::{AssignmentOperator, UpdateOperator};
 
@@ -44,7 +45,9 @@ fn bare<'t, 'a>(target: &'t SimpleAssignmentTarget<'a>) -> Target<'t, 'a> {
             Expression::Super(_) => Target::Super(m.property.name.as_str()),
             object => Target::Prop(object, m.property.name.as_str()),
         },
-        SimpleAssignmentTarget::PrivateFieldExpression(m) => Target::Private(&m.object, m.field.name.as_str()),
+        SimpleAssignmentTarget::PrivateFieldExpression(m) => {
+            Target::Private(&m.object, m.field.name.as_str())
+        }
     }
 }
 
@@ -190,13 +193,17 @@ impl Compiler<'_, '_> {
             AssignmentOperator::Assign => {
                 self.prepare(&target);
                 match target {
-                    Target::Ident(id) if matches!(a.left, AssignmentTarget::AssignmentTargetIdentifier(_)) => {
+                    Target::Ident(id)
+                        if matches!(a.left, AssignmentTarget::AssignmentTargetIdentifier(_)) =>
+                    {
                         self.expr_named(&a.right, id.name.as_str());
                     }
                     _ => self.expr(&a.right),
                 }
             }
-            AssignmentOperator::LogicalAnd | AssignmentOperator::LogicalOr | AssignmentOperator::LogicalNullish => {
+            AssignmentOperator::LogicalAnd
+            | AssignmentOperator::LogicalOr
+            | AssignmentOperator::LogicalNullish => {
                 self.logical_assignment(a, &target, wanted);
                 return;
             }

@@ -223,7 +223,11 @@ impl Compiler<'_, '_> {
         let Expression::Identifier(id) = &c.callee else { return false };
         let name = id.name.as_str();
         if self.own_names.contains_key(name)
-            && id.reference_id.get().and_then(|r| self.scoping.get_reference(r).symbol_id()).is_some_and(|s| self.is_prelude_function(s))
+            && id
+                .reference_id
+                .get()
+                .and_then(|r| self.scoping.get_reference(r).symbol_id())
+                .is_some_and(|s| self.is_prelude_function(s))
         {
             let n = self.args_plain(&c.arguments);
             self.f().position(c.span.start);

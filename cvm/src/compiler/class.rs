@@ -9,8 +9,8 @@ use super::function::Shape;
 use crate::ops::Op;
 use crate::program::flag;
 use oxc_ast::ast::{
-    BindingPattern, Class, ClassElement, Expression, FormalParameter, Function, MethodDefinition, MethodDefinitionKind,
-    PropertyDefinition, PropertyKey,
+    BindingPattern, Class, ClassElement, Expression, FormalParameter, Function, MethodDefinition,
+    MethodDefinitionKind, PropertyDefinition, PropertyKey,
 };
 use oxc_span::GetSpan;
 
@@ -155,7 +155,11 @@ impl Compiler<'_, '_> {
 
     fn computed_key<'t, 'a>(&self, p: &'t PropertyDefinition<'a>) -> Option<&'t Expression<'a>> {
         let _ = self;
-        if p.computed { p.key.as_expression().filter(|_| p.key.static_name().is_none() || p.computed) } else { None }
+        if p.computed {
+            p.key.as_expression().filter(|_| p.key.static_name().is_none() || p.computed)
+        } else {
+            None
+        }
     }
 
     /// Does the class put anything on its instances?
@@ -163,14 +167,18 @@ impl Compiler<'_, '_> {
         let _ = self;
         c.body.body.iter().any(|e| match e {
             ClassElement::PropertyDefinition(p) => !p.r#static && !is_abstract(p),
-            ClassElement::MethodDefinition(m) => !m.r#static && matches!(m.key, PropertyKey::PrivateIdentifier(_)),
+            ClassElement::MethodDefinition(m) => {
+                !m.r#static && matches!(m.key, PropertyKey::PrivateIdentifier(_))
+            }
             _ => false,
         })
     }
 
     fn constructor(&mut self, c: &Class<'_>, name: Option<&str>, has_fields: bool) -> u32 {
         let found = c.body.body.iter().find_map(|e| match e {
-            ClassElement::MethodDefinition(m) if m.kind == MethodDefinitionKind::Constructor && m.value.body.is_some() => {
+            ClassElement::MethodDefinition(m)
+                if m.kind == MethodDefinitionKind::Constructor && m.value.body.is_some() =>
+            {
                 Some(&m.value)
             }
             _ => None,
@@ -223,7 +231,9 @@ impl Compiler<'_, '_> {
     fn methods(&mut self, c: &Class<'_>) {
         for element in &c.body.body {
             match element {
-                ClassElement::MethodDefinition(m) if m.kind != MethodDefinitionKind::Constructor => self.method(m),
+                ClassElement::MethodDefinition(m) if m.kind != MethodDefinitionKind::Constructor => {
+                    self.method(m);
+                }
                 ClassElement::PropertyDefinition(p) if !is_abstract(p) => {
                     if let Some(d) = p.decorators.first() {
                         self.refuse(d.span.start, "decorators are not supported");
@@ -234,7 +244,9 @@ impl Compiler<'_, '_> {
                         self.store_name(&format!("[{}]", p.span.start));
                     }
                 }
-                ClassElement::AccessorProperty(a) => self.refuse(a.span.start, "`accessor` fields are not supported"),
+                ClassElement::AccessorProperty(a) => {
+                    self.refuse(a.span.start, "`accessor` fields are not supported");
+                }
                 _ => {}
             }
         }
@@ -311,7 +323,8 @@ impl Compiler<'_, '_> {
     fn begin_parts(&mut self, c: &Class<'_>, name: &str) -> (u32, usize) {
         let template = self.reserve_template();
         let name = self.str_const(name);
-        let builder = FunctionBuilder::new(template, flag::METHOD | flag::FIELDS, name, (c.span.start, c.span.end));
+        let builder =
+            FunctionBuilder::new(template, flag::METHOD | flag::FIELDS, name, (c.span.start, c.span.end));
         let ribs = self.ribs.len();
         self.begin_function(builder);
         (template, ribs)
@@ -393,7 +406,8 @@ impl Compiler<'_, '_> {
 
     fn static_block(&mut self, b: &oxc_ast::ast::StaticBlock<'_>) -> u32 {
         let template = self.reserve_template();
-        let builder = FunctionBuilder::new(template, flag::METHOD | flag::FIELDS, u32::MAX, (b.span.start, b.span.end));
+        let builder =
+            FunctionBuilder::new(template, flag::METHOD | flag::FIELDS, u32::MAX, (b.span.start, b.span.end));
         let ribs = self.ribs.len();
         self.begin_function(builder);
         self.prologue(&Shape { scope: b.scope_id.get(), params: None, own_name: None });

@@ -67,7 +67,7 @@ pub(super) struct FunctionBuilder {
 }
 
 impl FunctionBuilder {
-    pub fn new(template: u32, flags: u16, name: u32, span: (u32, u32)) -> Self {
+    pub(super) fn new(template: u32, flags: u16, name: u32, span: (u32, u32)) -> Self {
         FunctionBuilder {
             template,
             flags,
@@ -94,45 +94,45 @@ impl FunctionBuilder {
         }
     }
 
-    pub fn is(&self, bit: u16) -> bool {
+    pub(super) fn is(&self, bit: u16) -> bool {
         self.flags & bit != 0
     }
 
-    pub fn pc(&self) -> u32 {
+    pub(super) fn pc(&self) -> u32 {
         self.code.len() as u32
     }
 
-    pub fn depth(&self) -> u16 {
+    pub(super) fn depth(&self) -> u16 {
         self.depth
     }
 
-    pub fn set_depth(&mut self, depth: u16) {
+    pub(super) fn set_depth(&mut self, depth: u16) {
         self.depth = depth;
     }
 
     /// A fresh frame slot; slots are given back by [`FunctionBuilder::release`].
-    pub fn local(&mut self) -> u16 {
+    pub(super) fn local(&mut self) -> u16 {
         let at = self.next_local;
         self.next_local = self.next_local.saturating_add(1);
         self.slots = self.slots.max(self.next_local);
         at
     }
 
-    pub fn mark(&self) -> u16 {
+    pub(super) fn mark(&self) -> u16 {
         self.next_local
     }
 
-    pub fn release(&mut self, mark: u16) {
+    pub(super) fn release(&mut self, mark: u16) {
         self.next_local = mark;
     }
 
-    pub fn label(&mut self) -> Label {
+    pub(super) fn label(&mut self) -> Label {
         self.labels.push(Place::default());
         Label(self.labels.len() as u32 - 1)
     }
 
     /// Puts a label here.
-    pub fn bind(&mut self, label: Label) {
+    pub(super) fn bind(&mut self, label: Label) {
         let pc = self.pc();
         let place = &mut self.labels[label.0 as usize];
         place.pc = Some(pc);
@@ -143,7 +143,7 @@ impl FunctionBuilder {
         self.reachable = true;
     }
 
-    pub fn emit(&mut self, op: Op, c: u32, b: u16) {
+    pub(super) fn emit(&mut self, op: Op, c: u32, b: u16) {
         let row = op.row();
         let extra = if row.b == Operand::Count { b } else { 0 };
         let pops = u16::from(row.pops) + extra;
@@ -156,7 +156,7 @@ impl FunctionBuilder {
     }
 
     /// Emits a jump of any kind to `label`.
-    pub fn jump(&mut self, op: Op, label: Label, b: u16) {
+    pub(super) fn jump(&mut self, op: Op, label: Label, b: u16) {
         let before = self.depth;
         self.emit(op, label.0, b);
         let depth = match op {
@@ -172,7 +172,7 @@ impl FunctionBuilder {
         }
     }
 
-    pub fn open_region(&mut self, target: Label) -> usize {
+    pub(super) fn open_region(&mut self, target: Label) -> usize {
         let pc = self.pc();
         self.labels[target.0 as usize].depth = Some(self.depth + 1);
         self.regions.push(Region { ranges: Vec::new(), open: Some(pc), depth: self.depth, target });
@@ -180,7 +180,7 @@ impl FunctionBuilder {
         self.regions.len() - 1
     }
 
-    pub fn close_region(&mut self, region: usize) {
+    pub(super) fn close_region(&mut self, region: usize) {
         let pc = self.pc();
         let r = &mut self.regions[region];
         if let Some(start) = r.open.take()
@@ -190,17 +190,17 @@ impl FunctionBuilder {
         }
     }
 
-    pub fn reopen_region(&mut self, region: usize) {
+    pub(super) fn reopen_region(&mut self, region: usize) {
         self.regions[region].open = Some(self.pc());
     }
 
     /// Begins an exception handler: the thrown value is on the stack.
-    pub fn begin_handler(&mut self, label: Label) {
+    pub(super) fn begin_handler(&mut self, label: Label) {
         self.reachable = false;
         self.bind(label);
     }
 
-    pub fn position(&mut self, offset: u32) {
+    pub(super) fn position(&mut self, offset: u32) {
         let offset = offset.saturating_sub(STRICT.len() as u32);
         let pc = self.pc();
         match self.positions.last_mut() {
@@ -220,7 +220,12 @@ impl FunctionBuilder {
         let mut handlers = Vec::new();
         for r in self.regions.iter().rev() {
             for &(s, e) in &r.ranges {
-                handlers.push(Handler { start: s, end: e, target: place(r.target, &self.labels), depth: r.depth });
+                handlers.push(Handler {
+                    start: s,
+                    end: e,
+                    target: place(r.target, &self.labels),
+                    depth: r.depth,
+                });
             }
         }
         let strict = STRICT.len() as u32;

@@ -8,8 +8,8 @@ use crate::ops::Op;
 use crate::program::{Const, flag};
 use oxc_ast::ast::{
     ArrayExpression, ArrayExpressionElement, BinaryExpression, ChainElement, ChainExpression, Expression,
-    ObjectExpression, ObjectPropertyKind, PropertyKey, PropertyKind, RegExpFlags, StringLiteral, TemplateLiteral,
-    UnaryExpression, YieldExpression,
+    ObjectExpression, ObjectPropertyKind, PropertyKey, PropertyKind, RegExpFlags, StringLiteral,
+    TemplateLiteral, UnaryExpression, YieldExpression,
 };
 use oxc_span::GetSpan;
 use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
@@ -109,7 +109,9 @@ impl Compiler<'_, '_> {
             }
             Expression::SequenceExpression(s) => {
                 if let Some((last, first)) = s.expressions.split_last() {
-                    first.iter().for_each(|e| self.expr_void(e));
+                    for e in first {
+                        self.expr_void(e);
+                    }
                     self.expr(last);
                 }
             }
@@ -386,7 +388,9 @@ impl Compiler<'_, '_> {
 
     /// `local < local` and `local < integer` as one instruction.
     fn less_of_locals(&mut self, b: &BinaryExpression<'_>) -> bool {
-        let (BinaryOperator::LessThan, Expression::Identifier(left)) = (b.operator, &b.left) else { return false };
+        let (BinaryOperator::LessThan, Expression::Identifier(left)) = (b.operator, &b.left) else {
+            return false;
+        };
         let Some(left) = self.plain_local(left) else { return false };
         match &b.right {
             Expression::NumericLiteral(n) if f64::from(n.value as i32) == n.value => {
@@ -411,7 +415,8 @@ impl Compiler<'_, '_> {
             return;
         }
         self.expr(&b.left);
-        if let (BinaryOperator::Addition | BinaryOperator::Subtraction, Expression::NumericLiteral(n)) = (b.operator, &b.right)
+        if let (BinaryOperator::Addition | BinaryOperator::Subtraction, Expression::NumericLiteral(n)) =
+            (b.operator, &b.right)
             && f64::from(n.value as i32) == n.value
             && n.value >= 0.0
         {

@@ -9,8 +9,8 @@ use super::{PreludeNames, parse};
 use crate::ops::Op;
 use crate::program::flag;
 use oxc_ast::ast::{
-    ArrowFunctionBody, ArrowFunctionExpression, BindingPattern, Expression, FormalParameters, Function, ObjectPropertyKind,
-    Program, PropertyKind, Statement,
+    ArrowFunctionBody, ArrowFunctionExpression, BindingPattern, Expression, FormalParameters, Function,
+    ObjectPropertyKind, Program, PropertyKind, Statement,
 };
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
@@ -124,7 +124,8 @@ impl Compiler<'_, '_> {
 
     /// Parameters, scope cells, special bindings, hoisted variables.
     pub(super) fn prologue(&mut self, shape: &Shape<'_, '_>) {
-        let uses_arguments = shape.scope.is_some_and(|s| self.facts.uses_arguments.contains(&s)) && !self.f().is(flag::ARROW);
+        let uses_arguments =
+            shape.scope.is_some_and(|s| self.facts.uses_arguments.contains(&s)) && !self.f().is(flag::ARROW);
         let rest = shape.params.and_then(|p| p.rest.as_ref());
         let items = shape.params.map_or(&[][..], |p| &p.items[..]);
         self.parameter_slots(items);
@@ -213,7 +214,9 @@ impl Compiler<'_, '_> {
         let own = shape.own_name.and_then(|id| id.symbol_id.get());
         for symbol in self.symbols_in(scope) {
             let flags = self.scoping.symbol_flags(symbol);
-            if Some(symbol) == own || !flags.intersects(SymbolFlags::FunctionScopedVariable | SymbolFlags::Function) {
+            if Some(symbol) == own
+                || !flags.intersects(SymbolFlags::FunctionScopedVariable | SymbolFlags::Function)
+            {
                 continue;
             }
             if self.facts.captured.contains(&symbol) {
@@ -246,11 +249,11 @@ impl Compiler<'_, '_> {
             let slot = i as u16 + 2;
             match (&p.pattern, &p.initializer) {
                 (BindingPattern::BindingIdentifier(id), None) => {
-                    if let Some(symbol) = id.symbol_id.get() {
-                        if self.facts.captured.contains(&symbol) {
-                            self.load_local(slot);
-                            self.init_symbol(symbol);
-                        }
+                    if let Some(symbol) = id.symbol_id.get()
+                        && self.facts.captured.contains(&symbol)
+                    {
+                        self.load_local(slot);
+                        self.init_symbol(symbol);
                     }
                 }
                 (BindingPattern::BindingIdentifier(id), Some(init)) => {
@@ -288,7 +291,11 @@ impl Compiler<'_, '_> {
                 Statement::FunctionDeclaration(f) => self.prelude_function(f),
                 Statement::VariableDeclaration(d) => {
                     for v in &d.declarations {
-                        if let (BindingPattern::BindingIdentifier(id), Some(Expression::ObjectExpression(o))) = (&v.id, &v.init) {
+                        if let (
+                            BindingPattern::BindingIdentifier(id),
+                            Some(Expression::ObjectExpression(o)),
+                        ) = (&v.id, &v.init)
+                        {
                             let list = self.prelude_methods(o);
                             names.methods.insert(id.name.as_str().to_owned(), list);
                         }

@@ -6,8 +6,10 @@ use super::Compiler;
 use super::control::Control;
 use super::emit::Label;
 use crate::ops::Op;
-use oxc_ast::ast::{ForInStatement, ForOfStatement, ForStatement, ForStatementInit, ForStatementLeft, Statement};
 use oxc_ast::ast::VariableDeclarationKind;
+use oxc_ast::ast::{
+    ForInStatement, ForOfStatement, ForStatement, ForStatementInit, ForStatementLeft, Statement,
+};
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
 
@@ -119,7 +121,12 @@ impl Compiler<'_, '_> {
     }
 
     /// The right side of a for-in or for-of head: its bindings exist already, not initialised.
-    fn right_side(&mut self, scope: Option<ScopeId>, left: &ForStatementLeft<'_>, right: &oxc_ast::ast::Expression<'_>) {
+    fn right_side(
+        &mut self,
+        scope: Option<ScopeId>,
+        left: &ForStatementLeft<'_>,
+        right: &oxc_ast::ast::Expression<'_>,
+    ) {
         self.in_scope(scope, |c| {
             if let ForStatementLeft::VariableDeclaration(d) = left
                 && d.kind != VariableDeclarationKind::Var
@@ -256,9 +263,21 @@ impl Compiler<'_, '_> {
             self.f().set_depth(depth + 1);
             r
         };
-        self.f().control.push(Control::Target { labels: labels.clone(), brk, cont: None, anonymous: true, depth });
+        self.f().control.push(Control::Target {
+            labels: labels.clone(),
+            brk,
+            cont: None,
+            anonymous: true,
+            depth,
+        });
         self.f().control.push(Control::Iter { local, region, is_async: f.r#await, done: None });
-        self.f().control.push(Control::Target { labels, brk: next, cont: Some(next), anonymous: false, depth });
+        self.f().control.push(Control::Target {
+            labels,
+            brk: next,
+            cont: Some(next),
+            anonymous: false,
+            depth,
+        });
         self.in_scope(f.scope_id.get(), |c| {
             c.bind_left(&f.left);
             // A `break` must pass the iterator, so this entry only answers to `continue`.

@@ -66,8 +66,12 @@ impl CompileError {
 
     /// The source line with a caret beneath the column.
     pub fn caret(&self) -> String {
-        let pad: String =
-            self.snippet.chars().take(self.column as usize - 1).map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
+        let pad: String = self
+            .snippet
+            .chars()
+            .take(self.column as usize - 1)
+            .map(|c| if c == '\t' { '\t' } else { ' ' })
+            .collect();
         format!("{}\n{pad}^", self.snippet)
     }
 }

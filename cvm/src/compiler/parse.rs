@@ -6,8 +6,9 @@
 use super::CompileError;
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
-    ArrowFunctionExpression, BindingIdentifier, BindingPattern, Class, ForInStatement, ForOfStatement, ForStatementLeft,
-    Function, Program, StaticBlock, SwitchStatement, VariableDeclaration, VariableDeclarationKind,
+    ArrowFunctionExpression, BindingIdentifier, BindingPattern, Class, ForInStatement, ForOfStatement,
+    ForStatementLeft, Function, Program, StaticBlock, SwitchStatement, VariableDeclaration,
+    VariableDeclarationKind,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
@@ -254,11 +255,16 @@ pub(super) fn with_ast<T>(
     }
     let allocator = Allocator::default();
     let kind = if typescript { SourceType::ts().with_script(true) } else { SourceType::script() };
-    let options = ParseOptions { preserve_parens: false, parse_regular_expression: true, ..ParseOptions::default() };
+    let options =
+        ParseOptions { preserve_parens: false, parse_regular_expression: true, ..ParseOptions::default() };
     let parsed = Parser::new(&allocator, &text, kind).with_options(options).parse();
     let errors = diagnostics(source, parsed.diagnostics);
     if !errors.is_empty() || parsed.panicked {
-        return Err(if errors.is_empty() { vec![CompileError::new(source, 0, "cannot be parsed")] } else { errors });
+        return Err(if errors.is_empty() {
+            vec![CompileError::new(source, 0, "cannot be parsed")]
+        } else {
+            errors
+        });
     }
     let program = allocator.alloc(parsed.program);
     let built = SemanticBuilder::new().with_check_syntax_error(true).build(program);

@@ -7,8 +7,8 @@ use super::control::Control;
 use super::emit::Label;
 use crate::ops::Op;
 use oxc_ast::ast::{
-    ArrayAssignmentTarget, ArrayPattern, AssignmentTarget, AssignmentTargetMaybeDefault, AssignmentTargetProperty,
-    BindingPattern, Expression, ObjectAssignmentTarget, ObjectPattern, PropertyKey,
+    ArrayAssignmentTarget, ArrayPattern, AssignmentTarget, AssignmentTargetMaybeDefault,
+    AssignmentTargetProperty, BindingPattern, Expression, ObjectAssignmentTarget, ObjectPattern, PropertyKey,
 };
 
 impl Compiler<'_, '_> {

@@ -158,7 +158,11 @@ impl Compiler<'_, '_> {
         let mut depth = 0;
         for rib in self.ribs.iter().rev() {
             if let Some(&slot) = rib.symbols.get(&symbol) {
-                return if rib.level == level { Where::Scope(rib.local, slot) } else { Where::Env(depth, slot) };
+                return if rib.level == level {
+                    Where::Scope(rib.local, slot)
+                } else {
+                    Where::Env(depth, slot)
+                };
             }
             if rib.level != level {
                 depth += 1;
@@ -186,7 +190,11 @@ impl Compiler<'_, '_> {
         let mut depth = 0;
         for rib in self.ribs.iter().rev() {
             if let Some(slot) = pick(rib) {
-                return Some(if rib.level == level { Where::Scope(rib.local, slot) } else { Where::Env(depth, slot) });
+                return Some(if rib.level == level {
+                    Where::Scope(rib.local, slot)
+                } else {
+                    Where::Env(depth, slot)
+                });
             }
             if rib.level != level {
                 depth += 1;
@@ -216,7 +224,11 @@ impl Compiler<'_, '_> {
                 self.op_c(if checked { Op::StoreLocChk } else { Op::StoreLoc }, u32::from(slot));
             }
             Where::Scope(local, slot) => {
-                self.f().emit(if checked { Op::StoreScopeChk } else { Op::StoreScope }, u32::from(slot), local);
+                self.f().emit(
+                    if checked { Op::StoreScopeChk } else { Op::StoreScope },
+                    u32::from(slot),
+                    local,
+                );
             }
             Where::Env(depth, slot) => {
                 self.f().emit(if checked { Op::StoreEnvChk } else { Op::StoreEnv }, u32::from(slot), depth);
@@ -241,7 +253,8 @@ impl Compiler<'_, '_> {
     fn is_read_only(&self, symbol: SymbolId) -> bool {
         let flags = self.scoping.symbol_flags(symbol);
         flags.intersects(SymbolFlags::ConstVariable | SymbolFlags::FunctionExpression)
-            || (flags.intersects(SymbolFlags::Class) && self.facts.class_scopes.contains(&self.scoping.symbol_scope_id(symbol)))
+            || (flags.intersects(SymbolFlags::Class)
+                && self.facts.class_scopes.contains(&self.scoping.symbol_scope_id(symbol)))
     }
 
     /// Pushes a variable.
@@ -250,7 +263,11 @@ impl Compiler<'_, '_> {
         if let Some(symbol) = self.symbol_of(id) {
             let at = self.find(symbol);
             if !matches!(at, Where::Global) {
-                if self.in_prelude && self.own_names.contains_key(name) && matches!(at, Where::Local(_)) && self.is_prelude_function(symbol) {
+                if self.in_prelude
+                    && self.own_names.contains_key(name)
+                    && matches!(at, Where::Local(_))
+                    && self.is_prelude_function(symbol)
+                {
                     self.prelude_closure(name);
                     return;
                 }

@@ -7,9 +7,10 @@ use super::control::{Control, Exit};
 use super::emit::FunctionBuilder;
 use super::parse::bound_names;
 use crate::ops::Op;
-use crate::program::{Binding, flag};
+use crate::program::flag;
 use oxc_ast::ast::{
-    BindingPattern, Expression, Program, Statement, TryStatement, VariableDeclaration, VariableDeclarationKind,
+    BindingPattern, Expression, Program, Statement, TryStatement, VariableDeclaration,
+    VariableDeclarationKind,
 };
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
@@ -209,17 +210,23 @@ impl Compiler<'_, '_> {
                     }
                 }
             }
-            Statement::FunctionDeclaration(_) | Statement::EmptyStatement(_) | Statement::DebuggerStatement(_) => {}
+            Statement::FunctionDeclaration(_)
+            | Statement::EmptyStatement(_)
+            | Statement::DebuggerStatement(_) => {}
             Statement::TSTypeAliasDeclaration(_) | Statement::TSInterfaceDeclaration(_) => {}
             Statement::TSEnumDeclaration(e) => self.ts_enum(e),
-            Statement::WithStatement(w) => self.refuse(w.span.start, "`with` is not supported: programs are strict"),
+            Statement::WithStatement(w) => {
+                self.refuse(w.span.start, "`with` is not supported: programs are strict");
+            }
             other => self.refuse_statement(other),
         }
     }
 
     fn refuse_statement(&mut self, s: &Statement<'_>) {
         let what = match s {
-            Statement::ImportDeclaration(_) => "`import` declarations are not supported: a program is one file",
+            Statement::ImportDeclaration(_) => {
+                "`import` declarations are not supported: a program is one file"
+            }
             Statement::ExportAllDeclaration(_)
             | Statement::ExportDefaultDeclaration(_)
             | Statement::ExportDeclaration(_)
@@ -348,12 +355,6 @@ impl Compiler<'_, '_> {
             c.f().release(mark);
         });
         self.bind(end);
-    }
-
-    /// Notes a name for inspection.
-    pub(super) fn note_binding(&mut self, name: &str, local: u16) {
-        let pc = self.f().pc();
-        self.f().bindings.push(Binding { name: name.to_owned(), local, slot: None, range: (pc, u32::MAX) });
     }
 
     /// Jumps to `otherwise` unless the test holds.

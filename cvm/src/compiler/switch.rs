@@ -31,7 +31,13 @@ impl Compiler<'_, '_> {
             }
             let default = s.cases.iter().position(|case| case.test.is_none());
             c.jump(Op::Jump, default.map_or(brk, |i| labels[i]));
-            c.f().control.push(Control::Target { labels: Vec::new(), brk, cont: None, anonymous: true, depth });
+            c.f().control.push(Control::Target {
+                labels: Vec::new(),
+                brk,
+                cont: None,
+                anonymous: true,
+                depth,
+            });
             for (case, &label) in s.cases.iter().zip(&labels) {
                 c.bind(label);
                 for statement in &case.consequent {

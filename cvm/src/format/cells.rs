@@ -32,17 +32,25 @@ pub(super) trait Source {
 fn list<T>(w: &mut Writer, items: &[T], chunks: &mut dyn Chunks, each: impl Fn(&mut Writer, &T)) {
     w.count(items.len());
     if items.len() <= CHUNK_ITEMS {
-        items.iter().for_each(|i| each(w, i));
+        for i in items {
+            each(w, i);
+        }
         return;
     }
     for (n, part) in items.chunks(CHUNK_ITEMS).enumerate() {
         let mut inner = Writer::default();
-        part.iter().for_each(|i| each(&mut inner, i));
+        for i in part {
+            each(&mut inner, i);
+        }
         chunks.put(n as u32, inner.out);
     }
 }
 
-fn read_list<T>(r: &mut Reader<'_>, source: &dyn Source, each: impl Fn(&mut Reader<'_>) -> Res<T>) -> Res<Vec<T>> {
+fn read_list<T>(
+    r: &mut Reader<'_>,
+    source: &dyn Source,
+    each: impl Fn(&mut Reader<'_>) -> Res<T>,
+) -> Res<Vec<T>> {
     let n = r.num()? as usize;
     if n <= CHUNK_ITEMS {
         return (0..n).map(|_| each(r)).collect();
@@ -94,7 +102,7 @@ fn wide_bytes(units: &[u16]) -> Vec<u8> {
 }
 
 fn wide_units(bytes: &[u8]) -> Res<Vec<u16>> {
-    if bytes.len() % 2 != 0 {
+    if !bytes.len().is_multiple_of(2) {
         return Err(FormatError::Invalid("text"));
     }
     Ok(bytes.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect())
@@ -104,6 +112,10 @@ fn write_prop(w: &mut Writer, p: &Prop) {
     w.num(u64::from(p.key.0));
     w.u8(p.flags);
     w.value(p.value);
+}
+
+fn read_value(r: &mut Reader<'_>) -> Res<Value> {
+    r.value()
 }
 
 fn read_prop(r: &mut Reader<'_>) -> Res<Prop> {
@@ -197,7 +209,9 @@ fn write_object(w: &mut Writer, o: &Object, base: Option<&Cell>, chunks: &mut dy
         list(w, props, chunks, write_prop);
     } else {
         w.count(props.len());
-        props.iter().for_each(|p| write_prop(w, p));
+        for p in props {
+            write_prop(w, p);
+        }
     }
 }
 
@@ -221,31 +235,38 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
             return a.dense.len() > CHUNK_ITEMS;
         }
         Kind::Function(f) => {
-            w.u8(flag | 3);
+            w.u8(flag | 0x03);
             write_function(w, f);
         }
         Kind::Bound(b) => {
-            w.u8(flag | 4);
+            w.u8(flag | 0x04);
             w.value(b.0);
             w.value(b.1);
             w.values(&b.2);
         }
         Kind::Error => w.u8(flag | 5),
         Kind::Primitive(v) => {
-            w.u8(flag | 6);
+            w.u8(flag | 0x06);
             w.value(*v);
         }
         Kind::Date(t) => {
-            w.u8(flag | 7);
+            w.u8(flag | 0x07);
             w.float(*t);
         }
         Kind::RegExp(source, flags) => {
-            w.u8(flag | 8);
+            w.u8(flag | 0x08);
             w.value(*source);
             w.value(*flags);
         }
         Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => {
-            w.u8(flag | if let Kind::Map(_) = kind { 9 } else if let Kind::Set(_) = kind { 10 } else { 11 });
+            w.u8(flag
+                | if let Kind::Map(_) = kind {
+                    9
+                } else if let Kind::Set(_) = kind {
+                    10
+                } else {
+                    11
+                });
             w.num(t.next);
             let numbered: Vec<(Value, Value, u64)> =
                 t.entries.iter().zip(&t.order).map(|(&(k, v), &n)| (k, v, n)).collect();
@@ -257,7 +278,7 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
             return t.entries.len() > CHUNK_ITEMS;
         }
         Kind::Coroutine(c) => {
-            w.u8(flag | 12);
+            w.u8(flag | 0x0c);
             w.u8(c.state);
             w.num(u64::from(c.template));
             w.num(u64::from(c.pc));
@@ -267,7 +288,7 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
             w.value(c.link);
         }
         Kind::Promise(p) => {
-            w.u8(flag | 13);
+            w.u8(flag | 0x0d);
             w.u8(p.state | u8::from(p.handled) << 2);
             w.value(p.result);
             w.count(p.reactions.len());
@@ -278,12 +299,12 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
             }
         }
         Kind::Record(tag, slots) => {
-            w.u8(flag | 14);
+            w.u8(flag | 0x0e);
             w.num(u64::from(*tag));
             w.values(slots);
         }
         Kind::Proxy(p) => {
-            w.u8(flag | 15);
+            w.u8(flag | 0x0f);
             w.value(p.0);
             w.value(p.1);
             w.u8(u8::from(p.2) | u8::from(p.3) << 1);
@@ -303,7 +324,9 @@ fn write_function(w: &mut Writer, f: &Func) {
     w.num(u64::from(number));
     w.value(f.env);
     if any {
-        extras.iter().for_each(|v| w.value(*v));
+        for v in &extras {
+            w.value(*v);
+        }
     }
 }
 
@@ -368,7 +391,7 @@ fn read_kind(r: &mut Reader<'_>, source: &dyn Source) -> Res<(Kind, bool)> {
         0 => Kind::Plain,
         tag @ (1 | 2) => {
             let (len, len_writable) = (r.u32()?, r.bool()?);
-            let dense = read_list(r, source, |r| r.value())?;
+            let dense = read_list(r, source, read_value)?;
             if dense.len() as u64 > u64::from(len) {
                 return Err(FormatError::Invalid("array length"));
             }

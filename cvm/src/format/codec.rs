@@ -10,11 +10,11 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub fn u8(&mut self, n: u8) {
+    pub(super) fn u8(&mut self, n: u8) {
         self.out.push(n);
     }
 
-    pub fn num(&mut self, mut n: u64) {
+    pub(super) fn num(&mut self, mut n: u64) {
         while n >= 0x80 {
             self.out.push(n as u8 | 0x80);
             n >>= 7;
@@ -22,35 +22,35 @@ impl Writer {
         self.out.push(n as u8);
     }
 
-    pub fn count(&mut self, n: usize) {
+    pub(super) fn count(&mut self, n: usize) {
         self.num(n as u64);
     }
 
-    pub fn signed(&mut self, n: i64) {
+    pub(super) fn signed(&mut self, n: i64) {
         self.num(((n << 1) ^ (n >> 63)) as u64);
     }
 
-    pub fn float(&mut self, n: f64) {
+    pub(super) fn float(&mut self, n: f64) {
         self.out.extend_from_slice(&n.to_bits().to_le_bytes());
     }
 
-    pub fn bytes(&mut self, b: &[u8]) {
+    pub(super) fn bytes(&mut self, b: &[u8]) {
         self.count(b.len());
         self.out.extend_from_slice(b);
     }
 
-    pub fn units(&mut self, units: &[u16]) {
+    pub(super) fn units(&mut self, units: &[u16]) {
         self.count(units.len());
         for u in units {
             self.out.extend_from_slice(&u.to_le_bytes());
         }
     }
 
-    pub fn id(&mut self, id: Id) {
+    pub(super) fn id(&mut self, id: Id) {
         self.num(if id == Id::NONE { 0 } else { u64::from(id.0) + 1 });
     }
 
-    pub fn value(&mut self, v: Value) {
+    pub(super) fn value(&mut self, v: Value) {
         match v {
             Value::Undefined => self.u8(0),
             Value::Null => self.u8(1),
@@ -79,7 +79,7 @@ impl Writer {
         self.id(id);
     }
 
-    pub fn values(&mut self, values: &[Value]) {
+    pub(super) fn values(&mut self, values: &[Value]) {
         self.count(values.len());
         for &v in values {
             self.value(v);
@@ -95,30 +95,26 @@ pub(super) struct Reader<'b> {
 type Res<T> = Result<T, FormatError>;
 
 impl<'b> Reader<'b> {
-    pub fn new(bytes: &'b [u8]) -> Self {
+    pub(super) fn new(bytes: &'b [u8]) -> Self {
         Reader { bytes }
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.bytes.is_empty()
-    }
-
     /// Nothing may be left over.
-    pub fn end(&self) -> Res<()> {
+    pub(super) fn end(&self) -> Res<()> {
         if self.bytes.is_empty() { Ok(()) } else { Err(FormatError::Invalid("trailing bytes")) }
     }
 
-    pub fn take(&mut self, n: usize) -> Res<&'b [u8]> {
+    pub(super) fn take(&mut self, n: usize) -> Res<&'b [u8]> {
         let (head, tail) = self.bytes.split_at_checked(n).ok_or(FormatError::End)?;
         self.bytes = tail;
         Ok(head)
     }
 
-    pub fn u8(&mut self) -> Res<u8> {
+    pub(super) fn u8(&mut self) -> Res<u8> {
         Ok(self.take(1)?[0])
     }
 
-    pub fn bool(&mut self) -> Res<bool> {
+    pub(super) fn bool(&mut self) -> Res<bool> {
         match self.u8()? {
             0 => Ok(false),
             1 => Ok(true),
@@ -126,7 +122,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    pub fn num(&mut self) -> Res<u64> {
+    pub(super) fn num(&mut self) -> Res<u64> {
         let mut n = 0u64;
         for shift in (0..70).step_by(7) {
             let b = self.u8()?;
@@ -141,16 +137,16 @@ impl<'b> Reader<'b> {
         Err(FormatError::Invalid("number"))
     }
 
-    pub fn u32(&mut self) -> Res<u32> {
+    pub(super) fn u32(&mut self) -> Res<u32> {
         u32::try_from(self.num()?).map_err(|_| FormatError::Invalid("number"))
     }
 
-    pub fn u16(&mut self) -> Res<u16> {
+    pub(super) fn u16(&mut self) -> Res<u16> {
         u16::try_from(self.num()?).map_err(|_| FormatError::Invalid("number"))
     }
 
     /// A number of items of at least `size` bytes each, of which that many can still follow.
-    pub fn count(&mut self, size: usize) -> Res<usize> {
+    pub(super) fn count(&mut self, size: usize) -> Res<usize> {
         let n = usize::try_from(self.num()?).map_err(|_| FormatError::Invalid("count"))?;
         if n.checked_mul(size.max(1)).is_none_or(|total| total > self.bytes.len()) {
             return Err(FormatError::End);
@@ -158,34 +154,34 @@ impl<'b> Reader<'b> {
         Ok(n)
     }
 
-    pub fn signed(&mut self) -> Res<i64> {
+    pub(super) fn signed(&mut self) -> Res<i64> {
         let n = self.num()?;
         Ok((n >> 1) as i64 ^ -((n & 1) as i64))
     }
 
-    pub fn float(&mut self) -> Res<f64> {
+    pub(super) fn float(&mut self) -> Res<f64> {
         let b = self.take(8)?;
         let mut word = [0u8; 8];
         word.copy_from_slice(b);
         Ok(f64::from_bits(u64::from_le_bytes(word)))
     }
 
-    pub fn bytes(&mut self) -> Res<&'b [u8]> {
+    pub(super) fn bytes(&mut self) -> Res<&'b [u8]> {
         let n = self.count(1)?;
         self.take(n)
     }
 
-    pub fn text(&mut self) -> Res<String> {
+    pub(super) fn text(&mut self) -> Res<String> {
         String::from_utf8(self.bytes()?.to_vec()).map_err(|_| FormatError::Invalid("text"))
     }
 
-    pub fn units(&mut self) -> Res<Vec<u16>> {
+    pub(super) fn units(&mut self) -> Res<Vec<u16>> {
         let n = self.count(2)?;
         let bytes = self.take(n * 2)?;
         Ok(bytes.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect())
     }
 
-    pub fn id(&mut self) -> Res<Id> {
+    pub(super) fn id(&mut self) -> Res<Id> {
         Ok(match self.u32()? {
             0 => Id::NONE,
             n if n < 1 << 31 => Id(n - 1),
@@ -193,7 +189,7 @@ impl<'b> Reader<'b> {
         })
     }
 
-    pub fn value(&mut self) -> Res<Value> {
+    pub(super) fn value(&mut self) -> Res<Value> {
         Ok(match self.u8()? {
             0 => Value::Undefined,
             1 => Value::Null,
@@ -212,7 +208,7 @@ impl<'b> Reader<'b> {
         })
     }
 
-    pub fn values(&mut self) -> Res<Vec<Value>> {
+    pub(super) fn values(&mut self) -> Res<Vec<Value>> {
         let n = self.count(1)?;
         (0..n).map(|_| self.value()).collect()
     }

@@ -11,12 +11,12 @@ mod unit;
 mod verify_code;
 mod verify_state;
 
-pub(crate) use pages::{ENDED_BY, Versions};
 pub use pages::{Checkpoint, Page};
+pub(crate) use pages::{ENDED_BY, Versions};
 pub(crate) use unit::encode_unit;
 
 /// Version of the stored format; goes up with every change of it.
-pub const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 1;
 
 /// Why stored bytes are refused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]

@@ -108,7 +108,10 @@ impl State {
         for page in (0..versions.heap.len()).filter(|&p| versions.heap[p] > since) {
             let number = page as u64 + 1;
             let body = self.write_heap_page(program, page);
-            pages.push(Page { number, bytes: if body.is_empty() { Vec::new() } else { frame(MAGIC, number, &body) } });
+            pages.push(Page {
+                number,
+                bytes: if body.is_empty() { Vec::new() } else { frame(MAGIC, number, &body) },
+            });
         }
         for (&key, (hash, _)) in versions.chunks.iter().filter(|(_, (_, v))| *v > since) {
             let bytes = match hash {
@@ -326,7 +329,12 @@ impl Source for Stored<'_> {
     }
 }
 
-fn load_heap(state: &mut State, program: &Program, bodies: &BTreeMap<u64, &[u8]>, cells: usize) -> Result<(), FormatError> {
+fn load_heap(
+    state: &mut State,
+    program: &Program,
+    bodies: &BTreeMap<u64, &[u8]>,
+    cells: usize,
+) -> Result<(), FormatError> {
     let base = state.heap.base as usize;
     // A cell is accounted with 32 bytes at least, so more than the limit allows never existed.
     let most = state.heap.limit / 16 + (1 << 20);

@@ -42,7 +42,7 @@ pub(super) fn verify(unit: &Unit, prelude: usize) -> Res<()> {
     for t in &unit.templates {
         header(t, unit)?;
         let code = &unit.code[t.start as usize..(t.start + t.len) as usize];
-        for ins in code {
+        for &ins in code {
             operands(ins, t, &names)?;
         }
         depths(code, t, 0)?;
@@ -70,12 +70,12 @@ fn header(t: &Template, unit: &Unit) -> Res<()> {
     Ok(())
 }
 
-fn operands(ins: &Ins, t: &Template, names: &Names<'_>) -> Res<()> {
+fn operands(ins: Ins, t: &Template, names: &Names<'_>) -> Res<()> {
     let row = ins.op.row();
     let ok = |kind: Operand, n: u32| match kind {
         Operand::None => n == 0,
         Operand::Imm | Operand::Count | Operand::Slot => true,
-        Operand::Num => n <= u32::from(u16::MAX),
+        Operand::Num => u16::try_from(n).is_ok(),
         Operand::Const => match names.consts.get(n as usize) {
             Some(Const::Template(_)) => ins.op == Op::TemplateObj,
             Some(_) => ins.op != Op::TemplateObj,
@@ -86,7 +86,9 @@ fn operands(ins: &Ins, t: &Template, names: &Names<'_>) -> Res<()> {
         Operand::Depth => n < 10_000,
         Operand::Target => n < t.len,
         Operand::Template if ins.op == Op::CallPre => (n as usize) < names.prelude,
-        Operand::Template => n.checked_sub(USER_TEMPLATES).is_some_and(|n| (n as usize) < names.templates && n > 0),
+        Operand::Template => {
+            n.checked_sub(USER_TEMPLATES).is_some_and(|n| (n as usize) < names.templates && n > 0)
+        }
         // Only the prelude calls intrinsics and names realm objects.
         Operand::Native | Operand::Realm => false,
     };

@@ -4,9 +4,9 @@
 //! Owns: what makes a loaded state safe to run. The interpreter checks kinds again where it uses them, so that even a
 //! mistake here is not a panic.
 
+use super::FormatError;
 use super::cells::references;
 use super::verify_code::{UNREACHED, depths};
-use super::FormatError;
 use crate::heap::object::{Code, Coroutine, Kind, Object, attr};
 use crate::heap::{Cell, StrCell};
 use crate::program::{Program, USER_TEMPLATES};
@@ -204,14 +204,16 @@ impl Verifier<'_> {
                 None => (waits || state.thrown.is_some()).then_some(state.wait_back),
             };
             let missing = usize::from(matches!(back, Some(Back::Push | Back::Construct)));
-            base = (base + t.slots as usize + depth).checked_sub(missing).ok_or(FormatError::Invalid("frame"))?;
+            base = (base + t.slots as usize + depth)
+                .checked_sub(missing)
+                .ok_or(FormatError::Invalid("frame"))?;
             if let Some(Back::Store(slot)) = back
                 && slot as usize >= base
             {
                 return fail("frame");
             }
         }
-        if state.sp != base { fail("stack height") } else { Ok(()) }
+        if state.sp == base { Ok(()) } else { fail("stack height") }
     }
 }
 
@@ -224,4 +226,3 @@ pub(super) fn make_room(program: &Program, state: &mut State) {
     let most = need.max().unwrap_or(0).max(state.sp) + 1024;
     state.stack.resize(most, Value::Undefined);
 }
-

@@ -3,9 +3,9 @@
 //! Owns: allocation and access. Must not: run code, know opcodes or the stored format. Reads of a wrong id or kind
 //! give an inert stand-in instead of a panic, because ids may come from a hostile state.
 
-pub mod gc;
-pub mod object;
-pub mod text;
+pub(crate) mod gc;
+pub(crate) mod object;
+pub(crate) mod text;
 
 use crate::value::{Id, Key, Value};
 use num_bigint::BigInt;
@@ -14,11 +14,11 @@ use std::collections::HashMap;
 use text::{Buf, Text};
 
 /// Cells of one page.
-pub const PAGE_CELLS: usize = 64;
+pub(crate) const PAGE_CELLS: usize = 64;
 
 /// A string cell's storage.
 #[derive(Clone, Debug)]
-pub enum StrCell {
+pub(crate) enum StrCell {
     /// Latin-1 text; the flag says that this cell is the canonical one of its content
     Narrow(Box<[u8]>, bool),
     /// UTF-16 text with at least one unit above 255
@@ -29,7 +29,7 @@ pub enum StrCell {
 
 /// A symbol cell.
 #[derive(Clone, Debug)]
-pub struct SymCell {
+pub(crate) struct SymCell {
     /// Description: a string value or undefined
     pub description: Value,
     /// A private name of a class: never seen by reflection
@@ -40,7 +40,7 @@ pub struct SymCell {
 
 /// One cell of the heap.
 #[derive(Clone, Debug, Default)]
-pub enum Cell {
+pub(crate) enum Cell {
     /// Free for the next allocation
     #[default]
     Free,
@@ -62,7 +62,7 @@ pub enum Cell {
 
 /// The heap of one state.
 #[derive(Clone, Debug)]
-pub struct Heap {
+pub(crate) struct Heap {
     pub(crate) cells: Vec<Cell>,
     /// Per page: cells written since the last checkpoint
     pub(crate) dirty: Vec<u64>,
@@ -177,7 +177,7 @@ impl Heap {
 
     /// The object, or an inert one.
     #[inline]
-    pub fn obj(&self, id: Id) -> &Object {
+    pub(crate) fn obj(&self, id: Id) -> &Object {
         match self.cells.get(id.index()) {
             Some(Cell::Obj(o)) => o,
             _ => &self.nobody,
@@ -266,7 +266,7 @@ impl Heap {
     }
 
     /// The symbol cell.
-    pub fn symbol(&self, id: Id) -> Option<&SymCell> {
+    pub(crate) fn symbol(&self, id: Id) -> Option<&SymCell> {
         match self.cells.get(id.index()) {
             Some(Cell::Sym(s)) => Some(s),
             _ => None,
@@ -279,7 +279,7 @@ impl Heap {
     }
 
     /// The bigint; zero for a wrong id.
-    pub fn big(&self, id: Id) -> BigInt {
+    pub(crate) fn big(&self, id: Id) -> BigInt {
         match self.cells.get(id.index()) {
             Some(Cell::Big(n)) => (**n).clone(),
             _ => BigInt::default(),
@@ -293,7 +293,7 @@ impl Heap {
 
     /// The text of a string cell; empty for a wrong id.
     #[inline]
-    pub fn str(&self, id: Id) -> Text<'_> {
+    pub(crate) fn str(&self, id: Id) -> Text<'_> {
         match self.cells.get(id.index()) {
             Some(Cell::Str(StrCell::Narrow(t, _))) => Text::Narrow(t),
             Some(Cell::Str(StrCell::Wide(t, _))) => Text::Wide(t),
@@ -383,15 +383,6 @@ impl Heap {
     pub(crate) fn key(&mut self, text: &str) -> Key {
         let id = self.new_str(text);
         self.key_of_str(id)
-    }
-
-    /// An index as a key; large ones become strings.
-    pub(crate) fn key_of_index(&mut self, index: f64) -> Key {
-        if index >= 0.0 && index <= f64::from(Key::MAX_INDEX) {
-            return Key::index(index as u32);
-        }
-        let text = crate::pure::number::to_string(index);
-        self.key(&text)
     }
 
     /// A key as a value of the language.

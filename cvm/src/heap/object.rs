@@ -6,24 +6,24 @@ use crate::value::{Id, Key, Value};
 use std::collections::HashMap;
 
 /// Property attributes as bits.
-pub mod attr {
+pub(crate) mod attr {
     /// `[[Writable]]`
-    pub const W: u8 = 1;
+    pub(crate) const W: u8 = 1;
     /// `[[Enumerable]]`
-    pub const E: u8 = 2;
+    pub(crate) const E: u8 = 2;
     /// `[[Configurable]]`
-    pub const C: u8 = 4;
+    pub(crate) const C: u8 = 4;
     /// The value is an accessor pair cell
-    pub const ACCESSOR: u8 = 8;
+    pub(crate) const ACCESSOR: u8 = 8;
     /// Plain assignment's attributes
-    pub const ALL: u8 = W | E | C;
+    pub(crate) const ALL: u8 = W | E | C;
     /// Attributes of builtin methods
-    pub const HIDDEN: u8 = W | C;
+    pub(crate) const HIDDEN: u8 = W | C;
 }
 
 /// One own property.
 #[derive(Clone, Copy, Debug)]
-pub struct Prop {
+pub(crate) struct Prop {
     /// Name
     pub key: Key,
     /// Attribute bits, see [`attr`]
@@ -34,10 +34,10 @@ pub struct Prop {
 
 /// Own properties in creation order. From nine on a hash index helps; it is derived and never stored.
 #[derive(Clone, Debug, Default)]
-pub struct Props {
+pub(crate) struct Props {
     list: Vec<Prop>,
     live: u32,
-    index: Option<Box<HashMap<Key, u32, foldhash::fast::FixedState>>>,
+    index: Option<HashMap<Key, u32, foldhash::fast::FixedState>>,
 }
 
 const INDEX_FROM: usize = 9;
@@ -45,7 +45,7 @@ const INDEX_FROM: usize = 9;
 impl Props {
     /// Slot of `key`.
     #[inline]
-    pub fn find(&self, key: Key) -> Option<usize> {
+    pub(crate) fn find(&self, key: Key) -> Option<usize> {
         if let Some(index) = &self.index {
             return index.get(&key).map(|&i| i as usize);
         }
@@ -54,7 +54,7 @@ impl Props {
 
     /// The property at `slot`; slots come from [`Props::find`].
     #[inline]
-    pub fn at(&self, slot: usize) -> Option<&Prop> {
+    pub(crate) fn at(&self, slot: usize) -> Option<&Prop> {
         self.list.get(slot)
     }
 
@@ -76,13 +76,14 @@ impl Props {
     }
 
     fn reindex(&mut self) {
-        let mut index = HashMap::with_capacity_and_hasher(self.list.len() * 2, foldhash::fast::FixedState::default());
+        let mut index =
+            HashMap::with_capacity_and_hasher(self.list.len() * 2, foldhash::fast::FixedState::default());
         for (i, p) in self.list.iter().enumerate() {
             if p.key != Key::TOMB {
                 index.insert(p.key, i as u32);
             }
         }
-        self.index = Some(Box::new(index));
+        self.index = Some(index);
     }
 
     /// Removes the property at `slot`; later deletions compact the list when half of it is dead.
@@ -116,23 +117,9 @@ impl Props {
         }
     }
 
-    /// Number of properties.
-    pub fn len(&self) -> usize {
-        self.live as usize
-    }
-
-    /// True without properties.
-    pub fn is_empty(&self) -> bool {
-        self.live == 0
-    }
-
     /// All properties in creation order.
-    pub fn iter(&self) -> impl Iterator<Item = &Prop> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Prop> + '_ {
         self.list.iter().filter(|p| p.key != Key::TOMB)
-    }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Prop> + '_ {
-        self.list.iter_mut().filter(|p| p.key != Key::TOMB)
     }
 
     /// The raw list with its dead entries, as it is stored.
@@ -156,7 +143,7 @@ impl Props {
 
 /// How a function cell runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Code {
+pub(crate) enum Code {
     /// Compiled code: template number
     Template(u32),
     /// Rust function: number in the native table
@@ -165,7 +152,7 @@ pub enum Code {
 
 /// A function's internal slots.
 #[derive(Clone, Debug)]
-pub struct Func {
+pub(crate) struct Func {
     /// What it runs
     pub code: Code,
     /// Closure scope (`Value::Cell`) or undefined
@@ -184,7 +171,7 @@ pub struct Func {
 
 /// Dense storage of arrays and arguments objects.
 #[derive(Clone, Debug)]
-pub struct Array {
+pub(crate) struct Array {
     /// Elements with plain attributes; `Value::Hole` where missing or kept among the properties
     pub dense: Vec<Value>,
     /// `length`
@@ -195,7 +182,7 @@ pub struct Array {
 
 /// Ordered storage of `Map` and `Set`: entries keep their position until the collection is compacted.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
+pub(crate) struct Table {
     /// Key and value; a deleted entry has the key `Value::Hole`
     pub entries: Vec<(Value, Value)>,
     /// Live entries
@@ -210,7 +197,7 @@ pub struct Table {
 
 /// Internal slots by kind of object.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub(crate) enum Kind {
     /// No internal slots
     Plain,
     /// Array exotic object
@@ -247,7 +234,7 @@ pub enum Kind {
 
 /// A promise's internal slots.
 #[derive(Clone, Debug)]
-pub struct Promise {
+pub(crate) struct Promise {
     /// 0 pending, 1 fulfilled, 2 rejected
     pub state: u8,
     /// `[[PromiseIsHandled]]`
@@ -260,7 +247,7 @@ pub struct Promise {
 
 /// A suspended frame of a generator or an async function.
 #[derive(Clone, Debug)]
-pub struct Coroutine {
+pub(crate) struct Coroutine {
     /// 0 suspended at start, 1 suspended at a yield or await, 2 running, 3 done
     pub state: u8,
     /// Template it runs
@@ -279,7 +266,7 @@ pub struct Coroutine {
 
 /// An object.
 #[derive(Clone, Debug)]
-pub struct Object {
+pub(crate) struct Object {
     /// `[[Prototype]]`, `Id::NONE` for null
     pub proto: Id,
     /// `[[Extensible]]`

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher};
 
 /// Borrowed text.
 #[derive(Clone, Copy, Debug)]
-pub enum Text<'a> {
+pub(crate) enum Text<'a> {
     /// Latin-1
     Narrow(&'a [u8]),
     /// UTF-16
@@ -19,7 +19,7 @@ pub enum Text<'a> {
 
 /// Shared append-only text; `Wide` holds at least one unit above 255.
 #[derive(Clone, Debug)]
-pub enum Buf {
+pub(crate) enum Buf {
     /// Latin-1
     Narrow(Vec<u8>),
     /// UTF-16
@@ -76,7 +76,7 @@ impl Units for Text<'_> {
 impl<'a> Text<'a> {
     /// Number of UTF-16 units.
     #[inline]
-    pub fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         match self {
             Text::Narrow(t) => t.len(),
             Text::Wide(t) => t.len(),
@@ -84,13 +84,13 @@ impl<'a> Text<'a> {
     }
 
     /// No units.
-    pub fn is_empty(self) -> bool {
+    pub(crate) fn is_empty(self) -> bool {
         self.len() == 0
     }
 
     /// The unit at `i`; 0 past the end.
     #[inline]
-    pub fn at(self, i: usize) -> u16 {
+    pub(crate) fn at(self, i: usize) -> u16 {
         match self {
             Text::Narrow(t) => t.get(i).map_or(0, |&b| u16::from(b)),
             Text::Wide(t) => t.get(i).copied().unwrap_or(0),
@@ -98,12 +98,12 @@ impl<'a> Text<'a> {
     }
 
     /// All units.
-    pub fn units(self) -> impl DoubleEndedIterator<Item = u16> + ExactSizeIterator + 'a {
+    pub(crate) fn units(self) -> impl DoubleEndedIterator<Item = u16> + ExactSizeIterator + 'a {
         (0..self.len()).map(move |i| self.at(i))
     }
 
     /// UTF-16 copy.
-    pub fn to_wide(self) -> Vec<u16> {
+    pub(crate) fn to_wide(self) -> Vec<u16> {
         match self {
             Text::Narrow(t) => t.iter().map(|&b| u16::from(b)).collect(),
             Text::Wide(t) => t.to_vec(),
@@ -111,7 +111,7 @@ impl<'a> Text<'a> {
     }
 
     /// UTF-8 copy; a lone surrogate becomes U+FFFD.
-    pub fn to_utf8(self) -> String {
+    pub(crate) fn to_utf8(self) -> String {
         match self {
             Text::Narrow(t) => t.iter().map(|&b| char::from(b)).collect(),
             Text::Wide(t) => String::from_utf16_lossy(t),
@@ -119,7 +119,7 @@ impl<'a> Text<'a> {
     }
 
     /// Units `from..to`, clamped.
-    pub fn slice(self, from: usize, to: usize) -> Text<'a> {
+    pub(crate) fn slice(self, from: usize, to: usize) -> Text<'a> {
         let to = to.min(self.len());
         let from = from.min(to);
         match self {
@@ -129,7 +129,7 @@ impl<'a> Text<'a> {
     }
 
     /// Order by UTF-16 units.
-    pub fn compare(self, other: Text<'_>) -> std::cmp::Ordering {
+    pub(crate) fn compare(self, other: Text<'_>) -> std::cmp::Ordering {
         match (self, other) {
             (Text::Narrow(a), Text::Narrow(b)) => a.cmp(b),
             (Text::Wide(a), Text::Wide(b)) => a.cmp(b),
@@ -139,7 +139,7 @@ impl<'a> Text<'a> {
 
     /// The array index below 2^31 - 1 that this text spells canonically.
     #[inline]
-    pub fn as_index(self) -> Option<u32> {
+    pub(crate) fn as_index(self) -> Option<u32> {
         let Text::Narrow(t) = self else { return None };
         if t.is_empty() || t.len() > 10 || (t[0] == b'0' && t.len() > 1) {
             return None;
@@ -190,14 +190,6 @@ impl Heap {
             return self.new_narrow(&narrow);
         }
         self.alloc(Cell::Str(StrCell::Wide(text.into(), false)))
-    }
-
-    /// A string of any borrowed text.
-    pub(crate) fn new_text(&mut self, text: Text<'_>) -> Id {
-        match text {
-            Text::Narrow(t) => self.new_narrow(t),
-            Text::Wide(t) => self.new_wide(t),
-        }
     }
 
     /// `text` from unit `from` to `to` as a string.

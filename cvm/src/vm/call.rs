@@ -61,7 +61,8 @@ impl Vm<'_> {
                     match ret {
                         Ret::Value(value) => {
                             self.st.sp = at - 2;
-                            return self.deliver(value, back);
+                            self.deliver(value, back);
+                            return Ok(());
                         }
                         Ret::Tail(n) => {
                             argc = n;
@@ -73,7 +74,8 @@ impl Vm<'_> {
                         }
                         Ret::Enter(n, target) => return self.enter_with_this(n, target, back),
                         Ret::Slow => {
-                            let slow = crate::builtins::natives::table().get(number as usize).map_or("", |n| n.slow);
+                            let slow =
+                                crate::builtins::natives::table().get(number as usize).map_or("", |n| n.slow);
                             let template = self.pre(slow);
                             return self.push_frame(template, argc, Value::Undefined, new_target, back);
                         }
@@ -215,7 +217,14 @@ impl Vm<'_> {
     }
 
     /// Makes the frame of compiled code; `callee this args` are its first slots.
-    pub(crate) fn push_frame(&mut self, number: u32, argc: usize, env: Value, new_target: Value, back: Back) -> Res<()> {
+    pub(crate) fn push_frame(
+        &mut self,
+        number: u32,
+        argc: usize,
+        env: Value,
+        new_target: Value,
+        back: Back,
+    ) -> Res<()> {
         if self.st.frames.len() >= self.st.limits.stack_depth as usize {
             return Err(Raise::Limit(LimitKind::Stack));
         }
@@ -277,18 +286,18 @@ impl Vm<'_> {
             return self.coroutine_returned(frame, value);
         };
         self.st.sp = base;
-        self.deliver(value, frame.back)
+        self.deliver(value, frame.back);
+        Ok(())
     }
 
     /// Hands a call's result to whoever waits for it.
-    pub(crate) fn deliver(&mut self, value: Value, back: Back) -> Res<()> {
+    pub(crate) fn deliver(&mut self, value: Value, back: Back) {
         match back {
             Back::Push | Back::Construct => self.push(value),
             Back::Store(slot) => self.set_slot(slot as usize, value),
             Back::Discard => {}
             Back::Result => self.st.result = value,
         }
-        Ok(())
     }
 
     /// Is this value callable?
@@ -312,7 +321,9 @@ impl Vm<'_> {
                     let t = self.p.template(n);
                     !t.is(flag::ARROW | flag::METHOD | flag::GENERATOR | flag::ASYNC)
                 }
-                Code::Native(n) => crate::builtins::natives::table().get(n as usize).is_some_and(|n| n.constructs),
+                Code::Native(n) => {
+                    crate::builtins::natives::table().get(n as usize).is_some_and(|n| n.constructs)
+                }
             },
             Kind::Bound(b) => self.is_constructor(b.0),
             Kind::Proxy(p) => p.3,

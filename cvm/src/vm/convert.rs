@@ -95,7 +95,9 @@ impl Vm<'_> {
             Value::Str(id) => Ok(self.st.heap.key_of_str(id)),
             Value::Sym(id) => Ok(Key::cell(id)),
             Value::Obj(_) => Err(Raise::Prim(at, 2)),
-            Value::Num(n) if n >= 0.0 && n == f64::from(n as u32) && n as u32 <= Key::MAX_INDEX => Ok(Key::index(n as u32)),
+            Value::Num(n) if n >= 0.0 && n == f64::from(n as u32) && n as u32 <= Key::MAX_INDEX => {
+                Ok(Key::index(n as u32))
+            }
             other => {
                 let id = self.prim_str(other)?;
                 Ok(self.st.heap.key_of_str(id))
@@ -143,7 +145,9 @@ impl Vm<'_> {
     /// `SameValue`
     pub(crate) fn same_value(&self, a: Value, b: Value) -> bool {
         match (a.as_num(), b.as_num()) {
-            (Some(x), Some(y)) => (x == y && x.is_sign_negative() == y.is_sign_negative()) || (x.is_nan() && y.is_nan()),
+            (Some(x), Some(y)) => {
+                (x == y && x.is_sign_negative() == y.is_sign_negative()) || (x.is_nan() && y.is_nan())
+            }
             _ => self.strict_equal(a, b),
         }
     }
@@ -197,14 +201,18 @@ impl Vm<'_> {
         Ok(match (a, b) {
             (Value::Str(p), Value::Str(q)) => Some(self.st.heap.str(p).compare(self.st.heap.str(q))),
             (Value::Big(p), Value::Big(q)) => Some(self.st.heap.big(p).cmp(&self.st.heap.big(q))),
-            (Value::Big(p), Value::Str(s)) => match crate::pure::bigint_text::string_to_bigint(&self.st.heap.str(s)) {
-                Ok(n) => Some(self.st.heap.big(p).cmp(&n)),
-                Err(_) => None,
-            },
-            (Value::Str(s), Value::Big(q)) => match crate::pure::bigint_text::string_to_bigint(&self.st.heap.str(s)) {
-                Ok(n) => Some(n.cmp(&self.st.heap.big(q))),
-                Err(_) => None,
-            },
+            (Value::Big(p), Value::Str(s)) => {
+                match crate::pure::bigint_text::string_to_bigint(&self.st.heap.str(s)) {
+                    Ok(n) => Some(self.st.heap.big(p).cmp(&n)),
+                    Err(_) => None,
+                }
+            }
+            (Value::Str(s), Value::Big(q)) => {
+                match crate::pure::bigint_text::string_to_bigint(&self.st.heap.str(s)) {
+                    Ok(n) => Some(n.cmp(&self.st.heap.big(q))),
+                    Err(_) => None,
+                }
+            }
             (Value::Big(p), other) => {
                 let n = self.prim_number(other)?;
                 compare_big(&self.st.heap.big(p), n)

@@ -69,7 +69,8 @@ impl Vm<'_> {
             link: if is_async { self.new_array(Vec::new()) } else { Value::Undefined },
         };
         let id = self.st.heap.new_object(proto, Kind::Coroutine(Box::new(coroutine)));
-        self.deliver(Value::Obj(id), frame.back)
+        self.deliver(Value::Obj(id), frame.back);
+        Ok(())
     }
 
     /// Puts the topmost frame into its coroutine.
@@ -97,7 +98,8 @@ impl Vm<'_> {
             return self.call_pre(template, 2, frame.back);
         }
         let result = if raw { value } else { self.iter_result(value, false) };
-        self.deliver(result, frame.back)
+        self.deliver(result, frame.back);
+        Ok(())
     }
 
     /// `{ value, done }`
@@ -172,7 +174,8 @@ impl Vm<'_> {
             return Err(Raise::Throw(value));
         }
         let result = self.iter_result(value, true);
-        self.deliver(result, back)
+        self.deliver(result, back);
+        Ok(())
     }
 
     fn end_coroutine(&mut self, id: Id) -> Value {
@@ -193,7 +196,8 @@ impl Vm<'_> {
         match (flags & flag::GENERATOR != 0, flags & flag::ASYNC != 0) {
             (true, false) => {
                 let result = self.iter_result(value, true);
-                self.deliver(result, frame.back)
+                self.deliver(result, frame.back);
+                Ok(())
             }
             (true, true) => {
                 self.push(Value::Obj(frame.coroutine));
@@ -226,7 +230,8 @@ impl Vm<'_> {
                 if let Value::Obj(promise) = link {
                     self.settle(promise, 2, value);
                 }
-                self.deliver(link, frame.back)
+                self.deliver(link, frame.back);
+                Ok(())
             }
         }
     }
@@ -263,7 +268,8 @@ impl Vm<'_> {
         } else {
             self.coroutine(frame.coroutine).map_or(Value::Undefined, |c| c.link)
         };
-        self.deliver(value, frame.back)
+        self.deliver(value, frame.back);
+        Ok(())
     }
 
     /// A pending promise.
@@ -285,7 +291,12 @@ impl Vm<'_> {
         }
     }
 
-    fn enqueue_reaction(&mut self, (who, fulfilled, rejected): (Value, Value, Value), state: u8, result: Value) {
+    fn enqueue_reaction(
+        &mut self,
+        (who, fulfilled, rejected): (Value, Value, Value),
+        state: u8,
+        result: Value,
+    ) {
         let job = match (who, fulfilled) {
             (Value::Obj(id), Value::Uninit) => Job::Resume(id, u8::from(state == 2), result),
             _ => {

@@ -103,7 +103,8 @@ impl Vm<'_> {
                 return false;
             }
             let (get, set) = self.st.heap.pair(value);
-            return desc.get.is_none_or(|g| self.same_value(g, get)) && desc.set.is_none_or(|s| self.same_value(s, set));
+            return desc.get.is_none_or(|g| self.same_value(g, get))
+                && desc.set.is_none_or(|s| self.same_value(s, set));
         }
         if desc.is_accessor() {
             return false;
@@ -203,7 +204,7 @@ impl Vm<'_> {
     }
 
     /// Wraps a primitive; objects stay what they are. Undefined and null give none.
-    pub(crate) fn to_object(&mut self, value: Value) -> Option<Id> {
+    pub(crate) fn object_of(&mut self, value: Value) -> Option<Id> {
         if let Value::Obj(id) = value {
             return Some(id);
         }
@@ -212,7 +213,14 @@ impl Vm<'_> {
     }
 
     /// Defines an accessor or method on an object while it is being built.
-    pub(crate) fn define_accessor(&mut self, id: Id, key: Key, get: Option<Value>, set: Option<Value>, enumerable: bool) -> bool {
+    pub(crate) fn define_accessor(
+        &mut self,
+        id: Id,
+        key: Key,
+        get: Option<Value>,
+        set: Option<Value>,
+        enumerable: bool,
+    ) -> bool {
         let flags = attr::C | if enumerable { attr::E } else { 0 };
         self.define_own(id, key, &Desc { value: None, get, set, flags, mask: attr::E | attr::C })
     }

@@ -56,7 +56,9 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
 
 fn waiting(state: &State) -> Outcome {
     match &state.request {
-        Some(Request::Task { prompt, options }) => Outcome::Pause { prompt: prompt.clone(), options: options.clone() },
+        Some(Request::Task { prompt, options }) => {
+            Outcome::Pause { prompt: prompt.clone(), options: options.clone() }
+        }
         Some(Request::Host { name, args }) => Outcome::Host { name: name.clone(), args: args.clone() },
         None => Outcome::Corrupt("waits for nothing"),
     }
@@ -99,7 +101,7 @@ impl Vm<'_> {
         match value {
             Ok(value) => {
                 let back = self.st.wait_back;
-                let _ = self.deliver(value, back);
+                self.deliver(value, back);
             }
             Err((proto, message)) => {
                 let error = self.make_error(proto, message);
@@ -156,7 +158,10 @@ impl Vm<'_> {
         {
             match p.state {
                 0 => {
-                    let error = self.make_error(ids::ERROR_PROTO, "main() waits for a promise that nothing can settle any more");
+                    let error = self.make_error(
+                        ids::ERROR_PROTO,
+                        "main() waits for a promise that nothing can settle any more",
+                    );
                     return Err(Raise::Throw(error));
                 }
                 1 => self.st.result = p.result,
@@ -192,8 +197,9 @@ impl Vm<'_> {
                 super::props::Got::Value(v @ Value::Str(_)) => self.plain_text(v),
                 _ => String::new(),
             };
-            let frames: String = stack.lines().filter(|l| l.starts_with("    at ")).map(|l| format!("\n{l}")).collect();
-            return format!("{head}{frames}");
+            let frames: Vec<&str> = stack.lines().filter(|l| l.starts_with("    at ")).collect();
+            let sep = if frames.is_empty() { "" } else { "\n" };
+            return format!("{head}{sep}{}", frames.join("\n"));
         }
         self.show(value)
     }

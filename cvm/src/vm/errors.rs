@@ -16,7 +16,11 @@ impl Vm<'_> {
     pub(crate) fn make_error(&mut self, proto: Id, message: &str) -> Value {
         let id = self.st.heap.new_object(proto, Kind::Error);
         let text = self.st.heap.str_value(message);
-        self.st.heap.obj_mut(id).props.push(Prop { key: ids::key(ids::MESSAGE), flags: attr::HIDDEN, value: text });
+        self.st.heap.obj_mut(id).props.push(Prop {
+            key: ids::key(ids::MESSAGE),
+            flags: attr::HIDDEN,
+            value: text,
+        });
         self.st.heap.charge(24);
         self.capture_stack(id);
         Value::Obj(id)

@@ -3,9 +3,9 @@
 //! Owns: formatting for people. Must not: change the state, except through [`set_variable`].
 
 use super::Vm;
-use super::coroutine::state;
 use crate::heap::object::{Code, Kind, attr};
-use crate::program::USER_TEMPLATES;
+use crate::program::{Program, USER_TEMPLATES};
+use crate::state::State;
 use crate::value::{Id, Key, Value};
 
 /// Nested containers shown.
@@ -24,7 +24,11 @@ impl Vm<'_> {
         match value {
             Value::Str(id) => {
                 let text = self.st.heap.str(id).to_utf8();
-                if depth == 0 { text } else { format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n")) }
+                if depth == 0 {
+                    text
+                } else {
+                    format!("'{}'", text.replace('\\', "\\\\").replace('\'', "\\'").replace('\n', "\\n"))
+                }
             }
             Value::Big(_) => format!("{}n", self.plain_text(value)),
             Value::Num(n) if n == 0.0 && n.is_sign_negative() => "-0".to_owned(),
@@ -47,10 +51,12 @@ impl Vm<'_> {
             return None;
         }
         match self.get(proto, crate::builtins::ids::key(crate::builtins::ids::CONSTRUCTOR)) {
-            super::props::Got::Value(Value::Obj(f)) => match self.get(f, crate::builtins::ids::key(crate::builtins::ids::NAME)) {
-                super::props::Got::Value(v @ Value::Str(_)) => Some(self.plain_text(v)),
-                _ => None,
-            },
+            super::props::Got::Value(Value::Obj(f)) => {
+                match self.get(f, crate::builtins::ids::key(crate::builtins::ids::NAME)) {
+                    super::props::Got::Value(v @ Value::Str(_)) => Some(self.plain_text(v)),
+                    _ => None,
+                }
+            }
             _ => None,
         }
     }
@@ -63,10 +69,15 @@ impl Vm<'_> {
                     super::props::Got::Value(v @ Value::Str(_)) => self.plain_text(v),
                     _ => String::new(),
                 };
-                let class = matches!(f.code, Code::Template(n) if self.p.template(n).is(crate::program::flag::CLASS));
+                let class =
+                    matches!(f.code, Code::Template(n) if self.p.template(n).is(crate::program::flag::CLASS));
                 let word = if class { "class" } else { "Function" };
                 let sep = if class { " " } else { ": " };
-                return if text.is_empty() { format!("[{word} (anonymous)]") } else { format!("[{word}{sep}{text}]") };
+                return if text.is_empty() {
+                    format!("[{word} (anonymous)]")
+                } else {
+                    format!("[{word}{sep}{text}]")
+                };
             }
             Kind::Bound(_) => return "[Function (bound)]".to_owned(),
             Kind::Error => {
@@ -80,8 +91,10 @@ impl Vm<'_> {
                 let inner = self.show_at(v, 1, seen);
                 return format!("[{}: {inner}]", name.unwrap_or_default());
             }
-            Kind::RegExp(source, flags) => return format!("/{}/{}", self.plain_text(source), self.plain_text(flags)),
-            Kind::Date(t) => return self.date_text(t),
+            Kind::RegExp(source, flags) => {
+                return format!("/{}/{}", self.plain_text(source), self.plain_text(flags));
+            }
+            Kind::Date(t) => return Self::date_text(t),
             Kind::Promise(p) => {
                 return match p.state {
                     0 => "Promise { <pending> }".to_owned(),
@@ -97,7 +110,8 @@ impl Vm<'_> {
             return format!("[{shown}]");
         }
         let (open, close, mut items) = self.show_contents(id, depth, seen);
-        let props: Vec<(Key, u8, Value)> = self.st.heap.obj(id).props.iter().map(|p| (p.key, p.flags, p.value)).collect();
+        let props: Vec<(Key, u8, Value)> =
+            self.st.heap.obj(id).props.iter().map(|p| (p.key, p.flags, p.value)).collect();
         for (key, flags, value) in props.into_iter().take(ITEMS) {
             if flags & attr::E == 0 || self.st.heap.key_is_private(key) {
                 continue;
@@ -176,7 +190,7 @@ impl Vm<'_> {
         if plain { text } else { format!("'{text}'") }
     }
 
-    fn date_text(&mut self, t: f64) -> String {
+    fn date_text(t: f64) -> String {
         if t.is_nan() {
             return "Invalid Date".to_owned();
         }
@@ -206,7 +220,11 @@ impl Vm<'_> {
                     Some(slot) => self.st.heap.scope_slot(local, slot as usize).unwrap_or(Value::Undefined),
                     None => local,
                 };
-                let shown = if value == Value::Uninit { "<uninitialized>".to_owned() } else { self.show_at(value, 1, &mut Vec::new()) };
+                let shown = if value == Value::Uninit {
+                    "<uninitialized>".to_owned()
+                } else {
+                    self.show_at(value, 1, &mut Vec::new())
+                };
                 variables.push((b.name.clone(), shown));
             }
             variables.reverse();
@@ -219,7 +237,8 @@ impl Vm<'_> {
     /// Own enumerable properties of the global object.
     pub(crate) fn globals_shown(&mut self) -> Vec<(String, String)> {
         let global = crate::builtins::ids::GLOBAL;
-        let props: Vec<_> = self.st.heap.obj(global).props.iter().map(|p| (p.key, p.flags, p.value)).collect();
+        let props: Vec<_> =
+            self.st.heap.obj(global).props.iter().map(|p| (p.key, p.flags, p.value)).collect();
         let mut list = Vec::new();
         for (key, flags, value) in props {
             if flags & attr::E != 0 && flags & attr::ACCESSOR == 0 {
@@ -234,11 +253,13 @@ impl Vm<'_> {
     /// Sets a variable of a frame (0 is the innermost of the program's own), or a global.
     pub(crate) fn set_variable(&mut self, frame: usize, name: &str, json: &str) -> bool {
         let value = self.json_value(json);
-        let frames: Vec<_> = self.st.frames.iter().rev().filter(|f| f.template >= USER_TEMPLATES).copied().collect();
+        let frames: Vec<_> =
+            self.st.frames.iter().rev().filter(|f| f.template >= USER_TEMPLATES).copied().collect();
         if let Some(frame) = frames.get(frame) {
             let template = self.p.template(frame.template).clone();
             let pc = frame.pc.saturating_sub(template.start + 1);
-            let found = template.bindings.iter().rev().find(|b| b.name == name && b.range.0 <= pc && pc < b.range.1);
+            let found =
+                template.bindings.iter().rev().find(|b| b.name == name && b.range.0 <= pc && pc < b.range.1);
             if let Some(b) = found {
                 let at = frame.base as usize + b.local as usize;
                 match b.slot {
@@ -260,12 +281,6 @@ impl Vm<'_> {
             }
             _ => false,
         }
-    }
-
-    /// Is this coroutine over?
-    #[cfg(test)]
-    pub(crate) fn is_over(&self, id: Id) -> bool {
-        self.coroutine(id).is_none_or(|c| c.state == state::DONE)
     }
 }
 
@@ -305,4 +320,20 @@ fn layout(prefix: &str, open: char, close: char, items: &[String], depth: usize)
     let pad = "  ".repeat(depth + 1);
     let end = "  ".repeat(depth);
     format!("{prefix}{open}\n{pad}{}\n{end}{close}", items.join(&format!(",\n{pad}")))
+}
+
+/// The calls in progress, innermost first.
+pub fn frames(program: &Program, state: &mut State) -> Vec<FrameView> {
+    Vm { p: program, st: state }.frames_shown()
+}
+
+/// Global variables with their values as text.
+pub fn globals(program: &Program, state: &mut State) -> Vec<(String, String)> {
+    Vm { p: program, st: state }.globals_shown()
+}
+
+/// Sets a variable of frame `frame` (0 is the innermost), or a global of that name, to a JSON value. False when there is
+/// no such variable.
+pub fn set_variable(program: &Program, state: &mut State, frame: usize, name: &str, json: &str) -> bool {
+    Vm { p: program, st: state }.set_variable(frame, name, json)
 }

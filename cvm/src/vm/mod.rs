@@ -152,12 +152,6 @@ impl Vm<'_> {
         if call.bare { Value::Undefined } else { self.slot(call.at - 1) }
     }
 
-    /// The native's own function object.
-    #[inline]
-    pub(crate) fn callee(&self, call: &Call) -> Value {
-        if call.bare { Value::Undefined } else { self.slot(call.at - 2) }
-    }
-
     /// Template number of a function of the prelude.
     pub(crate) fn pre(&self, name: &str) -> u32 {
         self.p.prelude.functions.get(name).copied().unwrap_or(0)

@@ -135,14 +135,18 @@ impl Vm<'_> {
                         super::props::Got::Value(Value::Obj(p)) => proto_parent = p,
                         super::props::Got::Value(Value::Null) => proto_parent = Id::NONE,
                         super::props::Got::Value(_) => {
-                            return Err(self.type_error("Class extends value does not have valid prototype property"));
+                            return Err(
+                                self.type_error("Class extends value does not have valid prototype property")
+                            );
                         }
                         _ => return self.class_slow(number, heritage, env),
                     }
                 }
                 value => {
                     let shown = self.brief(value);
-                    return Err(self.type_error(&format!("Class extends value {shown} is not a constructor or null")));
+                    return Err(
+                        self.type_error(&format!("Class extends value {shown} is not a constructor or null"))
+                    );
                 }
             }
         }

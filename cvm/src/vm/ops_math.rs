@@ -149,7 +149,11 @@ impl Vm<'_> {
                 if b.is_negative() {
                     return Err(self.range_error("Exponent must be non-negative"));
                 }
-                let n = if a.bits() <= 1 { b.to_u32().unwrap_or(2 + u32::from(b.bit(0))) } else { b.to_u32().unwrap_or(u32::MAX) };
+                let n = if a.bits() <= 1 {
+                    b.to_u32().unwrap_or(2 + u32::from(b.bit(0)))
+                } else {
+                    b.to_u32().unwrap_or(u32::MAX)
+                };
                 if a.bits() > 1 {
                     self.big_size(a.bits().saturating_mul(u64::from(n)))?;
                 }

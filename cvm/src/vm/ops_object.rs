@@ -191,7 +191,9 @@ impl Vm<'_> {
                 }
                 None => {
                     let (what, name) = (self.plain_text(base), self.key_text(key));
-                    return Err(self.type_error(&format!("Cannot set properties of {what} (setting '{name}')")));
+                    return Err(
+                        self.type_error(&format!("Cannot set properties of {what} (setting '{name}')"))
+                    );
                 }
             },
         };
@@ -273,7 +275,7 @@ impl Vm<'_> {
             return Err(self.type_error("Cannot convert undefined or null to object"));
         }
         let key = self.slot_key(self.st.sp - 1)?;
-        let Some(id) = self.to_object(base) else { return Err(Raise::Fault("delete")) };
+        let Some(id) = self.object_of(base) else { return Err(Raise::Fault("delete")) };
         if matches!(self.st.heap.obj(id).kind, Kind::Proxy(_)) {
             let key = self.st.heap.key_value(key);
             self.set_slot(self.st.sp - 1, key);
@@ -376,7 +378,9 @@ impl Vm<'_> {
     }
 
     pub(crate) fn op_decl_var(&mut self, key: Key) -> Res<()> {
-        if self.get_own(ids::GLOBAL, key).is_none() && !self.add_own(ids::GLOBAL, key, Value::Undefined, attr::W | attr::E) {
+        if self.get_own(ids::GLOBAL, key).is_none()
+            && !self.add_own(ids::GLOBAL, key, Value::Undefined, attr::W | attr::E)
+        {
             return Err(self.type_error("The global object is not extensible"));
         }
         Ok(())
@@ -388,8 +392,13 @@ impl Vm<'_> {
             None => {
                 self.add_own(ids::GLOBAL, key, value, attr::W | attr::E);
             }
-            Some(own) if own.flags & attr::C != 0 => self.replace_own(ids::GLOBAL, key, value, attr::W | attr::E),
-            Some(own) if own.flags & attr::ACCESSOR == 0 && own.flags & (attr::W | attr::E) == attr::W | attr::E => {
+            Some(own) if own.flags & attr::C != 0 => {
+                self.replace_own(ids::GLOBAL, key, value, attr::W | attr::E);
+            }
+            Some(own)
+                if own.flags & attr::ACCESSOR == 0
+                    && own.flags & (attr::W | attr::E) == attr::W | attr::E =>
+            {
                 self.replace_own(ids::GLOBAL, key, value, own.flags);
             }
             Some(_) => {
@@ -400,7 +409,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    pub(crate) fn op_closure(&mut self, number: u32, base: usize) -> Res<()> {
+    pub(crate) fn op_closure(&mut self, number: u32, base: usize) {
         let env = self.peek(0);
         let flags = self.p.template(number).flags;
         let proto = match (flags & flag::GENERATOR != 0, flags & flag::ASYNC != 0) {
@@ -423,7 +432,6 @@ impl Vm<'_> {
             }
         }
         self.give(1, function);
-        Ok(())
     }
 
     pub(crate) fn op_array_push(&mut self, hole: bool) {
@@ -509,7 +517,10 @@ impl Vm<'_> {
     fn unnamed(&self, id: Id) -> bool {
         match &self.st.heap.obj(id).kind {
             Kind::Function(f) => match f.code {
-                Code::Template(n) => self.p.template(n).name == u32::MAX && (f.lazy || self.own(id, ids::key(ids::NAME)).is_none()),
+                Code::Template(n) => {
+                    self.p.template(n).name == u32::MAX
+                        && (f.lazy || self.own(id, ids::key(ids::NAME)).is_none())
+                }
                 Code::Native(_) => false,
             },
             _ => false,
@@ -610,7 +621,13 @@ impl Vm<'_> {
         object.props.push(Prop { key: ids::key(ids::SYM_ITERATOR), flags: attr::HIDDEN, value: values });
         self.st.heap.charge(48);
         let thrower = Value::Obj(ids::THROW_TYPE_ERROR);
-        let callee = super::define::Desc { value: None, get: Some(thrower), set: Some(thrower), flags: 0, mask: attr::E | attr::C };
+        let callee = super::define::Desc {
+            value: None,
+            get: Some(thrower),
+            set: Some(thrower),
+            flags: 0,
+            mask: attr::E | attr::C,
+        };
         self.define_own(id, ids::key(ids::CALLEE), &callee);
         self.push(Value::Obj(id));
     }
@@ -657,7 +674,7 @@ impl Vm<'_> {
         self.finish_put(3, put, key, this, value)
     }
 
-    fn private_key(&mut self, name: Value) -> Res<Key> {
+    fn private_key(name: Value) -> Res<Key> {
         match name {
             Value::Sym(id) => Ok(Key::cell(id)),
             _ => Err(Raise::Fault("private name")),
@@ -669,12 +686,14 @@ impl Vm<'_> {
             Some(d) => self.plain_text(d),
             None => String::new(),
         };
-        self.type_error(&format!("Cannot {doing} private member {shown} of an object whose class did not declare it"))
+        self.type_error(&format!(
+            "Cannot {doing} private member {shown} of an object whose class did not declare it"
+        ))
     }
 
     pub(crate) fn op_get_private(&mut self) -> Res<()> {
         let base = self.peek(1);
-        let key = self.private_key(self.peek(0))?;
+        let key = Self::private_key(self.peek(0))?;
         let found = base.as_obj().and_then(|id| self.own(id, key));
         let Some(own) = found else { return Err(self.private_missing(key, "read")) };
         if own.flags & attr::ACCESSOR == 0 {
@@ -690,7 +709,7 @@ impl Vm<'_> {
 
     pub(crate) fn op_set_private(&mut self) -> Res<()> {
         let (base, value) = (self.peek(2), self.peek(0));
-        let key = self.private_key(self.peek(1))?;
+        let key = Self::private_key(self.peek(1))?;
         let Some((id, own)) = base.as_obj().and_then(|id| self.own(id, key).map(|o| (id, o))) else {
             return Err(self.private_missing(key, "write"));
         };
@@ -711,7 +730,7 @@ impl Vm<'_> {
 
     /// o name v -> o; kinds: 0 field, 1 method, 2 getter, 3 setter
     pub(crate) fn op_define_private(&mut self, kind: usize) -> Res<()> {
-        let key = self.private_key(self.peek(1))?;
+        let key = Self::private_key(self.peek(1))?;
         let Value::Obj(id) = self.peek(2) else { return Err(Raise::Fault("private of no object")) };
         let value = self.peek(0);
         let old = self.own(id, key);
@@ -727,12 +746,20 @@ impl Vm<'_> {
             0 => (attr::W, value),
             1 => (0, value),
             _ => {
-                let (mut get, mut set) = old.filter(|o| o.flags & attr::ACCESSOR != 0).map_or((Value::Undefined, Value::Undefined), |o| self.st.heap.pair(o.value));
+                let (mut get, mut set) = old
+                    .filter(|o| o.flags & attr::ACCESSOR != 0)
+                    .map_or((Value::Undefined, Value::Undefined), |o| self.st.heap.pair(o.value));
                 let twice = if kind == 2 { get != Value::Undefined } else { set != Value::Undefined };
                 if old.is_some() && (twice || old.is_some_and(|o| o.flags & attr::ACCESSOR == 0)) {
-                    return Err(self.type_error("Cannot initialize a private member twice on the same object"));
+                    return Err(
+                        self.type_error("Cannot initialize a private member twice on the same object")
+                    );
                 }
-                if kind == 2 { get = value } else { set = value }
+                if kind == 2 {
+                    get = value;
+                } else {
+                    set = value;
+                }
                 let pair = Value::Cell(self.st.heap.alloc(crate::heap::Cell::Pair(get, set)));
                 if old.is_some() {
                     self.replace_own(id, key, pair, attr::ACCESSOR);
@@ -756,9 +783,11 @@ impl Vm<'_> {
 
     /// o name -> bool
     pub(crate) fn op_has_private(&mut self) -> Res<()> {
-        let key = self.private_key(self.peek(0))?;
+        let key = Self::private_key(self.peek(0))?;
         let Value::Obj(id) = self.peek(1) else {
-            return Err(self.type_error("Cannot use 'in' operator to search for a private name in a primitive"));
+            return Err(
+                self.type_error("Cannot use 'in' operator to search for a private name in a primitive")
+            );
         };
         let found = self.own(id, key).is_some();
         self.give(2, Value::Bool(found));

@@ -124,7 +124,8 @@ impl Vm<'_> {
             add.push(Prop { key: ids::key(ids::NAME), flags: attr::C, value: name });
         }
         if flags & flag::GENERATOR != 0 {
-            let parent = if flags & flag::ASYNC != 0 { ids::ASYNC_GENERATOR_PROTO } else { ids::GENERATOR_PROTO };
+            let parent =
+                if flags & flag::ASYNC != 0 { ids::ASYNC_GENERATOR_PROTO } else { ids::GENERATOR_PROTO };
             let proto = self.st.heap.new_object(parent, Kind::Plain);
             add.push(Prop { key: ids::key(ids::PROTOTYPE), flags: attr::W, value: Value::Obj(proto) });
         } else if flags & (flag::ARROW | flag::METHOD | flag::ASYNC | flag::CLASS | flag::BUILTIN) == 0 {
@@ -341,7 +342,9 @@ impl Vm<'_> {
                 if i >= a.len as usize && !a.len_writable {
                     return false;
                 }
-                if flags == attr::ALL && i <= a.dense.len().saturating_mul(2).max(1024).min(a.dense.len() + MAX_GAP) {
+                if flags == attr::ALL
+                    && i <= a.dense.len().saturating_mul(2).max(1024).min(a.dense.len() + MAX_GAP)
+                {
                     let old = a.dense.len();
                     if i < old {
                         a.dense[i] = value;

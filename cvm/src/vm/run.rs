@@ -215,7 +215,8 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::AddInt | Op::SubInt => {
-                        let n = if ins.op == Op::AddInt { ins.c as i32 } else { (ins.c as i32).wrapping_neg() };
+                        let n =
+                            if ins.op == Op::AddInt { ins.c as i32 } else { (ins.c as i32).wrapping_neg() };
                         stack[sp - 1] = match stack[sp - 1] {
                             Value::Int(x) => match x.checked_add(n) {
                                 Some(r) => Value::Int(r),

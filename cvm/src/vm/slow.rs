@@ -91,8 +91,10 @@ impl Vm<'_> {
                 let scope = self.env_at(b);
                 self.store_scope(scope, c, ins.op == Op::StoreEnvChk, None)?;
             }
-            Op::Closure => self.op_closure(ins.c, base)?,
-            Op::GetGlobal | Op::GetGlobalSoft => return self.op_get_global(Key(ins.c), ins.op == Op::GetGlobalSoft),
+            Op::Closure => self.op_closure(ins.c, base),
+            Op::GetGlobal | Op::GetGlobalSoft => {
+                return self.op_get_global(Key(ins.c), ins.op == Op::GetGlobalSoft);
+            }
             Op::SetGlobal => return self.op_set_global(Key(ins.c)),
             Op::DeclVar => self.op_decl_var(Key(ins.c))?,
             Op::DeclFunc => self.op_decl_func(Key(ins.c))?,
@@ -133,7 +135,17 @@ impl Vm<'_> {
             Op::SetProtoLit => self.op_proto_literal(),
             Op::SetName => self.op_set_name(b),
             Op::Add => return self.op_add(),
-            Op::Sub | Op::Mul | Op::Div | Op::Mod | Op::Exp | Op::BitAnd | Op::BitOr | Op::BitXor | Op::Shl | Op::Shr | Op::Ushr => {
+            Op::Sub
+            | Op::Mul
+            | Op::Div
+            | Op::Mod
+            | Op::Exp
+            | Op::BitAnd
+            | Op::BitOr
+            | Op::BitXor
+            | Op::Shl
+            | Op::Shr
+            | Op::Ushr => {
                 return self.op_binary(ins.op);
             }
             Op::AddInt => return self.op_add_int(ins.c as i32),
@@ -267,7 +279,8 @@ impl Vm<'_> {
             }
             Op::RestArgs => {
                 let all = self.slot(base + b);
-                let rest = self.dense(all).map_or_else(Vec::new, |a| a.dense.get(c..).unwrap_or(&[]).to_vec());
+                let rest =
+                    self.dense(all).map_or_else(Vec::new, |a| a.dense.get(c..).unwrap_or(&[]).to_vec());
                 let array = self.new_array(rest);
                 self.push(array);
             }
@@ -337,7 +350,11 @@ impl Vm<'_> {
             let t = self.p.template(f.template);
             let pc = f.pc.saturating_sub(t.start + 1);
             let seen = |b: &&crate::program::Binding| b.range.0 <= pc && pc <= b.range.1;
-            t.bindings.iter().filter(seen).rfind(|b| Some(b.local) == local && b.slot == slot).map(|b| b.name.clone())
+            t.bindings
+                .iter()
+                .filter(seen)
+                .rfind(|b| Some(b.local) == local && b.slot == slot)
+                .map(|b| b.name.clone())
         });
         match name {
             Some(name) => self.reference_error(&format!("Cannot access '{name}' before initialization")),
