@@ -10,8 +10,8 @@ use crate::store::error::StoreError;
 use crate::store::query::{Answer, Cursor, Page, Query};
 use crate::store::rows::Scope;
 use crate::store::sqlite::failure::store_error;
-use rusqlite::types::{ToSql, Value};
-use rusqlite::{Connection, Row, params_from_iter};
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, StatementStatus, params_from_iter};
 use std::str::FromStr;
 use vm_system_protocol::time::Timestamp;
 
@@ -86,11 +86,13 @@ struct Select {
     sql: String,
     values: Vec<Value>,
     conditions: usize,
+    /// Its order must come from an index: the cost of a page must not grow with the table.
+    paged: bool,
 }
 
 impl Select {
     fn new(head: &str) -> Self {
-        Self { sql: head.to_owned(), values: Vec::new(), conditions: 0 }
+        Self { sql: head.to_owned(), values: Vec::new(), conditions: 0, paged: false }
     }
 
     fn and(&mut self, condition: &str) -> &mut Self {
@@ -125,6 +127,7 @@ impl Select {
 
     /// Newest first by `column`, ties by id, behind the page's cursor.
     fn newest_first(&mut self, column: &str, page: Page) -> &mut Self {
+        self.paged = true;
         if let Some(Cursor { at, id }) = page.after {
             self.and(&format!("({column}, id) < (")).value(at.0).text(",").value(id.to_vec()).text(")");
         }
@@ -132,21 +135,36 @@ impl Select {
     }
 
     fn rows<T>(&self, c: &Connection, mut map: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Vec<T>> {
-        let mut statement = c.prepare_cached(&self.sql)?;
-        let mut rows =
-            statement.query(params_from_iter(self.values.iter().map(|value| value as &dyn ToSql)))?;
         let mut out = Vec::new();
-        while let Some(row) = rows.next()? {
+        self.each(c, |row| {
             out.push(map(row)?);
-        }
+            Ok(true)
+        })?;
         Ok(out)
     }
 
     fn first<T>(&self, c: &Connection, mut map: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Option<T>> {
+        let mut first = None;
+        self.each(c, |row| {
+            first = Some(map(row)?);
+            Ok(false)
+        })?;
+        Ok(first)
+    }
+
+    /// Until there are no more rows or `row` says false.
+    fn each(&self, c: &Connection, mut row: impl FnMut(&Row<'_>) -> Read<bool>) -> Read<()> {
         let mut statement = c.prepare_cached(&self.sql)?;
-        let mut rows =
-            statement.query(params_from_iter(self.values.iter().map(|value| value as &dyn ToSql)))?;
-        rows.next()?.map(&mut map).transpose()
+        let mut rows = statement.query(params_from_iter(self.values.iter()))?;
+        while let Some(next) = rows.next()? {
+            if !row(next)? {
+                break;
+            }
+        }
+        drop(rows);
+        let sorts = statement.reset_status(StatementStatus::Sort);
+        debug_assert!(!self.paged || sorts == 0, "a list without an index in its order: {}", self.sql);
+        Ok(())
     }
 }
 

@@ -12,7 +12,7 @@ CREATE TABLE templates (
     updated_at  INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX templates_name ON templates (owner, name) WHERE is_active = 1;
-CREATE INDEX templates_by_name ON templates (name) WHERE is_active = 1;
+CREATE INDEX templates_by_name ON templates (name, created_at, id) WHERE is_active = 1;
 CREATE INDEX templates_by_owner ON templates (owner, created_at, id) WHERE is_active = 1;
 CREATE INDEX templates_by_time ON templates (created_at, id) WHERE is_active = 1;
 
@@ -138,7 +138,7 @@ CREATE TABLE programs (
     modified_at INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX programs_name ON programs (owner, name) WHERE is_active = 1;
-CREATE INDEX programs_by_name ON programs (name) WHERE is_active = 1;
+CREATE INDEX programs_by_name ON programs (name, created_at, id) WHERE is_active = 1;
 CREATE INDEX programs_by_owner ON programs (owner, created_at, id) WHERE is_active = 1;
 CREATE INDEX programs_by_time ON programs (created_at, id) WHERE is_active = 1;
 

@@ -79,6 +79,7 @@ pub(super) fn pending_tasks(c: &Connection, scope: &Scope, page: Page) -> Read<V
     if let Some(Cursor { at, id }) = page.after {
         select.and("(created_at, id) > (").value(at.0).text(",").value(id.to_vec()).text(")");
     }
+    select.paged = true;
     select.text(" ORDER BY created_at, id LIMIT").value(i64::from(page.limit));
     select.rows(c, task_row)
 }
