@@ -1,12 +1,15 @@
 //! Owns what the zygote does once for all sessions: runtime, context, globals and prelude.
 //! Must not know a session; nothing of one exists yet.
 
-use super::natives;
 use super::state::{Intrinsics, Shared};
-use super::sys;
+use super::{modules, natives, run, sys};
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Module, Object, Persistent, Runtime};
 use std::rc::Rc;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ExecutionKind, Limits, Resolver};
+use vm_system_protocol::worker::{Execute, Policy, SourceFormat};
 
 /// Stack that JavaScript may use (bytes); less than a thread's smallest usual stack, much less than the main thread's.
 pub(super) const STACK_BYTES: usize = 512 * 1024;
@@ -57,8 +60,10 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     runtime.set_host_promise_rejection_tracker(Some(Box::new(move |ctx, promise, reason, handled| {
         shared.rejections.borrow_mut().track(&ctx, promise, reason, handled);
     })));
-    super::modules::install_loader(&runtime, &state);
+    modules::install_loader(&runtime, &state);
+    context.with(|ctx| warm(&ctx, &state));
     runtime.run_gc();
+    sys::plug_holes();
     runtime.set_gc_threshold(sys::heap_bytes() + GC_HEADROOM_BYTES);
     Ok(Preloaded(Machine { context, runtime, state }))
 }
@@ -67,7 +72,7 @@ fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {
     natives::install_console(ctx, state)?;
     natives::install_random(ctx, state)?;
     let natives = natives::natives(ctx, state)?;
-    super::modules::install_natives(ctx, state, &natives)?;
+    modules::install_natives(ctx, state, &natives)?;
     let core: Function = prelude(ctx, "vm:core", include_str!("prelude/core.js"))?;
     let captured: Object = core.call((natives.clone(),))?;
     for (name, source) in [
@@ -79,11 +84,44 @@ fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {
         let _: rquickjs::Value = part.call((natives.clone(), captured.clone()))?;
     }
     *state.intrinsics.borrow_mut() = Some(Intrinsics::new(ctx, captured)?);
-    super::modules::install(ctx, state)?;
+    modules::install(ctx, state)?;
     // One evaluation, so that what the parser and the compiler set up lazily is shared as well.
+    let _: rquickjs::Value = state.captured_function(ctx, "touch")?.call(())?;
     // The local time zone is a file, which no session may open.
     let _: rquickjs::Value = ctx.eval("[1,2,3].map(x => x * 2); new Date(0).getTimezoneOffset()")?;
     Ok(())
+}
+
+/// Goes once through what every session does, so that caches, lazy built-ins and code pages are there and shared.
+fn warm(ctx: &Ctx<'_>, state: &Shared) {
+    for source in [
+        "1 + 2",
+        "let warm = await [1, 2].map((x) => ({ x })); warm",
+        "class Warm {}; console.log('%s', { warm }, new Map([[1, new Set([2])]]), [new Error('warm')], Warm)",
+        "warm.missing.field",
+        "delete globalThis.warm; delete globalThis.Warm; void 0",
+    ] {
+        let job = Execute {
+            execution: ExecutionId::from_bytes([0; 16]),
+            kind: ExecutionKind::Repl,
+            source: source.to_owned(),
+            file_name: modules::REPL_NAME.to_owned(),
+            format: SourceFormat::Script,
+            args: JsonText::empty_object(),
+            env: Vec::new(),
+            argv: Vec::new(),
+            policy: Policy {
+                limits: Limits::default(),
+                resolver: Resolver::default(),
+                strict: false,
+                modules: Vec::new(),
+                disabled_globals: Vec::new(),
+            },
+        };
+        state.budget.begin(&job.policy.limits);
+        run::execute(ctx, state, &job);
+    }
+    state.forget_warm_up();
 }
 
 fn prelude<'js>(ctx: &Ctx<'js>, name: &str, source: &str) -> rquickjs::Result<Function<'js>> {

@@ -130,6 +130,13 @@ impl State {
         }
     }
 
+    /// Nothing of the zygote's own executions is left for a session to see.
+    pub(super) fn forget_warm_up(&self) {
+        *self.maps.borrow_mut() = SourceMaps::default();
+        *self.console.borrow_mut() = super::console::ConsoleState::default();
+        self.constants.borrow_mut().clear();
+    }
+
     /// Drops every value of the script that is held here; needed before the runtime ends.
     pub(super) fn clear(&self) {
         self.collector.detach();

@@ -132,3 +132,14 @@ fn globals_of_the_platform_do_what_they_say() {
         assert_eq!(engine.value(source), shown, "{source}");
     }
 }
+
+#[test]
+fn a_new_session_finds_nothing_that_the_zygote_left() {
+    let mut engine = Engine::new();
+    assert_eq!(
+        engine.value("[typeof warm, typeof Warm, typeof native, typeof captured]"),
+        "[ 'undefined', 'undefined', 'undefined', 'undefined' ]"
+    );
+    assert_eq!(engine.value("Object.keys(globalThis)"), "[]");
+    assert_eq!(engine.value("Object.keys(require.cache)"), "[]");
+}
