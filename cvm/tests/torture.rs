@@ -1,6 +1,8 @@
 //! Every language test plainly and under torture: the state goes through pages, bytes, verification and back every
 //! few instructions, and nothing may differ.
 
+#![allow(clippy::format_push_string, reason = "a record of what was shown grows line by line")]
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use vm_system_cvm::{

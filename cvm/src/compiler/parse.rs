@@ -214,25 +214,101 @@ pub(super) fn bound_names<'a>(pattern: &BindingPattern<'a>, f: &mut dyn FnMut(&B
     }
 }
 
-/// Deepest nesting of brackets and similar that is let through to the recursive parser.
+/// Deepest nesting of brackets that is let through to the recursive parser.
 const MAX_NESTING: usize = 400;
+/// Most operators in a row, over all brackets that are open: each may be one more level of the parser's recursion.
+const MAX_CHAIN: usize = 1200;
 
 /// Refuses source whose nesting could exhaust the stack of the recursive parser and code generator.
+///
+/// This reads bytes, not tokens: regular expressions are taken as operators, which only makes the count larger.
 fn check_nesting(source: &str) -> Result<(), (u32, &'static str)> {
-    let mut depth = 0usize;
-    for (i, b) in source.bytes().enumerate() {
+    let bytes = source.as_bytes();
+    let mut open: Vec<usize> = Vec::new();
+    let (mut total, mut here) = (0usize, 0usize);
+    let mut i = 0;
+    while let Some(&b) = bytes.get(i) {
+        let start = i;
+        i += 1;
         match b {
             b'(' | b'[' | b'{' => {
-                depth += 1;
-                if depth > MAX_NESTING {
-                    return Err((i as u32, "the source is nested too deeply"));
+                open.push(here);
+                here = 0;
+                if open.len() > MAX_NESTING {
+                    return Err((start as u32, "the source is nested too deeply"));
                 }
             }
-            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            b')' | b']' | b'}' => {
+                total -= here;
+                here = open.pop().unwrap_or(0);
+            }
+            b';' | b',' => {
+                total -= here;
+                here = 0;
+            }
+            b'\'' | b'"' => {
+                while let Some(&c) = bytes.get(i) {
+                    i += if c == b'\\' { 2 } else { 1 };
+                    if c == b || c == b'\n' {
+                        break;
+                    }
+                }
+            }
+            b'/' if bytes.get(i) == Some(&b'/') => {
+                i += bytes[i..].iter().position(|&c| c == b'\n').unwrap_or(bytes.len() - i);
+            }
+            b'/' if bytes.get(i) == Some(&b'*') => {
+                let end = bytes[i + 1..].windows(2).position(|w| w == b"*/");
+                i += end.map_or(bytes.len() - i, |n| n + 3);
+            }
+            b'!' | b'~' | b'+' | b'-' | b'*' | b'/' | b'%' | b'&' | b'|' | b'^' | b'<' | b'>' | b'='
+            | b'?' | b':' | b'.' => {
+                here += 1;
+                total += 1;
+            }
+            _ if b.is_ascii_alphabetic() || b == b'_' || b == b'$' => {
+                while bytes.get(i).is_some_and(|c| c.is_ascii_alphanumeric() || *c == b'_' || *c == b'$') {
+                    i += 1;
+                }
+                if is_prefix_word(&bytes[start..i]) {
+                    here += 1;
+                    total += 1;
+                }
+            }
             _ => {}
+        }
+        if total > MAX_CHAIN {
+            return Err((start as u32, "the expression is too long: split it into several statements"));
         }
     }
     Ok(())
+}
+
+/// Words that may stand in front of themselves, or statements that nest without brackets.
+fn is_prefix_word(word: &[u8]) -> bool {
+    matches!(
+        word,
+        b"new"
+            | b"typeof"
+            | b"void"
+            | b"delete"
+            | b"await"
+            | b"yield"
+            | b"if"
+            | b"else"
+            | b"for"
+            | b"while"
+            | b"do"
+            | b"async"
+            | b"in"
+            | b"instanceof"
+            | b"as"
+            | b"satisfies"
+            | b"keyof"
+            | b"readonly"
+            | b"infer"
+            | b"unique"
+    )
 }
 
 /// Parses `source` and hands the AST with its scopes to `then`.

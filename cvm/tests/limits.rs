@@ -1,0 +1,155 @@
+//! Limits end a program at once and cannot be caught; fuel is exact; source that would exhaust the parser is refused.
+
+use vm_system_cvm::{
+    Answer, CompileOptions, LimitKind, Limits, Outcome, Phase, Program, State, StateConfig, compile, frames,
+    globals, resume_pause, run, set_variable,
+};
+
+fn program(source: &str) -> Program {
+    match compile(source, &CompileOptions::default()) {
+        Ok(program) => program,
+        Err(errors) => panic!("{errors}"),
+    }
+}
+
+fn limited(source: &str, limits: Limits) -> (Outcome, Vec<String>) {
+    let program = program(source);
+    let mut state = State::new(&program, &StateConfig { limits, ..StateConfig::default() });
+    let outcome = run(&program, &mut state, u64::MAX);
+    (outcome, state.take_output().into_iter().map(|l| l.text).collect())
+}
+
+#[test]
+fn steps_end_an_endless_loop_whose_catch_and_finally_do_not_run() {
+    let source =
+        "try { while (true) {} } catch (e) { console.log('caught'); } finally { console.log('finally'); }";
+    let (outcome, output) = limited(source, Limits { steps: 10_000, ..Limits::default() });
+    assert_eq!(outcome, Outcome::Limit(LimitKind::Steps));
+    assert_eq!(output, Vec::<String>::new());
+}
+
+#[test]
+fn memory_that_is_kept_ends_the_program_and_garbage_does_not() {
+    let limits = Limits { heap_bytes: 8 << 20, ..Limits::default() };
+    let keep = "const all = []; try { while (true) all.push({ a: [1, 2, 3] }); } catch (e) { console.log('caught'); }";
+    assert_eq!(limited(keep, limits), (Outcome::Limit(LimitKind::Heap), Vec::new()));
+    let drop = "let s = 0; for (let i = 0; i < 200000; i++) { s += [i, i, i].length; } console.log(s);";
+    assert_eq!(limited(drop, limits).1, ["600000"]);
+}
+
+#[test]
+fn endless_recursion_ends_the_program() {
+    let source = "function f() { return f() + 1; } try { f(); } catch (e) { console.log('caught'); }";
+    assert_eq!(limited(source, Limits::default()), (Outcome::Limit(LimitKind::Stack), Vec::new()));
+}
+
+#[test]
+fn strings_have_a_longest_length() {
+    let limits = Limits { string_units: 1000, ..Limits::default() };
+    let source = "let s = 'x'; try { while (true) s += s; } catch (e) { console.log(e.name, s.length); }";
+    assert_eq!(limited(source, limits).1, ["RangeError 512"]);
+}
+
+#[test]
+fn fuel_is_exact_to_one_instruction() {
+    let program = program("let n = 0; for (let i = 0; i < 50; i++) n += i; console.log(n);");
+    let mut whole = State::new(&program, &StateConfig::default());
+    assert!(matches!(run(&program, &mut whole, u64::MAX), Outcome::Done { .. }));
+    let steps = whole.steps();
+    let mut short = State::new(&program, &StateConfig::default());
+    assert_eq!(run(&program, &mut short, steps - 1), Outcome::OutOfFuel);
+    assert_eq!(short.steps(), steps - 1);
+    assert!(matches!(run(&program, &mut short, 1), Outcome::Done { .. }));
+}
+
+#[test]
+fn source_that_would_exhaust_the_parser_is_refused_with_a_place() {
+    let deep = [
+        "(".repeat(50_000),
+        "!".repeat(50_000) + "1",
+        "a=>".repeat(20_000) + "1",
+        "new ".repeat(20_000) + "X",
+        "1 + ".repeat(20_000) + "1",
+        "a".to_owned() + &".b".repeat(20_000),
+        "if (x) ; else ".repeat(1) + &"if (x) {} else ".repeat(20_000) + ";",
+    ];
+    for source in deep {
+        let errors = compile(&source, &CompileOptions::default()).expect_err("nested too deeply");
+        assert_eq!(errors.0[0].line, 1);
+    }
+}
+
+#[test]
+fn compile_errors_show_the_line_and_a_caret() {
+    let errors = compile("let a = 1;\nlet b = ;\n", &CompileOptions::default()).expect_err("a syntax error");
+    let error = &errors.0[0];
+    assert_eq!((error.line, error.column), (2, 9));
+    assert_eq!(error.caret(), "let b = ;\n        ^");
+    for (source, what) in [
+        ("import x from 'y';", "import"),
+        ("with (a) {}", "with"),
+        ("eval('1')", "eval"),
+        ("using x = null;", "using"),
+    ] {
+        let errors = compile(source, &CompileOptions::default()).expect_err(what);
+        assert!(errors.to_string().contains(what), "{errors}");
+    }
+}
+
+const PAUSED: &str = "let total = 40;\nfunction step(by) {\n  const before = total;\n  total += by;\n  \
+                      const answer = CC('what next?');\n  return answer + total + before;\n}\nfunction main() { return step(2); }";
+
+#[test]
+fn a_tiny_paused_program_is_small_and_can_be_looked_at_and_edited() {
+    let program = program(PAUSED);
+    let mut state = State::new(&program, &StateConfig::default());
+    assert!(matches!(run(&program, &mut state, u64::MAX), Outcome::Pause { .. }));
+    assert_eq!(state.phase(), Phase::Paused);
+    let checkpoint = state.pages_since(&program, 0);
+    let bytes: usize = checkpoint.pages.iter().map(|p| p.bytes.len()).sum();
+    assert!(bytes <= 700, "{bytes} bytes in {} pages", checkpoint.pages.len());
+    let pages = checkpoint.pages.iter().map(|p| (p.number, p.bytes.as_slice()));
+    let mut state = State::restore(&program, Limits::default(), pages).expect("its own pages");
+    let seen = frames(&program, &mut state);
+    assert_eq!((seen[0].function.as_str(), seen[0].line), ("step", 5));
+    assert!(seen[0].variables.contains(&("before".to_owned(), "40".to_owned())), "{seen:?}");
+    assert!(globals(&program, &mut state).iter().any(|(n, _)| n == "main"));
+    assert!(set_variable(&program, &mut state, 0, "before", "1"));
+    assert!(!set_variable(&program, &mut state, 0, "nowhere", "1"));
+    assert!(resume_pause(&program, &mut state, &Answer::Json("100".to_owned())));
+    let outcome = run(&program, &mut state, u64::MAX);
+    assert_eq!(outcome, Outcome::Done { json: "143".to_owned(), text: "143".to_owned() });
+}
+
+#[test]
+fn a_list_that_grows_over_many_pauses_writes_only_its_new_end() {
+    let program = program(
+        "const list = []; let text = ''; while (true) { list.push(CC('more')); text += 'some more text '; }",
+    );
+    let mut state = State::new(&program, &StateConfig::default());
+    let mut last = 0;
+    let mut sizes = Vec::new();
+    for _ in 0..3000 {
+        assert!(matches!(run(&program, &mut state, u64::MAX), Outcome::Pause { .. }));
+        let written = state.pages_since(&program, last);
+        last = written.number;
+        sizes.push(written.pages.iter().map(|p| p.bytes.len()).sum::<usize>());
+        assert!(resume_pause(&program, &mut state, &Answer::Text("an answer of some length".to_owned())));
+    }
+    let early: usize = sizes[200..400].iter().sum();
+    let late: usize = sizes[2800..].iter().sum();
+    assert!(late < early * 2, "{early} bytes for 200 early checkpoints, {late} for late ones");
+}
+
+#[test]
+fn equal_inputs_give_equal_bytes() {
+    let program =
+        program("const m = new Map(); for (let i = 0; i < 300; i++) m.set('k' + i, Math.random()); CC('x');");
+    let bytes = |cut: u64| {
+        let mut state = State::new(&program, &StateConfig { seed: 7, ..StateConfig::default() });
+        while run(&program, &mut state, cut) == Outcome::OutOfFuel {}
+        state.pages_since(&program, 0).pages
+    };
+    assert_eq!(bytes(u64::MAX), bytes(u64::MAX));
+    assert_eq!(bytes(u64::MAX), bytes(13));
+}
