@@ -7,13 +7,17 @@ use vm_system_protocol::worker::{Done, Outcome};
 
 /// The session still has its state and a quiet queue.
 fn lives_on(engine: &mut Engine, what: &str) {
+    let tight = engine.policy.limits.clone();
+    // A machine under load may take longer for this than the limit that is being tested.
+    (engine.policy.limits.cpu_ms, engine.policy.limits.wall_ms) = (60_000, 60_000);
     assert_eq!(engine.value("before + 1"), "42", "{what}");
     assert_eq!(engine.value("await Promise.resolve(before)"), "41", "{what}");
     assert_eq!(engine.value("globalThis.after"), "undefined", "{what}");
+    engine.policy.limits = tight;
 }
 
 fn stopped(limit: LimitKind, engine: &mut Engine, sources: &[&str]) {
-    engine.value("var before = 41");
+    engine.repl("var before = 41");
     for source in sources {
         let done: Done = engine.repl(source);
         assert_eq!(done.outcome, Outcome::Limit(limit), "{source}: {:?}", done.events);
@@ -71,8 +75,8 @@ fn wall_time_ends_an_execution_that_waits() {
 
 #[test]
 fn time_that_the_host_takes_is_not_wall_time() {
-    let mut engine = Engine::with_limits(limits(|limits| limits.wall_ms = 400)).file("a.txt", "x");
-    engine.memory.call_takes = Duration::from_millis(300);
+    let mut engine = Engine::with_limits(limits(|limits| limits.wall_ms = 1_000)).file("a.txt", "x");
+    engine.memory.call_takes = Duration::from_millis(600);
     let done = engine.repl(
         "const fs = require('fs'); fs.readFileSync('a.txt', 'utf8') + fs.readFileSync('a.txt', 'utf8')",
     );
