@@ -80,6 +80,9 @@ pub(crate) enum Job {
     Resume(Id, u8, Value),
 }
 
+/// Accounted bytes of a waiting job.
+pub(crate) const JOB_BYTES: u64 = 160;
+
 /// Where the program is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -159,6 +162,10 @@ pub struct StateConfig {
 impl State {
     /// A state in which nothing ran yet.
     pub fn new(program: &Program, config: &StateConfig) -> State {
+        let mut limits = config.limits;
+        // One string must not be able to pass the heap's limit by itself.
+        limits.string_units =
+            limits.string_units.min(u32::try_from(limits.heap_bytes / 4).unwrap_or(u32::MAX));
         let mut heap = (*program.base).clone();
         heap.limit = config.limits.heap_bytes;
         let mut state = State {
@@ -172,7 +179,7 @@ impl State {
             rng: config.seed,
             now: f64::NAN,
             steps: 0,
-            limits: config.limits,
+            limits,
             template_objects: BTreeMap::new(),
             registry: Vec::new(),
             request: None,
@@ -188,6 +195,12 @@ impl State {
         };
         crate::builtins::host::install_inputs(&mut state, &config.args, &config.env);
         state
+    }
+
+    /// Queues work for when the stack is empty.
+    pub(crate) fn enqueue(&mut self, job: Job) {
+        self.jobs.push_back(job);
+        self.heap.charge(JOB_BYTES as usize);
     }
 
     /// Takes the console lines written since the last call.

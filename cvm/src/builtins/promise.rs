@@ -55,6 +55,6 @@ pub(super) const MODULE: Module = Module {
 fn enqueue_thenable(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let args = (0..3).map(|i| vm.arg(&c, i)).collect();
     let template = vm.pre("PromiseThenableJob");
-    vm.st.jobs.push_back(Job::Call(template, args));
+    vm.st.enqueue(Job::Call(template, args));
     Ok(Value::Undefined.into())
 }

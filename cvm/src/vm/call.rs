@@ -9,6 +9,9 @@ use crate::program::flag;
 use crate::state::{Back, Frame, LimitKind};
 use crate::value::{Id, Value};
 
+/// Values the stack may hold, whatever the frames' sizes.
+pub(crate) const MAX_STACK: usize = 1 << 20;
+
 /// How many tail calls of natives may follow each other within one instruction.
 const MAX_HOPS: usize = 10_000;
 
@@ -232,6 +235,9 @@ impl Vm<'_> {
         let base = self.st.sp - argc - 2;
         let params = template.params as usize;
         let end = base + template.slots as usize + template.depth as usize + 2;
+        if end > MAX_STACK {
+            return Err(Raise::Limit(LimitKind::Stack));
+        }
         if self.st.stack.len() < end.max(self.st.sp) {
             self.st.stack.resize(end.max(self.st.sp) + 256, Value::Undefined);
         }
@@ -314,21 +320,27 @@ impl Vm<'_> {
 
     /// Does this value have `[[Construct]]`?
     pub(crate) fn is_constructor(&self, value: Value) -> bool {
-        let Value::Obj(id) = value else { return false };
-        match &self.st.heap.obj(id).kind {
-            Kind::Function(f) => match f.code {
-                Code::Template(n) => {
-                    let t = self.p.template(n);
-                    !t.is(flag::ARROW | flag::METHOD | flag::GENERATOR | flag::ASYNC)
+        let mut value = value;
+        while let Value::Obj(id) = value {
+            match &self.st.heap.obj(id).kind {
+                Kind::Function(f) => {
+                    return match f.code {
+                        Code::Template(n) => {
+                            let t = self.p.template(n);
+                            !t.is(flag::ARROW | flag::METHOD | flag::GENERATOR | flag::ASYNC)
+                        }
+                        Code::Native(n) => {
+                            crate::builtins::natives::table().get(n as usize).is_some_and(|n| n.constructs)
+                        }
+                    };
                 }
-                Code::Native(n) => {
-                    crate::builtins::natives::table().get(n as usize).is_some_and(|n| n.constructs)
-                }
-            },
-            Kind::Bound(b) => self.is_constructor(b.0),
-            Kind::Proxy(p) => p.3,
-            _ => false,
+                // Bound functions cannot form a cycle: a target exists before what binds it.
+                Kind::Bound(b) if b.0 != value => value = b.0,
+                Kind::Proxy(p) => return p.3,
+                _ => return false,
+            }
         }
+        false
     }
 
     /// A call of a proxy becomes `ProxyCall(proxy, this, argsArray, newTarget)`; gives the new argument count.

@@ -305,7 +305,7 @@ impl Vm<'_> {
                 Job::Call(template, vec![who, handler, result, Value::Bool(state == 2)])
             }
         };
-        self.st.jobs.push_back(job);
+        self.st.enqueue(job);
     }
 
     /// Fulfils (1) or rejects (2) a pending promise.

@@ -537,6 +537,7 @@ impl Vm<'_> {
                         let at = sp - argc;
                         if let Some((number, env, this, new_target)) = self.plain_callee(stack[at - 2])
                             && self.st.frames.len() < self.st.limits.stack_depth as usize
+                            && at < super::call::MAX_STACK / 2
                         {
                             let t = self.p.template(number);
                             let new_base = at - 2;
@@ -660,6 +661,7 @@ impl Vm<'_> {
     pub(crate) fn attend(&mut self) -> Res<()> {
         let mut heap = std::mem::replace(&mut self.st.heap, crate::heap::Heap::new(0));
         heap.collect(self.st.roots());
+        heap.bytes += self.st.jobs.len() as u64 * crate::state::JOB_BYTES;
         self.st.heap = heap;
         if self.st.heap.bytes > self.st.heap.limit {
             return Err(Raise::Limit(LimitKind::Heap));
