@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::control::{
-    CONTROL_PROTOCOL, ClientFrame, ClientHello, NewExecution, NewSession, Op, OpError, Reply, ServerFrame, ServerHello,
+    CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, ServerFrame, ServerHello,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
@@ -182,13 +182,19 @@ impl Client {
         }
     }
 
-    /// Runs code to its end.
+    /// Runs code to its end. An execution that put out too much is answered by an error that names it; here, too, the
+    /// execution is what counts.
     pub fn eval(&mut self, session: &Session, code: &str) -> Result<Execution, OpError> {
-        let op = repl(session, code, true);
-        self.op(op).map(|reply| match reply {
-            Reply::Execution(execution) => *execution,
-            other => panic!("{other:?}"),
-        })
+        match self.op(repl(session, code, true)) {
+            Ok(Reply::Execution(execution)) => Ok(*execution),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) if error.code == ErrorCode::OutputLimitExceeded => {
+                let details = error.details.and_then(|details| details.to_value()).expect("details");
+                let id = details["execution_id"].as_str().expect("the execution's id");
+                Ok(self.execution_record(id))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Starts code and gives its record as soon as it runs.

@@ -129,9 +129,19 @@ impl Daemon {
         }
     }
 
+    /// Every process that belongs to it: its children, and the jail, whose keeper is nobody's child.
+    pub fn family(&self) -> Vec<PidFd> {
+        let mut family = observe::descendants(self.pid());
+        if let Some(keeper) = self.info().keeper_pid {
+            family.extend(PidFd::open(keeper));
+            family.extend(observe::descendants(keeper));
+        }
+        family
+    }
+
     /// Asks it to stop as a service manager does; it must end by itself, with 0, and leave no process behind.
     pub fn stop(mut self) -> Place {
-        let family = observe::descendants(self.pid());
+        let family = self.family();
         self.pidfd.signal(nix::libc::SIGTERM).expect("SIGTERM");
         let code = wait(&mut self.child, PATIENCE);
         assert_eq!(code, Some(Some(0)), "end of the daemon:\n{}", self.log());
@@ -141,7 +151,7 @@ impl Daemon {
 
     /// Kills it without a warning; gives its place and what it leaves behind.
     pub fn kill(mut self) -> (Place, Vec<PidFd>) {
-        let family = observe::descendants(self.pid());
+        let family = self.family();
         self.pidfd.kill().expect("SIGKILL");
         self.child.wait().expect("reaped");
         (std::mem::replace(&mut self.place, Place::new(User::AsStarted)), family)

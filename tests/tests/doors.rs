@@ -165,7 +165,7 @@ mod cases {
         }
         let begin = std::time::Instant::now();
         while let Err(error) = scene.client.eval(&session, "1") {
-            assert_eq!(error.code, ErrorCode::SessionBusy);
+            assert_eq!(error.code, ErrorCode::SessionBusy, "{error:?}");
             assert!(begin.elapsed() < vm_system_tests::PATIENCE);
         }
         scene.lives(&session);

@@ -112,7 +112,7 @@ mod cases {
         let template = client.template(short(300), &[]);
         let session = client.session(&template, &daemon.place.worktree()).expect("session");
         let execution = client.eval(&session, "deaf and mute").expect("answered");
-        assert_eq!(execution.status, ExecutionStatus::Timeout);
+        assert_eq!(execution.status, ExecutionStatus::Timeout, "{:?}", execution.error);
         let ended = wait_until_crashed(&daemon, &session);
         let reason = ended.close_reason.unwrap_or_default();
         assert!(["limit(wall)", "limit(cpu)"].contains(&reason.as_str()), "{reason}");
@@ -136,8 +136,12 @@ mod cases {
         let daemon = daemon(user);
         let mut client = daemon.client();
         let template = client.template(Settings::default(), &[]);
+        let worktree = daemon.place.worktree();
+        let warm = client.session(&template, &worktree).expect("session");
+        client.eval(&warm, "honest").expect("answered");
+        client.close(&warm);
         let before = observe::descriptors(daemon.pid());
-        let session = client.session(&template, &daemon.place.worktree()).expect("session");
+        let session = client.session(&template, &worktree).expect("session");
         let execution = client.eval(&session, "descriptors").expect("answered");
         if execution.status == ExecutionStatus::Ok {
             let events = client.events(&execution.id.to_string());
@@ -149,8 +153,9 @@ mod cases {
             let ended = wait_until_crashed(&daemon, &session);
             assert!(ended.close_reason.unwrap_or_default().starts_with("protocol_violation("));
         }
-        let _ = client.op(vm_system_protocol::control::Op::SessionClose { session: session.id.to_string() });
-        assert!(observe::descriptors(daemon.pid()) <= before + 1);
+        client.close(&session);
+        let now = observe::descriptors(daemon.pid());
+        assert!(now <= before + 1, "{now} descriptors, {before} before");
         daemon.stop();
     }
 

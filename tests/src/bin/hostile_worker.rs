@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
@@ -11,6 +12,7 @@ use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, PACKET_BYTES, WORKER_MESSAG
 use vm_system_protocol::model::{ConsoleLevel, EventPayload};
 use vm_system_protocol::packet::{Reassembler, packets};
 use vm_system_protocol::worker::{Done, FromWorker, HostRequest, Outcome, ToWorker, Usage, WorkerEvent};
+use vm_system_sandbox::interrupt;
 use vm_system_sandbox::socket::{self, Wait};
 use vm_system_worker::link::say_hello;
 use vm_system_worker::roles::{self, Body, Modes};
@@ -18,9 +20,17 @@ use vm_system_worker::roles::{self, Body, Modes};
 fn main() -> ExitCode {
     vm_system_cli::main_with(|| {
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        roles::dispatch(arguments.into_iter(), Modes { preload: || Ok(Box::new(Liar)) });
+        roles::dispatch(arguments.into_iter(), Modes { preload });
         vm_system_broker::dispatch(std::env::args_os())
     })
+}
+
+/// Notes the interruption like the real worker, and does nothing about it.
+static INTERRUPTED: AtomicBool = AtomicBool::new(false);
+
+fn preload() -> Result<Box<dyn Body>, String> {
+    interrupt::install(&INTERRUPTED).map_err(|error| error.to_string())?;
+    Ok(Box::new(Liar))
 }
 
 struct Liar;
