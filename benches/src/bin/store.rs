@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use uuid::Uuid;
+use vm_system_benches::figure::{Figure, micros};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus,
-    Settings, Template, TemplateDetail,
+    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics, Session,
+    SessionStatus, Settings, Template, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_supervisor::store::{
@@ -29,7 +30,7 @@ fn main() -> Result<()> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         for durability in [Durability::Full, Durability::Normal] {
-            let place = tempfile_in(&folder)?;
+            let place = folder_in(&folder)?;
             let result = measure(&place, durability).await;
             std::fs::remove_dir_all(&place)?;
             result?;
@@ -38,7 +39,7 @@ fn main() -> Result<()> {
     })
 }
 
-fn tempfile_in(folder: &std::path::Path) -> Result<PathBuf> {
+fn folder_in(folder: &std::path::Path) -> Result<PathBuf> {
     let place = folder.join(format!("store-bench-{}", Uuid::now_v7()));
     std::fs::create_dir(&place).with_context(|| format!("cannot make {}", place.display()))?;
     Ok(place)
@@ -54,7 +55,7 @@ async fn measure(place: &std::path::Path, durability: Durability) -> Result<()> 
     reads(&store, session, name).await?;
     store.shutdown().await;
     let bytes = std::fs::metadata(place.join("vm-system.db"))?.len();
-    println!("{name:7} database at the end: {} MiB", bytes >> 20);
+    Figure::new(format!("store {name}: database at the end"), "MiB", vec![(bytes >> 20) as f64]).print(None);
     Ok(())
 }
 
@@ -71,23 +72,19 @@ async fn load(store: &StoreHandle, session: SessionId, name: &str, callers: usiz
                 let started = Instant::now();
                 store.submit_lazy(start(id, session)).await?;
                 store.apply(end(id, session)).await?;
-                ends_us.push(u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX));
+                ends_us.push(micros(started.elapsed()));
             }
             anyhow::Ok(ends_us)
         }));
     }
-    let mut all = Vec::new();
+    let mut ends_us = Vec::new();
     for task in tasks {
-        all.extend(task.await??);
+        ends_us.extend(task.await??);
     }
-    all.sort_unstable();
-    let rate = all.len() as f64 / RUN.as_secs_f64();
-    println!(
-        "{name:7} {callers:4} callers: {rate:8.0} executions/s with {EVENTS} events each   start to committed end p50 {} µs, p99 {} µs  (n {})",
-        percentile(&all, 50),
-        percentile(&all, 99),
-        all.len()
-    );
+    let rate = ends_us.len() as f64 / RUN.as_secs_f64();
+    let what = format!("store {name}, {callers} callers");
+    Figure::new(format!("{what}: executions of {EVENTS} events"), "1/s", vec![rate]).print(None);
+    Figure::new(format!("{what}: start to committed end"), "us", ends_us).print(None);
     Ok(())
 }
 
@@ -99,20 +96,14 @@ async fn reads(store: &StoreHandle, session: SessionId, name: &str) -> Result<()
     for _ in 0..1_000 {
         let started = Instant::now();
         store.execution(&Scope::All, id).await?;
-        one_us.push(u64::try_from(started.elapsed().as_micros())?);
+        one_us.push(micros(started.elapsed()));
         let started = Instant::now();
         store.executions(&Scope::All, session, Page::first(50)).await?;
-        list_us.push(u64::try_from(started.elapsed().as_micros())?);
+        list_us.push(micros(started.elapsed()));
     }
-    one_us.sort_unstable();
-    list_us.sort_unstable();
-    println!("{name:7} read one execution: p50 {} µs, p99 {} µs", percentile(&one_us, 50), percentile(&one_us, 99));
-    println!("{name:7} list the newest 50: p50 {} µs, p99 {} µs", percentile(&list_us, 50), percentile(&list_us, 99));
+    Figure::new(format!("store {name}: read one execution"), "us", one_us).print(None);
+    Figure::new(format!("store {name}: list the newest 50"), "us", list_us).print(None);
     Ok(())
-}
-
-fn percentile(sorted: &[u64], percent: usize) -> u64 {
-    sorted.get(sorted.len() * percent / 100).or(sorted.last()).copied().unwrap_or(0)
 }
 
 async fn session(store: &StoreHandle) -> Result<SessionId> {
@@ -189,7 +180,10 @@ fn end(id: ExecutionId, session: SessionId) -> Batch {
         execution_id: id,
         seq,
         ts: Timestamp(1),
-        payload: EventPayload::Console { level: ConsoleLevel::Log, text: format!("line {seq} of the output") },
+        payload: EventPayload::Console {
+            level: ConsoleLevel::Log,
+            text: format!("line {seq} of the output"),
+        },
     };
     let ended = Execution {
         status: ExecutionStatus::Ok,
