@@ -8,7 +8,7 @@ mod hostile;
 use std::sync::OnceLock;
 use vm_system_cvm::Program;
 
-static RICH: OnceLock<Option<(Program, Vec<(u64, Vec<u8>)>)>> = OnceLock::new();
+static RICH: OnceLock<Option<(Program, hostile::Pages)>> = OnceLock::new();
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((program, pages)) = RICH.get_or_init(hostile::rich) else { return };

@@ -6,7 +6,7 @@ use vm_system_cvm::{
 };
 
 /// Bytes of the header before the body: magic, version, length, checksum.
-pub const HEADER: usize = 11;
+pub(crate) const HEADER: usize = 11;
 
 /// What a hostile program may use.
 fn limits() -> Limits {
@@ -26,7 +26,7 @@ fn checksum(number: u64, body: &[u8]) -> u32 {
 }
 
 /// Makes length and checksum of the header right again.
-pub fn seal(number: u64, bytes: &mut [u8]) {
+pub(crate) fn seal(number: u64, bytes: &mut [u8]) {
     if bytes.len() < HEADER {
         return;
     }
@@ -37,7 +37,7 @@ pub fn seal(number: u64, bytes: &mut [u8]) {
 }
 
 /// Compiles text as JavaScript and as TypeScript; what compiles must survive being stored.
-pub fn check_source(text: &str) {
+pub(crate) fn check_source(text: &str) {
     for typescript in [false, true] {
         let options = CompileOptions { typescript, ..CompileOptions::default() };
         match compile(text, &options) {
@@ -51,14 +51,14 @@ pub fn check_source(text: &str) {
 }
 
 /// Decodes a program; one that is accepted runs within its limits.
-pub fn check_program(bytes: &[u8]) {
+pub(crate) fn check_program(bytes: &[u8]) {
     let Ok(program) = Program::decode(bytes) else { return };
     let state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
     drive(&program, state);
 }
 
 /// Restores a state; one that is accepted runs within its limits and can be stored and restored again.
-pub fn check_pages(program: &Program, pages: &[(u64, Vec<u8>)]) {
+pub(crate) fn check_pages(program: &Program, pages: &[(u64, Vec<u8>)]) {
     let pages = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
     let Ok(state) = State::restore(program, limits(), pages) else { return };
     drive(program, state);
@@ -87,7 +87,7 @@ fn drive(program: &Program, mut state: State) {
 }
 
 /// A program that has one of most things in its state when it first pauses.
-pub const RICH: &str = r"
+pub(crate) const RICH: &str = r"
 const map = new Map([['a', 1], [{}, 2]]), set = new Set([1, 'x']), big = 12345678901234567890n, date = new Date(5);
 const symbol = Symbol('s'), regexp = /a(b)+/giu, nested = { list: [1, , 'three', [4]], get x() { return this.list; } };
 class Base { #p = 1; static s = 2; get p() { return this.#p; } } class Derived extends Base { constructor() { super(); this.q = () => this; } }
@@ -104,8 +104,11 @@ function main() {
   bound(); return [...running, proxy.key, local.length, String(date), JSON.stringify(nested.list)];
 }";
 
+/// Pages by number.
+pub(crate) type Pages = Vec<(u64, Vec<u8>)>;
+
 /// The rich program, paused, as pages.
-pub fn rich() -> Option<(Program, Vec<(u64, Vec<u8>)>)> {
+pub(crate) fn rich() -> Option<(Program, Pages)> {
     let program = compile(RICH, &CompileOptions::default()).ok()?;
     let mut state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
     let Outcome::Pause { .. } = vm_system_cvm::run(&program, &mut state, u64::MAX) else { return None };

@@ -5,7 +5,7 @@ use super::random::Random;
 use std::fmt::Write as _;
 
 /// Printed by every program: how values are shown, and a bound on the size of texts and arrays.
-const PROLOGUE: &str = r#"
+const PROLOGUE: &str = r"
 function show(value, depth = 0) {
   if (typeof value === 'bigint') return value + 'n';
   if (typeof value === 'string') return JSON.stringify(value);
@@ -45,11 +45,11 @@ class Pixel extends Point {
 }
 function* count(limit) { try { for (let i = 0; i < limit; i++) { const got = yield i; if (got) return got; } } finally { log.push('end'); } }
 const log = [];
-"#;
+";
 
 /// Makes one program.
 #[derive(Debug)]
-pub struct Programs {
+pub(crate) struct Programs {
     random: Random,
     text: String,
     variables: usize,
@@ -59,7 +59,7 @@ pub struct Programs {
 }
 
 /// The program of this seed. It prints with `console.log`, one string at a time.
-pub fn program(seed: u64) -> String {
+pub(crate) fn program(seed: u64) -> String {
     let mut maker = Programs {
         random: Random::new(seed),
         text: PROLOGUE.to_owned(),

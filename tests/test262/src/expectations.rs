@@ -78,11 +78,11 @@ impl Expectations {
             if all.get(folder).is_some_and(|known| known.len() == files.len() && files.len() > 1) {
                 text.push_str(" *\n");
             } else {
-                files.iter().for_each(|file| {
+                for file in files {
                     text.push(' ');
                     text.push_str(file);
                     text.push('\n');
-                });
+                }
             }
         }
         text

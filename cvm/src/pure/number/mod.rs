@@ -17,12 +17,6 @@ pub(crate) use parse::{parse_float, parse_int, string_to_number};
 pub(crate) use radix::to_radix_string;
 
 /// `Number::toString(x, 10)`, ECMA-262 6.1.6.1.20. At most 25 characters, always ASCII.
-///
-/// ```
-/// use vm_system_cvm::pure::number::to_string;
-/// assert_eq!(to_string(1e21), "1e+21");
-/// assert_eq!(to_string(-0.0), "0");
-/// ```
 pub(crate) fn to_string(value: f64) -> String {
     if value == f64::from(value as i32) {
         return (value as i32).to_string();
