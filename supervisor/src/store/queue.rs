@@ -120,6 +120,12 @@ impl Queue {
         self.wake.notify_one();
     }
 
+    /// As [`Self::close`], and nobody is left to commit: whoever waits is told that the store is closed.
+    pub(super) fn abandon(&self) {
+        self.close();
+        self.state().jobs.clear();
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.state().jobs.len() as u64
     }
@@ -205,6 +211,14 @@ mod tests {
         assert_eq!(queue.push(meta(1), Urgency::Now).await.map(|_| ()), Err(StoreError::Closed));
         assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Work(jobs) if jobs.len() == 1));
         assert!(matches!(queue.take(Duration::from_mins(1)), Turn::Closed));
+    }
+
+    #[tokio::test]
+    async fn abandoned_queue_tells_whoever_waits() {
+        let queue = Queue::new();
+        let ticket = queue.push(meta(1), Urgency::Now).await.expect("there is room");
+        queue.abandon();
+        assert_eq!(ticket.await, Err(StoreError::Closed));
     }
 
     fn futures_poll<F: Future>(future: &mut std::pin::Pin<&mut F>) -> Option<F::Output> {

@@ -113,9 +113,11 @@ impl SqliteStore {
         let place = Place { path: path.clone(), durability, busy_timeout };
         let writer = Writer::new(connection, place, retention, Arc::clone(&queue), Arc::clone(&shared))
             .map_err(|error| unusable(&path, &error))?;
+        let last = Abandon(Arc::clone(&queue));
         let thread = std::thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || {
+                let _last = last;
                 writer.run();
                 // The directory is free only when nothing of ours touches the database any more.
                 drop(lock);
@@ -128,6 +130,15 @@ impl SqliteStore {
             durability,
             writer: Mutex::new(Some(thread)),
         })
+    }
+}
+
+/// However the writer ends, a bug included: nobody waits for it for ever.
+struct Abandon(Arc<Queue>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.abandon();
     }
 }
 
