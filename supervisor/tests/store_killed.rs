@@ -23,7 +23,8 @@ const DURABILITY: &str = "STORE_KILLED_DURABILITY";
 
 fn open(folder: &Path, durability: Durability) -> StoreHandle {
     let retention = Retention { max_age: None, ..Retention::default() };
-    open_sqlite(StoreOptions { durability, retention, ..StoreOptions::new(folder) }).expect("the folder is ours")
+    open_sqlite(StoreOptions { durability, retention, ..StoreOptions::new(folder) })
+        .expect("the folder is ours")
 }
 
 fn execution_id() -> ExecutionId {
@@ -36,8 +37,9 @@ fn runtime() -> tokio::runtime::Runtime {
 
 #[test]
 fn what_was_acknowledged_survives_a_sigkill_at_any_moment() {
-    for (durability, kill_after) in
-        [1, 2, 17, 60, 140].into_iter().flat_map(|lines| [(Durability::Full, lines), (Durability::Normal, lines)])
+    for (durability, kill_after) in [1, 2, 17, 60, 140]
+        .into_iter()
+        .flat_map(|lines| [(Durability::Full, lines), (Durability::Normal, lines)])
     {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let acknowledged = write_until_killed(folder.path(), durability, kill_after);
