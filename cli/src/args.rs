@@ -29,8 +29,8 @@ pub struct Cli {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Global options")]
 pub struct GlobalArgs {
-    /// The supervisor's control socket [default: $VM_SYSTEM_SOCKET, then /run/vm-system/control.sock,
-    /// then $XDG_RUNTIME_DIR/vm-system/control.sock]
+    /// The supervisor's control socket [default: `$VM_SYSTEM_SOCKET`, then /run/vm-system/control.sock,
+    /// then `$XDG_RUNTIME_DIR/vm-system/control.sock`]
     #[arg(long, global = true, value_name = "PATH")]
     pub socket: Option<PathBuf>,
     /// The supervisor's state directory; its control socket is then looked for in it
@@ -49,7 +49,7 @@ pub struct GlobalArgs {
     /// Print ids and results only
     #[arg(long, short, global = true)]
     pub quiet: bool,
-    /// Never use colour (as NO_COLOR does)
+    /// Never use colour (as `NO_COLOR` does)
     #[arg(long, global = true)]
     pub no_color: bool,
 }

@@ -119,7 +119,8 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
             "`vm-system session get SESSION` says why; make a new one with `vm-system session create`"
         }
         ErrorCode::ModuleNotAllowed => "`vm-system template list-available-modules` shows the modules",
-        ErrorCode::CapacityExceeded | ErrorCode::ShuttingDown => "try again later",
+        ErrorCode::CapacityExceeded => "try again later; `vm-system ops runtime` shows how much is in use",
+        ErrorCode::ShuttingDown => "try again later",
         ErrorCode::StorageUnavailable => {
             "is the disk of the state directory full or read-only? `vm-system ops health`"
         }

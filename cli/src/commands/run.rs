@@ -26,6 +26,7 @@ use vm_system_protocol::model::{Engine, Settings};
 #[command(
     after_help = "Exit status: the script's: 0, 1 after an exception, 124 after --timeout, 130 after Ctrl-C."
 )]
+#[expect(clippy::struct_field_names, reason = "`args` are what the user calls arguments")]
 pub struct Args {
     /// The script (JavaScript, or TypeScript as `.ts`); `-` reads it from stdin
     #[arg(value_name = "FILE", required_unless_present = "eval")]

@@ -73,7 +73,7 @@ fn plain_text(value: &Value) -> Result<String, CliError> {
 /// Two spaces between columns, none before the first.
 fn text(mut table: Table) -> String {
     table.column_iter_mut().for_each(|column| {
-        column.set_padding((0, 1));
+        column.set_padding((0, 2));
     });
     table.trim_fmt()
 }

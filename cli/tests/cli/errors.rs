@@ -32,7 +32,7 @@ fn a_socket_that_is_not_ours_to_use_is_not_permitted() {
     }
     let env = TestEnvironment::new();
     let _daemon = FakeDaemon::start(&env);
-    std::fs::set_permissions(env.socket(), std::fs::Permissions::from_mode(0)).unwrap();
+    std::fs::set_permissions(env.socket(), std::fs::Permissions::from_mode(0o000)).unwrap();
     let error = env.run(["ops", "health"]).failed(77);
     assert!(error.contains("no permission"), "{error}");
 }

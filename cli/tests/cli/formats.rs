@@ -2,6 +2,7 @@
 
 use crate::environment::TestEnvironment;
 use crate::fake::FakeDaemon;
+use std::fmt::Write as _;
 use vm_system_protocol::control::Op;
 
 const T: &str = "01010101-0101-0101-0101-010101010101";
@@ -43,9 +44,9 @@ fn every_format_of_every_kind_of_answer() {
         for format in ["table", "json", "yaml", "csv"] {
             let run = env.run(args.split(' ').chain(["--output", format]));
             assert_eq!(run.code, Some(0), "{run:?}");
-            all.push_str(&format!("$ vm-system {args} --output {format}\n{}", run.stdout));
+            write!(all, "$ vm-system {args} --output {format}\n{}", run.stdout).unwrap();
             if !run.stderr.is_empty() {
-                all.push_str(&format!("--- stderr\n{}", run.stderr));
+                write!(all, "--- stderr\n{}", run.stderr).unwrap();
             }
             all.push('\n');
         }

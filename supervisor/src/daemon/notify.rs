@@ -1,4 +1,4 @@
-//! Tells a service manager how far we are: one datagram to `$NOTIFY_SOCKET` (sd_notify(3)).
+//! Tells a service manager how far we are: one datagram to `$NOTIFY_SOCKET` (`sd_notify(3)`).
 
 use std::ffi::OsStr;
 use std::io;

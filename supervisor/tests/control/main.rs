@@ -1,5 +1,7 @@
 //! The control socket with real sockets and a handler that does as it is told: clumsy, hostile and slow clients.
 
+#![expect(clippy::unwrap_used, reason = "what must not fail ends the test, with its place")]
+
 mod fake;
 mod robustness;
 mod stopping;

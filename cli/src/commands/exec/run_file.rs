@@ -13,6 +13,7 @@ use vm_system_protocol::model::ExecutionKind;
 
 /// Arguments of `exec run-file`.
 #[derive(Debug, clap::Args)]
+#[expect(clippy::struct_field_names, reason = "`args` are what the user calls arguments")]
 pub struct Args {
     /// Id, or unique beginning of one
     #[arg(value_name = "SESSION")]

@@ -108,12 +108,12 @@ impl Scanner {
         self.value_before = true;
         while let Some(c) = rest.next() {
             match c {
-                '\\' => {
-                    if matches!(rest.next(), None | Some('\n')) && rest.peek().is_none() {
-                        self.open.push(Open::String(quote));
-                        return;
-                    }
+                '\\' if matches!(rest.next(), None | Some('\n')) && rest.peek().is_none() => {
+                    self.open.push(Open::String(quote));
+                    return;
                 }
+                // What it escapes has been taken by the guard.
+                '\\' => {}
                 c if c == quote => return,
                 '\n' => break,
                 _ => {}

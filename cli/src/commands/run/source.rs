@@ -85,7 +85,7 @@ impl Script {
             Source::Stdin => Ok(repl(read_stdin()?)),
             Source::File(file) => {
                 let text = std::fs::File::open(&file)
-                    .and_then(|opened| read_text(opened))
+                    .and_then(read_text)
                     .map_err(|error| CliError::file(file.display(), &error))?;
                 let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
                 Ok(Sent { kind: ExecutionKind::RunFile, input: Some(text), path: name, argv })
