@@ -71,7 +71,7 @@ fn source_that_would_exhaust_the_parser_is_refused_with_a_place() {
         "new ".repeat(20_000) + "X",
         "1 + ".repeat(20_000) + "1",
         "a".to_owned() + &".b".repeat(20_000),
-        "if (x) ; else ".repeat(1) + &"if (x) {} else ".repeat(20_000) + ";",
+        "if (x) {} else ".repeat(20_000) + ";",
     ];
     for source in deep {
         let errors = compile(&source, &CompileOptions::default()).expect_err("nested too deeply");

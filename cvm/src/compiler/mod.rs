@@ -12,12 +12,14 @@ mod emit;
 mod expr;
 mod function;
 mod loops;
+mod member;
 mod parse;
 mod pattern;
 mod scope;
 mod stmt;
 mod switch;
 mod typescript;
+mod yields;
 
 use crate::program::{Const, Template, Unit};
 use oxc_semantic::Scoping;

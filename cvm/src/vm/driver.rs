@@ -8,7 +8,7 @@ use crate::builtins::ids;
 use crate::heap::object::Kind;
 use crate::outcome::{Answer, HostResult, Outcome, Request};
 use crate::program::{Program, USER_TEMPLATES};
-use crate::state::{Back, Job, Phase, State};
+use crate::state::{Back, Job, LimitKind, Phase, State};
 use crate::value::Value;
 
 /// Runs a program until it ends, waits, or has used `fuel` instructions.
@@ -137,6 +137,19 @@ impl Vm<'_> {
                 None => return self.finish().map(Some),
             }
         }
+    }
+
+    /// Collects garbage, and ends the program when that does not help.
+    #[inline(never)]
+    pub(crate) fn attend(&mut self) -> Res<()> {
+        let mut heap = std::mem::replace(&mut self.st.heap, crate::heap::Heap::new(0));
+        heap.collect(self.st.roots());
+        heap.bytes += self.st.jobs.len() as u64 * crate::state::JOB_BYTES;
+        self.st.heap = heap;
+        if self.st.heap.bytes > self.st.heap.limit {
+            return Err(Raise::Limit(LimitKind::Heap));
+        }
+        Ok(())
     }
 
     fn start_job(&mut self, job: Job) -> Res<()> {

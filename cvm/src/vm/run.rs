@@ -3,12 +3,11 @@
 //! Owns: fetch, fuel, the fast cases of common opcodes. Registers (`pc`, `sp`, `base`, `fuel`) live in locals and are
 //! written back before anything outside the loop runs. Must not: allocate.
 
+use super::hints::add_fast;
 use super::{Raise, Res, Vm};
 use crate::heap::Cell;
-use crate::heap::object::{Code, Kind, attr};
+use crate::heap::object::Kind;
 use crate::ops::Op;
-use crate::program::flag;
-use crate::state::LimitKind;
 use crate::value::{Id, Key, Value};
 
 /// Why the loop came back.
@@ -50,6 +49,28 @@ macro_rules! compare {
             (Value::Num(x), Value::Int(y)) => x $op f64::from(y),
             _ => break $slow,
         }
+    }};
+}
+
+/// A comparison whose result is pushed.
+macro_rules! compare_push {
+    ($stack:ident, $sp:ident, $slow:lifetime, $next:lifetime, $op:tt) => {{
+        let r = compare!($stack, $sp, $slow, $op);
+        $sp -= 1;
+        $stack[$sp - 1] = Value::Bool(r);
+        continue $next;
+    }};
+}
+
+/// A comparison that jumps when it does not hold.
+macro_rules! compare_jump {
+    ($stack:ident, $sp:ident, $pc:ident, $ins:ident, $slow:lifetime, $next:lifetime, $op:tt) => {{
+        let r = compare!($stack, $sp, $slow, $op);
+        $sp -= 2;
+        if !r {
+            $pc = $ins.c as usize;
+        }
+        continue $next;
     }};
 }
 
@@ -128,18 +149,12 @@ impl Vm<'_> {
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Undef => {
-                        stack[sp] = Value::Undefined;
-                        sp += 1;
-                        continue 'next;
-                    }
-                    Op::Null => {
-                        stack[sp] = Value::Null;
-                        sp += 1;
-                        continue 'next;
-                    }
-                    Op::True | Op::False => {
-                        stack[sp] = Value::Bool(ins.op == Op::True);
+                    Op::Undef | Op::Null | Op::True | Op::False => {
+                        stack[sp] = match ins.op {
+                            Op::Undef => Value::Undefined,
+                            Op::Null => Value::Null,
+                            op => Value::Bool(op == Op::True),
+                        };
                         sp += 1;
                         continue 'next;
                     }
@@ -245,16 +260,7 @@ impl Vm<'_> {
                     Op::AddLoc => {
                         let b = stack[sp - 1];
                         let place = &mut stack[base + ins.c as usize];
-                        let r = match (*place, b) {
-                            (Value::Int(x), Value::Int(y)) => match x.checked_add(y) {
-                                Some(r) => Value::Int(r),
-                                None => Value::Num(f64::from(x) + f64::from(y)),
-                            },
-                            (Value::Num(x), Value::Num(y)) => Value::Num(x + y),
-                            (Value::Int(x), Value::Num(y)) => Value::Num(f64::from(x) + y),
-                            (Value::Num(x), Value::Int(y)) => Value::Num(x + f64::from(y)),
-                            _ => break 'slow,
-                        };
+                        let Some(r) = add_fast(*place, b) else { break 'slow };
                         *place = r;
                         sp -= 1;
                         continue 'next;
@@ -275,62 +281,14 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::Lt => {
-                        let r = compare!(stack, sp, 'slow, <);
-                        sp -= 1;
-                        stack[sp - 1] = Value::Bool(r);
-                        continue 'next;
-                    }
-                    Op::Gt => {
-                        let r = compare!(stack, sp, 'slow, >);
-                        sp -= 1;
-                        stack[sp - 1] = Value::Bool(r);
-                        continue 'next;
-                    }
-                    Op::Le => {
-                        let r = compare!(stack, sp, 'slow, <=);
-                        sp -= 1;
-                        stack[sp - 1] = Value::Bool(r);
-                        continue 'next;
-                    }
-                    Op::Ge => {
-                        let r = compare!(stack, sp, 'slow, >=);
-                        sp -= 1;
-                        stack[sp - 1] = Value::Bool(r);
-                        continue 'next;
-                    }
-                    Op::JNotLt => {
-                        let r = compare!(stack, sp, 'slow, <);
-                        sp -= 2;
-                        if !r {
-                            pc = ins.c as usize;
-                        }
-                        continue 'next;
-                    }
-                    Op::JNotLe => {
-                        let r = compare!(stack, sp, 'slow, <=);
-                        sp -= 2;
-                        if !r {
-                            pc = ins.c as usize;
-                        }
-                        continue 'next;
-                    }
-                    Op::JNotGt => {
-                        let r = compare!(stack, sp, 'slow, >);
-                        sp -= 2;
-                        if !r {
-                            pc = ins.c as usize;
-                        }
-                        continue 'next;
-                    }
-                    Op::JNotGe => {
-                        let r = compare!(stack, sp, 'slow, >=);
-                        sp -= 2;
-                        if !r {
-                            pc = ins.c as usize;
-                        }
-                        continue 'next;
-                    }
+                    Op::Lt => compare_push!(stack, sp, 'slow, 'next, <),
+                    Op::Gt => compare_push!(stack, sp, 'slow, 'next, >),
+                    Op::Le => compare_push!(stack, sp, 'slow, 'next, <=),
+                    Op::Ge => compare_push!(stack, sp, 'slow, 'next, >=),
+                    Op::JNotLt => compare_jump!(stack, sp, pc, ins, 'slow, 'next, <),
+                    Op::JNotLe => compare_jump!(stack, sp, pc, ins, 'slow, 'next, <=),
+                    Op::JNotGt => compare_jump!(stack, sp, pc, ins, 'slow, 'next, >),
+                    Op::JNotGe => compare_jump!(stack, sp, pc, ins, 'slow, 'next, >=),
                     Op::JNotSeq | Op::JSeq => {
                         let equal = self.strict_equal(stack[sp - 2], stack[sp - 1]);
                         sp -= 2;
@@ -497,16 +455,8 @@ impl Vm<'_> {
                         break 'slow;
                     }
                     Op::AddLocLoc => {
-                        let r = match (stack[base + ins.c as usize], stack[base + ins.b as usize]) {
-                            (Value::Int(x), Value::Int(y)) => match x.checked_add(y) {
-                                Some(r) => Value::Int(r),
-                                None => Value::Num(f64::from(x) + f64::from(y)),
-                            },
-                            (Value::Num(x), Value::Num(y)) => Value::Num(x + y),
-                            (Value::Int(x), Value::Num(y)) => Value::Num(f64::from(x) + y),
-                            (Value::Num(x), Value::Int(y)) => Value::Num(x + f64::from(y)),
-                            _ => break 'slow,
-                        };
+                        let (x, y) = (stack[base + ins.c as usize], stack[base + ins.b as usize]);
+                        let Some(r) = add_fast(x, y) else { break 'slow };
                         stack[base + ins.c as usize] = r;
                         continue 'next;
                     }
@@ -629,24 +579,6 @@ impl Vm<'_> {
         }
     }
 
-    /// Compiled code that a call can enter without further ado: template, scope, the arrow's `this`, `new.target`.
-    #[inline]
-    fn plain_callee(&self, callee: Value) -> Option<(u32, Value, Option<Value>, Value)> {
-        const SPECIAL: u16 = flag::CLASS | flag::ALL_ARGS;
-        let Value::Obj(id) = callee else { return None };
-        let Some(Cell::Obj(o)) = self.st.heap.cells.get(id.index()) else { return None };
-        let Kind::Function(f) = &o.kind else { return None };
-        let Code::Template(number) = f.code else { return None };
-        let flags = self.p.template(number).flags;
-        if flags & SPECIAL != 0 {
-            return None;
-        }
-        if flags & flag::ARROW != 0 {
-            return Some((number, f.env, Some(f.this), f.extra));
-        }
-        Some((number, f.env, None, Value::Undefined))
-    }
-
     /// Writes the loop's registers back.
     #[inline]
     fn sync(&mut self, pc: usize, sp: usize) {
@@ -654,74 +586,5 @@ impl Vm<'_> {
         if let Some(frame) = self.st.frames.last_mut() {
             frame.pc = pc as u32;
         }
-    }
-
-    /// Collects garbage, and ends the program when that does not help.
-    #[inline(never)]
-    pub(crate) fn attend(&mut self) -> Res<()> {
-        let mut heap = std::mem::replace(&mut self.st.heap, crate::heap::Heap::new(0));
-        heap.collect(self.st.roots());
-        heap.bytes += self.st.jobs.len() as u64 * crate::state::JOB_BYTES;
-        self.st.heap = heap;
-        if self.st.heap.bytes > self.st.heap.limit {
-            return Err(Raise::Limit(LimitKind::Heap));
-        }
-        Ok(())
-    }
-
-    /// An own data property at the slot where it was last time.
-    #[inline]
-    fn hinted(&self, id: Id, key: Key, hint: usize) -> Option<Value> {
-        let p = self.st.heap.obj(id).props.at(hint)?;
-        (p.key == key && p.flags & attr::ACCESSOR == 0).then_some(p.value)
-    }
-
-    /// A data property of the object or of its prototype, at the slot where it was last time.
-    #[inline]
-    fn hinted_method(&self, id: Id, key: Key, hint: usize) -> Option<Value> {
-        let object = self.st.heap.obj(id);
-        if let Some(p) = object.props.at(hint)
-            && p.key == key
-        {
-            return (p.flags & attr::ACCESSOR == 0).then_some(p.value);
-        }
-        match object.kind {
-            Kind::Plain => {}
-            Kind::Array(_) if key != super::props::LENGTH => {}
-            _ => return None,
-        }
-        if object.proto == Id::NONE || object.props.find(key).is_some() {
-            return None;
-        }
-        let p = self.st.heap.obj(object.proto).props.at(hint)?;
-        (p.key == key && p.flags & attr::ACCESSOR == 0).then_some(p.value)
-    }
-
-    #[inline]
-    fn set_hinted(&mut self, id: Id, key: Key, hint: usize, value: Value) -> bool {
-        let Some(p) = self.st.heap.obj(id).props.at(hint) else { return false };
-        if p.key != key || p.flags & (attr::ACCESSOR | attr::W) != attr::W {
-            return false;
-        }
-        if let Some(p) = self.st.heap.obj_mut(id).props.at_mut(hint) {
-            p.value = value;
-        }
-        true
-    }
-
-    /// Overwrites a dense element.
-    #[inline]
-    fn set_dense(&mut self, id: Id, i: usize, value: Value) -> bool {
-        match self.st.heap.cells.get(id.index()) {
-            Some(Cell::Obj(o)) => match &o.kind {
-                Kind::Array(a) if a.dense.get(i).is_some_and(|v| *v != Value::Hole) => {}
-                _ => return false,
-            },
-            _ => return false,
-        }
-        if let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
-            a.dense[i] = value;
-        }
-        true
     }
 }
