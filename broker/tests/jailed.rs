@@ -15,7 +15,7 @@ use vm_system_protocol::limits::{FS_READ_BYTES, HOST_MESSAGE_BYTES};
 use vm_system_sandbox::process::{Ending, spawn, wait_for};
 use vm_system_sandbox::{inspect, landlock};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_vm-system-broker-alone");
+const PROGRAM: &str = env!("CARGO_BIN_EXE_broker_alone");
 
 struct Broker {
     channel: UnixStream,

@@ -6,11 +6,15 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::control::{
-    CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, ServerFrame, ServerHello,
+    CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, NewExecution, NewSession, Op, OpError, Reply,
+    ServerFrame, ServerHello,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_protocol::model::{Engine, Event, EventPayload, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings};
+use vm_system_protocol::model::{
+    Engine, Event, EventPayload, Execution, ExecutionKind, Session, SessionInspection, SessionStatus,
+    Settings,
+};
 
 /// A connection after the handshake.
 #[derive(Debug)]

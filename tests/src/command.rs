@@ -95,7 +95,6 @@ fn gather(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle
 }
 
 /// Waits for the end of a child; its exit code, or nothing if it still runs at the deadline.
-#[expect(clippy::option_option, reason = "no end, an end by a signal, an end by itself")]
 pub fn wait(child: &mut Child, deadline: Duration) -> Option<Option<i32>> {
     let pidfd = PidFd::open(child.id()).expect("our own child");
     readable(&pidfd, deadline).then(|| child.wait().expect("ended").code())

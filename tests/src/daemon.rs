@@ -74,7 +74,7 @@ impl Daemon {
         serve.stdout(Stdio::null()).stderr(log);
         let child = serve.spawn().expect("start of the daemon");
         let pidfd = PidFd::open(child.id()).expect("our own child");
-        let mut daemon = Self { place, child, pidfd };
+        let daemon = Self { place, child, pidfd };
         if daemon.is_ready(&manager) { Ok(daemon) } else { Err(daemon.give_up()) }
     }
 

@@ -9,7 +9,9 @@ use vm_system_sandbox::pidfd::PidFd;
 pub fn descendants(pid: u32) -> Vec<PidFd> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
-        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
         // A process may end while the list is read.
         let Ok(status) = vm_system_sandbox::inspect::status(number) else { continue };
         children.entry(status.ppid).or_default().push(number);

@@ -32,7 +32,9 @@ fn no_process_and_no_descriptor_is_left() {
             ..BrokerConfig::default()
         });
         for (number, behaviour) in
-            ["", "dies at once", "without walls", "dies in a call", "says garbage", "never answers"].iter().enumerate()
+            ["", "dies at once", "without walls", "dies in a call", "says garbage", "never answers"]
+                .iter()
+                .enumerate()
         {
             let folder = tempfile::tempdir().expect("tempdir");
             std::fs::write(folder.path().join("behaviour"), behaviour).expect("write");

@@ -132,7 +132,10 @@ mod cases {
         let daemon = Daemon::start_with(place, &Options::default());
         let mut client = daemon.client();
         let record = client.session_record(&session);
-        assert_eq!((record.status, record.close_reason.as_deref()), (SessionStatus::Crashed, Some("host_restart")));
+        assert_eq!(
+            (record.status, record.close_reason.as_deref()),
+            (SessionStatus::Crashed, Some("host_restart"))
+        );
         let record = client.session_record(&closed);
         assert_eq!((record.status, record.close_reason.as_deref()), (SessionStatus::Closed, Some("exited")));
         assert_eq!(client.execution_record(&finished.id.to_string()).status, ExecutionStatus::Ok);

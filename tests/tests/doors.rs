@@ -6,7 +6,7 @@ use vm_system_protocol::control::{ErrorCode, Op};
 use vm_system_protocol::model::{ExecutionStatus, Settings};
 use vm_system_tests::client::{repl, value};
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::place::User;
 use vm_system_tests::scene::Scene;
 use vm_system_tests::{as_both, observe};
 
@@ -65,13 +65,27 @@ mod cases {
         std::os::unix::fs::symlink("/etc", place.worktree().join("etc")).expect("link");
         nix::unistd::mkfifo(&place.worktree().join("pipe.js"), nix::sys::stat::Mode::S_IRWXU).expect("fifo");
         let session = scene.session();
-        for path in ["../secret.js", "a/../../secret.js", "/etc/passwd", "link.js", "etc/passwd", "ok.js\0", "", "pipe.js"] {
+        for path in [
+            "../secret.js",
+            "a/../../secret.js",
+            "/etc/passwd",
+            "link.js",
+            "etc/passwd",
+            "ok.js\0",
+            "",
+            "pipe.js",
+        ] {
             let error = scene.client.run_file(&session, path).expect_err(path);
             let expected = [ErrorCode::InvalidPath, ErrorCode::FileNotFound, ErrorCode::ValidationError];
             assert!(expected.contains(&error.code), "{path:?}: {error:?}");
             assert!(!error.message.contains("outside"), "{path:?}: {error:?}");
         }
-        for code in ["require('../secret.js')", "require('./link.js')", "await import('./link.js')", "require('/etc/passwd')"] {
+        for code in [
+            "require('../secret.js')",
+            "require('./link.js')",
+            "await import('./link.js')",
+            "require('/etc/passwd')",
+        ] {
             scene.fails(&session, code, "EXCEPTION");
         }
         let execution = scene.client.run_file(&session, "ok.js").expect("inside");
@@ -114,7 +128,8 @@ mod cases {
         let error = scene.client.run_file(&session, "a.js").expect_err("gone");
         assert_eq!(error.code, ErrorCode::FileNotFound, "{error:?}");
         scene.lives(&session);
-        let execution = scene.run(&session, "try { require('fs').readdirSync('.') } catch (error) { error.code }");
+        let execution =
+            scene.run(&session, "try { require('fs').readdirSync('.') } catch (error) { error.code }");
         assert!(execution.status.is_final());
         let template = scene.template.clone();
         let error = scene.client.session(&template, &scene.daemon.place.worktree()).expect_err("no folder");
@@ -127,7 +142,8 @@ mod cases {
         let socket = daemon.place.path("run/second.sock");
         let state = daemon.place.path("state");
         let arguments =
-            ["serve", "--state-dir", &state.to_string_lossy(), "--socket", &socket.to_string_lossy()].map(str::to_owned);
+            ["serve", "--state-dir", &state.to_string_lossy(), "--socket", &socket.to_string_lossy()]
+                .map(str::to_owned);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let stderr = daemon.cli(&arguments).fails(75);
         assert!(stderr.contains(&*state.to_string_lossy()), "{stderr}");

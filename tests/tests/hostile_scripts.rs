@@ -177,8 +177,14 @@ mod cases {
             let ended = scene.client.session_record(&session).status;
             let error = execution.error.clone().unwrap_or_else(|| panic!("{code}: {execution:?}"));
             let is_time = execution.status == ExecutionStatus::Timeout;
-            assert!(is_time || ["MEMORY_LIMIT", "EXCEPTION", "WORKER_DIED"].contains(&error.code.as_str()), "{error:?}");
-            assert!(!is_time || ["CPU_LIMIT", "WALL_LIMIT"].contains(&error.code.as_str()), "{code}: {error:?}");
+            assert!(
+                is_time || ["MEMORY_LIMIT", "EXCEPTION", "WORKER_DIED"].contains(&error.code.as_str()),
+                "{error:?}"
+            );
+            assert!(
+                !is_time || ["CPU_LIMIT", "WALL_LIMIT"].contains(&error.code.as_str()),
+                "{code}: {error:?}"
+            );
             assert!(ended.as_str() == "crashed" || ended.as_str() == "ready", "{code}: {ended}");
             if ended.as_str() == "ready" {
                 scene.lives(&session);

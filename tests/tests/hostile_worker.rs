@@ -75,7 +75,11 @@ mod cases {
                 let execution = execution.unwrap_or_else(|error| panic!("{how}: {error:?}"));
                 assert_eq!(execution.status, ExecutionStatus::Error, "{how}");
                 let error = execution.error.unwrap_or_else(|| panic!("{how}: no error"));
-                assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some(reason.as_str())), "{how}");
+                assert_eq!(
+                    (error.code.as_str(), error.reason.as_deref()),
+                    ("WORKER_DIED", Some(reason.as_str())),
+                    "{how}"
+                );
             }
             let status = client.eval(&sibling, "honest").expect("sibling").status;
             assert_eq!(status, ExecutionStatus::Ok, "after {how}");

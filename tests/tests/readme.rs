@@ -60,15 +60,18 @@ fn every_command_in_the_readme_does_what_it_says() {
     let binary = program::path(program::PRODUCT, User::AsStarted);
     std::os::unix::fs::symlink(&binary, place.path("run/vm-system")).expect("link");
     // As in a checkout: the current folder is the worktree, and holds the examples.
-    let copied = std::process::Command::new("cp").arg("-r").arg(root.join("examples")).arg(place.worktree()).status();
+    let copied =
+        std::process::Command::new("cp").arg("-r").arg(root.join("examples")).arg(place.worktree()).status();
     assert!(copied.is_ok_and(|status| status.success()), "copy of the examples");
     let mut script = String::from("set -u\ntrap 'kill %1 2>/dev/null; wait' EXIT\n");
     for (number, step) in steps.iter().enumerate() {
         // The build is not what is tested here; the rest of the tour finds the daemon by the variable.
         let line = step.command.replace("cargo run --release --", "vm-system");
-        script.push_str(&format!("echo '==== {number}'\n{line}\n"));
+        script.extend(["echo '==== ", &number.to_string(), "'\n", &line, "\n"]);
         if line.ends_with('&') {
-            script.push_str("until vm-system --state-dir \"$HOME/vm-system\" ops health >/dev/null 2>&1; do :; done\n");
+            script.push_str(
+                "until vm-system --state-dir \"$HOME/vm-system\" ops health >/dev/null 2>&1; do :; done\n",
+            );
             script.push_str("export VM_SYSTEM_SOCKET=\"$HOME/vm-system/control.sock\"\n");
         }
     }
@@ -94,7 +97,11 @@ fn every_command_in_the_readme_does_what_it_says() {
     for (step, lines) in steps.iter().zip(&printed) {
         // A command without shown output may print what it likes.
         let fits = step.expected.is_empty() || matches(&step.expected, lines);
-        assert!(fits, "$ {}\nsays {:?}\nprinted {lines:?}\nstderr:\n{}", step.command, step.expected, output.stderr);
+        assert!(
+            fits,
+            "$ {}\nsays {:?}\nprinted {lines:?}\nstderr:\n{}",
+            step.command, step.expected, output.stderr
+        );
     }
     let failed = output.stderr.lines().find(|line| line.contains("error:") && !line.contains("(CPU_LIMIT)"));
     assert_eq!(failed, None, "stderr:\n{}", output.stderr);

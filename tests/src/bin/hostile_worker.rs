@@ -108,7 +108,6 @@ impl Worker {
     fn misbehave(&mut self, how: &str, execution: ExecutionId) -> Option<()> {
         let other = ExecutionId::from_bytes([9; 16]);
         match how {
-            "honest" => self.done(execution),
             "events of an unknown execution" => {
                 self.send(&FromWorker::Events { execution: other, events: vec![event("x")] })
             }
@@ -151,9 +150,7 @@ impl Worker {
                 bytes.push(0);
                 self.bytes(&bytes)
             }
-            "a message above the cap" => {
-                self.raw(&header(self.seq + 1, WORKER_MESSAGE_BYTES as u32 + 1, 0))
-            }
+            "a message above the cap" => self.raw(&header(self.seq + 1, WORKER_MESSAGE_BYTES as u32 + 1, 0)),
             "a list of 2^60 entries" => {
                 let mut bytes = vec![1];
                 bytes.extend_from_slice(execution.as_bytes());
@@ -185,6 +182,7 @@ impl Worker {
                 self.done(execution)?;
                 self.send(&FromWorker::Events { execution, events: vec![event("late")] })
             }
+            // "honest"
             _ => self.done(execution),
         }
     }
@@ -192,7 +190,8 @@ impl Worker {
     /// Where the kernel refuses them at the sender, the worker says so and goes on.
     fn descriptors(&mut self, execution: ExecutionId) -> Option<()> {
         self.seq += 1;
-        let bytes = encode(&done(execution, vec![event("with a descriptor")], None), WORKER_MESSAGE_BYTES).ok()?;
+        let bytes =
+            encode(&done(execution, vec![event("with a descriptor")], None), WORKER_MESSAGE_BYTES).ok()?;
         for packet in packets(self.seq, &bytes) {
             let fds = [self.channel.as_fd()];
             if socket::send(&self.channel, &[&packet], &fds, Wait::Yes).is_err() {
@@ -214,5 +213,11 @@ fn event(text: &str) -> WorkerEvent {
 }
 
 fn done(execution: ExecutionId, events: Vec<WorkerEvent>, result: Option<JsonText>) -> FromWorker {
-    FromWorker::Done(Box::new(Done { execution, events, outcome: Outcome::Ok, result, usage: Usage::default() }))
+    FromWorker::Done(Box::new(Done {
+        execution,
+        events,
+        outcome: Outcome::Ok,
+        result,
+        usage: Usage::default(),
+    }))
 }
