@@ -20,8 +20,17 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// What must not be in the dependency tree of a process that is jailed.
-const NOT_IN_A_JAIL: &[&str] =
-    &["tokio", "clap", "axum", "hyper", concat!("rusq", "lite"), "libsqlite3-sys", "tracing", "interprocess", "mio"];
+const NOT_IN_A_JAIL: &[&str] = &[
+    "tokio",
+    "clap",
+    "axum",
+    "hyper",
+    concat!("rusq", "lite"),
+    "libsqlite3-sys",
+    "tracing",
+    "interprocess",
+    "mio",
+];
 const JAILED: &[&str] = &["worker"];
 /// A broker's database module may have SQLite.
 const JAILED_WITH_FILES: &[&str] = &["broker"];
@@ -71,7 +80,8 @@ fn locked(tree: &Tree) -> BTreeMap<String, Vec<String>> {
     for package in packages {
         let name = package.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
         let dependencies = package.get("dependencies").and_then(Value::as_array).cloned().unwrap_or_default();
-        let names = dependencies.iter().filter_map(|entry| entry.as_str()?.split(' ').next().map(str::to_owned));
+        let names =
+            dependencies.iter().filter_map(|entry| entry.as_str()?.split(' ').next().map(str::to_owned));
         graph.entry(name).or_default().extend(names);
     }
     graph
@@ -109,7 +119,8 @@ pub(crate) fn jailed_trees(tree: &Tree) -> Vec<String> {
 /// Crates that do not take the workspace's lints.
 pub(crate) fn lints(tree: &Tree) -> Vec<String> {
     let free = crates(tree).filter(|(folder, _, manifest)| {
-        let inherited = manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
+        let inherited =
+            manifest.get("lints").and_then(|lints| lints.get("workspace")).and_then(Value::as_bool);
         // fuzz is a workspace of its own, as its tool wants it.
         inherited != Some(true) && *folder != "fuzz"
     });

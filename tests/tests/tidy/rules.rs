@@ -48,7 +48,13 @@ pub(crate) const RULES: &[Rule] = &[
         name: "only the store and the broker's database know SQLite's library",
         check: |tree| {
             let rooms = &["supervisor/src/store", "broker/src/database"];
-            words(tree, &[""], rooms, &[concat!("rusq", "lite"), concat!("rusqlite_", "migration")], no_exception)
+            words(
+                tree,
+                &[""],
+                rooms,
+                &[concat!("rusq", "lite"), concat!("rusqlite_", "migration")],
+                no_exception,
+            )
         },
         bad: &[("supervisor/src/ops/x.rs", concat!("use rusq", "lite::Connection;"))],
         good: &[("supervisor/src/store/sqlite.rs", concat!("use rusq", "lite::Connection;"))],
@@ -89,8 +95,18 @@ pub(crate) const RULES: &[Rule] = &[
         name: "the supervisor's core has no runtime, no clock, no I/O",
         check: |tree| {
             let outside = &[
-                "tokio", "Instant::now", "SystemTime", "std::fs", "std::net", "std::env", "std::thread",
-                "std::process", "std::os", "nix::", "libc::", "tracing",
+                "tokio",
+                "Instant::now",
+                "SystemTime",
+                "std::fs",
+                "std::net",
+                "std::env",
+                "std::thread",
+                "std::process",
+                "std::os",
+                "nix::",
+                "libc::",
+                "tracing",
             ];
             phrases(tree, &["supervisor/src/core"], &[], outside)
         },
@@ -106,8 +122,15 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "protocol and cvm have no I/O, no clock, no processes",
         check: |tree| {
-            let outside =
-                &["std::fs", "std::net", "std::thread", "std::process", "Instant::now", "SystemTime", "std::env::"];
+            let outside = &[
+                "std::fs",
+                "std::net",
+                "std::thread",
+                "std::process",
+                "Instant::now",
+                "SystemTime",
+                "std::env::",
+            ];
             phrases(tree, &["protocol/src/", "cvm/src/"], &[], outside)
         },
         bad: &[("cvm/src/x.rs", "std::fs::read(path)"), ("protocol/src/x.rs", "SystemTime::now()")],
@@ -115,7 +138,9 @@ pub(crate) const RULES: &[Rule] = &[
     },
     Rule {
         name: "only the supervisor's api knows HTTP",
-        check: |tree| words(tree, &["supervisor/src/"], &["supervisor/src/api"], &["axum", "hyper"], no_exception),
+        check: |tree| {
+            words(tree, &["supervisor/src/"], &["supervisor/src/api"], &["axum", "hyper"], no_exception)
+        },
         bad: &[("supervisor/src/ops/x.rs", "use axum::Json;")],
         good: &[("supervisor/src/api/rest.rs", "use axum::Json;")],
     },
@@ -165,8 +190,12 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "nothing is left for later",
         check: |tree| {
-            let markers =
-                &[concat!("to", "do!("), concat!("unimple", "mented!("), concat!("#[ig", "nore"), concat!("FIX", "ME")];
+            let markers = &[
+                concat!("to", "do!("),
+                concat!("unimple", "mented!("),
+                concat!("#[ig", "nore"),
+                concat!("FIX", "ME"),
+            ];
             phrases(tree, &[""], &[], markers)
         },
         bad: &[("a/src/x.rs", concat!("to", "do!()")), ("a/tests/x.rs", concat!("#[ig", "nore]\nfn x() {}"))],
@@ -180,12 +209,19 @@ pub(crate) const RULES: &[Rule] = &[
             ("a/src/x.rs", concat!("fn x() {}\n#[cfg(test)]\nmod tests { tokio::time::sl", "eep(s) }")),
             ("a/tests/x.rs", concat!("#[should_", "panic]")),
         ],
-        good: &[("a/src/x.rs", concat!("tokio::time::sl", "eep(deadline).await")), ("a/tests/x.rs", "events.next()")],
+        good: &[
+            ("a/src/x.rs", concat!("tokio::time::sl", "eep(deadline).await")),
+            ("a/tests/x.rs", "events.next()"),
+        ],
     },
     Rule {
         name: "no machine and no registry is named",
         check: |tree| {
-            tree.files.iter().filter(|file| file.name() != "Cargo.lock").flat_map(places_of_this_machine).collect()
+            tree.files
+                .iter()
+                .filter(|file| file.name() != "Cargo.lock")
+                .flat_map(places_of_this_machine)
+                .collect()
         },
         bad: &[
             ("a/src/x.rs", concat!("let path = \"/wo", "rk/main\";")),
@@ -249,16 +285,22 @@ fn sleeping_tests(tree: &Tree) -> Vec<String> {
 
 fn places_of_this_machine(file: &SourceFile) -> Vec<String> {
     let paths = [
-        concat!("/wo", "rk/main"), concat!("/wo", "rk/target"), concat!("/wo", "rk/shared"), concat!("/wo", "rk/notes"),
+        concat!("/wo", "rk/main"),
+        concat!("/wo", "rk/target"),
+        concat!("/wo", "rk/shared"),
+        concat!("/wo", "rk/notes"),
         concat!("/ro", "ot/"),
     ];
-    let hosts = [concat!("index.cra", "tes.io"), concat!("static.cra", "tes.io"), concat!(".cargo/reg", "istry")];
+    let hosts =
+        [concat!("index.cra", "tes.io"), concat!("static.cra", "tes.io"), concat!(".cargo/reg", "istry")];
     let mut found = Vec::new();
     for (index, line) in file.text.lines().enumerate() {
         let own_path = paths.iter().any(|path| {
             line.match_indices(path).any(|(at, _)| {
                 // `/proc/1/root/` and `network/` are other things.
-                !line[..at].ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.' | '}' | '>'))
+                !line[..at].ends_with(|c: char| {
+                    c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.' | '}' | '>')
+                })
             })
         });
         if own_path || hosts.iter().any(|host| line.contains(host)) {

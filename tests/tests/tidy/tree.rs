@@ -65,7 +65,7 @@ impl Tree {
 
     /// The Rust files.
     pub(crate) fn rust(&self) -> impl Iterator<Item = &SourceFile> {
-        self.files.iter().filter(|file| file.path.ends_with(".rs"))
+        self.files.iter().filter(|file| Path::new(&file.path).extension().is_some_and(|end| end == "rs"))
     }
 }
 
