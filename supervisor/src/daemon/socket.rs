@@ -55,7 +55,8 @@ impl ControlSocket {
     pub(super) fn bind(path: &Path, group: Option<&str>) -> Result<(Self, Listener), SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
         let gid = group.map(find_group).transpose()?;
-        let lock = lock(path, gid.is_some())?;
+        make_dir(path, gid).map_err(io)?;
+        let lock = lock(path)?;
         remove_stale(path)?;
         let name = path.to_fs_name::<GenericFilePath>().map_err(io)?;
         // Never removed by the library: it would remove a successor's file just as well.
@@ -87,14 +88,19 @@ fn find_group(name: &str) -> Result<u32, SocketError> {
     }
 }
 
-fn lock(path: &Path, shared: bool) -> Result<Flock<File>, SocketError> {
+/// Makes the socket's folder if it is not there: closed to all but us and whoever may connect.
+fn make_dir(path: &Path, group: Option<u32>) -> io::Result<()> {
+    let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty() && !dir.exists()) else {
+        return Ok(());
+    };
+    let shared = group.is_some() || nix::unistd::geteuid().is_root();
+    let mode = if shared { SHARED_DIR_MODE } else { PRIVATE_DIR_MODE };
+    DirBuilder::new().recursive(true).mode(mode).create(dir)?;
+    group.map_or(Ok(()), |gid| std::os::unix::fs::lchown(dir, None, Some(gid)))
+}
+
+fn lock(path: &Path) -> Result<Flock<File>, SocketError> {
     let io = |source| SocketError::Io { path: path.to_owned(), source };
-    if let Some(dir) = path.parent()
-        && !dir.as_os_str().is_empty()
-    {
-        let own = if shared || nix::unistd::geteuid().is_root() { SHARED_DIR_MODE } else { PRIVATE_DIR_MODE };
-        DirBuilder::new().recursive(true).mode(own).create(dir).map_err(io)?;
-    }
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let file =
