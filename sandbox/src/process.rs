@@ -191,11 +191,6 @@ pub fn load_time_zone() {
     sys::tzset();
 }
 
-/// Opens `/dev/null` for reading and writing.
-pub fn dev_null() -> io::Result<OwnedFd> {
-    Ok(std::fs::File::options().read(true).write(true).open("/dev/null")?.into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -110,11 +110,6 @@ pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
     sys::fd_option(socket.as_fd(), SO_PEERPIDFD).map(PidFd::from)
 }
 
-/// The uid of the peer as our user namespace sees it; 65534 for ids without a name here.
-pub fn peer_uid(socket: &impl AsFd) -> io::Result<u32> {
-    sys::peer_credentials(socket.as_fd()).map(|credentials| credentials.uid)
-}
-
 /// Binds at `path` without listening: whoever calls [`start_listening`] is the peer that newcomers see.
 pub fn bind_at(path: &Path) -> io::Result<OwnedFd> {
     let socket = unconnected()?;

@@ -129,23 +129,6 @@ pub(super) fn fd_option(socket: BorrowedFd<'_>, option: c_int) -> io::Result<Own
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-pub(super) fn peer_credentials(socket: BorrowedFd<'_>) -> io::Result<libc::ucred> {
-    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut size = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: `credentials` and `size` live over the call, with their true sizes.
-    let result = unsafe {
-        libc::getsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut credentials).cast(),
-            &raw mut size,
-        )
-    };
-    check(result as isize)?;
-    Ok(credentials)
-}
-
 /// Waits until one of `fds` has one of its events; −1 waits for ever. Gives the ready bits in the same order.
 pub(super) fn wait_ready(fds: &mut [libc::pollfd], timeout_ms: i64) -> io::Result<usize> {
     let limit = libc::timespec {
