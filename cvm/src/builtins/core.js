@@ -21,6 +21,18 @@ function ToPrimitive(input, hint) {
   $typeError("Cannot convert object to primitive value");
 }
 
+// A native wants the operand at `index` (-1 is `this`) as a primitive, and then its call again.
+function RetryCall(f, thisArg, args, index, hint) {
+  if (index < 0) thisArg = ToPrimitive(thisArg, hint);
+  else args[index] = ToPrimitive(args[index], hint);
+  return $callArray(f, thisArg, args);
+}
+
+function RetryConstruct(f, newTarget, args, index, hint) {
+  if (index >= 0) args[index] = ToPrimitive(args[index], hint);
+  return $construct(f, newTarget, args);
+}
+
 function AddValues(a, b) { return a + b; }
 function LessValues(a, b) { return a < b; }
 

@@ -132,6 +132,10 @@ const JSONStatics = {
       for (let i = 0; i < n; i++) s += " ";
       state[2] = s;
     } else if (typeof gap === "string") state[2] = $cut(gap, 10);
+    if (state[0] === undefined && state[1] === undefined) {
+      const plain = $jsonPlain(value, state[2]);
+      if (!$isMarker(plain)) return plain;
+    }
     const holder = $create($$OBJECT_PROTO);
     $createData(holder, "", value);
     return SerializeProperty(state, holder, "");

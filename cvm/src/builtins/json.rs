@@ -87,6 +87,10 @@ impl Vm<'_> {
         let mut open: Vec<(Value, Option<Key>)> = Vec::new();
         let mut result = Value::Undefined;
         loop {
+            // The collector cannot run in here; what is kept is at most twice the limit before it does.
+            if self.st.heap.bytes > self.st.heap.limit.saturating_mul(2) {
+                return Err("JSON text needs more memory than there is".to_owned());
+            }
             let event = scanner.next_event().map_err(|e| e.to_string())?;
             let Some(event) = event else { return Ok(result) };
             let value = match event {

@@ -26,6 +26,7 @@ pub(crate) mod ids;
 mod iterator;
 mod iterator_helpers;
 mod json;
+mod json_plain;
 mod math;
 pub(crate) mod natives;
 mod number;

@@ -133,6 +133,7 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::date_set::MODULE,
     &super::collections::MODULE,
     &super::json::MODULE,
+    &super::json_plain::MODULE,
     &super::regexp::MODULE,
     &super::uri::MODULE,
     &super::global::MODULE,

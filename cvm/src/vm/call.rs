@@ -55,6 +55,9 @@ impl Vm<'_> {
                 Code::Native(number) => {
                     let call = Call { at, argc, bare: false, new_target };
                     let ret = match self.native(number, call) {
+                        Err(Raise::Prim(slot, hint)) if slot + 1 >= at && slot < at + argc => {
+                            return self.retry_native(at, argc, (slot, hint), new_target, back);
+                        }
                         Err(raise @ Raise::Wait(_)) => {
                             self.st.wait_back = back;
                             return Err(raise);
@@ -91,6 +94,31 @@ impl Vm<'_> {
             }
         }
         Err(Raise::Limit(LimitKind::Steps))
+    }
+
+    /// A native asks for a primitive: the prelude converts that operand and calls it again. The instruction itself cannot
+    /// run again, because spreading, binding and tail calls have rearranged its operands.
+    fn retry_native(
+        &mut self,
+        at: usize,
+        argc: usize,
+        (slot, hint): (usize, u8),
+        new_target: Value,
+        back: Back,
+    ) -> Res<()> {
+        let (callee, this) = (self.slot(at - 2), self.slot(at - 1));
+        let args = self.st.stack[at..at + argc].to_vec();
+        let array = self.new_array(args);
+        let index = slot as i64 - at as i64;
+        self.st.sp = at - 2;
+        self.push(callee);
+        self.push(if new_target == Value::Undefined { this } else { new_target });
+        self.push(array);
+        self.push(Value::Int(index as i32));
+        self.push(Self::hint_name(hint));
+        let name = if new_target == Value::Undefined { "RetryCall" } else { "RetryConstruct" };
+        let template = self.pre(name);
+        self.call_pre(template, 5, back)
     }
 
     fn native(&mut self, number: u32, call: Call) -> Res<Ret> {

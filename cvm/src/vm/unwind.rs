@@ -17,11 +17,7 @@ impl Vm<'_> {
                     frame.pc -= 1;
                 }
                 let object = self.slot(slot);
-                let hint = match hint {
-                    1 => Value::Str(crate::builtins::ids::NUMBER_T),
-                    2 => Value::Str(crate::builtins::ids::STRING_T),
-                    _ => Value::Str(crate::builtins::ids::DEFAULT),
-                };
+                let hint = Self::hint_name(hint);
                 self.push(object);
                 self.push(hint);
                 let template = self.p.prelude.to_primitive;
@@ -32,6 +28,15 @@ impl Vm<'_> {
             }
             other => Err(other),
         }
+    }
+
+    /// The hint of a conversion as `ToPrimitive` takes it.
+    pub(super) fn hint_name(hint: u8) -> Value {
+        Value::Str(match hint {
+            1 => crate::builtins::ids::NUMBER_T,
+            2 => crate::builtins::ids::STRING_T,
+            _ => crate::builtins::ids::DEFAULT,
+        })
     }
 
     fn unwind(&mut self, value: Value) -> Res<()> {
