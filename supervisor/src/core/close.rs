@@ -68,7 +68,7 @@ impl SessionMachine {
             self.current.take_if(|current| matches!(current, Current::Loading(_)))
         {
             out.push(Action::DropHostWork);
-            self.abandon(*loading, why, now, out);
+            self.abandon(&loading, why, now, out);
         }
     }
 
@@ -181,7 +181,7 @@ impl SessionMachine {
         self.record.status = if asked_for { SessionStatus::Closed } else { SessionStatus::Crashed };
         self.record.closed_at = Some(Timestamp(now.unix_ms));
         self.record.close_reason = Some(reason.to_string());
-        self.record.last_error = self.describe(&reason, asked_for);
+        self.record.last_error = Self::describe(&reason, asked_for);
         batch.push(Write::SessionEnded {
             session: self.id(),
             status: self.record.status,
@@ -197,7 +197,7 @@ impl SessionMachine {
         self.persist(pending, batch, true, out);
     }
 
-    fn describe(&self, reason: &CloseReason, asked_for: bool) -> Option<String> {
+    fn describe(reason: &CloseReason, asked_for: bool) -> Option<String> {
         match reason {
             CloseReason::Exited | CloseReason::Idle | CloseReason::Expired => None,
             CloseReason::SpawnFailed(why) => Some(format!("the worker could not be started: {why}")),

@@ -100,14 +100,12 @@ impl SessionMachine {
             return;
         }
         match &mut self.current {
-            None => {}
-            Some(Current::Loading(loading)) => {
-                if loading.until <= now.mono_ms {
-                    let why =
-                        LoadFailure::Unreadable("the file could not be read within the deadline".to_owned());
-                    self.drop_loading(Refusal::Load(why), now, out);
-                }
+            Some(Current::Loading(loading)) if loading.until <= now.mono_ms => {
+                let why =
+                    LoadFailure::Unreadable("the file could not be read within the deadline".to_owned());
+                self.drop_loading(Refusal::Load(why), now, out);
             }
+            None | Some(Current::Loading(_)) => {}
             Some(Current::Running(running)) => match (running.grace_until, running.host) {
                 (Some(grace), _) if grace <= now.mono_ms => {
                     let reason = match (self.closing, running.stop) {

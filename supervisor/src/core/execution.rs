@@ -299,12 +299,12 @@ impl SessionMachine {
                 self.run(token, request, source.text, file_name, source.format, now, out);
             }
             (Ok(_), Source::Text { .. }) => {}
-            (Err(failure), _) => self.abandon(*loading, Refusal::Load(failure), now, out),
+            (Err(failure), _) => self.abandon(&loading, Refusal::Load(failure), now, out),
         }
     }
 
     /// A request that never ran: its caller is told, nothing is recorded. A startup file takes the session with it.
-    pub(super) fn abandon(&mut self, loading: Loading, why: Refusal, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn abandon(&mut self, loading: &Loading, why: Refusal, now: Now, out: &mut Vec<Action>) {
         match loading.token {
             Some(token) => {
                 Self::reply(token, Err(why), out);
@@ -336,7 +336,7 @@ impl SessionMachine {
         if text.len() as u64 > u64::from(limit_kb) * 1024 {
             let refusal = Refusal::SourceTooLarge { size_bytes: text.len() as u64, limit_kb };
             let loading = Loading { token, request: Box::new(request.clone()), until: now.mono_ms };
-            return self.abandon(loading, refusal, now, out);
+            return self.abandon(&loading, refusal, now, out);
         }
         let is_repl = request.kind == ExecutionKind::Repl;
         let record = Arc::new(Execution {

@@ -39,6 +39,7 @@ pub(super) enum Phase {
 
 /// The moments at which something must have happened (`mono_ms`). Those of executions are with the execution.
 #[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "a point in time is called `…_at` everywhere")]
 pub(super) struct Timers {
     /// End of the session's life.
     pub(super) ttl_at: Option<u64>,
@@ -164,7 +165,7 @@ impl SessionMachine {
         out.push(Action::Send(ToWorker::Adopt { last_committed }));
         match running {
             Some(adopted) => {
-                machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now))))
+                machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now))));
             }
             None => machine.rest(now),
         }
@@ -184,7 +185,7 @@ impl SessionMachine {
             Input::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
             Input::Stored(write) => self.stored(write, now, out),
             Input::StoreFailed { write, error, permanent } => {
-                self.store_failed(write, &error, permanent, now, out)
+                self.store_failed(write, &error, permanent, now, out);
             }
             Input::Tick => self.tick(now, out),
             Input::Cancel { token, execution } => self.cancel(token, execution, now, out),

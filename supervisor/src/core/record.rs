@@ -172,7 +172,7 @@ impl SessionMachine {
 
     pub(super) fn stored(&mut self, write: WriteId, now: Now, out: &mut Vec<Action>) {
         let Some(pending) = self.ledger.take(write.0) else { return };
-        self.publish(&pending, out);
+        Self::publish(&pending, out);
         if let Some(ended) = pending.ended {
             self.end_stored(*ended, pending.lost_before, now, out);
         }
@@ -199,7 +199,7 @@ impl SessionMachine {
     fn end_stored(&mut self, mut ended: Ended, lost_before: Option<String>, now: Now, out: &mut Vec<Action>) {
         if let Some(error) = lost_before {
             // Its end is stored, what came before is not: the mark follows.
-            self.degrade(&mut ended.executed.record, &error, out);
+            Self::degrade(&mut ended.executed.record, &error, out);
             self.ledger.owe(Owed::Mark(ended.executed.record.id), now);
         }
         if let Some(token) = ended.token {
@@ -218,11 +218,11 @@ impl SessionMachine {
     ) {
         let Some(pending) = self.ledger.take(write.0) else { return };
         error.clone_into(&mut self.ledger.last_error);
-        self.publish(&pending, out);
+        Self::publish(&pending, out);
         let is_start = matches!(pending.mark, Mark::Started { .. });
         match pending.ended {
             Some(mut ended) => {
-                self.degrade(&mut ended.executed.record, error, out);
+                Self::degrade(&mut ended.executed.record, error, out);
                 let record = Arc::clone(&ended.executed.record);
                 self.ledger.owe(Owed::End { record, with_start: ended.start_lost }, now);
                 if let Some(token) = ended.token {
@@ -286,7 +286,7 @@ impl SessionMachine {
     }
 
     /// Marks a record, and shows it with the fallback event in place of what is stored.
-    fn degrade(&mut self, record: &mut Arc<Execution>, error: &str, out: &mut Vec<Action>) {
+    fn degrade(record: &mut Arc<Execution>, error: &str, out: &mut Vec<Action>) {
         Arc::make_mut(record).degraded = true;
         let mut shown = Execution::clone(record);
         let message =
@@ -358,7 +358,7 @@ impl SessionMachine {
         self.ledger.released
     }
 
-    fn publish(&self, pending: &Pending, out: &mut Vec<Action>) {
+    fn publish(pending: &Pending, out: &mut Vec<Action>) {
         let Some(execution) = pending.execution else { return };
         if let Some(events) = &pending.publish {
             out.push(Action::Publish { execution, events: Arc::clone(events) });

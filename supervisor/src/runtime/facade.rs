@@ -366,8 +366,7 @@ fn startup(file: &StartupFile, policy: &Arc<EffectivePolicy>) -> ExecuteRequest 
 
 fn as_module(path: &str) -> SourceFormat {
     match run_file_format(path, true) {
-        SourceFormat::TypeScript => SourceFormat::TypeScriptModule,
-        SourceFormat::TypeScriptModule => SourceFormat::TypeScriptModule,
+        SourceFormat::TypeScript | SourceFormat::TypeScriptModule => SourceFormat::TypeScriptModule,
         _ => SourceFormat::Module,
     }
 }

@@ -99,14 +99,12 @@ impl Runtime {
             if tail.gone {
                 return Some(());
             }
-            match self.subscribe(execution).await {
-                // It was too slow: from the store once more.
-                Some(again) => batches = again,
-                None => {
-                    let _ = tail.stored(self, execution).await;
-                    return Some(());
-                }
-            }
+            let Some(again) = self.subscribe(execution).await else {
+                let _ = tail.stored(self, execution).await;
+                return Some(());
+            };
+            // It was too slow: from the store once more.
+            batches = again;
         }
     }
 

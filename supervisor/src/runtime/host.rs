@@ -29,7 +29,7 @@ pub(super) fn load_source(
         let read = shared.files(move || worktree.read_text(&path, cap)).await;
         let result = match read {
             Some(Ok(text)) => Ok(LoadedSource { text, format }),
-            Some(Err(error)) => Err(load_failure(error)),
+            Some(Err(error)) => Err(load_failure(&error)),
             None => Err(LoadFailure::Unreadable(
                 "the file could not be read: the supervisor is stopping".to_owned(),
             )),
@@ -38,7 +38,7 @@ pub(super) fn load_source(
     })
 }
 
-fn load_failure(error: WorktreeError) -> LoadFailure {
+fn load_failure(error: &WorktreeError) -> LoadFailure {
     let text = error.to_string();
     match error {
         WorktreeError::InvalidPath(_) | WorktreeError::NotPermitted(_) => LoadFailure::InvalidPath(text),

@@ -24,9 +24,8 @@ pub(super) fn module_format(path: &str, import: bool, esm: bool) -> SourceFormat
         "cjs" => SourceFormat::CommonJs,
         "json" => SourceFormat::Json,
         "mts" => SourceFormat::TypeScriptModule,
-        "cts" => SourceFormat::TypeScript,
         "ts" if import => SourceFormat::TypeScriptModule,
-        "ts" => SourceFormat::TypeScript,
+        "cts" | "ts" => SourceFormat::TypeScript,
         _ if import && esm => SourceFormat::Module,
         _ => SourceFormat::CommonJs,
     }

@@ -43,7 +43,7 @@ pub(super) fn join(base: &str, relative: &str) -> Option<String> {
     Some(names.join("/"))
 }
 
-/// The folder of a file; `` for one at the top.
+/// The folder of a file; empty for one at the top.
 pub(super) fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }

@@ -54,12 +54,13 @@ pub fn resolve(worktree: &Worktree, resolver: &Resolver, wanted: Wanted<'_>) -> 
             }
             match worktree.look(&candidate) {
                 Ok(Found::File(file, size)) => {
-                    let source = read(file, &candidate, size, wanted.cap).map_err(unusable)?;
+                    let source =
+                        read(file, &candidate, size, wanted.cap).map_err(|error| unusable(&error))?;
                     let format = module_format(&candidate, wanted.import, wanted.esm);
                     return Ok(Resolved { path: candidate, source, format });
                 }
                 Ok(Found::Folder | Found::Nothing) => {}
-                Err(error) => return Err(unusable(error)),
+                Err(error) => return Err(unusable(&error)),
             }
         }
     }
@@ -124,7 +125,7 @@ fn not_found(specifier: &str, referrer: &str) -> HostError {
     error("MODULE_NOT_FOUND", format!("Cannot find module '{shown}'{from}"))
 }
 
-fn unusable(failure: WorktreeError) -> HostError {
+fn unusable(failure: &WorktreeError) -> HostError {
     let code = match failure {
         WorktreeError::InvalidPath(_) | WorktreeError::NotPermitted(_) => "MODULE_NOT_ALLOWED",
         WorktreeError::NotFound(_) => "MODULE_NOT_FOUND",

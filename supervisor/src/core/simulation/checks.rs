@@ -112,7 +112,7 @@ impl Checks {
                 if !self.asked.contains(&token.0) || !self.answered.insert(token.0) {
                     return Err(format!("token {} answered twice or never asked", token.0));
                 }
-                self.reply(result, database)
+                Self::reply(result, database)
             }
             Action::Publish { execution, events } => {
                 let next = self.next_published.entry(*execution).or_insert(1);
@@ -124,10 +124,12 @@ impl Checks {
                 }
                 Ok(())
             }
-            Action::PublishEnd { execution } => match self.publish_ended.insert(*execution) {
-                true => Ok(()),
-                false => Err("PublishEnd twice".to_owned()),
-            },
+            Action::PublishEnd { execution } => {
+                if self.publish_ended.insert(*execution) {
+                    return Ok(());
+                }
+                Err("PublishEnd twice".to_owned())
+            }
             Action::Release => {
                 self.released = true;
                 Ok(())
@@ -231,11 +233,7 @@ impl Checks {
         Ok(())
     }
 
-    fn reply(
-        &self,
-        result: &Result<Answer, crate::core::Refusal>,
-        database: &Database,
-    ) -> Result<(), String> {
+    fn reply(result: &Result<Answer, crate::core::Refusal>, database: &Database) -> Result<(), String> {
         let Ok(Answer::Executed(executed)) = result else { return Ok(()) };
         let Some(stored) = database.executions.get(&executed.record.id) else {
             return Err("answered before the execution is stored".to_owned());

@@ -1,4 +1,4 @@
-//! SplitMix64: small, good enough, the same on every machine.
+//! `SplitMix64`: small, good enough, the same on every machine.
 
 pub(super) struct Rng(u64);
 

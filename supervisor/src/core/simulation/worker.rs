@@ -175,7 +175,7 @@ impl Worker {
 
     fn finish(&mut self, execution: ExecutionId, outcome: Outcome) {
         self.script = None;
-        self.say(FromWorker::Done(done(execution, outcome)));
+        self.say(done(execution, outcome));
     }
 
     /// Something that no honest worker says now.
@@ -198,10 +198,10 @@ impl Worker {
             2 => self.say(FromWorker::Events { execution: current, events: Vec::new() }),
             3 => self.say(FromWorker::Events { execution: current, events: vec![forbidden] }),
             4 => self.say(FromWorker::Events { execution: current, events: vec![broken] }),
-            5 => self.say(FromWorker::Done(done(stranger, Outcome::Ok))),
+            5 => self.say(done(stranger, Outcome::Ok)),
             6 => {
-                self.say(FromWorker::Done(done(current, Outcome::Ok)));
-                self.say(FromWorker::Done(done(current, Outcome::Ok)));
+                self.say(done(current, Outcome::Ok));
+                self.say(done(current, Outcome::Ok));
             }
             7 => {
                 self.next_seq += 1 + rng.below(3);
@@ -216,7 +216,7 @@ impl Worker {
                 let events = (0..3_000).map(|_| print(0, rng)).collect();
                 self.say(FromWorker::Events { execution: current, events });
             }
-            _ => self.say(FromWorker::Done(done(current, Outcome::Limit(LimitKind::Pids)))),
+            _ => self.say(done(current, Outcome::Limit(LimitKind::Pids))),
         }
     }
 }
@@ -243,17 +243,17 @@ fn print(at_us: u64, rng: &mut Rng) -> WorkerEvent {
     WorkerEvent { at_us, payload: EventPayload::Console { level: ConsoleLevel::Log, text } }
 }
 
-fn done(execution: ExecutionId, outcome: Outcome) -> Box<Done> {
+fn done(execution: ExecutionId, outcome: Outcome) -> FromWorker {
     let value = EventPayload::Value {
         kind: JsType::Number,
         preview: "1".to_owned(),
         json: Some(JsonText::from_untrusted("1".to_owned())),
     };
-    Box::new(Done {
+    FromWorker::Done(Box::new(Done {
         execution,
         events: vec![WorkerEvent { at_us: 5, payload: value }],
         outcome,
         result: Some(JsonText::from_untrusted("1".to_owned())),
         usage: Usage { cpu_us: u64::MAX, heap_bytes: u64::MAX, heap_peak_bytes: u64::MAX },
-    })
+    }))
 }

@@ -239,19 +239,13 @@ impl World {
                 }
                 Action::Interrupt => self.worker.interrupt(),
                 Action::Kill | Action::Signal(9) => self.worker.die(Death::Signaled(9)),
-                Action::Signal(signal) => {
-                    if signal == 15 {
-                        self.worker.die(Death::Signaled(15));
-                    }
-                }
+                Action::Signal(15) => self.worker.die(Death::Signaled(15)),
                 Action::LoadSource { execution, .. } => self.loading = Some(execution),
                 Action::HostCall { call, .. } => self.host_call = Some(call),
-                Action::DropHostWork => {
-                    // An answer may be under way already.
-                    if self.rng.one_in(2) {
-                        self.host_call = None;
-                        self.loading = None;
-                    }
+                // Sometimes an answer is under way already.
+                Action::DropHostWork if self.rng.one_in(2) => {
+                    self.host_call = None;
+                    self.loading = None;
                 }
                 Action::Write { id, batch, .. } => self.database.queue.push_back((id, batch)),
                 _ => {}
