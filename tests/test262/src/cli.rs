@@ -16,6 +16,8 @@ pub const SUITE_VARIABLE: &str = "VM_SYSTEM_TEST262";
 pub struct Options {
     /// Only paths that contain this.
     pub filter: Option<String>,
+    /// Not the paths that contain this.
+    pub exclude: Option<String>,
     /// Only each n-th test.
     pub sample: Option<usize>,
     /// Write the expectations file from this run.
@@ -30,7 +32,7 @@ pub struct Options {
 
 /// The usage text.
 pub const USAGE: &str =
-    "usage: vm-system-test262 [--filter TEXT] [--sample N] [--jobs N] [--summary-by-folder] [--verbose] \
+    "usage: vm-system-test262 [--filter TEXT] [--exclude TEXT] [--sample N] [--jobs N] [--summary-by-folder] [--verbose] \
 [--update-expectations]
 The suite's path is read from VM_SYSTEM_TEST262.";
 
@@ -43,6 +45,7 @@ impl Options {
             let mut value = || arguments.next().with_context(|| format!("{argument} needs a value\n{USAGE}"));
             match argument.as_str() {
                 "--filter" => options.filter = Some(value()?),
+                "--exclude" => options.exclude = Some(value()?),
                 "--sample" => options.sample = Some(value()?.parse().context("--sample needs a number")?),
                 "--jobs" => options.jobs = Some(value()?.parse().context("--jobs needs a number")?),
                 "--update-expectations" => options.update = true,
@@ -51,10 +54,14 @@ impl Options {
                 _ => bail!("unknown argument {argument}\n{USAGE}"),
             }
         }
-        if options.update && (options.filter.is_some() || options.sample.is_some()) {
-            bail!("--update-expectations needs a full run, without --filter and --sample");
+        if options.update && options.is_partial() {
+            bail!("--update-expectations needs a full run, without --filter, --exclude and --sample");
         }
         Ok(options)
+    }
+
+    fn is_partial(&self) -> bool {
+        self.filter.is_some() || self.exclude.is_some() || self.sample.is_some()
     }
 }
 
@@ -66,7 +73,10 @@ pub fn expectations_file() -> PathBuf {
 /// Runs what the options ask for with `child` as child process; true if all is as expected.
 pub fn run(root: &Path, child: &Path, options: &Options) -> Result<bool> {
     let suite = Suite::load(root)?;
-    let fits = |path: &str| options.filter.as_ref().is_none_or(|text| path.contains(text));
+    let fits = |path: &str| {
+        options.filter.as_ref().is_none_or(|text| path.contains(text))
+            && !options.exclude.as_ref().is_some_and(|text| path.contains(text))
+    };
     let chosen =
         suite.tests.iter().enumerate().filter(|(_, test)| test.set != Set::Outside && fits(&test.path));
     let step = options.sample.unwrap_or(1).max(1);
@@ -89,8 +99,7 @@ pub fn run(root: &Path, child: &Path, options: &Options) -> Result<bool> {
         println!("{}", report::by_folder(&suite, &places, &verdicts));
         println!("{}", report::by_cause(&suite, &places, &verdicts, 60));
     }
-    let sampled = options.filter.is_some() || options.sample.is_some();
-    println!("{}", report::totals(&suite, &places, &verdicts, sampled));
+    println!("{}", report::totals(&suite, &places, &verdicts, options.is_partial()));
     if options.update {
         let failed = |(place, verdict): (&usize, &Verdict)| {
             matches!(verdict, Verdict::Fail(_)).then(|| suite.tests[*place].path.clone())
