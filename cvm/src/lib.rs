@@ -40,6 +40,11 @@ pub use state::{LimitKind, Limits, Phase, State, StateConfig};
 pub use vm::driver::{resume_host, resume_pause, run};
 pub use vm::inspect::{FrameView, frames, globals, set_variable};
 
+/// Builds what all programs share, about ten milliseconds once per process; [`compile`] does it too when it was not done.
+pub fn warm_up() {
+    builtins::realm::built();
+}
+
 /// Compiles source text to a program that is ready to run.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<Program, CompileErrors> {
     let prelude = &builtins::realm::built().prelude;

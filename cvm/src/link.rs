@@ -35,8 +35,8 @@ pub(crate) fn link(unit: Unit) -> Program {
     heap.cursor = heap.base;
     heap.dirty = vec![0; pages];
     heap.changed = vec![0; pages];
-    heap.bytes = heap.cells.iter().map(Heap::weight).sum();
-    heap.gc_at = heap.bytes + (1 << 20);
+    heap.bytes = 0;
+    heap.gc_at = 1 << 20;
     heap.attention = false;
     let fingerprint = crate::format::checksum(1, &crate::format::encode_unit(&unit));
     Program {

@@ -127,8 +127,11 @@ impl Heap {
                 first_free = first_free.min(i);
             }
         }
-        for cell in &self.cells[..base] {
-            bytes += Heap::weight(cell);
+        // What the base built is not the program's; what the program made of it is.
+        for (i, cell) in self.cells[..base].iter().enumerate() {
+            if self.changed.get(i / 64).is_some_and(|m| m & (1 << (i % 64)) != 0) {
+                bytes += Heap::weight(cell);
+            }
         }
         while self.cells.len() > base && matches!(self.cells.last(), Some(Cell::Free)) {
             self.cells.pop();
