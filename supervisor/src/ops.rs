@@ -70,11 +70,14 @@ impl Caller {
 pub struct OpsOptions {
     /// The most that templates may ask for.
     pub ceilings: Limits,
+    /// The operator has said where worktrees may be. If not, only administrators name one: the supervisor would read
+    /// for others what they may not read themselves.
+    pub worktrees_confined: bool,
 }
 
 impl Default for OpsOptions {
     fn default() -> Self {
-        Self { ceilings: settings::default_ceilings() }
+        Self { ceilings: settings::default_ceilings(), worktrees_confined: true }
     }
 }
 

@@ -37,6 +37,7 @@ impl Assembly {
     /// Builds the jail; the store is closed again if that fails.
     pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
         let Parts { store, spawn, worktree_roots, max_sessions, ceilings, stop } = parts;
+        let worktrees_confined = !worktree_roots.is_empty();
         let started = async {
             let config = RuntimeConfig {
                 spawn,
@@ -53,7 +54,8 @@ impl Assembly {
                 return Err(error);
             }
         };
-        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), OpsOptions { ceilings }, stop);
+        let options = OpsOptions { ceilings, worktrees_confined };
+        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, stop);
         Ok(Self { verbs: Arc::new(Verbs(ops)), runtime, store })
     }
 

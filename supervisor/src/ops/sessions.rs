@@ -25,6 +25,13 @@ impl Ops {
         label("workspace_id", &workspace_id)?;
         label("base_commit_oid", &base_commit_oid)?;
         worktree(&worktree_path)?;
+        if !call.caller.admin && !self.options.worktrees_confined {
+            return Err(OpError::new(
+                ErrorCode::NotPermitted,
+                "only an administrator may choose a worktree as long as the operator has not said where they may be",
+            )
+            .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"));
+        }
         let detail = self.template(call, &template).await?.detail;
         if detail.template.engine == Engine::Cvm {
             return Err(OpError::new(

@@ -263,11 +263,21 @@ impl Bench {
         Self::on(store, faults)
     }
 
+    /// Where the operator has not said where worktrees may be.
+    pub(super) fn with_worktrees_anywhere() -> Self {
+        let (store, faults) = open_memory();
+        Self::with(store, faults, OpsOptions { worktrees_confined: false, ..OpsOptions::default() })
+    }
+
     fn on(store: StoreHandle, faults: MemoryFaults) -> Self {
+        Self::with(store, faults, OpsOptions::default())
+    }
+
+    fn with(store: StoreHandle, faults: MemoryFaults, options: OpsOptions) -> Self {
         let fake = Fake { store: store.clone(), script: Arc::default(), executing: Arc::default() };
         let stop = CancellationToken::new();
         let runtime: Arc<dyn RuntimeApi> = Arc::new(fake.clone());
-        let ops = Arc::new(Ops::new(store.clone(), runtime, OpsOptions::default(), stop.clone()));
+        let ops = Arc::new(Ops::new(store.clone(), runtime, options, stop.clone()));
         Self { ops, fake, store, faults, stop }
     }
 

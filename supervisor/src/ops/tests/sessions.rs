@@ -86,6 +86,15 @@ async fn refusals_of_the_runtime_keep_their_codes() {
 }
 
 #[tokio::test]
+async fn without_worktree_roots_only_an_administrator_names_a_worktree() {
+    let bench = Bench::with_worktrees_anywhere();
+    let template = bench.template("t").await;
+    assert_eq!(bench.refused(create(new_session(&template))).await, ErrorCode::NotPermitted);
+    let made = bench.ops.handle(&admin(), create(new_session(&template)), None, None).await;
+    assert_eq!(session(made).status, SessionStatus::Ready);
+}
+
+#[tokio::test]
 async fn sessions_of_others_do_not_exist() {
     let bench = Bench::new();
     let id = bench.session().await;
