@@ -253,7 +253,7 @@ async fn adoptable(grace: Duration) -> (tempfile::TempDir, SpawnConfig, Spawner)
 }
 
 async fn a_dead_zygote_is_replaced_by_its_reserve() {
-    let (_directory, _config, spawner) = adoptable(Duration::from_secs(60)).await;
+    let (_directory, _config, spawner) = adoptable(Duration::from_mins(1)).await;
     for number in 1..4 {
         until(|| spawner.zygote_pids().len() == 2).await;
         kill_zygote(&spawner);
@@ -299,7 +299,7 @@ fn hear(keeper: &OwnedFd) -> (FromKeeper, Vec<OwnedFd>) {
 }
 
 async fn a_newcomer_with_the_token_gets_everything_back() {
-    let (_directory, config, spawner) = adoptable(Duration::from_secs(60)).await;
+    let (_directory, config, spawner) = adoptable(Duration::from_mins(1)).await;
     let path = config.socket_path.expect("adoptable");
     let keeper = PidFd::open(spawner.keeper_pid()).expect("keeper");
     let mut worker = born(&spawner, 1).await;
@@ -308,7 +308,7 @@ async fn a_newcomer_with_the_token_gets_everything_back() {
     next(&mut worker).await.expect("started");
     // While the supervisor lives, nobody else gets anything.
     let early = socket::connect_to(&path).expect("connect");
-    assert_eq!(socket::receive(&early, &mut [0; 64], socket::Wait::Yes).map(|got| got.len).unwrap_or(0), 0);
+    assert_eq!(socket::receive(&early, &mut [0; 64], socket::Wait::Yes).map_or(0, |got| got.len), 0);
     dead.process.kill().expect("kill");
     dead.process.exited().await;
     drop((worker, dead, spawner));
@@ -318,7 +318,7 @@ async fn a_newcomer_with_the_token_gets_everything_back() {
         assert!(Instant::now() < deadline, "never welcomed");
         let newcomer = socket::connect_to(&path).expect("connect");
         let mut buffer = [0; 64];
-        let got = socket::receive(&newcomer, &mut buffer, socket::Wait::Yes).map(|got| got.len).unwrap_or(0);
+        let got = socket::receive(&newcomer, &mut buffer, socket::Wait::Yes).map_or(0, |got| got.len);
         if got > 0 {
             assert!(Hello::from_packet(&buffer[..got]).is_ok());
             break newcomer;
@@ -390,7 +390,7 @@ async fn nobody_comes_back_and_the_grace_ends_everything() {
 }
 
 async fn shutdown_leaves_no_process() {
-    let (_directory, _config, spawner) = adoptable(Duration::from_secs(60)).await;
+    let (_directory, _config, spawner) = adoptable(Duration::from_mins(1)).await;
     let mut busy = born(&spawner, 1).await;
     busy.sender.send(&order("hang")).await.expect("order");
     let idle = born(&spawner, 2).await;

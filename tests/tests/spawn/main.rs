@@ -38,7 +38,7 @@ fn run_all(who: &str, only: Option<&str>) -> usize {
         // A runtime of its own for every case: its threads are gone before the next process is forked.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("runtime");
-        let limit = std::time::Duration::from_secs(60);
+        let limit = std::time::Duration::from_mins(1);
         let result = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(async {
                 tokio::time::timeout(limit, case()).await.expect("the case ends within a minute");

@@ -35,7 +35,7 @@ fn run(who: &str) -> bool {
     let runtime = runtime.expect("runtime");
     let result = std::panic::catch_unwind(|| {
         runtime.block_on(async {
-            tokio::time::timeout(Duration::from_secs(120), cases()).await.expect("within two minutes");
+            tokio::time::timeout(Duration::from_mins(2), cases()).await.expect("within two minutes");
         });
     });
     println!(
@@ -57,7 +57,7 @@ async fn execute(worker: &mut WorkerHandle, source: &str) -> (Done, Vec<String>)
         worker.sender.send(&ToWorker::Ack { seq: received.seq }).await.expect("ack");
         match received.message {
             FromWorker::Events { events, .. } => {
-                texts.extend(events.into_iter().map(|event| text(&event.payload)))
+                texts.extend(events.into_iter().map(|event| text(&event.payload)));
             }
             FromWorker::HostCall { call, request, .. } => {
                 let reply = answer(&request);
