@@ -4,6 +4,7 @@ use crate::PATIENCE;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, NewExecution, NewSession, Op, OpError, Reply,
@@ -93,8 +94,10 @@ impl Client {
 
     /// A template with these settings and modules; its id.
     pub fn template(&mut self, settings: Settings, modules: &[&str]) -> String {
+        // Names are unique among an owner's templates, over all connections of a test.
+        static NUMBER: AtomicU32 = AtomicU32::new(1);
         let op = Op::TemplateCreate {
-            name: format!("template-{}-{}", self.next, std::process::id()),
+            name: format!("template-{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
             engine: Engine::Quickjs,
             settings: Box::new(settings),
             modules: modules.iter().map(|name| (*name).to_owned()).collect(),
