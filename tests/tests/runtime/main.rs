@@ -12,6 +12,7 @@ mod world;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::process::ExitCode;
 use std::time::Duration;
 
 /// A case gets a world of its own.
@@ -24,9 +25,11 @@ macro_rules! cases {
 }
 pub(crate) use cases;
 
-fn main() {
+fn main() -> ExitCode {
     vm_system_worker::roles::dispatch(std::env::args_os(), body::MODES);
-    let _ = vm_system_broker::dispatch(std::env::args_os());
+    if let Some(code) = vm_system_broker::dispatch(std::env::args_os()) {
+        return code;
+    }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
     let rooms = [sessions::CASES, limits::CASES, hostile::CASES, files::CASES, store_faults::CASES];
     let mut failed = 0;
@@ -38,7 +41,7 @@ fn main() {
         let runtime = runtime.expect("a runtime");
         let result = catch_unwind(AssertUnwindSafe(|| {
             runtime.block_on(async {
-                let patience = Duration::from_secs(60);
+                let patience = Duration::from_mins(1);
                 tokio::time::timeout(patience, case()).await.expect("the case ends within a minute");
             });
         }));
@@ -46,5 +49,5 @@ fn main() {
         println!("test {name} ... {}", if result.is_ok() { "ok" } else { "FAILED" });
         failed += usize::from(result.is_err());
     }
-    std::process::exit(i32::from(failed > 0));
+    ExitCode::from(u8::from(failed > 0))
 }
