@@ -249,7 +249,7 @@ mod tests {
         let config = config(text).unwrap();
         assert_eq!((config.durability, config.sandbox), (Durability::Normal, SandboxMode::NoUserns));
         assert_eq!(config.worktree_roots, [PathBuf::from("/srv")]);
-        assert_eq!(config.keeper_grace, Duration::from_secs(60));
+        assert_eq!(config.keeper_grace, Duration::from_mins(1));
         assert_eq!(
             (config.ceilings.cpu_ms, config.ceilings.wall_ms),
             (7, OpsOptions::default().ceilings.wall_ms)

@@ -148,7 +148,7 @@ async fn startup_files_run_before_the_session_is_ready() {
     world.write("second.js", "echo:second");
     let session = world
         .session_with(|policy| {
-            policy.startup_files = vec![startup_file("first.js", 1), startup_file("second.js", 2)]
+            policy.startup_files = vec![startup_file("first.js", 1), startup_file("second.js", 2)];
         })
         .await;
     let got = world.run(session, "get").await.expect("runs");
