@@ -19,6 +19,7 @@ as_both!(
 
 mod cases {
     use super::*;
+    use nix::libc::{SIGABRT, SIGKILL, SIGSEGV};
 
     fn signal(pid: u32, signal: i32) {
         PidFd::open(pid).expect("alive").signal(signal).expect("signal");
@@ -26,7 +27,6 @@ mod cases {
 
     pub(super) fn a_worker_that_is_killed_takes_only_its_session_along(user: User) {
         let mut scene = Scene::with(user, Settings::default());
-        use nix::libc::{SIGABRT, SIGKILL, SIGSEGV};
         for (number, name) in
             [(SIGKILL, "signal(SIGKILL)"), (SIGSEGV, "signal(SIGSEGV)"), (SIGABRT, "signal(SIGABRT)")]
         {
@@ -63,7 +63,7 @@ mod cases {
         let zygotes = scene.daemon.info().zygotes;
         assert!(!zygotes.is_empty(), "no zygote is named");
         for zygote in &zygotes {
-            signal(zygote.pid, nix::libc::SIGKILL);
+            signal(zygote.pid, SIGKILL);
         }
         scene.lives(&session);
         scene.sibling_is_unharmed();
@@ -88,7 +88,7 @@ mod cases {
         let execution = scene.client.start(&busy, "for (;;) {}");
         let keeper = scene.daemon.info().keeper_pid.expect("a keeper");
         let jail = observe::descendants(keeper);
-        signal(keeper, nix::libc::SIGKILL);
+        signal(keeper, SIGKILL);
         scene.crashed(&idle, "keeper_lost");
         scene.crashed(&busy, "keeper_lost");
         let ended = scene.client.until_final(&execution);
