@@ -129,20 +129,19 @@ mod tests {
     use super::*;
 
     fn path(file: &str) -> Option<String> {
-        beneath(Path::new("/work/tree"), Path::new(file))
+        beneath(Path::new("/srv/tree"), Path::new(file))
     }
 
     #[test]
     fn files_of_the_worktree_are_named_relative_to_it() {
         assert_eq!(path("a/b.js").as_deref(), Some("a/b.js"));
         assert_eq!(path("./a/../b.js").as_deref(), Some("b.js"));
-        assert_eq!(path("/work/tree/x.ts").as_deref(), Some("x.ts"));
+        assert_eq!(path("/srv/tree/x.ts").as_deref(), Some("x.ts"));
     }
 
     #[test]
     fn files_elsewhere_are_not() {
-        for file in ["../x.js", "a/../../x.js", "/work/other/x.js", "/work/treehouse/x.js", ".", "/work/tree"]
-        {
+        for file in ["../x.js", "a/../../x.js", "/srv/other/x.js", "/srv/treehouse/x.js", ".", "/srv/tree"] {
             assert_eq!(path(file), None, "{file}");
         }
     }
