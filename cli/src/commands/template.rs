@@ -1,13 +1,10 @@
 //! `template …`: profiles from which sessions are made.
 
-mod add_module;
 mod create;
 mod delete;
 mod get;
 mod list;
-mod list_available_modules;
-mod list_modules;
-mod remove_module;
+mod modules;
 mod settings;
 mod update;
 
@@ -31,11 +28,11 @@ pub enum Command {
     /// Hide a template; its sessions go on
     Delete(delete::Args),
     /// Let sessions require a host module
-    AddModule(add_module::Args),
+    AddModule(modules::Change),
     /// Withdraw a host module
-    RemoveModule(remove_module::Args),
+    RemoveModule(modules::Change),
     /// Show a template's host modules
-    ListModules(list_modules::Args),
+    ListModules(modules::List),
     /// Show the host modules there are
     ListAvailableModules,
 }
@@ -47,10 +44,10 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Get(args) => get::run(context, args).await,
         Command::Update(args) => update::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,
-        Command::AddModule(args) => add_module::run(context, args).await,
-        Command::RemoveModule(args) => remove_module::run(context, args).await,
-        Command::ListModules(args) => list_modules::run(context, args).await,
-        Command::ListAvailableModules => list_available_modules::run(context).await,
+        Command::AddModule(args) => modules::add(context, args).await,
+        Command::RemoveModule(args) => modules::remove(context, args).await,
+        Command::ListModules(args) => modules::list(context, args).await,
+        Command::ListAvailableModules => modules::list_available(context).await,
     }
 }
 

@@ -1,0 +1,86 @@
+//! `template add-module`, `remove-module`, `list-modules` and `list-available-modules`: the host modules of a template.
+
+use super::detail;
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use serde::Serialize;
+use vm_system_protocol::control::{Op, Reply};
+
+/// Arguments of `template add-module` and `template remove-module`.
+#[derive(Debug, clap::Args)]
+pub struct Change {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+    /// The module
+    #[arg(long, value_name = "NAME")]
+    name: String,
+}
+
+/// Arguments of `template list-modules`.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+}
+
+#[derive(Serialize)]
+struct Module {
+    template_id: String,
+    name: String,
+}
+
+pub(super) async fn add(context: &Context, args: Change) -> Result<u8, CliError> {
+    let (module, of) =
+        change(context, args, |template, name| Op::TemplateAddModule { template, name }).await?;
+    done(context, &module, &format!("Added module: {} (to template {of})", module.name))
+}
+
+pub(super) async fn remove(context: &Context, args: Change) -> Result<u8, CliError> {
+    let (module, of) =
+        change(context, args, |template, name| Op::TemplateRemoveModule { template, name }).await?;
+    done(context, &module, &format!("Removed module: {} (from template {of})", module.name))
+}
+
+/// Asks for the change; the module as it is called, and the template's name.
+async fn change(
+    context: &Context,
+    args: Change,
+    op: impl FnOnce(String, String) -> Op,
+) -> Result<(Module, String), CliError> {
+    let current = detail(context, args.template).await?.template;
+    let module = Module { template_id: current.id.to_string(), name: args.name.trim().to_lowercase() };
+    context.call(op(module.template_id.clone(), module.name.clone())).await?;
+    Ok((module, current.name))
+}
+
+fn done(context: &Context, module: &Module, line: &str) -> Result<u8, CliError> {
+    context.out.done(module, line, &module.name)?;
+    Ok(exit::OK)
+}
+
+pub(super) async fn list(context: &Context, args: List) -> Result<u8, CliError> {
+    let modules = detail(context, args.template).await?.template.exposed_modules;
+    context.out.result(&modules, || {
+        let mut rows = Rows::new(["MODULE"]);
+        for name in &modules {
+            rows.row([name.clone()]);
+        }
+        rows.finish("No modules.")
+    })?;
+    Ok(exit::OK)
+}
+
+pub(super) async fn list_available(context: &Context) -> Result<u8, CliError> {
+    let modules = expect_reply!(context.call(Op::ModuleCatalog).await?, Reply::Modules(list) => list);
+    context.out.result(&modules, || {
+        let mut rows = Rows::new(["MODULE", "DESCRIPTION"]);
+        for module in &modules {
+            rows.row([module.name.clone(), module.description.clone()]);
+        }
+        rows.finish("No modules.")
+    })?;
+    Ok(exit::OK)
+}
