@@ -22,6 +22,18 @@ pub struct Row {
     pub reason: &'static str,
 }
 
+impl Row {
+    /// A call that goes through where all of `when` hold.
+    pub const fn allow(
+        number: Number,
+        name: &'static str,
+        when: &'static [Check],
+        reason: &'static str,
+    ) -> Self {
+        Self { number, name, when, action: Action::Allow, reason }
+    }
+}
+
 /// A condition on one argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {

@@ -1,62 +1,58 @@
 //! The filter of the keeper: it waits, takes and passes descriptors, reaps. It never starts a process: zygotes fork
 //! their successors.
 
-use super::bpf::{Action, Check, Row};
-
-const fn allow(
-    number: libc::c_long,
-    name: &'static str,
-    when: &'static [Check],
-    reason: &'static str,
-) -> Row {
-    Row { number, name, when, action: Action::Allow, reason }
-}
+use super::bpf::{Check, Row};
 
 const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
 const ANY_CHILD: u32 = -1_i32 as u32;
 
 /// Rows in the order of their frequency.
 pub const TABLE: &[Row] = &[
-    allow(
+    Row::allow(
         libc::SYS_ppoll,
         "ppoll",
         &[],
         "waits for the supervisor, a newcomer, an ended child or the end of the grace",
     ),
-    allow(libc::SYS_recvmsg, "recvmsg", &[], "orders, with the descriptors to keep"),
-    allow(libc::SYS_sendmsg, "sendmsg", &[], "answers, with the descriptors to give back"),
-    allow(libc::SYS_read, "read", &[], "empties the signal descriptor"),
-    allow(
+    Row::allow(libc::SYS_recvmsg, "recvmsg", &[], "orders, with the descriptors to keep"),
+    Row::allow(libc::SYS_sendmsg, "sendmsg", &[], "answers, with the descriptors to give back"),
+    Row::allow(libc::SYS_read, "read", &[], "empties the signal descriptor"),
+    Row::allow(
         libc::SYS_wait4,
         "wait4",
         &[Check::IsInt(0, ANY_CHILD), Check::IsInt(2, libc::WNOHANG as u32), Check::Is(3, 0)],
         "takes the wait status of an ended child",
     ),
-    allow(libc::SYS_close, "close", &[], "lets go of what the supervisor says to forget"),
-    allow(
+    Row::allow(libc::SYS_close, "close", &[], "lets go of what the supervisor says to forget"),
+    Row::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFD as u32)],
         "std asks whether a descriptor is open before it closes it, in builds with checks",
     ),
-    allow(libc::SYS_accept4, "accept4", &[], "a newcomer on the adoption socket"),
-    allow(libc::SYS_clock_gettime, "clock_gettime", &[], "the grace, where the clock source has no vdso"),
-    allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),
-    allow(
+    Row::allow(libc::SYS_accept4, "accept4", &[], "a newcomer on the adoption socket"),
+    Row::allow(
+        libc::SYS_clock_gettime,
+        "clock_gettime",
+        &[],
+        "the grace, where the clock source has no vdso",
+    ),
+    Row::allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),
+    Row::allow(
         libc::SYS_mmap,
         "mmap",
         &[Check::Masked(2, PROT_EXEC, 0)],
         "malloc's large blocks; never executable",
     ),
-    allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
-    allow(libc::SYS_mremap, "mremap", &[], "its tables grow with the sessions"),
-    allow(
+    Row::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
+    Row::allow(libc::SYS_mremap, "mremap", &[], "its tables grow with the sessions"),
+    Row::allow(
         libc::SYS_pidfd_send_signal,
         "pidfd_send_signal",
         &[Check::IsInt(1, libc::SIGKILL as u32)],
         "ends the workers it keeps; without a pid namespace they would outlive it",
     ),
-    allow(
+    Row::allow(
         libc::SYS_exit_group,
         "exit_group",
         &[],

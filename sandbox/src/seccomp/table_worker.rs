@@ -3,15 +3,6 @@
 
 use super::bpf::{Action, Check, Row};
 
-const fn allow(
-    number: libc::c_long,
-    name: &'static str,
-    when: &'static [Check],
-    reason: &'static str,
-) -> Row {
-    Row { number, name, when, action: Action::Allow, reason }
-}
-
 const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
 /// Kind of mapping (low four bits) and `MAP_ANONYMOUS`.
 const MAP_KIND: u32 = 0x0f | libc::MAP_ANONYMOUS as u32;
@@ -22,48 +13,58 @@ pub const FORK_FLAGS: u64 = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
 
 /// Rows in the order of their frequency.
 pub const TABLE: &[Row] = &[
-    allow(libc::SYS_recvmsg, "recvmsg", &[], "takes messages from the channel, with and without waiting"),
-    allow(libc::SYS_sendmsg, "sendmsg", &[], "sends messages on the channel; the peer refuses descriptors"),
-    allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),
-    allow(
+    Row::allow(
+        libc::SYS_recvmsg,
+        "recvmsg",
+        &[],
+        "takes messages from the channel, with and without waiting",
+    ),
+    Row::allow(
+        libc::SYS_sendmsg,
+        "sendmsg",
+        &[],
+        "sends messages on the channel; the peer refuses descriptors",
+    ),
+    Row::allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),
+    Row::allow(
         libc::SYS_mmap,
         "mmap",
         &[Check::Masked(2, PROT_EXEC, 0), Check::Masked(3, MAP_KIND, MAP_OWN_MEMORY)],
         "malloc's large blocks; never executable, never shared, never a file",
     ),
-    allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
-    allow(libc::SYS_mremap, "mremap", &[], "realloc of large blocks"),
-    allow(
+    Row::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
+    Row::allow(libc::SYS_mremap, "mremap", &[], "realloc of large blocks"),
+    Row::allow(
         libc::SYS_mprotect,
         "mprotect",
         &[Check::Masked(2, PROT_EXEC, 0)],
         "malloc's arenas; never executable",
     ),
-    allow(libc::SYS_madvise, "madvise", &[], "malloc gives memory back"),
-    allow(
+    Row::allow(libc::SYS_madvise, "madvise", &[], "malloc gives memory back"),
+    Row::allow(
         libc::SYS_clock_gettime,
         "clock_gettime",
         &[Check::Masked(0, !7, 0)],
         "CPU clocks of this process have no vdso; clocks of other processes (negative numbers) are refused",
     ),
-    allow(libc::SYS_gettimeofday, "gettimeofday", &[], "Date.now where the clock source has no vdso"),
-    allow(
+    Row::allow(libc::SYS_gettimeofday, "gettimeofday", &[], "Date.now where the clock source has no vdso"),
+    Row::allow(
         libc::SYS_ppoll,
         "ppoll",
         &[Check::Is(1, 1)],
         "sleeps until a timer of the script is due or a message arrives, whichever is first",
     ),
-    allow(libc::SYS_futex, "futex", &[], "locks in libc and std when they are contended after a signal"),
-    allow(libc::SYS_getrandom, "getrandom", &[], "hash seeds"),
-    allow(libc::SYS_rt_sigreturn, "rt_sigreturn", &[], "returns from the interruption handler"),
-    allow(libc::SYS_close, "close", &[], "the zygote's copy of a newborn's channel"),
-    allow(
+    Row::allow(libc::SYS_futex, "futex", &[], "locks in libc and std when they are contended after a signal"),
+    Row::allow(libc::SYS_getrandom, "getrandom", &[], "hash seeds"),
+    Row::allow(libc::SYS_rt_sigreturn, "rt_sigreturn", &[], "returns from the interruption handler"),
+    Row::allow(libc::SYS_close, "close", &[], "the zygote's copy of a newborn's channel"),
+    Row::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFD as u32)],
         "std asks whether a descriptor is open before it closes it, in builds with checks; no other command",
     ),
-    allow(
+    Row::allow(
         libc::SYS_dup3,
         "dup3",
         &[Check::IsInt(1, 3), Check::IsInt(2, libc::O_CLOEXEC as u32)],
@@ -83,5 +84,5 @@ pub const TABLE: &[Row] = &[
         action: Action::Fail(libc::ENOSYS as u16),
         reason: "its flags cannot be filtered; libc falls back to clone",
     },
-    allow(libc::SYS_exit_group, "exit_group", &[], "the end"),
+    Row::allow(libc::SYS_exit_group, "exit_group", &[], "the end"),
 ];
