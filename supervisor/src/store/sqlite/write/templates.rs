@@ -138,6 +138,24 @@ pub(super) fn remove_name(
     Ok(rows)
 }
 
+/// Takes one capability or startup file from a template: `table`s with an id of their own.
+fn remove_part(
+    c: &Connection,
+    table: &str,
+    what: Entity,
+    template: TemplateId,
+    id: &[u8; 16],
+    at: Timestamp,
+) -> Result<u64, Failure> {
+    is_active(c, template)?;
+    let sql = format!("DELETE FROM {table} WHERE id = ?1 AND template = ?2");
+    if run(c, &sql, params![id, template.as_bytes()])? == 0 {
+        return Err(StoreError::missing(what).into());
+    }
+    touch(c, template, at)?;
+    Ok(1)
+}
+
 fn insert_capability(c: &Connection, template: TemplateId, capability: &Capability) -> Result<u64, Failure> {
     run(
         c,
@@ -167,13 +185,7 @@ pub(super) fn remove_capability(
     id: CapabilityId,
     at: Timestamp,
 ) -> Result<u64, Failure> {
-    is_active(c, template)?;
-    let sql = "DELETE FROM capabilities WHERE id = ?1 AND template = ?2";
-    if run(c, sql, params![id.as_bytes(), template.as_bytes()])? == 0 {
-        return Err(StoreError::missing(Entity::Capability).into());
-    }
-    touch(c, template, at)?;
-    Ok(1)
+    remove_part(c, "capabilities", Entity::Capability, template, id.as_bytes(), at)
 }
 
 fn insert_startup_file(c: &Connection, template: TemplateId, file: &StartupFile) -> Result<u64, Failure> {
@@ -198,13 +210,7 @@ pub(super) fn remove_startup_file(
     id: StartupFileId,
     at: Timestamp,
 ) -> Result<u64, Failure> {
-    is_active(c, template)?;
-    let sql = "DELETE FROM startup_files WHERE id = ?1 AND template = ?2";
-    if run(c, sql, params![id.as_bytes(), template.as_bytes()])? == 0 {
-        return Err(StoreError::missing(Entity::StartupFile).into());
-    }
-    touch(c, template, at)?;
-    Ok(1)
+    remove_part(c, "startup_files", Entity::StartupFile, template, id.as_bytes(), at)
 }
 
 pub(super) fn install_library(
