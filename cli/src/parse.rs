@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, SessionStatus};
+use vm_system_protocol::model::{Engine, OnCrash, SessionStatus};
 
 /// `500ms`, `10s`, `2m`, `1h`; a number alone means seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -67,6 +67,12 @@ pub(crate) fn signal(text: &str) -> Result<i32, String> {
 pub(crate) fn engine() -> impl TypedValueParser<Value = Engine> {
     PossibleValuesParser::new(Engine::ALL.iter().map(|engine| engine.as_str()))
         .try_map(|name| name.parse::<Engine>())
+}
+
+/// One of the ways to go on after a crash.
+pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
+    PossibleValuesParser::new(OnCrash::ALL.iter().map(|way| way.as_str()))
+        .try_map(|name| name.parse::<OnCrash>())
 }
 
 /// One of the statuses of a session.

@@ -8,17 +8,19 @@
 mod op;
 mod reply;
 
-pub use op::{NewExecution, NewSession, Op, SessionFilter, TemplateChange};
+pub use op::{
+    NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op, SessionFilter, TemplateChange,
+};
 pub use reply::{
-    DoctorReport, ErrorCode, Health, ModuleInfo, OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer,
-    ZygoteInfo,
+    DoctorReport, ErrorCode, Health, LibraryCheck, LibraryInfo, ModuleInfo, OpError, Reply, RuntimeInfo,
+    RuntimeSummary, SandboxLayer, TemplateName, ZygoteInfo,
 };
 
 use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
 /// Version of this protocol; a server refuses others by name.
-pub const CONTROL_PROTOCOL: u32 = 1;
+pub const CONTROL_PROTOCOL: u32 = 2;
 
 /// First frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

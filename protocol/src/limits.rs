@@ -15,6 +15,8 @@ pub const FS_DIR_ENTRIES: usize = 100_000;
 pub const KEEPER_MESSAGE_BYTES: usize = 32 * 1024;
 /// Largest frame on the control socket (bytes).
 pub const CONTROL_FRAME_BYTES: usize = 16 * 1024 * 1024;
+/// Largest source of a library (bytes).
+pub const LIBRARY_BYTES: usize = 8 * 1024 * 1024;
 /// Messages a worker keeps until they are acknowledged, after which it stops producing (bytes).
 pub const UNACKED_BYTES: usize = 4 * 1024 * 1024;
 /// Events a worker gathers before it sends them (bytes).

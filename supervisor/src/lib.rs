@@ -7,6 +7,7 @@
 //! - [`policy`]: what an execution may do
 //! - [`worktree`]: the folder whose files a session may run
 //! - [`store`]: the control database behind a trait, written by one thread; its in-memory twin
+//! - [`libraries`]: sources of installed libraries by the hash of their content
 //! - [`spawn`]: processes: the keeper, its zygotes, the workers
 //! - [`brokers`]: the jailed process that touches files for a session
 //! - [`runtime`]: one owner task per live session: real time, processes and the store around the machine
@@ -18,6 +19,7 @@ pub mod api;
 pub mod brokers;
 pub mod core;
 pub mod daemon;
+pub mod libraries;
 pub mod ops;
 pub mod policy;
 pub mod runtime;

@@ -6,15 +6,18 @@
 //! Reading order:
 //! - this file: [`Ops::handle`], which verb goes where
 //! - [`templates`], [`sessions`], [`executions`], [`runtime`]: the handlers, one file for each noun
+//! - [`capabilities`], [`startup_files`], [`libraries`]: the parts of a template, and what is installed
 //! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
 //! - [`settings`], [`modules`], [`redact`]: what a template may ask for, what is never recorded
 //! - [`idempotency`]: the first answer again
 //! - [`policies`]: what templates say now, without asking the store for each execution
 //! - [`runtime_api`]: what the verbs need from the live sessions
 
+mod capabilities;
 mod errors;
 mod executions;
 mod idempotency;
+mod libraries;
 mod modules;
 mod policies;
 mod redact;
@@ -23,12 +26,14 @@ mod runtime;
 mod runtime_api;
 mod sessions;
 mod settings;
+mod startup_files;
 mod templates;
 #[cfg(test)]
 mod tests;
 
 pub use runtime_api::{RuntimeApi, RuntimeFacts};
 
+use crate::libraries::Shelf;
 use crate::runtime::Follower;
 use crate::store::{AuditEntry, Owner, Scope, StoreHandle, Write};
 use idempotency::InFlight;
@@ -88,6 +93,9 @@ pub struct Ops {
     options: OpsOptions,
     policies: Policies,
     in_flight: InFlight,
+    shelf: Shelf,
+    /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
+    deciding: tokio::sync::Mutex<()>,
     stop: CancellationToken,
     started: Instant,
 }
@@ -102,20 +110,23 @@ struct Call<'a> {
 }
 
 impl Ops {
-    /// `stop` is cancelled when a caller asks the supervisor to stop.
+    /// `shelf` has the sources of installed libraries; `stop` is cancelled when a caller asks the supervisor to stop.
     pub fn new(
         store: StoreHandle,
         runtime: Arc<dyn RuntimeApi>,
         options: OpsOptions,
+        shelf: Shelf,
         stop: CancellationToken,
     ) -> Self {
-        let policies = Policies::new(store.clone());
+        let policies = Policies::new(store.clone(), options.ceilings.clone());
         Self {
             store,
             runtime,
             options,
             policies,
             in_flight: InFlight::default(),
+            shelf,
+            deciding: tokio::sync::Mutex::default(),
             stop,
             started: Instant::now(),
         }
@@ -152,6 +163,28 @@ impl Ops {
             Op::TemplateRemoveModule { template, name } => {
                 self.template_remove_module(&call, &template, &name).await
             }
+            Op::TemplateAddCapability { template, capability } => {
+                self.template_add_capability(&call, &template, *capability).await
+            }
+            Op::TemplateRemoveCapability { template, capability } => {
+                self.template_remove_capability(&call, &template, &capability).await
+            }
+            Op::TemplateAddStartup { template, file } => {
+                self.template_add_startup(&call, &template, *file).await
+            }
+            Op::TemplateRemoveStartup { template, file } => {
+                self.template_remove_startup(&call, &template, &file).await
+            }
+            Op::TemplateAddLibrary { template, name } => {
+                self.template_add_library(&call, &template, &name).await
+            }
+            Op::TemplateRemoveLibrary { template, name } => {
+                self.template_remove_library(&call, &template, &name).await
+            }
+            Op::LibraryCatalog => self.library_catalog().await,
+            Op::LibraryInstall(library) => self.library_install(&call, *library).await,
+            Op::LibraryRemove { name } => self.library_remove(&call, &name).await,
+            Op::LibraryVerify { name } => self.library_verify(name.as_deref()).await,
             Op::SessionCreate(new) => self.session_create(&call, *new).await,
             Op::SessionList(filter) => self.session_list(&call, filter).await,
             Op::SessionGet { session } => self.session_get(&call, &session).await,
@@ -204,6 +237,14 @@ fn changes_something(op: &Op) -> bool {
         | Op::TemplateDelete { .. }
         | Op::TemplateAddModule { .. }
         | Op::TemplateRemoveModule { .. }
+        | Op::TemplateAddCapability { .. }
+        | Op::TemplateRemoveCapability { .. }
+        | Op::TemplateAddStartup { .. }
+        | Op::TemplateRemoveStartup { .. }
+        | Op::TemplateAddLibrary { .. }
+        | Op::TemplateRemoveLibrary { .. }
+        | Op::LibraryInstall(_)
+        | Op::LibraryRemove { .. }
         | Op::SessionCreate(_)
         | Op::SessionClose { .. }
         | Op::SessionKill { .. }
@@ -222,7 +263,9 @@ fn changes_something(op: &Op) -> bool {
         | Op::RuntimeSummary
         | Op::RuntimeInfo
         | Op::Doctor
-        | Op::ModuleCatalog => false,
+        | Op::ModuleCatalog
+        | Op::LibraryCatalog
+        | Op::LibraryVerify { .. } => false,
     }
 }
 

@@ -116,6 +116,9 @@ impl Client {
             workspace_id: "tests".to_owned(),
             base_commit_oid: "none".to_owned(),
             worktree_path: worktree.to_string_lossy().into_owned(),
+            name: None,
+            ttl_s: None,
+            idle_timeout_s: None,
         }));
         self.op(op).map(|reply| match reply {
             Reply::Session(session) => *session,

@@ -115,6 +115,9 @@ pub(crate) async fn session(
         workspace_id: "run".to_owned(),
         base_commit_oid: "none".to_owned(),
         worktree_path: folder,
+        name: None,
+        ttl_s: None,
+        idle_timeout_s: None,
     }));
     let session = expect_reply!(backend.call(session, None).await?, Reply::Session(session) => session);
     Ok(session.id.to_string())

@@ -3,7 +3,7 @@
 
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
-use crate::model::{Engine, ExecutionKind, SessionStatus, Settings};
+use crate::model::{CapabilityKind, Engine, ExecutionKind, SessionStatus, Settings};
 
 /// One verb with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -120,6 +120,100 @@ pub enum Op {
     Shutdown,
     /// The host modules that templates may name.
     ModuleCatalog,
+    /// Give, narrow or withdraw a right of a template's sessions. Answered by [`Reply::Capability`](super::Reply).
+    TemplateAddCapability {
+        /// Which template.
+        template: String,
+        /// The row.
+        capability: Box<NewCapability>,
+    },
+    /// Take a capability row away. Answered by the row that is gone.
+    TemplateRemoveCapability {
+        /// From which template.
+        template: String,
+        /// The row: its id, or a unique prefix of it.
+        capability: String,
+    },
+    /// Let new sessions of a template run a file first. Answered by [`Reply::StartupFile`](super::Reply).
+    TemplateAddStartup {
+        /// Which template.
+        template: String,
+        /// The file.
+        file: Box<NewStartupFile>,
+    },
+    /// Take a startup file away. Answered by the row that is gone.
+    TemplateRemoveStartup {
+        /// From which template.
+        template: String,
+        /// The row: its id, a unique prefix of it, or its path.
+        file: String,
+    },
+    /// Give new sessions of a template a library. Answered by [`Reply::TemplateName`](super::Reply) with the name as it
+    /// is stored.
+    TemplateAddLibrary {
+        /// Which template.
+        template: String,
+        /// `id-version`, or `id` for the version that is installed.
+        name: String,
+    },
+    /// Take a library away; sessions that have it keep it. Answered by [`Reply::TemplateName`](super::Reply).
+    TemplateRemoveLibrary {
+        /// From which template.
+        template: String,
+        /// `id-version`, or `id` where the template has one version of it.
+        name: String,
+    },
+    /// The libraries that are installed, and those of the original catalog that are not.
+    LibraryCatalog,
+    /// Install a library for every template. Administrators only: its code runs in their users' sessions.
+    LibraryInstall(Box<NewLibrary>),
+    /// Remove an installed library; sessions that have it keep it.
+    LibraryRemove {
+        /// `id-version`, or `id` where one version is installed.
+        name: String,
+    },
+    /// Compare installed libraries with the hashes that were recorded when they were installed.
+    LibraryVerify {
+        /// Only this one.
+        name: Option<String>,
+    },
+}
+
+/// A capability row that is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NewCapability {
+    /// What it is about.
+    pub kind: CapabilityKind,
+    /// Which module, global, …; (kind, name) is unique in a template.
+    pub name: String,
+    /// Whether it gives (true) or withdraws (false).
+    pub enabled: bool,
+    /// An object that narrows it.
+    pub config: JsonText,
+}
+
+/// A startup file that is to be.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NewStartupFile {
+    /// Relative to the session's worktree.
+    pub path: String,
+    /// Lower runs first; equal ones by path.
+    pub order_index: i64,
+    /// `eval`, or `import` where the template's `runtime.esm` is true; as the client wrote it.
+    pub mode: String,
+}
+
+/// A library with its source.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub struct NewLibrary {
+    /// What `require` and `import` call it, as on npm.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// The global variable that it becomes; absent: as in the original catalog, else none.
+    pub global: Option<String>,
+    /// One JavaScript file without relative imports: a script (UMD, `CommonJS`, IIFE) or an ES module.
+    pub source: String,
 }
 
 /// What to change of a template; absent parts stay.
@@ -127,8 +221,9 @@ pub enum Op {
 pub struct TemplateChange {
     /// New name.
     pub name: Option<String>,
-    /// New settings.
-    pub settings: Option<Settings>,
+    /// Part of [`Settings`] as an object (`{"limits":{"cpu_ms":100}}`): fields that are named replace, `null` resets to the
+    /// default, the rest stays (JSON merge patch, RFC 7396).
+    pub settings: Option<JsonText>,
 }
 
 /// What a session is to be.
@@ -142,6 +237,12 @@ pub struct NewSession {
     pub base_commit_oid: String,
     /// Absolute path of an existing folder.
     pub worktree_path: String,
+    /// A name for people (1–200 characters).
+    pub name: Option<String>,
+    /// Instead of the template's `ttl_s`; not longer than it.
+    pub ttl_s: Option<u32>,
+    /// Instead of the template's `idle_timeout_s`; not longer than it.
+    pub idle_timeout_s: Option<u32>,
 }
 
 /// Which sessions.

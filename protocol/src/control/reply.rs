@@ -3,7 +3,10 @@
 use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
-use crate::model::{Event, Execution, Session, SessionInspection, Template, TemplateDetail};
+use crate::model::{
+    Capability, Event, Execution, Session, SessionInspection, StartupFile, Template, TemplateDetail,
+};
+use crate::time::Timestamp;
 use serde::Serialize;
 use std::fmt;
 
@@ -48,6 +51,59 @@ pub enum Reply {
     Doctor(Box<DoctorReport>),
     /// The host modules there are.
     Modules(Vec<ModuleInfo>),
+    /// A capability row.
+    Capability(Box<Capability>),
+    /// A startup file.
+    StartupFile(Box<StartupFile>),
+    /// A module's or library's name that was added to a template or taken away.
+    TemplateName(TemplateName),
+    /// The libraries there are.
+    Libraries(Vec<LibraryInfo>),
+    /// A library.
+    Library(Box<LibraryInfo>),
+    /// What was found of installed libraries.
+    LibraryChecks(Vec<LibraryCheck>),
+}
+
+/// `{"template_id","name"}`.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct TemplateName {
+    /// The template.
+    pub template_id: TemplateId,
+    /// The name as it is stored.
+    pub name: String,
+}
+
+/// A library that is installed, or that `libs download` would install.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct LibraryInfo {
+    /// `id-version`: what templates call it.
+    pub name: String,
+    /// What `require` and `import` call it.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// The global variable that it becomes, if any.
+    pub global: Option<String>,
+    /// Whether its source is here.
+    pub installed: bool,
+    /// SHA-256 of its source (hexadecimal), if it is installed.
+    pub sha256: Option<String>,
+    /// Size of its source (bytes), if it is installed.
+    pub bytes: Option<u64>,
+    /// When it was installed.
+    pub installed_at: Option<Timestamp>,
+}
+
+/// What was found of one installed library.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct LibraryCheck {
+    /// `id-version`.
+    pub name: String,
+    /// Whether its source is as it was installed.
+    pub ok: bool,
+    /// What is wrong with it.
+    pub problem: Option<String>,
 }
 
 /// A host module.
@@ -178,6 +234,8 @@ error_codes! {
     ExecutionNotFound = "EXECUTION_NOT_FOUND", 404, 1;
     /// No such file in the worktree.
     FileNotFound = "FILE_NOT_FOUND", 404, 1;
+    /// No such library.
+    LibraryNotFound = "LIBRARY_NOT_FOUND", 404, 1;
     /// No such thing.
     NotFound = "NOT_FOUND", 404, 1;
     /// The name is taken.
@@ -198,6 +256,10 @@ error_codes! {
     EngineUnsupported = "ENGINE_UNSUPPORTED", 422, 1;
     /// The same idempotency key with another request.
     IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 409, 1;
+    /// The template names a library that is not installed; `details.command` installs it.
+    LibraryNotInstalled = "LIBRARY_NOT_INSTALLED", 422, 1;
+    /// A library's source is not what was installed, or its file is gone; `details.command` installs it again.
+    LibraryCorrupt = "LIBRARY_CORRUPT", 422, 1;
     /// Not a host module.
     ModuleNotAllowed = "MODULE_NOT_ALLOWED", 422, 1;
     /// Settings outside the operator's ceilings.

@@ -43,7 +43,10 @@ structs! {
     ClientHello { protocol, version }
     ServerHello { protocol, version, refusal }
     TemplateChange { name, settings }
-    NewSession { template, workspace_id, base_commit_oid, worktree_path }
+    NewSession { template, workspace_id, base_commit_oid, worktree_path, name, ttl_s, idle_timeout_s }
+    NewCapability { kind, name, enabled, config }
+    NewStartupFile { path, order_index, mode }
+    NewLibrary { id, version, global, source }
     SessionFilter { status, template, workspace_id }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
     Health { status }
@@ -56,6 +59,9 @@ structs! {
     }
     DoctorReport { kernel, ok, layers }
     ModuleInfo { name, description }
+    TemplateName { template_id, name }
+    LibraryInfo { name, id, version, global, installed, sha256, bytes, installed_at }
+    LibraryCheck { name, ok, problem }
     OpError { code, message, details, hint }
 }
 
@@ -106,12 +112,17 @@ enums! {
         SessionClose { session }, SessionInspect { session }, SessionKill { session, signal }, ExecStart(execution),
         ExecList { session, limit }, ExecGet { execution }, ExecEvents { execution, after_seq, limit, follow },
         ExecCancel { execution }, Health, RuntimeSummary, RuntimeInfo, Doctor, Shutdown, ModuleCatalog,
+        TemplateAddCapability { template, capability }, TemplateRemoveCapability { template, capability },
+        TemplateAddStartup { template, file }, TemplateRemoveStartup { template, file },
+        TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
+        LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
         Session(session), Sessions(sessions), Inspection(inspection), Execution(execution), Executions(executions),
         Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
-        Modules(modules),
+        Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
+        Library(library), LibraryChecks(checks),
     }
 }
 

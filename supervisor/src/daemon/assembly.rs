@@ -3,6 +3,7 @@
 use super::error::DaemonError;
 use crate::api::control::{Caller, Handler, Request};
 use crate::brokers::BrokerConfig;
+use crate::libraries::Shelf;
 use crate::ops::{self, Ops, OpsOptions};
 use crate::runtime::{Runtime, RuntimeConfig};
 use crate::spawn::SpawnConfig;
@@ -25,6 +26,8 @@ pub(super) struct Assembly {
 /// What it is put together from.
 pub(super) struct Parts {
     pub(super) store: StoreHandle,
+    /// Sources of installed libraries.
+    pub(super) shelf: Shelf,
     pub(super) spawn: SpawnConfig,
     pub(super) worktree_roots: Vec<PathBuf>,
     pub(super) max_sessions: u32,
@@ -36,7 +39,7 @@ pub(super) struct Parts {
 impl Assembly {
     /// Builds the jail; the store is closed again if that fails.
     pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
-        let Parts { store, spawn, worktree_roots, max_sessions, ceilings, stop } = parts;
+        let Parts { store, shelf, spawn, worktree_roots, max_sessions, ceilings, stop } = parts;
         let worktrees_confined = !worktree_roots.is_empty();
         let started = async {
             let config = RuntimeConfig {
@@ -55,7 +58,7 @@ impl Assembly {
             }
         };
         let options = OpsOptions { ceilings, worktrees_confined };
-        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, stop);
+        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, shelf, stop);
         Ok(Self { verbs: Arc::new(Verbs(ops)), runtime, store })
     }
 

@@ -3,6 +3,7 @@
 use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
 use crate::api::control::{Caller, Handler as _, Request};
+use crate::libraries::Shelf;
 use crate::spawn::{SandboxMode, SpawnConfig};
 use crate::store::open_memory;
 use std::time::Duration;
@@ -28,6 +29,7 @@ impl Embedded {
         let (store, _) = open_memory();
         let parts = Parts {
             store,
+            shelf: Shelf::in_memory(),
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
             worktree_roots: Vec::new(),
             max_sessions: SESSIONS,

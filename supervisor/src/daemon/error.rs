@@ -5,6 +5,7 @@ use crate::runtime::StartError;
 use crate::store::OpenError;
 use crate::worktree::WorktreeError;
 use std::io;
+use std::path::PathBuf;
 
 /// A supervisor did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -21,6 +22,14 @@ pub enum DaemonError {
     /// The operator's worktree roots.
     #[error("worktree_roots: {0}")]
     Roots(WorktreeError),
+    /// The folder of the installed libraries.
+    #[error("cannot use the folder `libraries` in {}: {source}", path.display())]
+    Libraries {
+        /// The state directory.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Signals cannot be waited for.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),

@@ -12,6 +12,7 @@ use super::notify::{State, notify};
 use super::socket::ControlSocket;
 use super::stop_signals::StopSignals;
 use crate::api::control::{self, ControlLimits, Door, PeerPolicy};
+use crate::libraries::Shelf;
 use crate::spawn::SpawnConfig;
 use crate::store::{self, StoreHandle, StoreOptions};
 use std::sync::Arc;
@@ -27,6 +28,13 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
     let mut signals = StopSignals::listen().map_err(DaemonError::Signals)?;
     let stop = CancellationToken::new();
     let store = open(&config).await?;
+    let shelf = match open_shelf(&config, &store).await {
+        Ok(shelf) => shelf,
+        Err(error) => {
+            store.shutdown().await;
+            return Err(error);
+        }
+    };
     let bound = ControlSocket::bind(&config.socket, config.socket_group.as_deref());
     let (socket, listener) = match bound {
         Ok(bound) => bound,
@@ -35,7 +43,7 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
             return Err(error.into());
         }
     };
-    let assembly = Assembly::start(parts(&config, store, stop.clone())).await?;
+    let assembly = Assembly::start(parts(&config, store, shelf, stop.clone())).await?;
     let door = Door::default();
     let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), config.service_ids.uid);
     let verbs = Arc::clone(&assembly.verbs);
@@ -73,7 +81,22 @@ async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
     Ok(opened.map_err(|error| DaemonError::Internal(error.to_string()))??)
 }
 
-fn parts(config: &Config, store: StoreHandle, stop: CancellationToken) -> Parts {
+/// The folder of the libraries, without what a crash has left there.
+async fn open_shelf(config: &Config, store: &StoreHandle) -> Result<Shelf, DaemonError> {
+    let known = store.libraries().await.map_err(|error| DaemonError::Internal(error.to_string()))?;
+    let state_dir = config.state_dir.clone();
+    let opened = tokio::task::spawn_blocking(move || {
+        let shelf = Shelf::open(&state_dir)?;
+        if let Err(error) = shelf.sweep(&known.iter().map(|row| row.hash).collect()) {
+            tracing::warn!(%error, "the folder of the libraries was not cleaned");
+        }
+        Ok(shelf)
+    });
+    let opened = opened.await.map_err(|error| DaemonError::Internal(error.to_string()))?;
+    opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
+}
+
+fn parts(config: &Config, store: StoreHandle, shelf: Shelf, stop: CancellationToken) -> Parts {
     let spawn = SpawnConfig {
         sandbox: config.sandbox,
         service_ids: config.service_ids,
@@ -82,6 +105,7 @@ fn parts(config: &Config, store: StoreHandle, stop: CancellationToken) -> Parts 
     };
     Parts {
         store,
+        shelf,
         spawn,
         worktree_roots: config.worktree_roots.clone(),
         max_sessions: config.max_sessions,

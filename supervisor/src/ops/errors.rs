@@ -18,6 +18,7 @@ fn missing(entity: Entity) -> ErrorCode {
         Entity::Session => ErrorCode::SessionNotFound,
         Entity::Execution | Entity::Event => ErrorCode::ExecutionNotFound,
         Entity::StartupFile => ErrorCode::FileNotFound,
+        Entity::Library => ErrorCode::LibraryNotFound,
         _ => ErrorCode::NotFound,
     }
 }

@@ -2,17 +2,20 @@
 //! copy in memory is right as long as the verbs drop it.
 
 use super::errors::stored;
+use super::settings;
 use crate::store::{PolicySnapshot, Scope, StoreHandle};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{SessionId, TemplateId};
+use vm_system_protocol::model::Limits;
 
 /// Entries that are kept of either kind; then all are dropped and loaded again as they are needed.
 const ENTRIES: usize = 20_000;
 
 pub(super) struct Policies {
     store: StoreHandle,
+    ceilings: Limits,
     inner: Mutex<Inner>,
 }
 
@@ -26,8 +29,8 @@ struct Inner {
 }
 
 impl Policies {
-    pub(super) fn new(store: StoreHandle) -> Self {
-        Self { store, inner: Mutex::default() }
+    pub(super) fn new(store: StoreHandle, ceilings: Limits) -> Self {
+        Self { store, ceilings, inner: Mutex::default() }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -79,7 +82,11 @@ impl Policies {
             inner.changes
         };
         let row = self.store.template(&Scope::All, template).await.map_err(stored)?;
-        let policy = row.map(|row| Arc::new(PolicySnapshot::from(&row.detail)));
+        let policy = row.map(|row| {
+            let mut policy = PolicySnapshot::from(&row.detail);
+            settings::under_ceilings(&mut policy.settings.limits, &self.ceilings);
+            Arc::new(policy)
+        });
         let mut inner = self.inner();
         if inner.changes == changes {
             if inner.templates.len() >= ENTRIES {

@@ -104,6 +104,28 @@ impl Ops {
     }
 }
 
+/// The place of the one id that a reference means, among the parts of something: the whole id or a unique prefix of it.
+pub(super) fn among(
+    what: &str,
+    ids: impl Iterator<Item = String>,
+    reference: &str,
+) -> Result<Option<usize>, OpError> {
+    let reference = plausible(what, reference)?.to_lowercase();
+    if prefix(&reference).is_none() {
+        return Err(invalid(format!("{reference:?} is not the id of a {what}"))
+            .with_hint("give the whole id, or at least its first 4 characters"));
+    }
+    let digits = |text: &str| text.replace('-', "");
+    let wanted = digits(&reference);
+    let mut found = ids.enumerate().filter(|(_, id)| digits(id).starts_with(&wanted));
+    match (found.next(), found.next()) {
+        (Some((place, _)), None) => Ok(Some(place)),
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(invalid(format!("{reference:?} begins the id of more than one {what}"))
+            .with_hint("give more characters of the id")),
+    }
+}
+
 fn plausible<'a>(what: &str, reference: &'a str) -> Result<&'a str, OpError> {
     let reference = reference.trim();
     if reference.is_empty() {

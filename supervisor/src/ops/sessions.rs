@@ -1,7 +1,7 @@
 //! Verbs about sessions.
 
 use super::errors::{invalid, not_found, stored};
-use super::{Call, LIST_ROWS, Ops, fitting};
+use super::{Call, LIST_ROWS, Ops, fitting, settings};
 use crate::core::Refusal;
 use crate::runtime::{CreateSession, RuntimeError};
 use crate::store::{Entity, Page, PolicySnapshot, SessionQuery, SessionRow};
@@ -13,12 +13,23 @@ use vm_system_protocol::model::{Engine, Session};
 
 /// Longest label of a session (bytes).
 const LABEL_BYTES: usize = 1_024;
+/// Longest name of a session (characters).
+const NAME_CHARS: usize = 200;
 /// Longest path (bytes); the kernel's own limit.
 const PATH_BYTES: usize = 4_096;
 
 impl Ops {
     pub(super) async fn session_create(&self, call: &Call<'_>, new: NewSession) -> Result<Reply, OpError> {
-        let NewSession { template, workspace_id, base_commit_oid, worktree_path } = new;
+        let NewSession {
+            template,
+            workspace_id,
+            base_commit_oid,
+            worktree_path,
+            name,
+            ttl_s,
+            idle_timeout_s,
+        } = new;
+        let name = name.as_deref().map(session_name).transpose()?;
         if template.trim().is_empty() {
             return Err(invalid("template_id is missing"));
         }
@@ -42,12 +53,16 @@ impl Ops {
         }
         self.has_room()?;
         let id = SessionId::from_uuid(call.subject);
+        let mut policy = PolicySnapshot::from(&detail);
+        settings::under_ceilings(&mut policy.settings.limits, &self.options.ceilings);
+        shorten("ttl_s", &mut policy.settings.runtime.ttl_s, ttl_s)?;
+        shorten("idle_timeout_s", &mut policy.settings.runtime.idle_timeout_s, idle_timeout_s)?;
         let request = CreateSession {
             id,
             owner: call.caller.owner.clone(),
-            name: None,
+            name,
             template_id: detail.template.id,
-            policy: Arc::new(PolicySnapshot::from(&detail)),
+            policy: Arc::new(policy),
             workspace_id,
             base_commit_oid,
             worktree_path: PathBuf::from(worktree_path),
@@ -166,6 +181,30 @@ fn label(field: &str, value: &str) -> Result<(), OpError> {
     if value.len() > LABEL_BYTES {
         return Err(invalid(format!("{field} has more than {LABEL_BYTES} bytes")));
     }
+    Ok(())
+}
+
+/// A name for people, as it is stored.
+fn session_name(name: &str) -> Result<String, OpError> {
+    let name = name.trim();
+    let chars = name.chars().count();
+    if chars == 0 || chars > NAME_CHARS || name.chars().any(char::is_control) {
+        return Err(invalid(format!("a session's name has 1 to {NAME_CHARS} printable characters")));
+    }
+    Ok(name.to_owned())
+}
+
+/// A client may ask for less time than the template gives; 0 is without an end.
+fn shorten(field: &str, seconds: &mut u32, wanted: Option<u32>) -> Result<(), OpError> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    if *seconds != 0 && (wanted == 0 || wanted > *seconds) {
+        return Err(OpError::new(
+            ErrorCode::LimitNotAllowed,
+            format!("{field} = {wanted} is longer than the template's {seconds}"),
+        )
+        .with_details(&serde_json::json!({ "field": field, "value": wanted, "ceiling": *seconds })));
+    }
+    *seconds = wanted;
     Ok(())
 }
 

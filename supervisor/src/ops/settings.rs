@@ -3,7 +3,11 @@
 
 use super::errors::invalid;
 use crate::worktree::clean_relative;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Limits, OnCrash, Resolver, Settings};
 
 /// Longest name of a template (characters).
@@ -51,6 +55,76 @@ pub(super) fn check(settings: &Settings, ceilings: &Limits) -> Result<(), OpErro
             .with_hint("available: close"));
     }
     limits(&settings.limits, ceilings)
+}
+
+/// What `current` is after a merge patch of it (see [`TemplateChange`](vm_system_protocol::control::TemplateChange)).
+pub(super) fn merged(current: &Settings, patch: &JsonText) -> Result<Settings, OpError> {
+    let Some(Value::Object(mut patch)) = patch.to_value() else {
+        return Err(malformed("settings must be an object"));
+    };
+    let merged = Settings {
+        limits: section(&current.limits, "limits", &mut patch)?,
+        resolver: section(&current.resolver, "resolver", &mut patch)?,
+        runtime: section(&current.runtime, "runtime", &mut patch)?,
+    };
+    match patch.keys().next() {
+        Some(unknown) => {
+            Err(malformed(format!("unknown field {unknown:?}, expected limits, resolver or runtime")))
+        }
+        None => Ok(merged),
+    }
+}
+
+fn section<T: Serialize + DeserializeOwned + Default + Clone>(
+    current: &T,
+    name: &str,
+    patch: &mut Map<String, Value>,
+) -> Result<T, OpError> {
+    let fields = match patch.remove(name) {
+        None => return Ok(current.clone()),
+        Some(Value::Null) => return Ok(T::default()),
+        Some(Value::Object(fields)) => fields,
+        Some(_) => return Err(malformed(format!("{name} must be an object"))),
+    };
+    let Ok(Value::Object(mut merged)) = serde_json::to_value(current) else {
+        return Err(OpError::new(ErrorCode::Internal, "settings have no JSON form"));
+    };
+    for (field, value) in fields {
+        if !merged.contains_key(&field) {
+            return Err(malformed(format!("unknown field {name}.{field}")));
+        }
+        // An absent field is its default.
+        if value.is_null() {
+            merged.remove(&field)
+        } else {
+            merged.insert(field, value)
+        };
+    }
+    serde_json::from_value(Value::Object(merged)).map_err(|error| malformed(format!("{name}: {error}")))
+}
+
+fn malformed(what: impl Into<String>) -> OpError {
+    OpError::new(ErrorCode::InvalidRequest, what)
+}
+
+/// Limits that were allowed once are not above what the operator allows now.
+pub(super) fn under_ceilings(limits: &mut Limits, ceilings: &Limits) {
+    let fields = [
+        (&mut limits.cpu_ms, ceilings.cpu_ms),
+        (&mut limits.wall_ms, ceilings.wall_ms),
+        (&mut limits.mem_mb, ceilings.mem_mb),
+        (&mut limits.max_events, ceilings.max_events),
+        (&mut limits.max_output_kb, ceilings.max_output_kb),
+        (&mut limits.max_source_kb, ceilings.max_source_kb),
+        (&mut limits.max_stack_depth, ceilings.max_stack_depth),
+        (&mut limits.max_state_mb, ceilings.max_state_mb),
+    ];
+    for (limit, ceiling) in fields {
+        *limit = (*limit).min(ceiling);
+    }
+    if ceilings.max_steps != 0 && (limits.max_steps == 0 || limits.max_steps > ceilings.max_steps) {
+        limits.max_steps = ceilings.max_steps;
+    }
 }
 
 fn limits(limits: &Limits, ceilings: &Limits) -> Result<(), OpError> {

@@ -1,9 +1,9 @@
 //! Verbs about templates.
 
 use super::errors::stored;
-use super::{Call, LIST_ROWS, Ops, fitting, modules, now, settings};
+use super::{Call, LIST_ROWS, Ops, fitting, modules, now, settings, startup_files};
 use crate::store::{Entity, Page, Rejection, StoreError, Write};
-use vm_system_protocol::control::{ErrorCode, OpError, Reply, TemplateChange};
+use vm_system_protocol::control::{ErrorCode, OpError, Reply, TemplateChange, TemplateName};
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
 
@@ -18,8 +18,8 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let name = settings::name(&name)?;
         settings::check(&settings, &self.options.ceilings)?;
-        if engine == Engine::Cvm && !modules.is_empty() {
-            return Err(no_modules());
+        if !modules.is_empty() {
+            has_parts(engine, "host modules")?;
         }
         let mut names = modules.iter().map(|name| modules::checked(name)).collect::<Result<Vec<_>, _>>()?;
         names.sort_unstable();
@@ -69,13 +69,20 @@ impl Ops {
         change: TemplateChange,
     ) -> Result<Reply, OpError> {
         let name = change.name.as_deref().map(settings::name).transpose()?;
-        if let Some(settings) = &change.settings {
+        let _deciding = self.deciding.lock().await;
+        let detail = self.template(call, template).await?.detail;
+        let settings = change
+            .settings
+            .map(|patch| settings::merged(&detail.settings, &patch))
+            .transpose()?
+            .map(Box::new);
+        if let Some(settings) = &settings {
             settings::check(settings, &self.options.ceilings)?;
+            startup_files::still_fit(&detail.startup_files, settings)?;
         }
-        let row = self.template(call, template).await?;
-        let id = row.detail.template.id;
+        let id = detail.template.id;
         let shown = name.clone().unwrap_or_default();
-        let write = Write::TemplateUpdate { id, name, settings: change.settings.map(Box::new), at: now() };
+        let write = Write::TemplateUpdate { id, name, settings, at: now() };
         self.template_change(call, "template update", id, write, &shown).await
     }
 
@@ -95,12 +102,11 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let detail = self.template(call, template).await?.detail;
         let name = modules::checked(name)?;
-        if detail.template.engine == Engine::Cvm {
-            return Err(no_modules());
-        }
+        has_parts(detail.template.engine, "host modules")?;
         let id = detail.template.id;
-        let write = Write::ModuleAdd { template: id, name, at: now() };
-        self.template_change(call, "template add-module", id, write, "").await
+        let write = Write::ModuleAdd { template: id, name: name.clone(), at: now() };
+        self.part_changed(call, "template add-module", id, write).await?;
+        Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
     }
 
     pub(super) async fn template_remove_module(
@@ -111,8 +117,10 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let id = self.template(call, template).await?.detail.template.id;
         // Whatever it is called: a name that the catalog has lost must still be removable.
-        let write = Write::ModuleRemove { template: id, name: modules::normal(name)?, at: now() };
-        self.template_change(call, "template remove-module", id, write, "").await
+        let name = modules::normal(name)?;
+        let write = Write::ModuleRemove { template: id, name: name.clone(), at: now() };
+        self.part_changed(call, "template remove-module", id, write).await?;
+        Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
     }
 
     /// Applies a change and answers with what the template is now.
@@ -130,6 +138,21 @@ impl Ops {
         self.audit(call, verb, id, &result).await;
         result?;
         self.template_get(call, &id.to_string()).await
+    }
+
+    /// Applies a change of a template's parts.
+    pub(super) async fn part_changed(
+        &self,
+        call: &Call<'_>,
+        verb: &str,
+        id: TemplateId,
+        write: Write,
+    ) -> Result<(), OpError> {
+        let result = self.store.apply(write).await.map_err(stored);
+        // Also after a failure: nobody knows here what a failing disk has kept.
+        self.policies.changed(id);
+        self.audit(call, verb, id, &result).await;
+        result.map(|_| ())
     }
 
     /// New things are not admitted above the quota, so that what runs can still be recorded.
@@ -156,7 +179,11 @@ fn taken(error: StoreError, name: &str) -> OpError {
     }
 }
 
-fn no_modules() -> OpError {
-    OpError::new(ErrorCode::EngineUnsupported, "the cvm engine has no host modules")
-        .with_hint("make a template with engine quickjs")
+/// What only sessions of quickjs have.
+pub(super) fn has_parts(engine: Engine, what: &str) -> Result<(), OpError> {
+    if engine != Engine::Cvm {
+        return Ok(());
+    }
+    Err(OpError::new(ErrorCode::EngineUnsupported, format!("the cvm engine has no {what}"))
+        .with_hint("make a template with engine quickjs"))
 }

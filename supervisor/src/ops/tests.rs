@@ -3,6 +3,7 @@
 mod executions;
 mod fake;
 mod idempotency;
+mod parts;
 mod references;
 mod sessions;
 mod supervisor;

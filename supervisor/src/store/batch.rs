@@ -1,6 +1,8 @@
 //! What can be written. Enums of our own: nothing here knows how rows are stored.
 
-use super::rows::{AuditEntry, Checkpoint, KeyClaim, NewProgramVersion, Owner, PolicySnapshot, TaskRow};
+use super::rows::{
+    AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, TaskRow,
+};
 use std::sync::Arc;
 use vm_system_protocol::ids::{
     CapabilityId, ExecutionId, ProgramId, SessionId, StartupFileId, TaskId, TemplateId,
@@ -134,16 +136,7 @@ pub enum Write {
         at: Timestamp,
     },
     /// Records an installed library (`name-version`) by the hash of its content; the same name again replaces it.
-    LibraryInstall {
-        /// `name-version`.
-        name: String,
-        /// SHA-256 of its source.
-        hash: [u8; 32],
-        /// Size of its source (bytes).
-        bytes: u64,
-        /// When.
-        at: Timestamp,
-    },
+    LibraryInstall(Box<LibraryRow>),
     /// Forgets an installed library.
     LibraryUninstall {
         /// `name-version`.

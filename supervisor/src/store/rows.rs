@@ -115,8 +115,14 @@ pub struct ExecutionRow {
 /// An installed library.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LibraryRow {
-    /// `name-version`.
+    /// `id-version`.
     pub name: String,
+    /// What `require` and `import` call it.
+    pub id: String,
+    /// Its version.
+    pub version: String,
+    /// The global variable that it becomes, if any.
+    pub global: Option<String>,
     /// SHA-256 of its source.
     pub hash: [u8; 32],
     /// Size of its source (bytes).

@@ -21,6 +21,15 @@ pub struct Args {
     /// The folder whose files the session may read
     #[arg(long, value_name = "DIR")]
     worktree_path: PathBuf,
+    /// A name for people
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// End this long after the creation (seconds); not longer than the template says
+    #[arg(long, value_name = "S")]
+    ttl_s: Option<u32>,
+    /// End this long after the last execution (seconds); not longer than the template says
+    #[arg(long, value_name = "S")]
+    idle_timeout_s: Option<u32>,
     #[command(flatten)]
     idempotency: IdempotencyArgs,
 }
@@ -34,6 +43,9 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         workspace_id: args.workspace_id,
         base_commit_oid: args.base_commit,
         worktree_path,
+        name: args.name,
+        ttl_s: args.ttl_s,
+        idle_timeout_s: args.idle_timeout_s,
     }));
     let reply = context.call_once(op, args.idempotency.idempotency_key).await?;
     let session = expect_reply!(reply, Reply::Session(session) => session);

@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
 use vm_system_protocol::control::Op;
-use vm_system_protocol::model::{Engine, Settings};
+use vm_system_protocol::model::Engine;
 
 /// Arguments of `template create`.
 #[derive(Debug, clap::Args)]
@@ -28,8 +28,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let mut settings = Settings::default();
-    args.settings.apply(&mut settings);
+    let settings = args.settings.settings()?;
     let op = Op::TemplateCreate {
         name: args.name,
         engine: args.engine,

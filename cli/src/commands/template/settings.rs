@@ -1,7 +1,9 @@
 //! Flags for a template's settings, the same for making and changing one.
 
-use std::ops::Not as _;
-use vm_system_protocol::model::Settings;
+use crate::error::CliError;
+use crate::parse;
+use serde_json::{Map, Value, json};
+use vm_system_protocol::model::{OnCrash, Settings};
 
 /// Flags for settings; what is not named stays as it is.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -25,6 +27,15 @@ pub(super) struct SettingsArgs {
     /// Longest source text (KiB) [default: 1024]
     #[arg(long, value_name = "KIB")]
     max_source_kb: Option<u32>,
+    /// Engine cvm: instructions of one execution; 0 = no limit [default: 0]
+    #[arg(long, value_name = "N")]
+    max_steps: Option<u64>,
+    /// Engine cvm: frames of calls [default: 10000]
+    #[arg(long, value_name = "N")]
+    max_stack_depth: Option<u32>,
+    /// Engine cvm: serialised state (MiB) [default: 64]
+    #[arg(long, value_name = "MIB")]
+    max_state_mb: Option<u32>,
     /// A folder of the worktree in which `require` and `import` look (may be given several times) [default: the
     /// worktree itself]
     #[arg(long = "root", value_name = "DIR")]
@@ -44,33 +55,59 @@ pub(super) struct SettingsArgs {
     /// Whether there is a `console` [default: true]
     #[arg(long, value_name = "BOOL", num_args = 0..=1, default_missing_value = "true")]
     console: Option<bool>,
+    /// What happens when a session's worker dies unasked [default: close]
+    #[arg(long, value_name = "WHAT", value_parser = parse::on_crash())]
+    on_crash: Option<OnCrash>,
+    /// A session ends this long after its creation (seconds); 0 = never [default: 0]
+    #[arg(long, value_name = "S")]
+    ttl_s: Option<u32>,
+    /// A session ends this long after its last execution (seconds); 0 = never [default: 0]
+    #[arg(long, value_name = "S")]
+    idle_timeout_s: Option<u32>,
 }
 
 impl SettingsArgs {
-    /// Changes what the flags name; answers whether they name anything.
-    pub(super) fn apply(&self, settings: &mut Settings) -> bool {
-        let before = settings.clone();
-        let limits = &mut settings.limits;
-        set(&mut limits.cpu_ms, self.cpu_ms);
-        set(&mut limits.wall_ms, self.wall_ms);
-        set(&mut limits.mem_mb, self.mem_mb);
-        set(&mut limits.max_events, self.max_events);
-        set(&mut limits.max_output_kb, self.max_output_kb);
-        set(&mut limits.max_source_kb, self.max_source_kb);
-        let resolver = &mut settings.resolver;
-        set(&mut resolver.roots, self.roots.is_empty().not().then(|| self.roots.clone()));
-        set(&mut resolver.extensions, self.extensions.is_empty().not().then(|| self.extensions.clone()));
-        set(&mut resolver.allow_absolute_repo_imports, self.allow_absolute_repo_imports);
-        set(&mut settings.runtime.esm, self.esm);
-        set(&mut settings.runtime.strict, self.strict);
-        set(&mut settings.runtime.console, self.console);
-        *settings != before
+    /// What the flags name, as a part of [`Settings`]; nothing if they name nothing. `null` resets.
+    pub(super) fn patch(&self) -> Option<Value> {
+        let mut sections = Map::new();
+        let mut set = |section: &str, field: &str, value: Option<Value>| {
+            if let Some(value) = value {
+                let fields = sections.entry(section).or_insert_with(|| json!({}));
+                fields[field] = value;
+            }
+        };
+        for (field, value) in [
+            ("cpu_ms", self.cpu_ms),
+            ("wall_ms", self.wall_ms),
+            ("mem_mb", self.mem_mb),
+            ("max_events", self.max_events),
+            ("max_output_kb", self.max_output_kb),
+            ("max_source_kb", self.max_source_kb),
+            ("max_stack_depth", self.max_stack_depth),
+            ("max_state_mb", self.max_state_mb),
+        ] {
+            set("limits", field, value.map(Value::from));
+        }
+        set("limits", "max_steps", self.max_steps.map(Value::from));
+        for (field, list) in [("roots", &self.roots), ("extensions", &self.extensions)] {
+            set("resolver", field, (!list.is_empty()).then(|| json!(list)));
+        }
+        let absolute = self.allow_absolute_repo_imports;
+        set("resolver", "allow_absolute_repo_imports", absolute.map(Value::from));
+        for (field, value) in [("esm", self.esm), ("strict", self.strict), ("console", self.console)] {
+            set("runtime", field, value.map(Value::from));
+        }
+        for (field, value) in [("ttl_s", self.ttl_s), ("idle_timeout_s", self.idle_timeout_s)] {
+            set("runtime", field, value.map(Value::from));
+        }
+        set("runtime", "on_crash", self.on_crash.map(|value| json!(value)));
+        (!sections.is_empty()).then_some(Value::Object(sections))
     }
-}
 
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
+    /// The defaults with what the flags name.
+    pub(super) fn settings(&self) -> Result<Settings, CliError> {
+        let patch = self.patch().unwrap_or_else(|| json!({}));
+        serde_json::from_value(patch).map_err(|error| CliError::internal(format!("settings: {error}")))
     }
 }
 
@@ -80,12 +117,23 @@ mod tests {
 
     #[test]
     fn only_what_is_named_changes() {
-        let mut settings = Settings::default();
-        assert!(!SettingsArgs::default().apply(&mut settings));
-        assert_eq!(settings, Settings::default());
-        let args = SettingsArgs { cpu_ms: Some(7), roots: vec!["lib".to_owned()], ..SettingsArgs::default() };
-        assert!(args.apply(&mut settings));
+        assert_eq!(SettingsArgs::default().patch(), None);
+        assert_eq!(SettingsArgs::default().settings().unwrap(), Settings::default());
+        let args = SettingsArgs {
+            cpu_ms: Some(7),
+            roots: vec!["lib".to_owned()],
+            ttl_s: Some(3),
+            on_crash: Some(OnCrash::Close),
+            ..SettingsArgs::default()
+        };
+        let patch = json!({
+            "limits": {"cpu_ms": 7},
+            "resolver": {"roots": ["lib"]},
+            "runtime": {"ttl_s": 3, "on_crash": "close"},
+        });
+        assert_eq!(args.patch(), Some(patch));
+        let settings = args.settings().unwrap();
         assert_eq!((settings.limits.cpu_ms, settings.limits.wall_ms), (7, 30_000));
-        assert_eq!(settings.resolver.roots, ["lib"]);
+        assert_eq!((settings.resolver.roots, settings.runtime.ttl_s), (vec!["lib".to_owned()], 3));
     }
 }

@@ -1,10 +1,11 @@
 //! `template update`
 
 use super::settings::SettingsArgs;
-use super::{detail, template_of};
+use super::template_of;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use vm_system_protocol::control::{Op, TemplateChange};
+use vm_system_protocol::json::JsonText;
 
 /// Arguments of `template update`.
 #[derive(Debug, clap::Args)]
@@ -20,11 +21,9 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let current = detail(context, args.template).await?;
-    let mut settings = current.settings;
-    let settings = args.settings.apply(&mut settings).then_some(settings);
+    let settings = args.settings.patch().map(|patch| JsonText::from_value(&patch));
     let change = TemplateChange { name: args.name, settings };
-    let template = current.template.id.to_string();
+    let template = args.template;
     let op = Op::TemplateUpdate { template, change: Box::new(change) };
     let template = template_of(context.call(op).await?)?;
     let line = format!("Updated template: {} (ID: {})", template.name, template.id);

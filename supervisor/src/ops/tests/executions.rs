@@ -6,7 +6,7 @@ use crate::runtime::RuntimeError;
 use tokio::sync::mpsc;
 use vm_system_protocol::control::{ErrorCode, NewExecution, Op, OpError, Reply, TemplateChange};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Event, Execution, ExecutionError, ExecutionKind, ExecutionStatus, Settings};
+use vm_system_protocol::model::{Event, Execution, ExecutionError, ExecutionKind, ExecutionStatus};
 
 fn execution(reply: Result<Reply, OpError>) -> Execution {
     match reply.expect("the verb succeeds") {
@@ -186,8 +186,7 @@ async fn execution_is_told_what_the_template_says_at_that_moment() {
         other => panic!("another answer: {other:?}"),
     };
     bench.ask(repl(&session, "1")).await.expect("runs");
-    let mut settings = Settings::default();
-    settings.limits.cpu_ms = 9;
+    let settings = JsonText::from_untrusted(r#"{"limits":{"cpu_ms":9}}"#.to_owned());
     let change = TemplateChange { name: None, settings: Some(settings) };
     let update = Op::TemplateUpdate { template: template.clone(), change: Box::new(change) };
     bench.ask(update).await.expect("there");

@@ -1,6 +1,7 @@
 //! A runtime without processes that keeps rows as the real one does, and verbs on top of it.
 
 use crate::core::{LoadFailure, Refusal};
+use crate::libraries::Shelf;
 use crate::ops::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts};
 use crate::runtime::{CreateSession, Follower, RuntimeError, StartExecution};
 use crate::store::{BoxFuture, MemoryFaults, Owner, StoreHandle, Write, open_memory};
@@ -277,7 +278,7 @@ impl Bench {
         let fake = Fake { store: store.clone(), script: Arc::default(), executing: Arc::default() };
         let stop = CancellationToken::new();
         let runtime: Arc<dyn RuntimeApi> = Arc::new(fake.clone());
-        let ops = Arc::new(Ops::new(store.clone(), runtime, options, stop.clone()));
+        let ops = Arc::new(Ops::new(store.clone(), runtime, options, Shelf::in_memory(), stop.clone()));
         Self { ops, fake, store, faults, stop }
     }
 
@@ -362,6 +363,9 @@ pub(super) fn new_session(template: &str) -> NewSession {
         workspace_id: "w".to_owned(),
         base_commit_oid: "c".to_owned(),
         worktree_path: "/".to_owned(),
+        name: None,
+        ttl_s: None,
+        idle_timeout_s: None,
     }
 }
 

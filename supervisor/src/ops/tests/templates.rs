@@ -2,6 +2,7 @@
 
 use super::fake::{Bench, admin, bob, new_session, template, with_settings};
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, OnCrash, Settings, TemplateDetail};
 
 fn detail(reply: Result<Reply, OpError>) -> TemplateDetail {
@@ -79,24 +80,68 @@ async fn list_is_newest_first_and_shows_only_the_callers_own() {
     assert_eq!(listed(bench.ops.handle(&admin(), Op::TemplateList, None, None).await).len(), 3);
 }
 
+fn change(template: &str, name: Option<&str>, settings: Option<&str>) -> Op {
+    let settings = settings.map(|patch| JsonText::from_untrusted(patch.to_owned()));
+    let change = TemplateChange { name: name.map(str::to_owned), settings };
+    Op::TemplateUpdate { template: template.to_owned(), change: Box::new(change) }
+}
+
 #[tokio::test]
 async fn change_replaces_what_it_names_and_keeps_the_rest() {
     let bench = Bench::new();
     let id = bench.template("t").await;
+    let patch = r#"{"limits":{"cpu_ms":9},"resolver":{"roots":["lib"]},"runtime":{"esm":true}}"#;
+    let changed = detail(bench.ask(change(&id, None, Some(patch))).await);
     let mut settings = Settings::default();
     settings.limits.cpu_ms = 9;
-    let change = TemplateChange { name: None, settings: Some(settings.clone()) };
-    let changed =
-        detail(bench.ask(Op::TemplateUpdate { template: id.clone(), change: Box::new(change) }).await);
+    settings.resolver.roots = vec!["lib".to_owned()];
+    settings.runtime.esm = true;
     assert_eq!((changed.template.name.as_str(), &changed.settings), ("t", &settings));
-    let change = TemplateChange { name: Some("u".to_owned()), settings: None };
-    let changed =
-        detail(bench.ask(Op::TemplateUpdate { template: id.clone(), change: Box::new(change) }).await);
+    let changed = detail(bench.ask(change(&id, Some("u"), None)).await);
     assert_eq!((changed.template.name.as_str(), &changed.settings), ("u", &settings));
+    let changed = detail(bench.ask(change(&id, None, Some(r#"{"limits":{"wall_ms":7}}"#))).await);
+    settings.limits.wall_ms = 7;
+    assert_eq!(changed.settings, settings);
     bench.template("taken").await;
-    let change = TemplateChange { name: Some("taken".to_owned()), settings: None };
-    let refused = bench.refused(Op::TemplateUpdate { template: id, change: Box::new(change) }).await;
-    assert_eq!(refused, ErrorCode::Conflict);
+    assert_eq!(bench.refused(change(&id, Some("taken"), None)).await, ErrorCode::Conflict);
+}
+
+#[tokio::test]
+async fn null_resets_a_setting_or_a_whole_group() {
+    let bench = Bench::new();
+    let id = bench.template("t").await;
+    let patch = r#"{"limits":{"cpu_ms":9,"wall_ms":8},"resolver":{"extensions":[".x"]}}"#;
+    bench.ask(change(&id, None, Some(patch))).await.expect("fits");
+    let patch = r#"{"limits":{"cpu_ms":null},"resolver":null}"#;
+    let changed = detail(bench.ask(change(&id, None, Some(patch))).await).settings;
+    assert_eq!((changed.limits.cpu_ms, changed.limits.wall_ms), (5_000, 8));
+    assert_eq!(changed.resolver, Settings::default().resolver);
+}
+
+#[tokio::test]
+async fn change_that_is_not_of_settings_is_refused_by_its_place() {
+    let bench = Bench::new();
+    let id = bench.template("t").await;
+    for (patch, place) in [
+        ("[]", "object"),
+        ("{", "object"),
+        (r#"{"limit":{}}"#, "limit"),
+        (r#"{"limits":7}"#, "limits"),
+        (r#"{"limits":{"cpu":7}}"#, "limits.cpu"),
+        (r#"{"limits":{"cpu":null}}"#, "limits.cpu"),
+        (r#"{"limits":{"cpu_ms":"7"}}"#, "limits"),
+        (r#"{"limits":{"cpu_ms":-1}}"#, "limits"),
+        (r#"{"runtime":{"on_crash":"explode"}}"#, "runtime"),
+    ] {
+        let error = bench.ask(change(&id, None, Some(patch))).await.expect_err("refused");
+        assert_eq!(error.code, ErrorCode::InvalidRequest, "{patch}");
+        assert!(error.message.contains(place), "{patch}: {}", error.message);
+    }
+    let over = change(&id, None, Some(r#"{"limits":{"mem_mb":4294967295}}"#));
+    let error = bench.ask(over).await.expect_err("above the ceiling");
+    assert_eq!(error.code, ErrorCode::LimitNotAllowed);
+    assert!(error.message.contains("mem_mb") && error.message.contains("4096"), "{}", error.message);
+    assert_eq!(detail(bench.ask(Op::TemplateGet { template: id }).await).settings, Settings::default());
 }
 
 #[tokio::test]
@@ -162,12 +207,18 @@ async fn modules_are_checked_against_the_catalog() {
     }
     assert_eq!(bench.refused(add(" ")).await, ErrorCode::ValidationError);
     assert_eq!(bench.refused(with_modules(Engine::Quickjs, &["nope"])).await, ErrorCode::ModuleNotAllowed);
+    let modules = || async {
+        detail(bench.ask(Op::TemplateGet { template: id.clone() }).await).template.exposed_modules
+    };
     for _ in 0..2 {
-        assert_eq!(detail(bench.ask(add(" FS ")).await).template.exposed_modules, ["fs"]);
+        let added = bench.ask(add(" FS ")).await;
+        assert!(matches!(added, Ok(Reply::TemplateName(added)) if added.name == "fs"));
+        assert_eq!(modules().await, ["fs"]);
     }
     let remove = Op::TemplateRemoveModule { template: id.clone(), name: "fs".to_owned() };
     for _ in 0..2 {
-        assert!(detail(bench.ask(remove.clone()).await).template.exposed_modules.is_empty());
+        bench.ask(remove.clone()).await.expect("removed or gone");
+        assert!(modules().await.is_empty());
     }
     let missing = Op::TemplateAddModule { template: "nobody".to_owned(), name: "fs".to_owned() };
     assert_eq!(bench.refused(missing).await, ErrorCode::TemplateNotFound);

@@ -34,9 +34,7 @@ impl Tables {
             Write::CapabilityRemove { template, id, at } => self.capability_remove(*template, *id, *at),
             Write::StartupFileAdd { file, at } => self.startup_file_add(file, *at),
             Write::StartupFileRemove { template, id, at } => self.startup_file_remove(*template, *id, *at),
-            Write::LibraryInstall { name, hash, bytes, at } => {
-                Ok(self.library_install(name, *hash, *bytes, *at))
-            }
+            Write::LibraryInstall(row) => Ok(self.library_install(row)),
             Write::LibraryUninstall { name } => self.library_uninstall(name),
             Write::SessionInsert { owner, name, session, policy } => {
                 self.session_insert(owner, name.as_ref(), session, policy)

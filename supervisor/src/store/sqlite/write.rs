@@ -40,9 +40,7 @@ fn apply_one(c: &Connection, write: &Write) -> Result<u64, Failure> {
         Write::StartupFileRemove { template, id, at } => {
             templates::remove_startup_file(c, *template, *id, *at)
         }
-        Write::LibraryInstall { name, hash, bytes, at } => {
-            templates::install_library(c, name, hash, *bytes, *at)
-        }
+        Write::LibraryInstall(row) => templates::install_library(c, row),
         Write::LibraryUninstall { name } => templates::uninstall_library(c, name),
         Write::SessionInsert { owner, name, session, policy } => {
             sessions::insert(c, owner, name.as_deref(), session, policy)

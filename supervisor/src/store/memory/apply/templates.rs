@@ -175,9 +175,8 @@ impl Tables {
         }
     }
 
-    pub(super) fn library_install(&mut self, name: &str, hash: [u8; 32], bytes: u64, at: Timestamp) -> u64 {
-        let row = LibraryRow { name: name.to_owned(), hash, bytes, installed_at: at };
-        self.libraries.set(name.to_owned(), row);
+    pub(super) fn library_install(&mut self, row: &LibraryRow) -> u64 {
+        self.libraries.set(row.name.clone(), row.clone());
         1
     }
 

@@ -107,12 +107,16 @@ fn startup_files(c: &Connection, id: TemplateId) -> Read<Vec<StartupFile>> {
 }
 
 pub(super) fn libraries(c: &Connection) -> Read<Vec<LibraryRow>> {
-    Select::new("SELECT name, hash, bytes, installed_at FROM libraries ORDER BY name").rows(c, |row| {
-        Ok(LibraryRow {
-            name: row.get(0)?,
-            hash: row.get(1)?,
-            bytes: count(row, 2)?,
-            installed_at: moment(row, 3)?,
+    Select::new("SELECT name, id, version, global, hash, bytes, installed_at FROM libraries ORDER BY name")
+        .rows(c, |row| {
+            Ok(LibraryRow {
+                name: row.get(0)?,
+                id: row.get(1)?,
+                version: row.get(2)?,
+                global: row.get(3)?,
+                hash: row.get(4)?,
+                bytes: count(row, 5)?,
+                installed_at: moment(row, 6)?,
+            })
         })
-    })
 }

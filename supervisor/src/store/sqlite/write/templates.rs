@@ -2,7 +2,7 @@
 
 use super::{exists, int, run};
 use crate::store::error::{Entity, StoreError};
-use crate::store::rows::Owner;
+use crate::store::rows::{LibraryRow, Owner};
 use crate::store::sqlite::failure::{Constrained, Failure};
 use rusqlite::{Connection, params};
 use vm_system_protocol::ids::{CapabilityId, StartupFileId, TemplateId};
@@ -213,18 +213,14 @@ pub(super) fn remove_startup_file(
     remove_part(c, "startup_files", Entity::StartupFile, template, id.as_bytes(), at)
 }
 
-pub(super) fn install_library(
-    c: &Connection,
-    name: &str,
-    hash: &[u8; 32],
-    bytes: u64,
-    at: Timestamp,
-) -> Result<u64, Failure> {
+pub(super) fn install_library(c: &Connection, row: &LibraryRow) -> Result<u64, Failure> {
     Ok(run(
         c,
-        "INSERT INTO libraries (name, hash, bytes, installed_at) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT (name) DO UPDATE SET hash = ?2, bytes = ?3, installed_at = ?4",
-        params![name, hash, int(bytes), at.0],
+        "INSERT INTO libraries (name, id, version, global, hash, bytes, installed_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+         ON CONFLICT (name) DO UPDATE
+         SET id = ?2, version = ?3, global = ?4, hash = ?5, bytes = ?6, installed_at = ?7",
+        params![row.name, row.id, row.version, row.global, row.hash, int(row.bytes), row.installed_at.0],
     )?)
 }
 

@@ -5,7 +5,7 @@ use crate::store::tests::fixture::{
     both, detail, id, mine, owner, policy, running, session, session_id, session_record, template,
     template_id,
 };
-use crate::store::{Batch, Entity, Page, Rejection, Scope, SessionQuery, Write};
+use crate::store::{Batch, Entity, LibraryRow, Page, Rejection, Scope, SessionQuery, Write};
 use std::sync::Arc;
 use vm_system_protocol::ids::{CapabilityId, StartupFileId};
 use vm_system_protocol::json::JsonText;
@@ -118,9 +118,21 @@ async fn modules_and_libraries_are_added_and_removed_once() {
         assert_eq!(store.apply(remove.clone()).await.map(|applied| applied.rows), Ok(1));
         assert_eq!(store.apply(remove).await.map(|applied| applied.rows), Ok(0));
         let hash = [7; 32];
-        let install = Write::LibraryInstall { name: "a-1".to_owned(), hash, bytes: 9, at };
-        store.apply(install).await.expect("new");
-        assert_eq!(store.libraries().await.expect("readable")[0].hash, hash);
+        let row = LibraryRow {
+            name: "a-1".to_owned(),
+            id: "a".to_owned(),
+            version: "1".to_owned(),
+            global: None,
+            hash,
+            bytes: 9,
+            installed_at: at,
+        };
+        let install = |row: &LibraryRow| Write::LibraryInstall(Box::new(row.clone()));
+        store.apply(install(&row)).await.expect("new");
+        assert_eq!(store.libraries().await, Ok(vec![row.clone()]));
+        let again = LibraryRow { global: Some("A".to_owned()), hash: [8; 32], ..row };
+        store.apply(install(&again)).await.expect("replaced");
+        assert_eq!(store.libraries().await, Ok(vec![again]));
         let uninstall = Write::LibraryUninstall { name: "a-1".to_owned() };
         store.apply(uninstall.clone()).await.expect("there");
         assert_eq!(store.apply(uninstall).await, rejected(Rejection::Missing(Entity::Library)));

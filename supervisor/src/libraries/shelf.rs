@@ -1,0 +1,167 @@
+//! Sources by the hash of their content: a source never changes under its name, so that one that is replaced or removed
+//! stays whole for whoever is reading it.
+//!
+//! In the state directory: `libraries/<sha256>.js`, folder 0700, files 0600; a file is complete when it has its name.
+
+use sha2::{Digest as _, Sha256};
+use std::collections::{HashMap, HashSet};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use vm_system_protocol::limits::LIBRARY_BYTES;
+
+/// Where sources lie. Cheap to clone. Its calls block.
+#[derive(Debug, Clone)]
+pub struct Shelf(Place);
+
+#[derive(Debug, Clone)]
+enum Place {
+    Folder(PathBuf),
+    Memory(Arc<Mutex<HashMap<[u8; 32], String>>>),
+}
+
+/// Why a source cannot be had or kept. Names no paths: these texts reach clients.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ShelfError {
+    /// There is no file.
+    #[error("its file is gone")]
+    Missing,
+    /// The file is not what was installed.
+    #[error("its file was changed after it was installed")]
+    Changed,
+    /// The file cannot be read or written.
+    #[error("its file cannot be used: {0}")]
+    Io(String),
+}
+
+impl From<io::Error> for ShelfError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound => Self::Missing,
+            kind => Self::Io(kind.to_string()),
+        }
+    }
+}
+
+/// Lower-case hexadecimal digits of a hash.
+pub fn hex(hash: &[u8; 32]) -> String {
+    use std::fmt::Write as _;
+    hash.iter().fold(String::with_capacity(64), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+impl Shelf {
+    /// Sources in the state directory.
+    pub fn open(state_dir: &Path) -> Result<Self, io::Error> {
+        let folder = state_dir.join("libraries");
+        DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        Ok(Self(Place::Folder(folder)))
+    }
+
+    /// Sources that nobody else sees and that end with the process.
+    pub fn in_memory() -> Self {
+        Self(Place::Memory(Arc::default()))
+    }
+
+    /// Keeps a source; durable when this returns.
+    pub fn put(&self, source: &str) -> Result<[u8; 32], ShelfError> {
+        let hash: [u8; 32] = Sha256::digest(source.as_bytes()).into();
+        match &self.0 {
+            Place::Folder(folder) => write_whole(folder, &file_name(&hash), source.as_bytes())?,
+            Place::Memory(sources) => {
+                sources.lock().unwrap_or_else(PoisonError::into_inner).insert(hash, source.to_owned());
+            }
+        }
+        Ok(hash)
+    }
+
+    /// The source with this hash, as it was installed or not at all.
+    pub fn get(&self, hash: &[u8; 32]) -> Result<String, ShelfError> {
+        let source = match &self.0 {
+            Place::Folder(folder) => read_capped(&folder.join(file_name(hash)))?,
+            Place::Memory(sources) => {
+                let sources = sources.lock().unwrap_or_else(PoisonError::into_inner);
+                sources.get(hash).cloned().ok_or(ShelfError::Missing)?.into_bytes()
+            }
+        };
+        let found: [u8; 32] = Sha256::digest(&source).into();
+        if found != *hash {
+            return Err(ShelfError::Changed);
+        }
+        String::from_utf8(source).map_err(|_| ShelfError::Changed)
+    }
+
+    /// Forgets a source; that it is not there is fine.
+    pub fn remove(&self, hash: &[u8; 32]) -> Result<(), ShelfError> {
+        match &self.0 {
+            Place::Folder(folder) => match std::fs::remove_file(folder.join(file_name(hash))) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+                _ => Ok(()),
+            },
+            Place::Memory(sources) => {
+                sources.lock().unwrap_or_else(PoisonError::into_inner).remove(hash);
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes what a crash between a source and its record has left: every file that none of these hashes names.
+    pub fn sweep(&self, known: &HashSet<[u8; 32]>) -> Result<(), ShelfError> {
+        let Place::Folder(folder) = &self.0 else { return Ok(()) };
+        let names: HashSet<String> = known.iter().map(file_name).collect();
+        for entry in std::fs::read_dir(folder)? {
+            let entry = entry?;
+            let ours = entry.file_name().to_str().is_some_and(is_ours);
+            if ours && !entry.file_name().to_str().is_some_and(|name| names.contains(name)) {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn file_name(hash: &[u8; 32]) -> String {
+    format!("{}.js", hex(hash))
+}
+
+/// `<64 digits>.js` or its beginning `<64 digits>.js.new`; files of others are left alone.
+fn is_ours(name: &str) -> bool {
+    let stem = name.strip_suffix(".new").unwrap_or(name).strip_suffix(".js");
+    stem.is_some_and(|stem| stem.len() == 64 && stem.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
+fn write_whole(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let new = folder.join(format!("{name}.new"));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(&new)?;
+    file.set_permissions(Permissions::from_mode(0o600))?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&new, folder.join(name))?;
+    File::open(folder)?.sync_all()
+}
+
+fn read_capped(path: &Path) -> Result<Vec<u8>, ShelfError> {
+    // Without waiting for whoever put a FIFO there.
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(ShelfError::Changed),
+        opened => opened?,
+    };
+    if !file.metadata()?.is_file() {
+        return Err(ShelfError::Changed);
+    }
+    let mut bytes = Vec::new();
+    file.take(LIBRARY_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > LIBRARY_BYTES { Err(ShelfError::Changed) } else { Ok(bytes) }
+}
