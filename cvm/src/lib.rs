@@ -37,7 +37,7 @@ pub use format::{Checkpoint, FormatError, Page};
 pub use outcome::{Answer, HostResult, Level, Line, Outcome};
 pub use program::Program;
 pub use state::{LimitKind, Limits, Phase, State, StateConfig};
-pub use vm::driver::{resume_host, resume_pause, run};
+pub use vm::driver::{UNHANDLED_REJECTION, resume_host, resume_pause, run};
 pub use vm::inspect::{FrameView, frames, globals, set_variable};
 
 /// Builds what all programs share, about ten milliseconds once per process; [`compile`] does it too when it was not done.

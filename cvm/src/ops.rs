@@ -227,6 +227,7 @@ ops! {
     156 LtLocLoc Local Local 0 1 "local c < local b";
     157 LtLocInt Imm Local 0 1 "local b < c";
     158 AddLocLoc Local Local 0 0 "local c = local c + local b, a statement";
+    159 ToKeyOf None None 2 2 "o k -> o key; TypeError when o is undefined or null";
 }
 
 impl Op {

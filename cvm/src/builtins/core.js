@@ -80,11 +80,18 @@ function IteratorCloseSilently(iterator, next) {
   try {
     const method = iterator.return;
     if (method === undefined || method === null) return;
-    return PromiseResolveQuietly($call(method, iterator));
+    $call(method, iterator);
   } catch (e) {}
 }
 
-function PromiseResolveQuietly(value) { return value; }
+// For async iterators: a promise to wait for, or undefined.
+function AsyncIteratorCloseSilently(iterator) {
+  try {
+    const method = iterator.return;
+    if (method === undefined || method === null) return undefined;
+    return PromiseResolveIntrinsic($call(method, iterator));
+  } catch (e) { return undefined; }
+}
 
 function AsyncIteratorClose(iterator, next) {
   const method = iterator.return;

@@ -41,6 +41,15 @@ const ErrorStatics = {
 };
 
 const ErrorPrototype = {
+  get stack() {
+    if (!$isObject(this)) $typeError("get Error.prototype.stack requires that 'this' be an object");
+    return $isError(this) ? $errorData(this) : undefined;
+  },
+  set stack(value) {
+    if (!$isObject(this)) $typeError("set Error.prototype.stack requires that 'this' be an object");
+    if (typeof value !== "string") $typeError("The stack of an error must be a string");
+    SetIgnoringPrototype(this, $$ERROR_PROTO, "stack", value);
+  },
   toString() {
     if (!$isObject(this)) $typeError("Error.prototype.toString requires that 'this' be an object");
     const name = this.name;

@@ -2,6 +2,7 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
+use crate::heap::Cell;
 use crate::heap::object::{Kind, Prop, attr};
 use crate::value::{Id, Value};
 use crate::vm::{Call, Res, Ret, Vm};
@@ -31,6 +32,12 @@ pub(super) const MODULE: Module = Module {
             let id = vm.arg_obj(&c, 0)?;
             vm.capture_stack(id);
             Ok(Value::Undefined.into())
+        }),
+        ("errorData", |vm, c| {
+            let id = vm.arg_obj(&c, 0)?;
+            let props = &vm.st.heap.obj(id).props;
+            let found = props.find(ids::key(ids::ERROR_DATA)).and_then(|slot| props.at(slot));
+            Ok(found.map_or(Value::Str(ids::EMPTY), |p| p.value).into())
         }),
         ("isError", |vm, c| {
             let is =
@@ -65,6 +72,9 @@ pub(super) const MODULE: Module = Module {
             let empty = Value::Str(ids::EMPTY);
             r.put(ctor.proto, "name", name, attr::HIDDEN);
             r.put(ctor.proto, "message", empty, attr::HIDDEN);
+        }
+        if let Some(Cell::Sym(s)) = r.heap.cells.get_mut(ids::ERROR_DATA.index()) {
+            s.private = true;
         }
         // A timeout is a CCError too.
         r.heap.obj_mut(ids::CC_TIMEOUT_ERROR_PROTO).proto = ids::CC_ERROR_PROTO;

@@ -40,6 +40,8 @@ ids! { SYMBOLS, Symbol, 257 + ATOMS.len() as u32,
     SYM_TO_PRIMITIVE "Symbol.toPrimitive" SYM_TO_STRING_TAG "Symbol.toStringTag" SYM_SPECIES "Symbol.species"
     SYM_IS_CONCAT_SPREADABLE "Symbol.isConcatSpreadable" SYM_UNSCOPABLES "Symbol.unscopables" SYM_MATCH "Symbol.match"
     SYM_MATCH_ALL "Symbol.matchAll" SYM_REPLACE "Symbol.replace" SYM_SEARCH "Symbol.search" SYM_SPLIT "Symbol.split"
+    SYM_DISPOSE "Symbol.dispose" SYM_ASYNC_DISPOSE "Symbol.asyncDispose"
+    ERROR_DATA "[[ErrorData]]: the stack of an error, a key that no program can name"
 }
 
 ids! { OBJECTS, Object, 257 + (ATOMS.len() + SYMBOLS.len()) as u32,
@@ -74,6 +76,7 @@ ids! { OBJECTS, Object, 257 + (ATOMS.len() + SYMBOLS.len()) as u32,
     SET_ADD "%Set.prototype.add%" PROMISE_THEN "%Promise.prototype.then%" PROMISE_RESOLVE "%Promise.resolve%"
     THROW_TYPE_ERROR "%ThrowTypeError%" ARRAY_TO_STRING "%Array.prototype.toString%" OBJECT_TO_STRING "%Object.prototype.toString%"
     FUNCTION_HAS_INSTANCE "%Function.prototype[Symbol.hasInstance]%" OBJECT_VALUE_OF "%Object.prototype.valueOf%"
+    REJECTIONS "rejected promises that nothing handles yet, oldest first: a map that no program can reach"
 }
 
 /// First cell after the fixed ones.

@@ -217,7 +217,7 @@ const IteratorStatics = {
 // ECMA-262 7.3.36 SetterThatIgnoresPrototypeProperties
 function SetIgnoringPrototype(target, home, key, value) {
   if (!$isObject(target)) $typeError("Cannot assign to a property of a non-object");
-  if (target === home) $typeError("Cannot assign to a property of Iterator.prototype");
+  if (target === home) $typeError("Cannot assign to a property of a builtin prototype");
   if (HasOwn(target, key)) target[key] = value;
   else CreateDataOrThrow(target, key, value);
 }

@@ -2,9 +2,9 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
-use crate::heap::object::Kind;
+use crate::heap::object::{Kind, Object};
 use crate::state::Job;
-use crate::value::Value;
+use crate::value::{Id, Value};
 use crate::vm::{Call, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
@@ -48,7 +48,10 @@ pub(super) const MODULE: Module = Module {
         (ids::PROMISE_PROTO, "PromisePrototype"),
     ],
     source: concat!(include_str!("promise.js"), include_str!("promise_keyed.js")),
-    extra: |r| r.tag(ids::PROMISE_PROTO, "Promise"),
+    extra: |r| {
+        r.tag(ids::PROMISE_PROTO, "Promise");
+        *r.heap.obj_mut(ids::REJECTIONS) = Object::new(Id::NONE, Kind::Map(Box::default()));
+    },
     ..EMPTY
 };
 

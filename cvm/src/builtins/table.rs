@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, Hasher};
 
 impl Vm<'_> {
     /// The table of a `Map` or a `Set`.
-    pub(super) fn table(&self, id: Id) -> Option<&Table> {
+    pub(crate) fn table(&self, id: Id) -> Option<&Table> {
         match &self.st.heap.obj(id).kind {
             Kind::Map(table) | Kind::Set(table) => Some(table),
             _ => None,
@@ -86,14 +86,14 @@ impl Vm<'_> {
     }
 
     /// The value at a key.
-    pub(super) fn table_get(&mut self, id: Id, key: Value) -> Option<Value> {
+    pub(crate) fn table_get(&mut self, id: Id, key: Value) -> Option<Value> {
         self.ensure_index(id);
         let place = self.place(id, key)?;
         self.table(id)?.entries.get(place).map(|entry| entry.1)
     }
 
     /// Sets the value at a key; −0 becomes +0.
-    pub(super) fn table_set(&mut self, id: Id, key: Value, value: Value) {
+    pub(crate) fn table_set(&mut self, id: Id, key: Value, value: Value) {
         self.ensure_index(id);
         let key = if key.as_num() == Some(0.0) { Value::Int(0) } else { key };
         if let Some(place) = self.place(id, key) {
@@ -113,7 +113,7 @@ impl Vm<'_> {
     }
 
     /// Removes a key; false if it is not there.
-    pub(super) fn table_delete(&mut self, id: Id, key: Value) -> bool {
+    pub(crate) fn table_delete(&mut self, id: Id, key: Value) -> bool {
         self.ensure_index(id);
         let Some(place) = self.place(id, key) else { return false };
         let hash = self.hash_value(key);
@@ -135,7 +135,7 @@ impl Vm<'_> {
     }
 
     /// Removes all.
-    pub(super) fn table_clear(&mut self, id: Id) {
+    pub(crate) fn table_clear(&mut self, id: Id) {
         let before = self.weight_of(id);
         if let Some(table) = self.table_mut(id) {
             table.entries.clear();
@@ -173,7 +173,7 @@ impl Vm<'_> {
     }
 
     /// The first live entry with a number above `after` (−1 for the first of all): its number, key and value.
-    pub(super) fn table_after(&self, id: Id, after: f64) -> Option<(u64, Value, Value)> {
+    pub(crate) fn table_after(&self, id: Id, after: f64) -> Option<(u64, Value, Value)> {
         let table = self.table(id)?;
         let from =
             if after < 0.0 { 0 } else { table.order.partition_point(|number| *number as f64 <= after) };

@@ -155,7 +155,7 @@ impl Compiler<'_, '_> {
                 self.op_c(Op::GetProp, name);
             }
             Target::Elem(..) => {
-                self.op(Op::ToKey);
+                self.op(Op::ToKeyOf);
                 self.op(Op::Dup2);
                 self.op(Op::GetElem);
             }

@@ -6,6 +6,7 @@ use super::Compiler;
 use super::emit::{FunctionBuilder, ThisAt};
 use super::expr::prefixed;
 use super::function::Shape;
+use super::scope::Alias;
 use crate::ops::Op;
 use crate::program::flag;
 use oxc_ast::ast::{
@@ -56,6 +57,10 @@ impl Compiler<'_, '_> {
         let mark = self.f().mark();
         self.push_rib();
         self.class_names(c);
+        if c.is_expression() {
+            self.declare_lexical(c.id.as_ref().and_then(|id| id.symbol_id.get()));
+        }
+        let inner = self.inner_binding(c);
         match &c.heritage {
             Some(h) => self.expr(&h.expression),
             None => self.op(Op::Hole),
@@ -83,8 +88,21 @@ impl Compiler<'_, '_> {
         }
         self.bind_class_name(c);
         self.static_parts(c);
+        if inner {
+            self.aliases.pop();
+        }
         self.pop_rib();
         self.f().release(mark);
+    }
+
+    /// Gives a class declaration that is assigned to the binding that its own code sees. True: take it back at the end.
+    fn inner_binding(&mut self, c: &Class<'_>) -> bool {
+        let symbol = c.id.as_ref().and_then(|id| id.symbol_id.get());
+        let Some(symbol) = symbol.filter(|s| self.facts.assigned_classes.contains(s)) else { return false };
+        let name = format!("class {}", c.span.start);
+        self.name_slot(&name);
+        self.aliases.push(Alias { symbol, name, constant: true });
+        true
     }
 
     /// Fresh private names and room for computed keys in the class's scope.
@@ -125,7 +143,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    fn name_slot(&mut self, name: &str) -> u16 {
+    pub(super) fn name_slot(&mut self, name: &str) -> u16 {
         if let Some(&slot) = self.ribs.last().and_then(|r| r.names.get(name)) {
             return slot;
         }
@@ -307,16 +325,16 @@ impl Compiler<'_, '_> {
         self.store_name(&method_slot(kind, name));
     }
 
+    /// Static parts may already use the class by its name.
     fn bind_class_name(&mut self, c: &Class<'_>) {
-        let inner = c.id.as_ref().and_then(|id| id.symbol_id.get());
-        let Some(symbol) = inner else { return };
-        if Some(self.scoping.symbol_scope_id(symbol)) == c.scope_id.get() {
-            self.op(Op::Dup);
-            self.init_symbol(symbol);
-        } else {
-            // Static parts may already use the outer binding.
-            self.op(Op::Dup);
-            self.init_symbol(symbol);
+        let Some(symbol) = c.id.as_ref().and_then(|id| id.symbol_id.get()) else { return };
+        self.op(Op::Dup);
+        match self.aliases.last() {
+            Some(alias) if alias.constant && alias.symbol == symbol => {
+                let name = alias.name.clone();
+                self.store_name(&name);
+            }
+            _ => self.init_symbol(symbol),
         }
     }
 

@@ -129,13 +129,15 @@ impl Compiler<'_, '_> {
     /// Handler code of an open iterator: closes it silently and throws on. The thrown value is on the stack.
     pub(super) fn close_and_rethrow(&mut self, local: u16, is_async: bool) {
         self.load_local(local);
-        self.load_local(local + 1);
-        self.call_pre("IteratorCloseSilently", 2);
         if is_async {
-            let (label, after) = (self.label(), self.label());
+            self.call_pre("AsyncIteratorCloseSilently", 1);
+            let (label, nothing, after) = (self.label(), self.label(), self.label());
+            self.op(Op::Dup);
+            self.jump(Op::JUndef, nothing);
             let region = self.f().open_region(label);
             self.op(Op::Await);
             self.f().close_region(region);
+            self.bind(nothing);
             self.op(Op::Pop);
             self.jump(Op::Jump, after);
             let depth = self.f().depth();
@@ -145,6 +147,8 @@ impl Compiler<'_, '_> {
             self.op(Op::Pop);
             self.bind(after);
         } else {
+            self.load_local(local + 1);
+            self.call_pre("IteratorCloseSilently", 2);
             self.op(Op::Pop);
         }
         self.op(Op::Throw);

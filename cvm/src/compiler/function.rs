@@ -5,6 +5,7 @@
 use super::Compiler;
 use super::emit::{FunctionBuilder, ThisAt};
 use super::expr::prefixed;
+use super::scope::Alias;
 use super::{PreludeNames, parse};
 use crate::ops::Op;
 use crate::program::flag;
@@ -14,7 +15,7 @@ use oxc_ast::ast::{
 };
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
-use oxc_syntax::symbol::SymbolFlags;
+use oxc_syntax::symbol::{SymbolFlags, SymbolId};
 
 /// What a function's prologue needs to know about it.
 pub(super) struct Shape<'f, 'a> {
@@ -154,6 +155,7 @@ impl Compiler<'_, '_> {
         }
         self.own_name(shape);
         self.vars(shape);
+        let twins = self.begin_twins(items, rest);
         if self.f().has_fields && !self.f().is(flag::DERIVED) {
             self.op(Op::LoadThis);
             self.op(Op::LoadCallee);
@@ -165,10 +167,46 @@ impl Compiler<'_, '_> {
             self.f().emit(Op::RestArgs, items.len() as u32, all);
             self.bind_pattern(&rest.rest.argument);
         }
+        self.end_twins(&twins);
         if self.f().is(flag::GENERATOR) {
             self.op(Op::InitialYield);
         }
         self.parameter_properties(items);
+    }
+
+    /// Gives parameters that the body declares again a binding of their own while the parameters' code is compiled.
+    fn begin_twins(
+        &mut self,
+        items: &[oxc_ast::ast::FormalParameter<'_>],
+        rest: Option<&oxc_allocator::Box<'_, oxc_ast::ast::FormalParameterRest<'_>>>,
+    ) -> Vec<SymbolId> {
+        let mut twins = Vec::new();
+        let patterns = items.iter().map(|p| &p.pattern).chain(rest.map(|r| &r.rest.argument));
+        for pattern in patterns {
+            parse::bound_names(pattern, &mut |id| {
+                twins.extend(id.symbol_id.get().filter(|s| self.facts.twins.contains(s)));
+            });
+        }
+        if !twins.is_empty() {
+            self.push_rib();
+        }
+        for &symbol in &twins {
+            let name = format!("parameter {}", self.scoping.symbol_name(symbol));
+            self.name_slot(&name);
+            self.aliases.push(Alias { symbol, name, constant: false });
+        }
+        twins
+    }
+
+    /// The body's variables begin with the parameters' values.
+    fn end_twins(&mut self, twins: &[SymbolId]) {
+        for &symbol in twins.iter().rev() {
+            let Some(alias) = self.aliases.pop() else { return };
+            if let Some(at) = self.find_name(&alias.name) {
+                self.load_where(at, false);
+                self.init_symbol(symbol);
+            }
+        }
     }
 
     fn parameter_slots(&mut self, items: &[oxc_ast::ast::FormalParameter<'_>]) {
@@ -219,11 +257,16 @@ impl Compiler<'_, '_> {
             {
                 continue;
             }
-            if self.facts.captured.contains(&symbol) {
+            if self.facts.captured.contains(&symbol) && !self.is_checked_param(symbol) {
                 self.op(Op::Undef);
                 self.init_symbol(symbol);
             }
         }
+    }
+
+    /// Is this a parameter that another one's expression may use too early?
+    fn is_checked_param(&self, symbol: SymbolId) -> bool {
+        self.facts.late_params.contains_key(&symbol) && self.facts.checked.contains(&symbol)
     }
 
     fn bind_parameters(&mut self, scope: Option<ScopeId>, items: &[oxc_ast::ast::FormalParameter<'_>]) {
@@ -231,6 +274,8 @@ impl Compiler<'_, '_> {
             if let BindingPattern::BindingIdentifier(id) = &p.pattern
                 && let Some(symbol) = id.symbol_id.get()
                 && !self.facts.captured.contains(&symbol)
+                && !self.is_checked_param(symbol)
+                && !self.facts.twins.contains(&symbol)
             {
                 self.bind_local(symbol, i as u16 + 2);
             }
@@ -242,7 +287,11 @@ impl Compiler<'_, '_> {
                 && !self.facts.captured.contains(&symbol)
                 && !self.is_global_symbol(symbol)
             {
-                self.declare_local(symbol);
+                let slot = self.declare_local(symbol);
+                if self.is_checked_param(symbol) {
+                    self.op(Op::Uninit);
+                    self.store_local(slot);
+                }
             }
         }
         for (i, p) in items.iter().enumerate() {
@@ -250,7 +299,7 @@ impl Compiler<'_, '_> {
             match (&p.pattern, &p.initializer) {
                 (BindingPattern::BindingIdentifier(id), None) => {
                     if let Some(symbol) = id.symbol_id.get()
-                        && self.facts.captured.contains(&symbol)
+                        && self.f().locals.get(&symbol) != Some(&slot)
                     {
                         self.load_local(slot);
                         self.init_symbol(symbol);

@@ -142,6 +142,8 @@ struct Compiler<'a, 's> {
     in_prelude: bool,
     own_names: HashMap<String, u32>,
     first_template: u32,
+    /// Variables that the code under way finds in another place than the code around it
+    aliases: Vec<scope::Alias>,
 }
 
 #[derive(PartialEq, Eq, Hash)]
@@ -172,6 +174,7 @@ impl<'a, 's> Compiler<'a, 's> {
             prelude_names,
             in_prelude,
             own_names: HashMap::new(),
+            aliases: Vec::new(),
             first_template: if in_prelude { 0 } else { crate::program::USER_TEMPLATES },
         }
     }

@@ -7,8 +7,8 @@ use super::CompileError;
 use oxc_allocator::Allocator;
 use oxc_ast::ast::{
     ArrowFunctionExpression, BindingIdentifier, BindingPattern, Class, ForInStatement, ForOfStatement,
-    ForStatementLeft, Function, Program, StaticBlock, SwitchStatement, VariableDeclaration,
-    VariableDeclarationKind,
+    ForStatementLeft, FormalParameter, FormalParameters, Function, Program, StaticBlock, SwitchStatement,
+    VariableDeclaration, VariableDeclarationKind,
 };
 use oxc_ast_visit::{Visit, walk};
 use oxc_parser::{ParseOptions, Parser};
@@ -34,6 +34,13 @@ pub(super) struct Facts {
     ready_after: HashMap<SymbolId, u32>,
     /// Lexical symbols with at least one use that may come too early
     pub checked: HashSet<SymbolId>,
+    /// Names of class declarations that are assigned to somewhere: inside, the class has a constant binding of its own
+    pub assigned_classes: HashSet<SymbolId>,
+    declared_classes: HashSet<SymbolId>,
+    /// Parameters of lists with expressions: where each is initialised for code that follows textually
+    pub late_params: HashMap<SymbolId, u32>,
+    /// Those of them that the body declares again: the parameters' code sees another variable than the body's
+    pub twins: HashSet<SymbolId>,
     /// Functions that use `arguments`
     pub uses_arguments: HashSet<ScopeId>,
     arrows: HashSet<ScopeId>,
@@ -63,8 +70,30 @@ impl<'a> Visit<'a> for Facts {
         }
         if let Some(symbol) = it.id.as_ref().and_then(|id| id.symbol_id.get()) {
             self.ready_after.insert(symbol, it.span.end);
+            if it.is_declaration() {
+                self.declared_classes.insert(symbol);
+            }
         }
         walk::walk_class(self, it);
+    }
+
+    fn visit_formal_parameters(&mut self, it: &FormalParameters<'a>) {
+        let plain = |p: &FormalParameter<'a>| {
+            p.initializer.is_none() && matches!(p.pattern, BindingPattern::BindingIdentifier(_))
+        };
+        let plain_rest =
+            it.rest.as_ref().is_none_or(|r| matches!(r.rest.argument, BindingPattern::BindingIdentifier(_)));
+        if !plain_rest || !it.items.iter().all(plain) {
+            let rest = it.rest.iter().map(|r| (&r.rest.argument, r.span.end));
+            for (pattern, end) in it.items.iter().map(|p| (&p.pattern, p.span.end)).chain(rest) {
+                bound_names(pattern, &mut |id| {
+                    if let Some(symbol) = id.symbol_id.get() {
+                        self.late_params.insert(symbol, end);
+                    }
+                });
+            }
+        }
+        walk::walk_formal_parameters(self, it);
     }
 
     fn visit_static_block(&mut self, it: &StaticBlock<'a>) {
@@ -141,7 +170,9 @@ impl Facts {
             for reference in scoping.get_resolved_references(symbol) {
                 let user = self.owner(scoping, reference.scope_id());
                 captured |= user != home;
-                let _ = ready;
+                if reference.is_write() && self.declared_classes.contains(&symbol) {
+                    self.assigned_classes.insert(symbol);
+                }
                 if ready.is_some() && (user != home || in_switch) {
                     self.checked.insert(symbol);
                 }
@@ -149,6 +180,11 @@ impl Facts {
             if captured {
                 self.captured.insert(symbol);
                 self.captured_in.entry(scope).or_default().push(symbol);
+            }
+        }
+        for (&symbol, &end) in &self.late_params {
+            if scoping.symbol_redeclarations(symbol).iter().any(|again| again.span.start >= end) {
+                self.twins.insert(symbol);
             }
         }
         // Uses inside one function: the position decides.
@@ -182,7 +218,8 @@ impl<'a> Visit<'a> for EarlyUses<'_> {
     fn visit_identifier_reference(&mut self, it: &oxc_ast::ast::IdentifierReference<'a>) {
         let symbol = it.reference_id.get().and_then(|r| self.scoping.get_reference(r).symbol_id());
         if let Some(symbol) = symbol
-            && let Some(&ready) = self.facts.ready_after.get(&symbol)
+            && let facts = self.facts
+            && let Some(&ready) = facts.ready_after.get(&symbol).or_else(|| facts.late_params.get(&symbol))
             && it.span.start < ready
         {
             self.found.push(symbol);

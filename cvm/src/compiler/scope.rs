@@ -26,6 +26,15 @@ pub(super) struct Rib {
     made_at: usize,
 }
 
+/// A second binding of one symbol, in a named slot of a rib: it holds while part of the code is compiled.
+pub(super) struct Alias {
+    pub symbol: SymbolId,
+    /// Named slot
+    pub name: String,
+    /// A class's own name inside of it
+    pub constant: bool,
+}
+
 /// Where a variable is.
 #[derive(Clone, Copy)]
 pub(super) enum Where {
@@ -261,6 +270,11 @@ impl Compiler<'_, '_> {
     pub(super) fn load_ident(&mut self, id: &IdentifierReference<'_>, soft: bool) {
         let name = id.name.as_str();
         if let Some(symbol) = self.symbol_of(id) {
+            if let Some((at, _)) = self.alias(symbol) {
+                self.f().position(id.span.start);
+                self.load_where(at, true);
+                return;
+            }
             let at = self.find(symbol);
             if !matches!(at, Where::Global) {
                 if self.in_prelude
@@ -272,6 +286,10 @@ impl Compiler<'_, '_> {
                     return;
                 }
                 let checked = self.facts.checked.contains(&symbol);
+                if checked {
+                    // An error finds the name of the variable in the source.
+                    self.f().position(id.span.start);
+                }
                 self.load_where(at, checked);
                 return;
             }
@@ -321,21 +339,18 @@ impl Compiler<'_, '_> {
     /// Pops a value into a variable by assignment.
     pub(super) fn store_ident(&mut self, id: &IdentifierReference<'_>) {
         if let Some(symbol) = self.symbol_of(id) {
+            if let Some((at, constant)) = self.alias(symbol) {
+                if constant {
+                    self.refuse_store(id, at, true);
+                } else {
+                    self.store_where(at, true);
+                }
+                return;
+            }
             let at = self.find(symbol);
             let checked = self.facts.checked.contains(&symbol);
             if self.is_read_only(symbol) {
-                if checked {
-                    self.load_where(at, true);
-                    self.op(Op::Pop);
-                }
-                self.op(Op::Pop);
-                let message = self.str_const(&format!("Assignment to constant variable '{}'.", id.name));
-                let depth = self.f().depth();
-                self.f().emit(Op::ThrowErr, message, 0);
-                // The code after it cannot run, but the depth goes on as after a store.
-                let after = self.f().label();
-                self.f().set_depth(depth);
-                self.f().bind(after);
+                self.refuse_store(id, at, checked);
                 return;
             }
             if !matches!(at, Where::Global) {
@@ -347,6 +362,28 @@ impl Compiler<'_, '_> {
         self.op_c(Op::SetGlobal, name);
     }
 
+    /// Where the code under way finds a variable, if that is another place than for the code around it; is it a constant?
+    fn alias(&self, symbol: SymbolId) -> Option<(Where, bool)> {
+        let alias = self.aliases.iter().rev().find(|alias| alias.symbol == symbol)?;
+        Some((self.find_name(&alias.name)?, alias.constant))
+    }
+
+    /// Pops the value for a constant and throws.
+    fn refuse_store(&mut self, id: &IdentifierReference<'_>, at: Where, checked: bool) {
+        if checked {
+            self.load_where(at, true);
+            self.op(Op::Pop);
+        }
+        self.op(Op::Pop);
+        let message = self.str_const(&format!("Assignment to constant variable '{}'.", id.name));
+        let depth = self.f().depth();
+        self.f().emit(Op::ThrowErr, message, 0);
+        // The code after it cannot run, but the depth goes on as after a store.
+        let after = self.f().label();
+        self.f().set_depth(depth);
+        self.f().bind(after);
+    }
+
     /// Pops a value into a binding that comes into being.
     pub(super) fn init_binding(&mut self, id: &BindingIdentifier<'_>) {
         match id.symbol_id.get() {
@@ -356,6 +393,10 @@ impl Compiler<'_, '_> {
     }
 
     pub(super) fn init_symbol(&mut self, symbol: SymbolId) {
+        if let Some((at, false)) = self.alias(symbol) {
+            self.store_where(at, false);
+            return;
+        }
         match self.find(symbol) {
             Where::Global => {
                 let name = self.scoping.symbol_name(symbol).to_owned();

@@ -281,8 +281,13 @@ impl Vm<'_> {
     /// Adds a reaction: a capability with its handlers, or a coroutine with markers.
     pub(crate) fn react(&mut self, promise: Id, who: Value, fulfilled: Value, rejected: Value) {
         let Kind::Promise(p) = &mut self.st.heap.obj_mut(promise).kind else { return };
+        let late = p.state == 2 && !p.handled;
         p.handled = true;
         let (state, result) = (p.state, p.result);
+        if late {
+            self.table_delete(ids::REJECTIONS, Value::Obj(promise));
+        }
+        let Kind::Promise(p) = &mut self.st.heap.obj_mut(promise).kind else { return };
         if state == 0 {
             p.reactions.push((who, fulfilled, rejected));
             self.st.heap.charge(48);
@@ -316,7 +321,11 @@ impl Vm<'_> {
         }
         p.state = state;
         p.result = value;
+        let unhandled = state == 2 && !p.handled;
         let reactions = std::mem::take(&mut p.reactions);
+        if unhandled {
+            self.table_set(ids::REJECTIONS, Value::Obj(promise), Value::Undefined);
+        }
         for r in reactions {
             self.enqueue_reaction(r, state, value);
         }

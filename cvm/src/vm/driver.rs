@@ -11,6 +11,12 @@ use crate::program::{Program, USER_TEMPLATES};
 use crate::state::{Back, Job, LimitKind, Phase, State};
 use crate::value::Value;
 
+/// The last line of the text of a program that ended because of a rejected promise.
+///
+/// A rejection counts as unhandled when nothing is left to run, neither code nor jobs, and nothing was attached to the promise;
+/// the oldest one ends the program. A pause is a call that takes long: what is rejected before it may be handled after it.
+pub const UNHANDLED_REJECTION: &str = "(a rejected promise that nothing handled)";
+
 /// Runs a program until it ends, waits, or has used `fuel` instructions.
 pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
     match state.phase {
@@ -36,7 +42,7 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
             }
             Outcome::OutOfFuel
         }
-        Err(Raise::Throw(value)) => vm.failed(value),
+        Err(Raise::Throw(value)) => vm.failed(value, ""),
         Err(Raise::Wait(request)) => {
             state.phase = if matches!(*request, Request::Task { .. }) { Phase::Paused } else { Phase::Host };
             state.request = Some(*request);
@@ -166,6 +172,14 @@ impl Vm<'_> {
 
     /// Nothing is left to run.
     fn finish(&mut self) -> Res<Outcome> {
+        if let Some((_, Value::Obj(id), _)) = self.table_after(ids::REJECTIONS, -1.0)
+            && let Kind::Promise(p) = &self.st.heap.obj(id).kind
+        {
+            let reason = p.result;
+            // What `main` returned is the program's own end and needs no explanation.
+            let note = if self.st.result == Value::Obj(id) { "" } else { UNHANDLED_REJECTION };
+            return Ok(self.failed(reason, note));
+        }
         if let Value::Obj(id) = self.st.result
             && let Kind::Promise(p) = &self.st.heap.obj(id).kind
         {
@@ -191,12 +205,17 @@ impl Vm<'_> {
         Outcome::Done { json, text }
     }
 
-    fn failed(&mut self, value: Value) -> Outcome {
+    /// Ends the program with an exception, and a `note` beneath its stack where that says more.
+    fn failed(&mut self, value: Value, note: &str) -> Outcome {
         self.st.phase = Phase::Failed;
         self.st.frames.clear();
         self.st.sp = crate::state::STACK_START;
         self.st.jobs.clear();
-        let text = self.uncaught_text(value);
+        let mut text = self.uncaught_text(value);
+        if !note.is_empty() {
+            text.push_str("\n    ");
+            text.push_str(note);
+        }
         self.st.failure = Some(text.clone());
         Outcome::Throw(text)
     }
@@ -206,10 +225,7 @@ impl Vm<'_> {
             && matches!(self.st.heap.obj(id).kind, Kind::Error)
         {
             let head = self.error_head(id);
-            let stack = match self.get(id, ids::key(ids::STACK)) {
-                super::props::Got::Value(v @ Value::Str(_)) => self.plain_text(v),
-                _ => String::new(),
-            };
+            let stack = self.stack_of(id).map_or_else(String::new, |text| self.plain_text(Value::Str(text)));
             let frames: Vec<&str> = stack.lines().filter(|l| l.starts_with("    at ")).collect();
             let sep = if frames.is_empty() { "" } else { "\n" };
             return format!("{head}{sep}{}", frames.join("\n"));

@@ -26,13 +26,24 @@ impl Vm<'_> {
         Value::Obj(id)
     }
 
-    /// Puts the `stack` property on an error; its first line is made from name and message as they are now.
+    /// Gives an error its stack text; the first line is made from name and message as they are now.
     pub(crate) fn capture_stack(&mut self, id: Id) {
         let head = self.error_head(id);
         let text = format!("{head}{}", self.stack_text());
         let value = self.st.heap.str_value(&text);
-        self.st.heap.obj_mut(id).props.push(Prop { key: ids::key(ids::STACK), flags: attr::HIDDEN, value });
+        self.st.heap.obj_mut(id).props.push(Prop { key: ids::key(ids::ERROR_DATA), flags: attr::W, value });
         self.st.heap.charge(24);
+    }
+
+    /// The stack text of an error: what the program made of it, or what was captured.
+    pub(crate) fn stack_of(&self, id: Id) -> Option<Id> {
+        [ids::STACK, ids::ERROR_DATA].into_iter().find_map(|name| {
+            let props = &self.st.heap.obj(id).props;
+            match props.find(ids::key(name)).and_then(|slot| props.at(slot))?.value {
+                Value::Str(text) => Some(text),
+                _ => None,
+            }
+        })
     }
 
     /// `Name: message` of an error, reading only plain data properties.

@@ -81,9 +81,9 @@ impl Vm<'_> {
             }
             Kind::Bound(_) => return "[Function (bound)]".to_owned(),
             Kind::Error => {
-                let stack = match self.get(id, crate::builtins::ids::key(crate::builtins::ids::STACK)) {
-                    super::props::Got::Value(v @ Value::Str(_)) => self.plain_text(v),
-                    _ => self.error_head(id),
+                let stack = match self.stack_of(id) {
+                    Some(text) => self.plain_text(Value::Str(text)),
+                    None => self.error_head(id),
                 };
                 return if depth == 0 { stack } else { format!("[{stack}]") };
             }

@@ -121,6 +121,25 @@ impl Vm<'_> {
         self.finish_get(2, got, base, key)
     }
 
+    /// v -> key
+    pub(super) fn op_to_key(&mut self) -> Res<()> {
+        if !matches!(self.peek(0), Value::Int(0..) | Value::Str(_) | Value::Sym(_)) {
+            let key = self.slot_key(self.st.sp - 1)?;
+            let value = self.st.heap.key_value(key);
+            self.give(1, value);
+        }
+        Ok(())
+    }
+
+    /// o v -> o key
+    pub(super) fn op_to_key_of(&mut self) -> Res<()> {
+        let base = self.peek(1);
+        if base.is_nullish() {
+            return Err(self.nullish_read(base));
+        }
+        self.op_to_key()
+    }
+
     fn nullish_read(&mut self, base: Value) -> Raise {
         let what = self.plain_text(base);
         let key = self.brief(self.peek(0));

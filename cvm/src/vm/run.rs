@@ -237,6 +237,8 @@ impl Vm<'_> {
                                 Some(r) => Value::Int(r),
                                 None => Value::Num(f64::from(x) + f64::from(n)),
                             },
+                            // Nothing is taken from minus zero by adding zero.
+                            Value::Num(x) if ins.op == Op::SubInt => Value::Num(x - f64::from(ins.c as i32)),
                             Value::Num(x) => Value::Num(x + f64::from(n)),
                             _ => break 'slow,
                         };
@@ -275,12 +277,16 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::ToNumeric => {
+                    Op::ToNumeric | Op::Plus => {
                         if matches!(stack[sp - 1], Value::Int(_) | Value::Num(_)) {
                             continue 'next;
                         }
                         break 'slow;
                     }
+                    Op::ToKeyOf => match (stack[sp - 2], stack[sp - 1]) {
+                        (Value::Obj(_), Value::Int(0..) | Value::Str(_)) => continue 'next,
+                        _ => break 'slow,
+                    },
                     Op::Lt => compare_push!(stack, sp, 'slow, 'next, <),
                     Op::Gt => compare_push!(stack, sp, 'slow, 'next, >),
                     Op::Le => compare_push!(stack, sp, 'slow, 'next, <=),

@@ -188,13 +188,8 @@ impl Vm<'_> {
                 let id = self.slot_str(self.st.sp - 1)?;
                 self.give(1, Value::Str(id));
             }
-            Op::ToKey => {
-                if !matches!(self.peek(0), Value::Int(0..) | Value::Str(_) | Value::Sym(_)) {
-                    let key = self.slot_key(self.st.sp - 1)?;
-                    let value = self.st.heap.key_value(key);
-                    self.give(1, value);
-                }
-            }
+            Op::ToKey => self.op_to_key()?,
+            Op::ToKeyOf => self.op_to_key_of()?,
             Op::Lt | Op::Le | Op::Gt | Op::Ge => {
                 let r = self.op_order(ins.op)?;
                 self.give(2, Value::Bool(r));
@@ -345,6 +340,16 @@ impl Vm<'_> {
     }
 
     /// The `ReferenceError` of a binding that is not initialised, with its name where that is known.
+    /// The identifier in the source at which the running instruction stands.
+    fn name_in_source(&self) -> Option<String> {
+        let frame = self.st.frames.last().filter(|f| f.template >= crate::program::USER_TEMPLATES)?;
+        let t = self.p.template(frame.template);
+        let at = t.position(frame.pc.saturating_sub(t.start + 1)) as usize;
+        let part = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '$');
+        let name: String = self.p.source().get(at..)?.chars().take_while(part).collect();
+        (!name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit())).then_some(name)
+    }
+
     fn uninitialised(&mut self, local: Option<u16>, slot: Option<u16>) -> Raise {
         let name = self.st.frames.last().and_then(|f| {
             let t = self.p.template(f.template);
@@ -356,6 +361,7 @@ impl Vm<'_> {
                 .rfind(|b| Some(b.local) == local && b.slot == slot)
                 .map(|b| b.name.clone())
         });
+        let name = name.or_else(|| self.name_in_source());
         match name {
             Some(name) => self.reference_error(&format!("Cannot access '{name}' before initialization")),
             None => self.reference_error("Cannot access a variable before initialization"),
