@@ -64,6 +64,11 @@ fn lower(resource: u32, most: u64) -> io::Result<()> {
     sys::prlimit(0, resource, Some((value, value))).map(drop)
 }
 
+/// Whether this process may set limits of that one: asks for one, which takes the same right.
+pub fn may_limit(pid: u32) -> io::Result<()> {
+    sys::prlimit(pid, libc::RLIMIT_AS, None).map(drop)
+}
+
 /// Limits the memory of a process from outside: data and address space of `bytes` plus the margin. Only the soft limits
 /// move; a hard one could never be raised again, and no process in the jail may call prlimit.
 pub fn limit_memory(pid: u32, bytes: u64, mapped_bytes: u64) -> io::Result<()> {

@@ -1,6 +1,6 @@
 //! Processes that die or stop from outside, in mid-execution: who notices, what the record says, what goes on.
 
-use vm_system_protocol::model::{ExecutionStatus, SessionStatus, Settings};
+use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::User;
@@ -10,7 +10,8 @@ use vm_system_tests::{as_both, observe};
 as_both!(
     a_worker_that_is_killed_takes_only_its_session_along,
     a_stopped_worker_is_killed_at_the_wall_limit,
-    a_killed_zygote_harms_no_session,
+    a_killed_zygote_harms_no_session_and_the_next_is_born_in_the_same_jail,
+    without_any_zygote_the_next_session_is_born_in_another_jail,
     a_killed_keeper_ends_its_sessions_and_a_new_one_takes_over,
     nothing_is_left_when_the_supervisor_is_killed_and_not_restarted,
     the_next_supervisor_tells_what_became_of_the_sessions,
@@ -57,27 +58,58 @@ mod cases {
         scene.end(&[]);
     }
 
-    pub(super) fn a_killed_zygote_harms_no_session(user: User) {
+    /// With its reserve, which is raised behind the daemon's start.
+    fn zygotes(scene: &Scene) -> Vec<u32> {
+        let begin = std::time::Instant::now();
+        loop {
+            let zygotes: Vec<u32> = scene.daemon.info().zygotes.iter().map(|zygote| zygote.pid).collect();
+            if zygotes.len() == 2 {
+                return zygotes;
+            }
+            assert!(begin.elapsed() < vm_system_tests::PATIENCE, "zygotes: {zygotes:?}");
+        }
+    }
+
+    /// A session as soon as one can be had.
+    fn next_session(scene: &mut Scene) -> Session {
+        let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());
+        let begin = std::time::Instant::now();
+        loop {
+            match scene.client.session(&template, &worktree) {
+                Ok(session) => return session,
+                Err(error) => assert!(begin.elapsed() < vm_system_tests::PATIENCE, "{error:?}"),
+            }
+        }
+    }
+
+    pub(super) fn a_killed_zygote_harms_no_session_and_the_next_is_born_in_the_same_jail(user: User) {
         let mut scene = Scene::new(user);
         let session = scene.session();
-        let zygotes = scene.daemon.info().zygotes;
-        assert!(!zygotes.is_empty(), "no zygote is named");
-        for zygote in &zygotes {
-            signal(zygote.pid, SIGKILL);
+        let keeper = scene.daemon.info().keeper_pid;
+        // Again and again: each reserve raises the next.
+        for _ in 0..3 {
+            signal(zygotes(&scene)[0], SIGKILL);
+            scene.lives(&session);
+            // The first attempt must do.
+            let next = scene.session();
+            scene.lives(&next);
+            scene.client.close(&next);
+        }
+        assert_eq!(scene.daemon.info().keeper_pid, keeper, "the same jail");
+        scene.end(&[&session]);
+    }
+
+    pub(super) fn without_any_zygote_the_next_session_is_born_in_another_jail(user: User) {
+        let mut scene = Scene::new(user);
+        let session = scene.session();
+        for zygote in zygotes(&scene) {
+            signal(zygote, SIGKILL);
         }
         scene.lives(&session);
         scene.sibling_is_unharmed();
-        // New sessions come from the reserve or from a new jail; the first may find the end of the old one.
-        let template = scene.template.clone();
-        let worktree = scene.daemon.place.worktree();
-        let begin = std::time::Instant::now();
-        let next = loop {
-            match scene.client.session(&template, &worktree) {
-                Ok(session) => break session,
-                Err(error) => assert!(begin.elapsed() < vm_system_tests::PATIENCE, "{error:?}"),
-            }
-        };
+        let next = next_session(&mut scene);
         scene.lives(&next);
+        scene.lives(&session);
         scene.sibling_is_unharmed();
         scene.daemon.stop();
     }
@@ -94,15 +126,7 @@ mod cases {
         let ended = scene.client.until_final(&execution);
         assert_eq!(ended.error.expect("error").reason.as_deref(), Some("keeper_lost"));
         observe::all_end(&jail);
-        let template = scene.template.clone();
-        let worktree = scene.daemon.place.worktree();
-        let begin = std::time::Instant::now();
-        let next = loop {
-            match scene.client.session(&template, &worktree) {
-                Ok(session) => break session,
-                Err(error) => assert!(begin.elapsed() < vm_system_tests::PATIENCE, "{error:?}"),
-            }
-        };
+        let next = next_session(&mut scene);
         scene.lives(&next);
         assert_ne!(scene.daemon.info().keeper_pid, Some(keeper));
         scene.daemon.stop();

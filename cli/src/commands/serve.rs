@@ -86,8 +86,13 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     Ok(config)
 }
 
-fn failure(error: &DaemonError) -> CliError {
-    let code = if error.is_in_use() { exit::BUSY } else { exit::INTERNAL };
+/// A supervisor that did not come up, as a daemon or inside a command.
+pub(crate) fn failure(error: &DaemonError) -> CliError {
+    let code = match error {
+        _ if error.is_in_use() => exit::BUSY,
+        _ if error.is_not_permitted() => exit::NOT_PERMITTED,
+        _ => exit::INTERNAL,
+    };
     let failed = CliError::new(code, error.to_string());
     match error.hint() {
         Some(hint) => failed.with_hint(hint),

@@ -147,3 +147,21 @@ fn other_formats_print_the_whole_record() {
     assert_eq!((&record["status"], &record["result"]), (&"ok".into(), &serde_json::json!({"a": 2})));
     assert_eq!(record["events"].as_array().unwrap().len(), 3);
 }
+
+#[test]
+fn a_root_that_may_not_limit_workers_without_namespaces_is_told_so() {
+    let env = TestEnvironment::new();
+    let run = env.run(["run", "--sandbox", "no-userns", "-e", "6 * 7"]);
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:")).unwrap().trim();
+    let may_limit = u64::from_str_radix(capabilities, 16).unwrap() & 1 << 24 != 0;
+    if nix::unistd::geteuid().is_root() && !may_limit {
+        let stderr = run.failed(77);
+        assert!(stderr.contains("cannot set the resource limits"), "{stderr}");
+        assert!(stderr.contains("hint:") && stderr.contains("CAP_SYS_RESOURCE"), "{stderr}");
+        assert!(!stderr.contains("CAPACITY_EXCEEDED"), "{stderr}");
+    } else {
+        println!("SKIPPED: the refusal without CAP_SYS_RESOURCE needs a root without it");
+        assert_eq!(run.ok(), "42\n");
+    }
+}

@@ -274,6 +274,8 @@ error_codes! {
     ShuttingDown = "SHUTTING_DOWN", 503, 75;
     /// A bug.
     Internal = "INTERNAL", 500, 70;
+    /// This host, or what the supervisor may do on it, does not allow the walls around a worker.
+    SandboxUnavailable = "SANDBOX_UNAVAILABLE", 503, 70;
 }
 
 impl fmt::Display for ErrorCode {

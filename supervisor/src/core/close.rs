@@ -3,7 +3,7 @@
 use super::deadlines::{DEATH_MS, INTERRUPT_AGAIN_MS};
 use super::death::Death;
 use super::execution::{Current, Stop};
-use super::input::{Action, Answer, CloseCause, Now, Refusal, Token, Write};
+use super::input::{Action, Answer, CloseCause, Now, Refusal, SpawnFailure, Token, Write};
 use super::machine::{Phase, SessionMachine, Timers};
 use super::messages::host_error;
 use super::record::{Mark, Pending};
@@ -220,7 +220,9 @@ impl SessionMachine {
         if let Some(token) = self.creator.take() {
             let refusal = match (stored, &self.verdict) {
                 (Err(error), _) => Refusal::Storage(error.to_owned()),
-                (Ok(()), Some(CloseReason::SpawnFailed(why))) => Refusal::SpawnFailed(why.clone()),
+                (Ok(()), Some(CloseReason::SpawnFailed(why))) => Refusal::SpawnFailed(
+                    self.unborn.take().unwrap_or_else(|| SpawnFailure::late(why.clone())),
+                ),
                 (Ok(()), Some(CloseReason::StartupFailed(what))) => Refusal::StartupFailed(what.clone()),
                 (Ok(()), Some(reason)) => Refusal::NotReady(format!("it ended while starting ({reason})")),
                 (Ok(()), None) => Refusal::NotReady("it ended while starting".to_owned()),

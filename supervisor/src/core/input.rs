@@ -153,8 +153,8 @@ pub enum Input {
     },
     /// The worker process exists and its channel is open.
     Spawned,
-    /// There is no worker; says why.
-    SpawnFailed(String),
+    /// There is no worker.
+    SpawnFailed(SpawnFailure),
     /// A client wants to run code.
     Execute {
         /// Who is answered.
@@ -360,6 +360,35 @@ pub struct Executed {
     pub events: Option<Vec<Arc<[Event]>>>,
 }
 
+/// Why there is no worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpawnFailure {
+    /// For people.
+    pub why: String,
+    /// Whether trying again may help.
+    pub fault: SpawnFault,
+    /// What to do about it.
+    pub hint: &'static str,
+}
+
+impl SpawnFailure {
+    /// Of a worker that was born and did not get ready.
+    pub fn late(why: String) -> Self {
+        Self { why, fault: SpawnFault::Busy, hint: "the host may be overloaded: try again later" }
+    }
+}
+
+/// Who has to do something about a worker that could not be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpawnFault {
+    /// An operator: it fails again until the host changes.
+    Host,
+    /// Nobody: trying again later helps.
+    Busy,
+    /// We: it is a bug.
+    Wrong,
+}
+
 /// A bad answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
@@ -383,9 +412,9 @@ pub enum Refusal {
     /// The file cannot be run.
     #[error(transparent)]
     Load(#[from] LoadFailure),
-    /// There is no worker; says why.
-    #[error("the worker could not be started: {0}")]
-    SpawnFailed(String),
+    /// There is no worker.
+    #[error("the worker could not be started: {}", .0.why)]
+    SpawnFailed(SpawnFailure),
     /// A startup file failed; says which and how.
     #[error("startup failed: {0}")]
     StartupFailed(String),

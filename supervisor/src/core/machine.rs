@@ -3,7 +3,7 @@
 use super::close::Ender;
 use super::death::Death;
 use super::execution::{Current, Running};
-use super::input::{Action, Answer, CloseCause, Input, Now, Refusal, SessionSpec, Token};
+use super::input::{Action, Answer, CloseCause, Input, Now, Refusal, SessionSpec, SpawnFailure, Token};
 use super::record::Ledger;
 use crate::policy::EffectivePolicy;
 use std::collections::VecDeque;
@@ -79,6 +79,8 @@ pub struct SessionMachine {
     pub(super) startup: VecDeque<super::ExecuteRequest>,
     pub(super) phase: Phase,
     pub(super) creator: Option<Token>,
+    /// Why there is no worker.
+    pub(super) unborn: Option<SpawnFailure>,
     pub(super) enders: Vec<Ender>,
     pub(super) current: Option<Current>,
     pub(super) closing: Option<CloseCause>,
@@ -117,6 +119,7 @@ impl SessionMachine {
             startup: spec.startup.into(),
             phase: Phase::New,
             creator: None,
+            unborn: None,
             enders: Vec::new(),
             current: None,
             closing: None,
@@ -177,7 +180,7 @@ impl SessionMachine {
         match input {
             Input::Create { token } => self.create(token, now, out),
             Input::Spawned => self.spawned(now, out),
-            Input::SpawnFailed(why) => self.spawn_failed(why, now, out),
+            Input::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
             Input::Execute { token, request } => self.execute(token, request, now, out),
             Input::SourceLoaded { execution, result } => self.source_loaded(execution, result, now, out),
             Input::Message { seq, message } => self.message(seq, message, now, out),

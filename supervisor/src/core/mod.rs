@@ -58,6 +58,6 @@ mod tests;
 pub use death::{Death, signal_name};
 pub use input::{
     Action, Answer, ChannelFault, CloseCause, ExecuteRequest, Executed, Input, LoadFailure, LoadedSource,
-    Now, Refusal, SessionSpec, Source, Token, Write, WriteId,
+    Now, Refusal, SessionSpec, Source, SpawnFailure, SpawnFault, Token, Write, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};

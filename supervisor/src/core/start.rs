@@ -2,7 +2,7 @@
 
 use super::deadlines::DEATH_MS;
 use super::execution::Current;
-use super::input::{Action, CloseCause, Now, Refusal, Token, Write};
+use super::input::{Action, CloseCause, Now, Refusal, SpawnFailure, Token, Write};
 use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
@@ -44,10 +44,12 @@ impl SessionMachine {
         }
     }
 
-    pub(super) fn spawn_failed(&mut self, why: String, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn spawn_failed(&mut self, failure: SpawnFailure, now: Now, out: &mut Vec<Action>) {
         if self.phase != Phase::Spawning {
             return;
         }
+        let why = failure.why.clone();
+        self.unborn = Some(failure);
         let reason = match (&self.verdict, self.closing) {
             (Some(verdict), _) => verdict.clone(),
             (None, Some(cause)) => cause.reason(),

@@ -2,6 +2,7 @@
 
 use super::socket::SocketError;
 use crate::runtime::StartError;
+use crate::spawn::SpawnError;
 use crate::store::OpenError;
 use crate::worktree::WorktreeError;
 use std::io;
@@ -48,13 +49,15 @@ impl DaemonError {
         )
     }
 
+    /// The supervisor lacks a right that it needs.
+    pub fn is_not_permitted(&self) -> bool {
+        matches!(self, Self::Runtime(StartError::Spawn(SpawnError::Rlimit { .. })))
+    }
+
     /// What to do about it, where the message does not say so.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Runtime(StartError::Spawn(_)) => Some(
-                "`vm-system ops doctor` shows which walls this host lacks; `--sandbox no-userns` does without user \
-                 namespaces",
-            ),
+            Self::Runtime(StartError::Spawn(error)) => Some(error.hint()),
             _ => None,
         }
     }

@@ -101,6 +101,7 @@ fn parts(config: &Config, store: StoreHandle, shelf: Shelf, stop: CancellationTo
         sandbox: config.sandbox,
         service_ids: config.service_ids,
         grace: config.keeper_grace,
+        reserve_zygote: true,
         ..SpawnConfig::embedded()
     };
     Parts {

@@ -1,7 +1,7 @@
 //! What callers ask of the runtime, and how it refuses.
 
 use crate::brokers::BrokerConfig;
-use crate::core::{LoadFailure, Refusal};
+use crate::core::{LoadFailure, Refusal, SpawnFault};
 use crate::spawn::SpawnConfig;
 use crate::store::{Owner, PolicySnapshot, StoreError};
 use crate::worktree::{Roots, WorktreeError};
@@ -133,6 +133,17 @@ impl RuntimeError {
     }
 }
 
+impl RuntimeError {
+    /// What to do about it, where its code alone does not say so.
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Refused(Refusal::SpawnFailed(failure)) => Some(failure.hint),
+            Self::Full(_) => Some("close a session that is no longer used, or raise max_sessions"),
+            _ => None,
+        }
+    }
+}
+
 fn refusal_code(refusal: &Refusal) -> ErrorCode {
     match refusal {
         Refusal::NotReady(_) => ErrorCode::SessionNotReady,
@@ -142,7 +153,11 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         Refusal::Load(LoadFailure::NotFound(_)) => ErrorCode::FileNotFound,
         Refusal::SourceTooLarge { .. }
         | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => ErrorCode::ValidationError,
-        Refusal::SpawnFailed(_) => ErrorCode::CapacityExceeded,
+        Refusal::SpawnFailed(failure) => match failure.fault {
+            SpawnFault::Host => ErrorCode::SandboxUnavailable,
+            SpawnFault::Busy => ErrorCode::CapacityExceeded,
+            SpawnFault::Wrong => ErrorCode::Internal,
+        },
         Refusal::StartupFailed(_) => ErrorCode::StartupFailed,
         Refusal::Storage(_) => ErrorCode::StorageUnavailable,
         Refusal::CancelledEarly => ErrorCode::Conflict,
@@ -151,6 +166,10 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
 
 impl From<RuntimeError> for OpError {
     fn from(error: RuntimeError) -> Self {
-        Self::new(error.code(), error.to_string())
+        let told = Self::new(error.code(), error.to_string());
+        match error.hint() {
+            Some(hint) => told.with_hint(hint),
+            None => told,
+        }
     }
 }

@@ -11,6 +11,7 @@ use super::writes::Writes;
 use crate::brokers::Brokers;
 use crate::core::{
     Action, Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Input, Now, Refusal, SessionMachine,
+    SpawnFailure, SpawnFault,
 };
 use crate::spawn::{
     ChannelError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver,
@@ -351,7 +352,7 @@ impl Task {
             }
             Err(error) => {
                 self.jail = None;
-                self.step(Input::SpawnFailed(error.to_string()), actions);
+                self.step(Input::SpawnFailed(unborn(&error)), actions);
             }
         }
     }
@@ -399,6 +400,15 @@ impl Task {
         }
         self.shared.registry.remove(self.live.id);
     }
+}
+
+fn unborn(error: &SpawnError) -> SpawnFailure {
+    let fault = match error {
+        SpawnError::WrongHello { .. } | SpawnError::NotJailed(_) => SpawnFault::Wrong,
+        _ if error.is_temporary() => SpawnFault::Busy,
+        _ => SpawnFault::Host,
+    };
+    SpawnFailure { why: error.to_string(), fault, hint: error.hint() }
 }
 
 pub(super) fn fault(error: ChannelError) -> ChannelFault {

@@ -42,6 +42,8 @@ pub struct SpawnConfig {
     pub socket_path: Option<PathBuf>,
     /// What a later supervisor has to show.
     pub token: [u8; 32],
+    /// Whether a second zygote stands by, so that the first one's death costs no new session its jail.
+    pub reserve_zygote: bool,
     /// How long the keeper and its workers outlive us; zero: not at all.
     pub grace: Duration,
 }
@@ -55,6 +57,7 @@ impl SpawnConfig {
             service_ids: NOBODY,
             socket_path: None,
             token: [0; 32],
+            reserve_zygote: false,
             grace: Duration::ZERO,
         }
     }

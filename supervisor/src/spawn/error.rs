@@ -50,9 +50,7 @@ pub enum SpawnError {
     #[error("the worker {0} before its hello")]
     WorkerSilent(&'static str),
     /// The limits could not be set from outside.
-    #[error(
-        "cannot limit worker {pid}: {error}; a supervisor needs the same user as its workers, or CAP_SYS_RESOURCE"
-    )]
+    #[error("cannot set the resource limits of process {pid} of the jail: {error}")]
     Rlimit {
         /// The worker.
         pid: u32,
@@ -68,10 +66,44 @@ pub enum SpawnError {
 }
 
 impl SpawnError {
+    /// Whether trying again later helps: processes, descriptors, memory or time ran short, or a jail is being replaced.
+    pub fn is_temporary(&self) -> bool {
+        let is_short = |error: &io::Error| {
+            let short = [libc::EAGAIN, libc::ENOMEM, libc::EMFILE, libc::ENFILE];
+            error.raw_os_error().is_some_and(|errno| short.contains(&errno))
+        };
+        match self {
+            Self::Exec { error, .. } | Self::Io { error, .. } | Self::Fork(error) => is_short(error),
+            Self::Jail(failure) => is_short(&io::Error::from_raw_os_error(failure.errno)),
+            // It died meanwhile.
+            Self::Rlimit { error, .. } => error.raw_os_error() == Some(libc::ESRCH),
+            Self::KeeperSilent { .. } | Self::WorkerSilent(_) | Self::KeeperLost | Self::NoZygote => true,
+            Self::WrongHello { .. } | Self::NotJailed(_) => false,
+        }
+    }
+
+    /// What to do about it, where the message does not say so.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Rlimit { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => RLIMIT_HINT,
+            Self::Exec { .. } => "is the binary still there, and executable for the service user?",
+            Self::KeeperLost | Self::NoZygote => "another jail is being built: try again in a moment",
+            _ if self.is_temporary() => {
+                "processes, descriptors or memory may be short (LimitNPROC=, LimitNOFILE=, MemoryMax=): try again later"
+            }
+            _ => "`vm-system ops doctor` shows which walls this host has and what to do about the others",
+        }
+    }
+
     pub(super) fn io(what: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |error| Self::Io { what, error }
     }
 }
+
+/// Root drops to the service user before it makes the jail. With user namespaces it owns the workers' namespace and may
+/// limit them by that; without, only one user or the capability allows it.
+const RLIMIT_HINT: &str = "without user namespaces a supervisor of root needs CAP_SYS_RESOURCE to limit its workers: \
+     give it that capability, start it as the service user instead of root, or do without `--sandbox no-userns`";
 
 fn describe(failure: &JailFailure) -> String {
     let JailFailure { step, errno, hint } = failure;

@@ -29,6 +29,8 @@ use vm_system_sandbox::{inspect, rlimit, socket};
 const EVENTS: usize = 64;
 /// The zygote that the keeper started.
 const FIRST_ZYGOTE: u32 = 0;
+/// A reserve that died before it was needed is replaced after this pause.
+const RESERVE_PAUSE: Duration = Duration::from_millis(200);
 
 /// Something that concerns a whole jail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +120,9 @@ impl Spawner {
         let orders = Orders::default();
         let (zygote, listener) =
             zygote::welcome(started.zygote, FIRST_ZYGOTE, config.sandbox, orders.clone()).await?;
+        // Better now than at the first session.
+        let pid = zygote.pids.here;
+        rlimit::may_limit(pid).map_err(|error| SpawnError::Rlimit { pid, error })?;
         let listener = listener.ok_or(SpawnError::WorkerSilent("zygote brought no listener"))?;
         let forks = SpawnError::io("watch for forks");
         let own_listener =
@@ -143,7 +148,7 @@ impl Spawner {
         let tasks = vec![
             tokio::spawn(async move { control.listen(told).await }).abort_handle(),
             tokio::spawn(notify::answer(own_listener, watched, orders, events)).abort_handle(),
-            tokio::spawn(Arc::clone(&jail).look_after_zygotes(config.socket_path.is_some())).abort_handle(),
+            tokio::spawn(Arc::clone(&jail).look_after_zygotes(config.reserve_zygote)).abort_handle(),
         ];
         Jail::keep_zygote(&jail, &zygote).await?;
         Ok((Self(Arc::new(Inner { jail, tasks })), receiver))
@@ -284,29 +289,41 @@ impl Jail {
     /// Keeps a reserve beside the zygote that forks, and follows the one whose turn it is until none is left.
     async fn look_after_zygotes(self: Arc<Self>, wants_reserve: bool) {
         while let Ok(current) = self.current_zygote() {
-            let has_reserve = lock(&self.zygotes).reserve.is_some();
-            if wants_reserve
-                && !has_reserve
-                && let Err(error) = self.raise_reserve(&current).await
-            {
-                tracing::warn!(%error, "no zygote in reserve");
+            let mut reserve = lock(&self.zygotes).reserve.clone();
+            if wants_reserve && reserve.is_none() {
+                match self.raise_reserve(&current).await {
+                    Ok(raised) => reserve = Some(raised),
+                    Err(error) => tracing::warn!(%error, "no zygote in reserve"),
+                }
             }
-            current.listen().await;
+            let Some(reserve) = reserve else {
+                current.listen().await;
+                continue;
+            };
+            tokio::select! {
+                () = current.listen() => {}
+                () = reserve.listen() => {
+                    lock(&self.zygotes).reserve.take_if(|zygote| zygote.number == reserve.number);
+                    // Something keeps killing it, perhaps: no hurry.
+                    let _ = timeout(RESERVE_PAUSE, current.listen()).await;
+                }
+            }
         }
         if !self.control.is_lost() {
             let _ = self.events.send(SpawnEvent::ZygotesLost).await;
         }
     }
 
-    async fn raise_reserve(&self, parent: &Arc<Zygote>) -> Result<(), SpawnError> {
+    async fn raise_reserve(&self, parent: &Arc<Zygote>) -> Result<Arc<Zygote>, SpawnError> {
         let (ours, newborns) = channel()?;
         let ordered = parent.order(newborns, true).await?;
         let number = self.next_zygote.fetch_add(1, Ordering::Relaxed);
         let (zygote, _) = zygote::welcome(ours, number, self.sandbox, self.orders.clone()).await?;
         drop(ordered);
         self.keep_zygote(&zygote).await?;
-        lock(&self.zygotes).reserve = Some(Arc::new(zygote));
-        Ok(())
+        let zygote = Arc::new(zygote);
+        lock(&self.zygotes).reserve = Some(Arc::clone(&zygote));
+        Ok(zygote)
     }
 }
 

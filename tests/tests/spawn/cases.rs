@@ -42,6 +42,7 @@ cases! {
     a_worker_that_never_says_hello_is_killed,
     a_dead_zygote_harms_no_session,
     a_dead_zygote_is_replaced_by_its_reserve,
+    a_dead_reserve_is_replaced_before_it_is_needed,
     a_dead_keeper_takes_everything_with_it,
     nothing_outlives_an_embedded_supervisor,
     a_newcomer_with_the_token_gets_everything_back,
@@ -231,8 +232,11 @@ async fn a_dead_zygote_harms_no_session() {
 }
 
 fn kill_zygote(spawner: &Spawner) {
-    let pid = *spawner.zygote_pids().first().expect("a zygote");
-    PidFd::open(pid).and_then(|zygote| zygote.kill()).expect("kill");
+    kill(*spawner.zygote_pids().first().expect("a zygote"));
+}
+
+fn kill(pid: u32) {
+    PidFd::open(pid).and_then(|process| process.kill()).expect("kill");
 }
 
 async fn until(mut holds: impl FnMut() -> bool) {
@@ -247,7 +251,8 @@ async fn until(mut holds: impl FnMut() -> bool) {
 async fn adoptable(grace: Duration) -> (tempfile::TempDir, SpawnConfig, Spawner) {
     let directory = tempfile::tempdir().expect("dir");
     let socket_path = Some(directory.path().join("keeper-1.sock"));
-    let config = SpawnConfig { socket_path, token: [9; 32], grace, ..SpawnConfig::embedded() };
+    let config =
+        SpawnConfig { socket_path, token: [9; 32], reserve_zygote: true, grace, ..SpawnConfig::embedded() };
     let (spawner, _events) = Spawner::start(config.clone()).await.expect("a jail");
     (directory, config, spawner)
 }
@@ -261,6 +266,19 @@ async fn a_dead_zygote_is_replaced_by_its_reserve() {
         assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
     }
     spawner.shutdown(Duration::from_secs(5)).await;
+}
+
+async fn a_dead_reserve_is_replaced_before_it_is_needed() {
+    let config = SpawnConfig { reserve_zygote: true, ..SpawnConfig::embedded() };
+    let (spawner, _events) = Spawner::start(config).await.expect("a jail");
+    until(|| spawner.zygote_pids().len() == 2).await;
+    let [first, reserve] = spawner.zygote_pids()[..] else { panic!("two zygotes") };
+    kill(reserve);
+    until(|| matches!(spawner.zygote_pids()[..], [current, next] if current == first && next != reserve))
+        .await;
+    kill_zygote(&spawner);
+    let mut worker = born(&spawner, 1).await;
+    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
 }
 
 async fn a_dead_keeper_takes_everything_with_it() {
@@ -490,18 +508,19 @@ async fn a_host_without_user_namespaces_is_named_with_its_knob() {
 
 async fn without_namespaces_the_other_walls_stand() {
     let config = SpawnConfig { sandbox: SandboxMode::NoUserns, ..SpawnConfig::embedded() };
-    let (spawner, events) = Spawner::start(config).await.expect("a jail");
-    let walls =
-        |layer: Layer| spawner.layers().iter().any(|report| report.name == layer.name() && report.in_force);
-    assert!(walls(Layer::Seccomp) && walls(Layer::NoPrivileges) && !walls(Layer::Namespaces));
-    let mut worker = match spawner.spawn_worker(session(1), &LIMITS).await {
-        Ok(worker) => worker,
-        Err(SpawnError::Rlimit { error, .. }) if namespaces::is_root() => {
-            println!("SKIPPED: this root has no CAP_SYS_RESOURCE: {error}");
+    let (spawner, events) = match Spawner::start(config).await {
+        Ok(started) => started,
+        Err(error @ SpawnError::Rlimit { .. }) if namespaces::is_root() => {
+            assert!(!error.is_temporary() && error.hint().contains("CAP_SYS_RESOURCE"), "{error}");
+            println!("SKIPPED: without namespaces: this root has no CAP_SYS_RESOURCE");
             return;
         }
         Err(error) => panic!("{error}"),
     };
+    let walls =
+        |layer: Layer| spawner.layers().iter().any(|report| report.name == layer.name() && report.in_force);
+    assert!(walls(Layer::Seccomp) && walls(Layer::NoPrivileges) && !walls(Layer::Namespaces));
+    let mut worker = born(&spawner, 1).await;
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
     worker.sender.send(&order("open")).await.expect("order");
     assert!(next(&mut worker).await.is_err());

@@ -2,6 +2,7 @@
 
 use crate::args::SandboxArg;
 use crate::backend::Backend;
+use crate::commands::serve::failure;
 use crate::error::{CliError, exit};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,10 +22,7 @@ pub(crate) struct EmbeddedRun {
 
 /// Starts it.
 pub(crate) async fn start(sandbox: SandboxArg) -> Result<EmbeddedRun, CliError> {
-    let supervisor = Embedded::start(sandbox.into()).await.map_err(|error| {
-        CliError::internal(format!("cannot start a supervisor: {error}"))
-            .with_hint("does this host forbid user namespaces? `--sandbox no-userns` does without them")
-    })?;
+    let supervisor = Embedded::start(sandbox.into()).await.map_err(|error| failure(&error))?;
     let supervisor = Arc::new(supervisor);
     Ok(EmbeddedRun { backend: Backend::Embedded(Arc::clone(&supervisor)), supervisor })
 }

@@ -6,7 +6,7 @@ use super::rng::Rng;
 use super::worker::Worker;
 use crate::core::{
     Action, AdoptedExecution, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LoadFailure,
-    LoadedSource, Now, SessionMachine, SessionSpec, Source, Token,
+    LoadedSource, Now, SessionMachine, SessionSpec, Source, SpawnFailure, Token,
 };
 use crate::policy::{EffectivePolicy, Snapshot, effective};
 use std::sync::Arc;
@@ -294,7 +294,7 @@ impl World {
             return;
         }
         if self.faults.deaths && self.rng.one_in(10) {
-            self.input(Input::SpawnFailed("no memory".to_owned()));
+            self.input(Input::SpawnFailed(SpawnFailure::late("no memory".to_owned())));
         } else {
             self.input(Input::Spawned);
         }

@@ -1,7 +1,7 @@
 //! Sessions.
 
 use super::fake::{Bench, admin, bob, new_session};
-use crate::core::Refusal;
+use crate::core::{Refusal, SpawnFailure, SpawnFault};
 use crate::runtime::RuntimeError;
 use vm_system_protocol::control::{ErrorCode, NewSession, Op, OpError, Reply, SessionFilter};
 use vm_system_protocol::model::{Session, SessionStatus};
@@ -67,6 +67,10 @@ async fn failed_startup_names_the_session_that_it_left() {
     assert_eq!(left.status, SessionStatus::Crashed);
 }
 
+fn unborn(fault: SpawnFault) -> RuntimeError {
+    RuntimeError::Refused(Refusal::SpawnFailed(SpawnFailure { why: "x".to_owned(), fault, hint: "do y" }))
+}
+
 #[tokio::test]
 async fn refusals_of_the_runtime_keep_their_codes() {
     let bench = Bench::new();
@@ -74,7 +78,9 @@ async fn refusals_of_the_runtime_keep_their_codes() {
     let cases = [
         (RuntimeError::Full(3), ErrorCode::CapacityExceeded),
         (RuntimeError::ShuttingDown, ErrorCode::ShuttingDown),
-        (RuntimeError::Refused(Refusal::SpawnFailed("x".to_owned())), ErrorCode::CapacityExceeded),
+        (unborn(SpawnFault::Busy), ErrorCode::CapacityExceeded),
+        (unborn(SpawnFault::Host), ErrorCode::SandboxUnavailable),
+        (unborn(SpawnFault::Wrong), ErrorCode::Internal),
         (RuntimeError::Internal("x".to_owned()), ErrorCode::Internal),
     ];
     for (refusal, code) in cases {
