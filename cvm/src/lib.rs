@@ -40,14 +40,14 @@ pub use state::{LimitKind, Limits, Phase, State, StateConfig};
 pub use vm::driver::{UNHANDLED_REJECTION, resume_host, resume_pause, run};
 pub use vm::inspect::{FrameView, frames, globals, set_variable};
 
-/// Builds what all programs share, about ten milliseconds once per process; [`compile`] does it too when it was not done.
+/// Builds what all programs share, some milliseconds once per process; [`compile`] does it too when it was not done.
 pub fn warm_up() {
-    builtins::realm::built();
+    builtins::generations::newest();
 }
 
 /// Compiles source text to a program that is ready to run.
 pub fn compile(source: &str, options: &CompileOptions) -> Result<Program, CompileErrors> {
-    let prelude = &builtins::realm::built().prelude;
-    let unit = compiler::compile_unit(source, options, &prelude.functions)?;
-    Ok(link::link(unit))
+    let generation = builtins::generations::newest();
+    let unit = compiler::compile_unit(source, options, &generation.prelude.functions)?;
+    Ok(Program::compiled(generation, unit))
 }

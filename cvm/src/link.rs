@@ -1,53 +1,52 @@
-//! Linking: a compiled unit on top of the prelude and the realm becomes a [`Program`].
+//! Linking: a compiled unit on top of a generation becomes a [`Program`].
 //!
 //! Owns: constants as cells, absolute targets, property keys in instructions. A unit must have been verified first when
 //! it comes from outside.
 
-use crate::builtins::{ids, realm};
-use crate::heap::{Cell, Heap};
+use crate::builtins::generations::Generation;
+use crate::builtins::prelude::Prelude;
+use crate::heap::Heap;
 use crate::ops::{Ins, Operand};
 use crate::program::{Const, Program, Template, Unit};
 use crate::value::Value;
 use std::sync::Arc;
 
-/// Makes a unit ready to run.
-pub(crate) fn link(unit: Unit) -> Program {
-    let built = realm::built();
-    let mut heap = built.heap.clone();
-    heap.cursor = ids::REALM_CELLS;
-    let mut consts: Vec<Value> = Vec::new();
-    let mut keys: Vec<u32> = Vec::new();
-    for c in built.prelude.unit.consts.iter().chain(&unit.consts) {
-        let (value, key) = constant(&mut heap, c);
-        consts.push(value);
-        keys.push(key);
-    }
-    let shift = built.prelude.unit.consts.len() as u32;
-    let mut code = Vec::with_capacity(built.prelude.unit.code.len() + unit.code.len());
+/// Makes realm and prelude ready to link programs on.
+pub(crate) fn link_prelude(number: u32, mut heap: Heap, mut prelude: Prelude) -> Generation {
+    heap.cursor = heap.cells.len() as u32;
+    let (consts, keys) = constants(&mut heap, &prelude.unit.consts);
+    let mut code = Vec::new();
+    relocate(&mut code, &prelude.unit.code, &mut prelude.templates, 0, 0, &keys);
+    let base = Arc::new(heap.into_base(false));
+    Generation { number, base, prelude: Arc::new(prelude), code, consts }
+}
+
+/// Makes a unit that was compiled for a generation ready to run.
+pub(crate) fn link(generation: &Generation, unit: Unit, fingerprint: u32) -> Program {
+    let mut heap = Heap::over(&generation.base, u64::MAX);
+    let (user_consts, keys) = constants(&mut heap, &unit.consts);
+    let consts: Arc<[Value]> = generation.consts.iter().chain(&user_consts).copied().collect();
+    let mut code = Vec::with_capacity(generation.code.len() + unit.code.len());
+    code.extend_from_slice(&generation.code);
     let mut templates = unit.templates.clone();
-    let first = built.prelude.unit.code.len() as u32;
-    relocate(&mut code, &built.prelude.unit.code, &mut built.prelude.templates.clone(), 0, 0, &keys);
+    let (first, shift) = (code.len() as u32, generation.consts.len() as u32);
     relocate(&mut code, &unit.code, &mut templates, first, shift, &keys);
-    let pages = heap.cells.len().div_ceil(crate::heap::PAGE_CELLS);
-    // Cells up to a page's end belong to the base, so that no page is shared.
-    heap.cells.resize(pages * crate::heap::PAGE_CELLS, Cell::Free);
-    heap.base = heap.cells.len() as u32;
-    heap.cursor = heap.base;
-    heap.dirty = vec![0; pages];
-    heap.changed = vec![0; pages];
-    heap.bytes = 0;
-    heap.gc_at = 1 << 20;
-    heap.attention = false;
-    let fingerprint = crate::format::checksum(1, &crate::format::encode_unit(&unit));
     Program {
         fingerprint,
+        generation: generation.number,
         unit: Arc::new(unit),
         code: code.into(),
         templates: templates.into(),
-        prelude: Arc::clone(&built.prelude),
-        consts: consts.into(),
-        base: Arc::new(heap),
+        prelude: Arc::clone(&generation.prelude),
+        consts,
+        // Cells up to a page's end belong to the base, so that no page is shared.
+        base: Arc::new(heap.into_base(true)),
     }
+}
+
+/// Values of constants and, for strings, their property keys.
+fn constants(heap: &mut Heap, list: &[Const]) -> (Vec<Value>, Vec<u32>) {
+    list.iter().map(|c| constant(heap, c)).unzip()
 }
 
 /// The value of a constant and, for strings, its property key.
@@ -66,6 +65,7 @@ fn constant(heap: &mut Heap, c: &Const) -> (Value, u32) {
     }
 }
 
+/// Appends code whose constants are numbered from `shift` on, with the keys of those constants.
 fn relocate(
     out: &mut Vec<Ins>,
     code: &[Ins],
@@ -81,7 +81,7 @@ fn relocate(
         for ins in out.get_mut(range).unwrap_or(&mut []) {
             match ins.op.row().c {
                 Operand::Const => ins.c += shift,
-                Operand::Name => ins.c = keys.get((ins.c + shift) as usize).copied().unwrap_or(0),
+                Operand::Name => ins.c = keys.get(ins.c as usize).copied().unwrap_or(0),
                 Operand::Target => ins.c += t.start,
                 _ => {}
             }

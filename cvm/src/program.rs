@@ -132,10 +132,12 @@ pub struct Program {
     pub(crate) prelude: Arc<crate::builtins::prelude::Prelude>,
     /// Values of the prelude's constants, then of the unit's
     pub(crate) consts: Arc<[crate::value::Value]>,
-    /// Tells programs and realms apart in stored states
+    /// Tells programs apart in stored states
     pub(crate) fingerprint: u32,
+    /// The generation it was compiled for
+    pub(crate) generation: u32,
     /// Realm and constants
-    pub(crate) base: Arc<crate::heap::Heap>,
+    pub(crate) base: Arc<crate::heap::base::Base>,
 }
 
 impl Program {

@@ -166,8 +166,7 @@ impl State {
         // One string must not be able to pass the heap's limit by itself.
         limits.string_units =
             limits.string_units.min(u32::try_from(limits.heap_bytes / 4).unwrap_or(u32::MAX));
-        let mut heap = (*program.base).clone();
-        heap.limit = config.limits.heap_bytes;
+        let heap = Heap::over(&program.base, config.limits.heap_bytes);
         let mut state = State {
             heap,
             stack: vec![Value::Undefined; 1024],

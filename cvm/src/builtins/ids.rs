@@ -1,7 +1,8 @@
 //! Fixed heap ids: single-unit strings, names the engine uses, well-known symbols, objects of the realm.
 //!
-//! Owns: the first part of the realm's layout. Ids are on disk: append to a list only together with a new format
-//! version or behind the last entry of the last list.
+//! Owns: the first part of the realm's layout. Ids are on disk: a list only ever grows at its end, into the places kept
+//! free behind it. What is appended after a generation was released is not in that generation: code that its programs
+//! can reach must not use such an id (see `generations`).
 
 #![allow(dead_code, reason = "the prelude names most of these at run time")]
 #![allow(clippy::doc_markdown, reason = "the documentation is the object's name in the specification")]
@@ -25,7 +26,12 @@ macro_rules! ids {
 /// The empty string; the ids below are the strings of one Latin-1 unit.
 pub(crate) const EMPTY: Id = Id(256);
 
-ids! { ATOMS, Atom, 257,
+/// First id of each list; what a list does not use stays free for later names.
+const FIRST_ATOM: u32 = 257;
+const FIRST_SYMBOL: u32 = 512;
+const FIRST_OBJECT: u32 = 544;
+
+ids! { ATOMS, Atom, FIRST_ATOM,
     LENGTH "length" NAME "name" PROTOTYPE "prototype" CONSTRUCTOR "constructor" MESSAGE "message" STACK "stack"
     CAUSE "cause" VALUE "value" DONE "done" NEXT "next" GET "get" SET "set" TO_STRING "toString" VALUE_OF "valueOf"
     UNDEFINED "undefined" NULL "null" TRUE "true" FALSE "false" NAN "NaN" INFINITY "Infinity" MINUS_INFINITY "-Infinity"
@@ -35,7 +41,7 @@ ids! { ATOMS, Atom, 257,
     ENUMERABLE "enumerable" CONFIGURABLE "configurable" WRITABLE "writable" CALLEE "callee" PROTO "__proto__"
 }
 
-ids! { SYMBOLS, Symbol, 257 + ATOMS.len() as u32,
+ids! { SYMBOLS, Symbol, FIRST_SYMBOL,
     SYM_ITERATOR "Symbol.iterator" SYM_ASYNC_ITERATOR "Symbol.asyncIterator" SYM_HAS_INSTANCE "Symbol.hasInstance"
     SYM_TO_PRIMITIVE "Symbol.toPrimitive" SYM_TO_STRING_TAG "Symbol.toStringTag" SYM_SPECIES "Symbol.species"
     SYM_IS_CONCAT_SPREADABLE "Symbol.isConcatSpreadable" SYM_UNSCOPABLES "Symbol.unscopables" SYM_MATCH "Symbol.match"
@@ -44,7 +50,7 @@ ids! { SYMBOLS, Symbol, 257 + ATOMS.len() as u32,
     ERROR_DATA "[[ErrorData]]: the stack of an error, a key that no program can name"
 }
 
-ids! { OBJECTS, Object, 257 + (ATOMS.len() + SYMBOLS.len()) as u32,
+ids! { OBJECTS, Object, FIRST_OBJECT,
     OBJECT_PROTO "%Object.prototype%" FUNCTION_PROTO "%Function.prototype%" ARRAY_PROTO "%Array.prototype%"
     STRING_PROTO "%String.prototype%" NUMBER_PROTO "%Number.prototype%" BOOLEAN_PROTO "%Boolean.prototype%"
     SYMBOL_PROTO "%Symbol.prototype%" BIGINT_PROTO "%BigInt.prototype%" ERROR_PROTO "%Error.prototype%"
@@ -80,22 +86,35 @@ ids! { OBJECTS, Object, 257 + (ATOMS.len() + SYMBOLS.len()) as u32,
 }
 
 /// First cell after the fixed ones.
-pub(crate) const FIRST_FREE: u32 = 257 + (ATOMS.len() + SYMBOLS.len() + OBJECTS.len()) as u32;
-/// Cells of the realm; those of a program's constants come after.
-pub(crate) const REALM_CELLS: u32 = 8192;
+pub(crate) const FIRST_FREE: u32 = 1024;
+
+const _: () = assert!(FIRST_ATOM + ATOMS.len() as u32 <= FIRST_SYMBOL);
+const _: () = assert!(FIRST_SYMBOL + SYMBOLS.len() as u32 <= FIRST_OBJECT);
+const _: () = assert!(FIRST_OBJECT + OBJECTS.len() as u32 <= FIRST_FREE);
+
+/// Every fixed cell behind the single units, with its text: names, symbols, objects.
+pub(crate) fn fixed() -> [(Id, &'static [(&'static str, &'static str)]); 3] {
+    [(Id(FIRST_ATOM), ATOMS), (Id(FIRST_SYMBOL), SYMBOLS), (Id(FIRST_OBJECT), OBJECTS)]
+}
 
 /// Fixed object or symbol by the name the prelude uses after `$$`.
 pub(crate) fn realm_id(name: &str) -> Option<Id> {
     let at = |list: &[(&str, &str)], first: u32| {
         list.iter().position(|(n, _)| *n == name).map(|i| Id(first + i as u32))
     };
-    at(SYMBOLS, 257 + ATOMS.len() as u32).or_else(|| at(OBJECTS, 257 + (ATOMS.len() + SYMBOLS.len()) as u32))
+    at(SYMBOLS, FIRST_SYMBOL).or_else(|| at(OBJECTS, FIRST_OBJECT))
 }
 
 /// `[Symbol.iterator]` for `$$SYM_ITERATOR`: how a symbol shows in a function's name.
 pub(crate) fn symbol_shown(name: &str) -> String {
     let name = name.strip_prefix("$$").unwrap_or(name);
     SYMBOLS.iter().find(|(n, _)| *n == name).map_or_else(String::new, |(_, text)| format!("[{text}]"))
+}
+
+/// What a fixed object is called: `%Array.prototype%`.
+pub(crate) fn object_shown(id: Id) -> &'static str {
+    let at = id.0.wrapping_sub(FIRST_OBJECT) as usize;
+    OBJECTS.get(at).map_or("", |(_, text)| text)
 }
 
 /// The key of a fixed name or symbol.

@@ -3,7 +3,7 @@
 //!
 //! A native never calls JavaScript: it reads its arguments, may ask for conversions (they suspend, see `vm`), and
 //! changes nothing before the last of them. Everything that gets, sets or calls on objects it does not know is written
-//! in the prelude, where every step can suspend by itself. Reading order: `ids`, `natives`, `prelude`, `realm`.
+//! in the prelude, where every step can suspend by itself. Reading order: `ids`, `natives`, `prelude`, `realm`, `generations`.
 
 #![allow(clippy::unnecessary_wraps, reason = "natives share one signature, and many cannot fail")]
 #![allow(clippy::needless_update, reason = "modules name the parts they have and leave the rest to `EMPTY`")]
@@ -19,6 +19,7 @@ mod date;
 mod date_set;
 mod error;
 mod function;
+pub(crate) mod generations;
 mod generator;
 mod global;
 pub(crate) mod host;

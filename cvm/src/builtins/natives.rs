@@ -2,7 +2,7 @@
 //!
 //! Owns: [`Module`] and its parts, native numbers. Must not: know any builtin.
 
-use crate::value::{Id, Value};
+use crate::value::Id;
 use crate::vm::NativeFn;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -109,7 +109,7 @@ pub(crate) struct Native {
     pub slow: &'static str,
 }
 
-/// All builtin files. The order is part of the realm's layout: append.
+/// All builtin files.
 pub(crate) const MODULES: &[&Module] = &[
     &super::core::MODULE,
     &super::proxy::MODULE,
@@ -142,42 +142,60 @@ pub(crate) const MODULES: &[&Module] = &[
 
 struct Tables {
     natives: Vec<Native>,
-    intrinsics: HashMap<&'static str, u32>,
-    /// Number of the first method of each module
-    methods: Vec<u32>,
-    /// Number of the first constructor of each module
-    ctors: Vec<u32>,
+    numbers: HashMap<String, u32>,
 }
 
+/// Natives keep the numbers that the newest released generation gave them; others follow in the order of the modules.
 fn tables() -> &'static Tables {
     static TABLES: OnceLock<Tables> = OnceLock::new();
     TABLES.get_or_init(|| {
-        let mut t = Tables {
-            natives: Vec::new(),
-            intrinsics: HashMap::new(),
-            methods: Vec::new(),
-            ctors: Vec::new(),
-        };
+        let mut mine: HashMap<String, Native> = HashMap::new();
+        let mut order = Vec::new();
         for module in MODULES {
-            for &(name, run) in module.intrinsics {
-                t.intrinsics.insert(name, t.natives.len() as u32);
-                t.natives.push(Native { run, constructs: false, slow: "" });
-            }
-            t.methods.push(t.natives.len() as u32);
-            for m in module.methods {
-                t.natives.push(Native { run: m.run, constructs: m.constructs, slow: m.slow });
-            }
-            t.ctors.push(t.natives.len() as u32);
-            for c in module.ctors {
-                let (run, constructs): (NativeFn, bool) = match c.code {
-                    CtorCode::Native(run) => (run, true),
-                    CtorCode::Prelude(_) => (|_, _| Ok(Value::Undefined.into()), false),
-                };
-                t.natives.push(Native { run, constructs, slow: "" });
+            for (name, native) in natives_of(module) {
+                order.push(name.clone());
+                mine.insert(name, native);
             }
         }
-        t
+        let mut names = super::generations::released_natives();
+        names.extend(order.into_iter().filter(|name| !names.contains(name)).collect::<Vec<_>>());
+        let numbers = names.iter().enumerate().map(|(i, name)| (name.clone(), i as u32)).collect();
+        let natives = names.iter().map(|name| mine.remove(name).unwrap_or(GONE)).collect();
+        Tables { natives, numbers }
     })
+}
+
+/// In the place of a native that a released generation has and this engine lost; a test excludes it.
+const GONE: Native =
+    Native { run: |_, _| Err(crate::vm::Raise::Fault("a native is missing")), constructs: false, slow: "" };
+
+fn natives_of(module: &Module) -> Vec<(String, Native)> {
+    let mut list = Vec::new();
+    for &(name, run) in module.intrinsics {
+        list.push((intrinsic_name(name), Native { run, constructs: false, slow: "" }));
+    }
+    for m in module.methods {
+        list.push((method_name(m), Native { run: m.run, constructs: m.constructs, slow: m.slow }));
+    }
+    for c in module.ctors {
+        if let CtorCode::Native(run) = c.code {
+            list.push((ctor_name(c), Native { run, constructs: true, slow: "" }));
+        }
+    }
+    list
+}
+
+fn intrinsic_name(name: &str) -> String {
+    format!("${name}")
+}
+
+fn method_name(m: &Method) -> String {
+    let word = if m.getter { "get " } else { "" };
+    format!("{word}{}.{}", super::ids::object_shown(m.holder), m.key)
+}
+
+fn ctor_name(c: &Ctor) -> String {
+    format!("new {}", super::ids::object_shown(c.id))
 }
 
 /// All natives by number.
@@ -186,13 +204,37 @@ pub(crate) fn table() -> &'static [Native] {
     &tables().natives
 }
 
-/// Number of the native that the prelude calls `$name`.
-pub(crate) fn intrinsic(name: &str) -> Option<u32> {
-    tables().intrinsics.get(name).copied()
+/// Names of all natives by number; they are part of a generation.
+#[cfg(test)]
+pub(crate) fn names() -> Vec<String> {
+    let mut names = vec![String::new(); tables().natives.len()];
+    for (name, &number) in &tables().numbers {
+        names[number as usize].clone_from(name);
+    }
+    names
 }
 
-/// Numbers of the first method and the first constructor of a module.
-pub(crate) fn first_numbers(module: usize) -> (u32, u32) {
-    let t = tables();
-    (t.methods.get(module).copied().unwrap_or(0), t.ctors.get(module).copied().unwrap_or(0))
+/// Is there a Rust function behind this name?
+#[cfg(test)]
+pub(crate) fn exists(name: &str) -> bool {
+    MODULES.iter().any(|module| natives_of(module).iter().any(|(known, _)| known == name))
+}
+
+fn number(name: &str) -> Option<u32> {
+    tables().numbers.get(name).copied()
+}
+
+/// Number of the native that the prelude calls `$name`.
+pub(crate) fn intrinsic(name: &str) -> Option<u32> {
+    number(&intrinsic_name(name))
+}
+
+/// Number of a method's native.
+pub(crate) fn of_method(m: &Method) -> u32 {
+    number(&method_name(m)).unwrap_or(u32::MAX)
+}
+
+/// Number of a constructor's native.
+pub(crate) fn of_ctor(c: &Ctor) -> u32 {
+    number(&ctor_name(c)).unwrap_or(u32::MAX)
 }

@@ -1,36 +1,56 @@
-//! The prelude: builtins written in JavaScript, compiled once per process.
+//! The prelude: builtins written in JavaScript.
 //!
-//! Owns: [`Prelude`]. Its template numbers and code are part of the format: a changed function is appended under a new
-//! name, so that a state paused inside the old one still finds it.
+//! Owns: [`Prelude`] and its compilation from the modules' sources. Template numbers and code are part of the stored
+//! format; how that stays true is `generations`' business.
 
 use crate::compiler::PreludeNames;
 use crate::program::{Template, Unit};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
-/// The compiled prelude.
+/// The compiled prelude of a generation.
 #[derive(Debug)]
 pub(crate) struct Prelude {
+    /// Constants and code as the compiler left them; without source
     pub unit: Unit,
+    /// Its templates
     pub templates: Vec<Template>,
+    /// Templates by name
     pub functions: HashMap<String, u32>,
-    pub methods: HashMap<String, Vec<(String, u8, u32)>>,
     /// Template of `ToPrimitive`
     pub to_primitive: u32,
     /// What a wrong template number names
     pub nothing: Template,
 }
 
+/// Method lists of the prelude by name: key, kind (0 method 1 getter 2 setter), template.
+pub(crate) type Methods = HashMap<String, Vec<(String, u8, u32)>>;
+
+impl Prelude {
+    /// A prelude of its parts.
+    pub(crate) fn new(unit: Unit, functions: BTreeMap<String, u32>) -> Prelude {
+        let to_primitive = functions.get("ToPrimitive").copied().unwrap_or(0);
+        let templates = unit.templates.clone();
+        let functions = functions.into_iter().collect();
+        Prelude { unit, templates, functions, to_primitive, nothing: Template::default() }
+    }
+}
+
 /// Compiles all modules' sources as one.
 ///
 /// # Panics
 /// When the prelude does not compile, which a test excludes.
-pub(crate) fn compile() -> Prelude {
+pub(crate) fn compile() -> (Prelude, Methods) {
     let source: String = super::natives::MODULES.iter().map(|m| m.source).collect::<Vec<_>>().join("\n");
     match crate::compiler::compile_prelude(&source) {
-        Ok((unit, PreludeNames { functions, methods })) => {
-            let to_primitive = functions.get("ToPrimitive").copied().unwrap_or(0);
-            let templates = unit.templates.clone();
-            Prelude { unit, templates, functions, methods, to_primitive, nothing: Template::default() }
+        Ok((mut unit, PreludeNames { functions, methods })) => {
+            // Places in the prelude's source are shown nowhere, so they are not part of a generation.
+            unit.source = String::new();
+            for t in &mut unit.templates {
+                t.positions.clear();
+                t.bindings.clear();
+                t.span = (0, 0);
+            }
+            (Prelude::new(unit, functions.into_iter().collect()), methods)
         }
         Err(errors) => panic!("the prelude does not compile: {errors}"),
     }

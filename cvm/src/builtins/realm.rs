@@ -1,59 +1,31 @@
-//! The pristine realm: every builtin object at its fixed or computed id, built once per process, never stored.
+//! Building the pristine realm: every builtin object at its fixed or computed id, from the modules' descriptions.
 //!
-//! Owns: [`Realm`], the builder that the modules' descriptions go through, and linking of programs on top of it.
-//! Must not: know what builtins do.
+//! Owns: [`Realm`], the builder that the modules' descriptions go through. Must not: know what builtins do, or which
+//! generation a program stands on (see `generations`).
 
 use super::ids;
 use super::natives::{self, CtorCode, MODULES};
-use super::prelude::{self, Prelude};
+use super::prelude::{self, Methods, Prelude};
 use crate::heap::object::{Array, Code, Func, Kind, Object, Prop, attr};
 use crate::heap::{Cell, Heap, StrCell, SymCell};
 use crate::value::{Id, Key, Value};
-use std::sync::{Arc, OnceLock};
 
 /// The realm while it is built.
 pub(crate) struct Realm {
     pub heap: Heap,
-    pub prelude: Arc<Prelude>,
+    pub prelude: Prelude,
+    methods: Methods,
 }
 
-/// The realm of this process.
-pub(crate) struct Built {
-    pub heap: Heap,
-    /// Changes when the realm's layout or the prelude's code does
-    pub fingerprint: u32,
-    pub prelude: Arc<Prelude>,
-}
-
-/// The realm, built on first use.
-pub(crate) fn built() -> &'static Built {
-    static BUILT: OnceLock<Built> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let mut realm = Realm { heap: Heap::new(u64::MAX), prelude: Arc::new(prelude::compile()) };
-        realm.fixed();
-        for (i, module) in MODULES.iter().enumerate() {
-            realm.module(i, module);
-        }
-        realm.heap.cells.resize(ids::REALM_CELLS as usize, Cell::Free);
-        let fingerprint = fingerprint(&realm);
-        Built { heap: realm.heap, fingerprint, prelude: realm.prelude }
-    })
-}
-
-/// A hash over the prelude's code and the names of all cells' properties.
-fn fingerprint(realm: &Realm) -> u32 {
-    let mut bytes = Vec::new();
-    for ins in &realm.prelude.unit.code {
-        bytes.push(ins.op as u8);
-        bytes.extend_from_slice(&ins.c.to_le_bytes());
-        bytes.extend_from_slice(&ins.b.to_le_bytes());
+/// Builds realm and prelude of the generation that this engine's sources describe.
+pub(crate) fn build() -> (Heap, Prelude) {
+    let (prelude, methods) = prelude::compile();
+    let mut realm = Realm { heap: Heap::new(u64::MAX), prelude, methods };
+    realm.fixed();
+    for module in MODULES {
+        realm.module(module);
     }
-    for cell in &realm.heap.cells {
-        if let Cell::Obj(o) = cell {
-            o.props.iter().for_each(|p| bytes.extend_from_slice(&p.key.0.to_le_bytes()));
-        }
-    }
-    crate::format::checksum(u64::from(crate::format::VERSION), &bytes)
+    (realm.heap, realm.prelude)
 }
 
 impl Realm {
@@ -64,11 +36,14 @@ impl Realm {
         }
         let empty = self.heap.alloc(Cell::Str(StrCell::Narrow(Box::new([]), true)));
         self.heap.adopt_interned(empty);
+        let [(atoms, _), (symbols, _), (objects, _)] = ids::fixed();
+        self.reach(atoms);
         for (_, text) in ids::ATOMS {
             let id = self.heap.alloc(Cell::Str(StrCell::Narrow(text.as_bytes().into(), true)));
             self.heap.adopt_interned(id);
         }
         // Descriptions of symbols come after the fixed cells; their places are known by then.
+        self.reach(symbols);
         for _ in ids::SYMBOLS {
             self.heap.alloc(Cell::Sym(SymCell {
                 description: Value::Undefined,
@@ -76,9 +51,11 @@ impl Realm {
                 registered: false,
             }));
         }
+        self.reach(objects);
         for _ in ids::OBJECTS {
             self.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
         }
+        self.reach(Id(ids::FIRST_FREE));
         for (name, text) in ids::SYMBOLS {
             let description = self.heap.str_value(text);
             if let Some(id) = ids::realm_id(name)
@@ -90,6 +67,13 @@ impl Realm {
         self.heap.obj_mut(ids::OBJECT_PROTO).proto = Id::NONE;
         let dense = Array { dense: Vec::new(), len: 0, len_writable: true };
         self.heap.obj_mut(ids::ARRAY_PROTO).kind = Kind::Array(dense);
+    }
+
+    /// Goes on with this id; the places before it stay free.
+    fn reach(&mut self, id: Id) {
+        self.heap.cells.resize(id.index(), Cell::Free);
+        self.heap.dirty.resize(id.index().div_ceil(crate::heap::PAGE_CELLS), 0);
+        self.heap.cursor = id.0;
     }
 
     /// The key of a name or `$$SYM_…`.
@@ -174,11 +158,10 @@ impl Realm {
         if name.starts_with("$$") { ids::symbol_shown(name) } else { name.to_owned() }
     }
 
-    fn module(&mut self, number: usize, module: &natives::Module) {
-        let (first_method, first_ctor) = natives::first_numbers(number);
-        for (i, c) in module.ctors.iter().enumerate() {
+    fn module(&mut self, module: &natives::Module) {
+        for c in module.ctors {
             let code = match c.code {
-                CtorCode::Native(_) => Code::Native(first_ctor + i as u32),
+                CtorCode::Native(_) => Code::Native(natives::of_ctor(c)),
                 CtorCode::Prelude(name) => {
                     Code::Template(self.prelude.functions.get(name).copied().unwrap_or(0))
                 }
@@ -193,8 +176,8 @@ impl Realm {
                 self.global(c.name, Value::Obj(c.id));
             }
         }
-        for (i, m) in module.methods.iter().enumerate() {
-            let code = Code::Native(first_method + i as u32);
+        for m in module.methods {
+            let code = Code::Native(natives::of_method(m));
             let shown = Self::shown(m.key);
             if m.getter {
                 let f = self.function(m.at, code, &format!("get {shown}"), 0, ids::FUNCTION_PROTO);
@@ -212,12 +195,11 @@ impl Realm {
 
     /// Puts a method list of the prelude on an object.
     pub(crate) fn list(&mut self, holder: Id, list: &str) {
-        let prelude = Arc::clone(&self.prelude);
-        let Some(methods) = prelude.methods.get(list) else {
+        let Some(methods) = self.methods.get(list).cloned() else {
             panic!("the prelude has no method list {list}")
         };
-        for (key, kind, template) in methods {
-            let length = prelude.templates[*template as usize].length;
+        for (key, kind, template) in &methods {
+            let length = self.prelude.templates[*template as usize].length;
             let shown = Self::shown(key);
             let name = match kind {
                 1 => format!("get {shown}"),

@@ -163,7 +163,7 @@ impl Vm<'_> {
     }
 
     fn weight_of(&self, id: Id) -> u64 {
-        self.st.heap.cells.get(id.0 as usize).map_or(0, crate::heap::Heap::weight)
+        self.st.heap.cell(id).map_or(0, crate::heap::Heap::weight)
     }
 
     /// Gives back what a table lost.

@@ -130,7 +130,8 @@ fn read_prop(r: &mut Reader<'_>) -> Res<Prop> {
 /// Writes a cell; `base` is what the cell was in the base, if it is one of the base's.
 pub(super) fn write(w: &mut Writer, cell: &Cell, base: Option<&Cell>, chunks: &mut dyn Chunks) {
     match cell {
-        Cell::Free => w.u8(0),
+        // A cell that is as the base has it is not written at all.
+        Cell::Free | Cell::Below => w.u8(0),
         Cell::Str(StrCell::Narrow(t, interned)) => {
             w.u8(if *interned { 2 } else { 1 });
             text(w, t, chunks);

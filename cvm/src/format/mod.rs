@@ -1,19 +1,22 @@
 //! Stored bytes: programs and pages of state.
 //!
-//! Reading order: this file (framing), `codec` (numbers and values), `cells`, `pages`, `unit`, `verify_code`,
-//! `verify_state`. Everything read here is hostile: lengths are checked against what is left before anything is
+//! Reading order: this file (framing), `codec` (numbers and values), `cells`, `pages`, `unit`, `generation`,
+//! `verify_code`, `verify_state`. Everything read here is hostile: lengths are checked against what is left before anything is
 //! allocated, nothing recurses, and nothing runs before it was verified.
 
 mod cells;
 mod codec;
+mod generation;
 mod pages;
 mod unit;
 mod verify_code;
 mod verify_state;
 
+#[cfg(test)]
+pub(crate) use generation::write_generation;
+pub(crate) use generation::{read_generation, read_generation_natives};
 pub use pages::{Checkpoint, Page};
 pub(crate) use pages::{ENDED_BY, Versions};
-pub(crate) use unit::encode_unit;
 
 /// Version of the stored format; goes up with every change of it.
 pub(crate) const VERSION: u8 = 1;
@@ -39,9 +42,12 @@ pub enum FormatError {
     /// A value that nothing here writes
     #[error("invalid {0}")]
     Invalid(&'static str),
-    /// The state was saved for another program or realm
+    /// The state was saved for another program
     #[error("the state belongs to another program")]
     Program,
+    /// The program was compiled for a generation of the builtins that this engine does not have
+    #[error("generation {0} of the builtins is not known here: a newer release made this program")]
+    Generation(u32),
 }
 
 /// Bytes of a header.

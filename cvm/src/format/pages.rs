@@ -7,7 +7,7 @@
 use super::cells::{self, Chunks, Source};
 use super::codec::{Reader, Writer};
 use super::{FormatError, frame, unframe, verify_state};
-use crate::heap::{Cell, Heap, PAGE_CELLS};
+use crate::heap::{Cell, Heap, PAGE_CELLS, StrCell};
 use crate::outcome::Request;
 use crate::program::Program;
 use crate::state::{Back, Frame, Job, LimitKind, Limits, Phase, State};
@@ -138,7 +138,7 @@ impl State {
     ) {
         let Some(cell) = self.heap.cells.get(id.index()) else { return };
         let mut collect = Collect { id, number, versions, fresh, seen: BTreeSet::new() };
-        let base = program.base.cells.get(id.index());
+        let base = program.base.get(id.index());
         cells::write(&mut Writer::default(), cell, base, &mut collect);
         let seen = collect.seen;
         let range = chunk_key(id, 0)..=chunk_key(id, (MAX_CHUNKS - 1) as u32);
@@ -176,7 +176,7 @@ impl State {
         w.num(mask);
         for bit in (0..PAGE_CELLS).filter(|b| mask & (1 << b) != 0) {
             let cell = &self.heap.cells[first + bit];
-            let base = program.base.cells.get(first + bit).filter(|_| in_base);
+            let base = program.base.get(first + bit).filter(|_| in_base);
             cells::write(&mut w, cell, base, &mut Drop0);
         }
         w.out
@@ -355,7 +355,7 @@ fn load_heap(
             let at = page * PAGE_CELLS + bit;
             let id = Id(at as u32);
             let in_base = at < base;
-            let old = program.base.cells.get(at).filter(|_| in_base);
+            let old = program.base.get(at).filter(|_| in_base);
             let cell = cells::read(&mut r, old, &Stored { id, bodies })?;
             let place = state.heap.cells.get_mut(at).ok_or(FormatError::Invalid("cell number"))?;
             *place = cell;
@@ -477,14 +477,7 @@ impl Heap {
     /// Finds canonical strings after a load.
     fn intern_loaded(&mut self) {
         for i in 0..self.cells.len() {
-            let (page, bit) = (i / PAGE_CELLS, i % PAGE_CELLS);
-            if i < self.base as usize && self.changed.get(page).is_none_or(|m| m & (1 << bit) == 0) {
-                continue;
-            }
-            if matches!(
-                self.cells[i],
-                Cell::Str(crate::heap::StrCell::Narrow(_, true) | crate::heap::StrCell::Wide(_, true))
-            ) {
+            if let Cell::Str(StrCell::Narrow(_, true) | StrCell::Wide(_, true)) = self.cells[i] {
                 self.adopt_interned(Id(i as u32));
             }
         }

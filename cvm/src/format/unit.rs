@@ -1,7 +1,9 @@
-//! Programs as bytes: source, constants, templates, code. The realm is not part of it, its fingerprint is.
+//! Programs as bytes: source, constants, templates, code. The realm and the prelude are not part of it; the number of the
+//! generation it was compiled for is.
 
 use super::codec::{Reader, Writer};
-use super::{FormatError, frame, unframe, verify_code};
+use super::{FormatError, checksum, frame, unframe, verify_code};
+use crate::builtins::generations::{self, Generation};
 use crate::ops::{Ins, Op, Operand};
 use crate::program::{Binding, Const, Handler, Program, Template, Unit};
 
@@ -12,14 +14,22 @@ type Res<T> = Result<T, FormatError>;
 impl Program {
     /// The program as bytes for [`Program::decode`].
     pub fn encode(&self) -> Vec<u8> {
-        frame(MAGIC, 0, &encode_unit(&self.unit))
+        frame(MAGIC, 0, &encode_unit(&self.unit, self.generation))
     }
 
     /// Reads, verifies and links a stored program.
     pub fn decode(bytes: &[u8]) -> Res<Program> {
-        let unit = decode_unit(unframe(MAGIC, 0, bytes)?)?;
-        verify_code::verify(&unit, crate::builtins::realm::built().prelude.templates.len())?;
-        Ok(crate::link::link(unit))
+        let body = unframe(MAGIC, 0, bytes)?;
+        let (number, unit) = decode_unit(body)?;
+        let generation = generations::get(number).ok_or(FormatError::Generation(number))?;
+        verify_code::verify(&unit, generation.prelude.templates.len())?;
+        Ok(crate::link::link(generation, unit, fingerprint(body)))
+    }
+
+    /// A program of a unit that was compiled for a generation just now.
+    pub(crate) fn compiled(generation: &Generation, unit: Unit) -> Program {
+        let fingerprint = fingerprint(&encode_unit(&unit, generation.number));
+        crate::link::link(generation, unit, fingerprint)
     }
 
     /// Verifies the bytecode again; a program that was compiled or decoded here always passes.
@@ -28,10 +38,15 @@ impl Program {
     }
 }
 
+/// Tells programs apart in their states; made of the bytes that are stored, so that it stays when the encoder changes.
+fn fingerprint(body: &[u8]) -> u32 {
+    checksum(1, body)
+}
+
 /// The bytes of a unit without the header.
-pub(crate) fn encode_unit(unit: &Unit) -> Vec<u8> {
+pub(super) fn encode_unit(unit: &Unit, generation: u32) -> Vec<u8> {
     let mut w = Writer::default();
-    w.num(u64::from(crate::builtins::realm::built().fingerprint));
+    w.num(u64::from(generation));
     w.bytes(unit.filename.as_bytes());
     w.bytes(unit.source.as_bytes());
     w.count(unit.consts.len());
@@ -113,11 +128,10 @@ fn encode_template(w: &mut Writer, t: &Template) {
     }
 }
 
-fn decode_unit(body: &[u8]) -> Res<Unit> {
+/// A unit with the number of its generation.
+pub(super) fn decode_unit(body: &[u8]) -> Res<(u32, Unit)> {
     let mut r = Reader::new(body);
-    if r.num()? != u64::from(crate::builtins::realm::built().fingerprint) {
-        return Err(FormatError::Program);
-    }
+    let generation = r.u32()?;
     let mut unit = Unit { filename: r.text()?, source: r.text()?, ..Unit::default() };
     for _ in 0..r.count(2)? {
         unit.consts.push(match r.u8()? {
@@ -156,7 +170,7 @@ fn decode_unit(body: &[u8]) -> Res<Unit> {
         unit.code.push(Ins::new(op, c, b));
     }
     r.end()?;
-    Ok(unit)
+    Ok((generation, unit))
 }
 
 fn decode_template(r: &mut Reader<'_>, source: usize) -> Res<Template> {

@@ -31,11 +31,9 @@ pub(super) fn verify(program: &Program, state: &State) -> Res {
     let mut v = Verifier { program, state, depths: HashMap::new() };
     for (i, cell) in state.heap.cells.iter().enumerate() {
         // Cells that still are the base's were made here.
-        let (page, bit) = (i / crate::heap::PAGE_CELLS, i % crate::heap::PAGE_CELLS);
-        if i < state.heap.base as usize && state.heap.changed.get(page).is_none_or(|m| m & (1 << bit) == 0) {
-            continue;
+        if !state.heap.is_pristine(i) {
+            v.cell(cell)?;
         }
-        v.cell(cell)?;
     }
     for value in state.roots() {
         if value != Value::Obj(Id::NONE) {
@@ -61,7 +59,7 @@ pub(super) fn verify(program: &Program, state: &State) -> Res {
 
 impl Verifier<'_> {
     fn kind(&self, id: Id) -> Result<&Cell, FormatError> {
-        self.state.heap.cells.get(id.index()).ok_or(FormatError::Invalid("id"))
+        self.state.heap.cell(id).ok_or(FormatError::Invalid("id"))
     }
 
     fn value(&self, value: Value) -> Res {

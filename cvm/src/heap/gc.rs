@@ -87,7 +87,7 @@ impl Marks {
             Cell::Pair(get, set) => self.values(&[*get, *set]),
             Cell::Str(StrCell::View(buf, _)) => self.id(*buf),
             Cell::Sym(s) => self.value(s.description),
-            Cell::Str(_) | Cell::Big(_) | Cell::Buf(_) | Cell::Free => {}
+            Cell::Str(_) | Cell::Big(_) | Cell::Buf(_) | Cell::Free | Cell::Below => {}
         }
     }
 }
@@ -103,7 +103,9 @@ impl Heap {
             marks.value(root);
         }
         let base = (self.base as usize).min(self.cells.len());
-        for i in 0..base {
+        // Pristine cells of the base refer to each other only.
+        let own: Vec<usize> = (0..base).filter(|&i| !self.is_pristine(i)).collect();
+        for &i in &own {
             marks.id(Id(i as u32));
         }
         while let Some(id) = marks.todo.pop() {
@@ -112,8 +114,8 @@ impl Heap {
             }
         }
         let bits = marks.bits;
-        let live = |i: usize| bits[i / 64] & (1 << (i % 64)) != 0;
-        self.retain_interned(|id| id.index() < bits.len() * 64 && live(id.index()));
+        let live = |i: usize| bits.get(i / 64).is_some_and(|word| word & (1 << (i % 64)) != 0);
+        self.interns.retain(|id| id.index() < base || live(id.index()));
         let mut bytes = 0;
         let mut first_free = self.cells.len();
         for i in base..self.cells.len() {
@@ -128,11 +130,7 @@ impl Heap {
             }
         }
         // What the base built is not the program's; what the program made of it is.
-        for (i, cell) in self.cells[..base].iter().enumerate() {
-            if self.changed.get(i / 64).is_some_and(|m| m & (1 << (i % 64)) != 0) {
-                bytes += Heap::weight(cell);
-            }
-        }
+        bytes += own.iter().map(|&i| Heap::weight(&self.cells[i])).sum::<u64>();
         while self.cells.len() > base && matches!(self.cells.last(), Some(Cell::Free)) {
             self.cells.pop();
         }

@@ -3,14 +3,16 @@
 //! Owns: allocation and access. Must not: run code, know opcodes or the stored format. Reads of a wrong id or kind
 //! give an inert stand-in instead of a panic, because ids may come from a hostile state.
 
+pub(crate) mod base;
 pub(crate) mod gc;
 pub(crate) mod object;
 pub(crate) mod text;
 
 use crate::value::{Id, Key, Value};
+use base::{Base, Interns};
 use num_bigint::BigInt;
 use object::{Kind, Object};
-use std::collections::HashMap;
+use std::sync::Arc;
 use text::{Buf, Text};
 
 /// Cells of one page.
@@ -58,6 +60,8 @@ pub(crate) enum Cell {
     Pair(Value, Value),
     /// Text that string views share
     Buf(Box<Buf>),
+    /// As the base has it
+    Below,
 }
 
 /// The heap of one state.
@@ -80,8 +84,9 @@ pub(crate) struct Heap {
     pub(crate) limit: u64,
     /// Set when the interpreter must look after the heap before its next instruction
     pub(crate) attention: bool,
-    interns: HashMap<u64, Id, foldhash::fast::FixedState>,
-    collisions: Vec<(u64, Id)>,
+    /// What the cells marked [`Cell::Below`] are
+    under: Option<Arc<Base>>,
+    interns: Interns,
     nobody: Object,
 }
 
@@ -98,16 +103,56 @@ impl Heap {
             gc_at: u64::MAX,
             limit,
             attention: false,
-            interns: HashMap::default(),
-            collisions: Vec::new(),
+            under: None,
+            interns: Interns::default(),
             nobody: Object::new(Id::NONE, Kind::Plain),
         }
+    }
+
+    /// A heap in which nothing was allocated on top of a base yet.
+    pub(crate) fn over(base: &Arc<Base>, limit: u64) -> Heap {
+        let cells = base.len();
+        let pages = cells.div_ceil(PAGE_CELLS);
+        Heap {
+            cells: std::iter::repeat_with(|| Cell::Below).take(cells).collect(),
+            dirty: vec![0; pages],
+            changed: vec![0; pages],
+            base: cells as u32,
+            cursor: cells as u32,
+            gc_at: 1 << 20,
+            under: Some(Arc::clone(base)),
+            ..Heap::new(limit)
+        }
+    }
+
+    /// A heap that has these cells and no base.
+    pub(crate) fn of_cells(cells: Vec<Cell>) -> Heap {
+        let pages = cells.len().div_ceil(PAGE_CELLS);
+        let mut heap =
+            Heap { cursor: cells.len() as u32, cells, dirty: vec![0; pages], ..Heap::new(u64::MAX) };
+        for i in 0..heap.cells.len() {
+            if let Cell::Str(StrCell::Narrow(_, true) | StrCell::Wide(_, true)) = heap.cells[i] {
+                heap.adopt_interned(Id(i as u32));
+            }
+        }
+        heap
+    }
+
+    /// What was allocated, as a base of other heaps; with `whole_pages` no later cell shares a page with it.
+    pub(crate) fn into_base(mut self, whole_pages: bool) -> Base {
+        let first = self.base as usize;
+        let mut cells = self.cells.split_off(first.min(self.cells.len()));
+        if whole_pages {
+            let len = (first + cells.len()).next_multiple_of(PAGE_CELLS);
+            cells.resize(len - first, Cell::Free);
+        }
+        Base { under: self.under, first, cells, interns: self.interns }
     }
 
     /// Accounted bytes of a cell; depends on content only, never on spare capacity.
     pub(crate) fn weight(cell: &Cell) -> u64 {
         let payload = match cell {
-            Cell::Free => return 0,
+            Cell::Free | Cell::Below => return 0,
             Cell::Str(StrCell::Narrow(t, _)) => t.len(),
             Cell::Str(StrCell::Wide(t, _)) => t.len() * 2,
             Cell::Str(StrCell::View(..)) | Cell::Sym(_) | Cell::Pair(..) => 16,
@@ -141,17 +186,48 @@ impl Heap {
         }
     }
 
+    /// Notes that a cell is about to change; a cell of the base becomes this heap's own. Comes before every change.
     #[inline]
     pub(crate) fn touch(&mut self, id: Id) {
         let i = id.index();
+        if id.0 < self.base {
+            self.own(i);
+        }
         if let Some(page) = self.dirty.get_mut(i / PAGE_CELLS) {
             *page |= 1 << (i % PAGE_CELLS);
         }
-        if id.0 < self.base
-            && let Some(page) = self.changed.get_mut(i / PAGE_CELLS)
-        {
+    }
+
+    #[cold]
+    fn own(&mut self, i: usize) {
+        if let Some(page) = self.changed.get_mut(i / PAGE_CELLS) {
             *page |= 1 << (i % PAGE_CELLS);
         }
+        if let Some(cell) = self.cells.get_mut(i)
+            && matches!(cell, Cell::Below)
+        {
+            *cell = self.under.as_ref().and_then(|base| base.get(i)).cloned().unwrap_or_default();
+        }
+    }
+
+    /// Is this cell still what the base built?
+    pub(crate) fn is_pristine(&self, i: usize) -> bool {
+        i < self.base as usize
+            && self.changed.get(i / PAGE_CELLS).is_none_or(|m| m & (1 << (i % PAGE_CELLS)) == 0)
+    }
+
+    /// The cell, wherever it is.
+    #[inline]
+    pub(crate) fn cell(&self, id: Id) -> Option<&Cell> {
+        match self.cells.get(id.index()) {
+            Some(Cell::Below) => self.below(id),
+            cell => cell,
+        }
+    }
+
+    #[inline]
+    fn below(&self, id: Id) -> Option<&Cell> {
+        self.under.as_ref().and_then(|base| base.get(id.index()))
     }
 
     /// Puts a cell in the lowest free place.
@@ -180,6 +256,10 @@ impl Heap {
     pub(crate) fn obj(&self, id: Id) -> &Object {
         match self.cells.get(id.index()) {
             Some(Cell::Obj(o)) => o,
+            Some(Cell::Below) => match self.below(id) {
+                Some(Cell::Obj(o)) => o,
+                _ => &self.nobody,
+            },
             _ => &self.nobody,
         }
     }
@@ -211,7 +291,7 @@ impl Heap {
     #[inline]
     pub(crate) fn scope_slot(&self, scope: Value, slot: usize) -> Option<Value> {
         match scope {
-            Value::Cell(id) => match self.cells.get(id.index()) {
+            Value::Cell(id) => match self.cell(id) {
                 Some(Cell::Scope(_, slots)) => slots.get(slot).copied(),
                 _ => None,
             },
@@ -236,7 +316,7 @@ impl Heap {
     #[inline]
     pub(crate) fn scope_parent(&self, scope: Value) -> Value {
         if let Value::Cell(id) = scope
-            && let Some(Cell::Scope(parent, _)) = self.cells.get(id.index())
+            && let Some(Cell::Scope(parent, _)) = self.cell(id)
         {
             return *parent;
         }
@@ -246,7 +326,7 @@ impl Heap {
     /// A fresh copy of a scope for the next turn of a loop.
     pub(crate) fn copy_scope(&mut self, scope: Value) -> Value {
         if let Value::Cell(id) = scope
-            && let Some(cell @ Cell::Scope(..)) = self.cells.get(id.index())
+            && let Some(cell @ Cell::Scope(..)) = self.cell(id)
         {
             let copy = cell.clone();
             return Value::Cell(self.alloc(copy));
@@ -258,7 +338,7 @@ impl Heap {
     #[inline]
     pub(crate) fn pair(&self, value: Value) -> (Value, Value) {
         if let Value::Cell(id) = value
-            && let Some(Cell::Pair(get, set)) = self.cells.get(id.index())
+            && let Some(Cell::Pair(get, set)) = self.cell(id)
         {
             return (*get, *set);
         }
@@ -267,7 +347,7 @@ impl Heap {
 
     /// The symbol cell.
     pub(crate) fn symbol(&self, id: Id) -> Option<&SymCell> {
-        match self.cells.get(id.index()) {
+        match self.cell(id) {
             Some(Cell::Sym(s)) => Some(s),
             _ => None,
         }
@@ -280,7 +360,7 @@ impl Heap {
 
     /// The bigint; zero for a wrong id.
     pub(crate) fn big(&self, id: Id) -> BigInt {
-        match self.cells.get(id.index()) {
+        match self.cell(id) {
             Some(Cell::Big(n)) => (**n).clone(),
             _ => BigInt::default(),
         }
@@ -294,10 +374,10 @@ impl Heap {
     /// The text of a string cell; empty for a wrong id.
     #[inline]
     pub(crate) fn str(&self, id: Id) -> Text<'_> {
-        match self.cells.get(id.index()) {
+        match self.cell(id) {
             Some(Cell::Str(StrCell::Narrow(t, _))) => Text::Narrow(t),
             Some(Cell::Str(StrCell::Wide(t, _))) => Text::Wide(t),
-            Some(Cell::Str(StrCell::View(buf, len))) => match self.cells.get(buf.index()) {
+            Some(Cell::Str(StrCell::View(buf, len))) => match self.cell(*buf) {
                 Some(Cell::Buf(b)) => b.prefix(*len as usize),
                 _ => Text::Narrow(&[]),
             },
@@ -306,43 +386,21 @@ impl Heap {
     }
 
     fn intern_lookup(&self, hash: u64, text: Text<'_>) -> Option<Id> {
-        let &id = self.interns.get(&hash)?;
-        if self.str(id) == text {
-            return Some(id);
-        }
-        self.collisions.iter().find(|(h, id)| *h == hash && self.str(*id) == text).map(|&(_, id)| id)
-    }
-
-    fn intern_insert(&mut self, hash: u64, id: Id) {
-        if let std::collections::hash_map::Entry::Vacant(e) = self.interns.entry(hash) {
-            e.insert(id);
-        } else {
-            self.collisions.push((hash, id));
-        }
+        let own = self.interns.find(hash, |id| self.str(id) == text);
+        own.or_else(|| self.under.as_ref().and_then(|base| base.intern(hash, text)))
     }
 
     /// Marks a flat string cell as the canonical one of its content.
     pub(crate) fn adopt_interned(&mut self, id: Id) {
         let hash = self.str(id).hash64();
         if self.intern_lookup(hash, self.str(id)).is_none() {
-            self.intern_insert(hash, id);
-        }
-    }
-
-    /// Forgets canonical strings that `keep` does not want; the collector calls it.
-    pub(crate) fn retain_interned(&mut self, keep: impl Fn(Id) -> bool) {
-        self.interns.retain(|_, id| keep(*id));
-        let old = std::mem::take(&mut self.collisions);
-        for (hash, id) in old {
-            if keep(id) {
-                self.intern_insert(hash, id);
-            }
+            self.interns.insert(hash, id);
         }
     }
 
     /// The key a string names, if any object could have it.
     pub(crate) fn find_key(&self, id: Id) -> Option<Key> {
-        match self.cells.get(id.index()) {
+        match self.cell(id) {
             Some(Cell::Str(StrCell::Narrow(_, true) | StrCell::Wide(_, true))) if id.0 > 255 => {
                 return Some(Key::cell(id));
             }
@@ -361,21 +419,22 @@ impl Heap {
             return key;
         }
         let hash = self.str(id).hash64();
-        let canonical = match self.cells.get_mut(id.index()) {
-            Some(Cell::Str(StrCell::Narrow(_, flag) | StrCell::Wide(_, flag))) => {
+        let canonical = if matches!(self.cell(id), Some(Cell::Str(StrCell::Narrow(..) | StrCell::Wide(..)))) {
+            self.touch(id);
+            if let Some(Cell::Str(StrCell::Narrow(_, flag) | StrCell::Wide(_, flag))) =
+                self.cells.get_mut(id.index())
+            {
                 *flag = true;
-                id
             }
-            _ => {
-                let cell = match self.str(id) {
-                    Text::Narrow(t) => StrCell::Narrow(t.into(), true),
-                    Text::Wide(t) => StrCell::Wide(t.into(), true),
-                };
-                self.alloc(Cell::Str(cell))
-            }
+            id
+        } else {
+            let cell = match self.str(id) {
+                Text::Narrow(t) => StrCell::Narrow(t.into(), true),
+                Text::Wide(t) => StrCell::Wide(t.into(), true),
+            };
+            self.alloc(Cell::Str(cell))
         };
-        self.touch(canonical);
-        self.intern_insert(hash, canonical);
+        self.interns.insert(hash, canonical);
         Key::cell(canonical)
     }
 

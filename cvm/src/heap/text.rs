@@ -238,7 +238,7 @@ impl Heap {
                 }
             };
         }
-        if let Some(Cell::Str(StrCell::View(buf, len))) = self.cells.get(a.index()) {
+        if let Some(Cell::Str(StrCell::View(buf, len))) = self.cell(a) {
             let (buf, len) = (*buf, *len as usize);
             if self.append(buf, len, b) {
                 return self.alloc(Cell::Str(StrCell::View(buf, (n + m) as u32)));

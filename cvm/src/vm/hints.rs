@@ -29,7 +29,7 @@ impl Vm<'_> {
     pub(super) fn plain_callee(&self, callee: Value) -> Option<(u32, Value, Option<Value>, Value)> {
         const SPECIAL: u16 = flag::CLASS | flag::ALL_ARGS;
         let Value::Obj(id) = callee else { return None };
-        let Some(Cell::Obj(o)) = self.st.heap.cells.get(id.index()) else { return None };
+        let Some(Cell::Obj(o)) = self.st.heap.cell(id) else { return None };
         let Kind::Function(f) = &o.kind else { return None };
         let Code::Template(number) = f.code else { return None };
         let flags = self.p.template(number).flags;
@@ -85,7 +85,7 @@ impl Vm<'_> {
     /// Overwrites a dense element.
     #[inline]
     pub(super) fn set_dense(&mut self, id: Id, i: usize, value: Value) -> bool {
-        match self.st.heap.cells.get(id.index()) {
+        match self.st.heap.cell(id) {
             Some(Cell::Obj(o)) => match &o.kind {
                 Kind::Array(a) if a.dense.get(i).is_some_and(|v| *v != Value::Hole) => {}
                 _ => return false,

@@ -290,9 +290,13 @@ impl Vm<'_> {
         if matches!(&object.kind, Kind::Array(a) if !a.dense.is_empty()) {
             return false;
         }
-        // Index keys can only have come after those of the realm.
-        let own = self.p.base.obj(id).props.raw().len();
-        object.props.raw().get(own..).is_none_or(|later| later.iter().all(|p| p.key.as_index().is_none()))
+        // Index keys can only have come after those of the realm, unless some of those were deleted.
+        let realm = self.p.base.object(id).map_or(&[][..], |object| object.props.raw());
+        let (own, last) = (realm.len(), realm.last().map(|p| p.key));
+        let props = object.props.raw();
+        let whole = own == 0 || props.get(own - 1).map(|p| p.key) == last;
+        let later = if whole { props.get(own..).unwrap_or(&[]) } else { props };
+        later.iter().all(|p| p.key.as_index().is_none())
     }
 
     pub(crate) fn op_delete(&mut self) -> Res<()> {

@@ -1,0 +1,85 @@
+//! Generations of the realm and the prelude: what stored programs and states stand on.
+//!
+//! A program is compiled for one generation and names it; its states are differences from that generation's cells and
+//! stand inside that generation's functions. So a released generation is kept as bytes, as it was when it was released, and
+//! never changes. The newest one is what this engine's sources describe, and what new programs are compiled for.
+//!
+//! Owns: the list of generations, their loading and linking. Must not: know what builtins do.
+//! `docs/durable-state.md` says how a generation is made.
+
+#[cfg(test)]
+mod tests;
+
+use super::prelude::Prelude;
+use super::realm;
+use crate::heap::Heap;
+use crate::heap::base::Base;
+use crate::ops::Ins;
+use crate::value::Value;
+use std::sync::{Arc, OnceLock};
+
+/// The generations that are kept as bytes, each with its checksum; the place is the number less one. Append only.
+const KEPT: &[(&[u8], u32)] = &[];
+
+/// The sources describe a generation behind the last one kept: it may still change, and so may its states.
+const OPEN: bool = true;
+
+/// Number of the generation that new programs are compiled for.
+const NEWEST: u32 = KEPT.len() as u32 + OPEN as u32;
+
+/// Realm and prelude, ready to link programs on.
+#[derive(Debug)]
+pub(crate) struct Generation {
+    /// Its number, from 1
+    pub number: u32,
+    /// Cells of the realm and of the prelude's constants
+    pub base: Arc<Base>,
+    /// Templates and names
+    pub prelude: Arc<Prelude>,
+    /// The prelude's code with absolute targets and property keys
+    pub code: Vec<Ins>,
+    /// Values of the prelude's constants
+    pub consts: Vec<Value>,
+}
+
+/// The generation that new programs are compiled for.
+pub(crate) fn newest() -> &'static Generation {
+    match get(NEWEST) {
+        Some(generation) => generation,
+        None => unreachable!("the newest generation is there, as its test shows"),
+    }
+}
+
+/// A generation by number; none when only a later engine has it.
+pub(crate) fn get(number: u32) -> Option<&'static Generation> {
+    static LOADED: [OnceLock<Generation>; NEWEST as usize] = [const { OnceLock::new() }; NEWEST as usize];
+    let place = (number as usize).checked_sub(1)?;
+    let cell = LOADED.get(place)?;
+    Some(cell.get_or_init(|| {
+        let (heap, prelude) = match KEPT.get(place) {
+            Some((bytes, _)) => kept(number, bytes),
+            None => realm::build(),
+        };
+        crate::link::link_prelude(number, heap, prelude)
+    }))
+}
+
+/// Reads a generation that is kept as bytes.
+///
+/// # Panics
+/// When the bytes are damaged; they are part of the engine, and a test excludes it.
+fn kept(number: u32, bytes: &[u8]) -> (Heap, Prelude) {
+    match crate::format::read_generation(number, bytes) {
+        Ok(kept) => (kept.heap, kept.prelude),
+        Err(error) => panic!("generation {number} is damaged: {error}"),
+    }
+}
+
+/// Names of the natives that the last generation kept numbers, in order of their numbers.
+pub(crate) fn released_natives() -> Vec<String> {
+    let Some((bytes, _)) = KEPT.last() else { return Vec::new() };
+    match crate::format::read_generation_natives(KEPT.len() as u32, bytes) {
+        Ok(names) => names,
+        Err(error) => panic!("generation {} is damaged: {error}", KEPT.len()),
+    }
+}

@@ -1,0 +1,114 @@
+//! Generations that are kept are whole, unchanged and complete, and the sources are the newest one.
+
+use super::{KEPT, NEWEST, OPEN, get};
+use crate::builtins::{natives, realm};
+use crate::format::{checksum, read_generation, read_generation_natives, write_generation};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Set to the number of a generation to keep the sources as it: writes its file and tells what to put into the list.
+const KEEP: &str = "CVM_KEEP_GENERATION";
+
+fn of_the_sources(number: u32) -> Vec<u8> {
+    let (heap, prelude) = realm::build();
+    write_generation(number, &natives::names(), &heap, &prelude).expect("no cell of the realm is long")
+}
+
+#[test]
+fn a_kept_generation_never_changes() {
+    for (i, (bytes, pin)) in KEPT.iter().enumerate() {
+        assert_eq!(checksum(i as u64 + 1, bytes), *pin, "generation {} was released and must stay", i + 1);
+    }
+}
+
+#[test]
+fn the_sources_are_the_newest_generation() {
+    if let Ok(number) = std::env::var(KEEP) {
+        let number: u32 = number.parse().expect("a number");
+        let bytes = of_the_sources(number);
+        let file =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/builtins/generations/{number}.bin"));
+        std::fs::write(&file, &bytes).expect("the sources are writable");
+        println!(
+            "{}: put `(include_bytes!(\"{number}.bin\"), {:#010x})` into KEPT at place {number} and set OPEN to false",
+            file.display(),
+            checksum(u64::from(number), &bytes)
+        );
+        return;
+    }
+    if OPEN {
+        return;
+    }
+    let kept = KEPT.last().map_or(&[][..], |k| k.0);
+    assert!(
+        of_the_sources(NEWEST) == kept,
+        "the realm or the prelude differ from generation {NEWEST}. If it was released: set OPEN to true in \
+         generations/mod.rs, and states of the old one go on loading. If it was not: {KEEP}={NEWEST} cargo test -p vm-system-cvm \
+         generations, and then the golden files (tests/golden/README.md)."
+    );
+}
+
+#[test]
+fn a_generation_survives_its_bytes() {
+    let bytes = of_the_sources(7);
+    let names = read_generation_natives(7, &bytes).expect("its names");
+    let kept = read_generation(7, &bytes).expect("its own bytes");
+    assert!(write_generation(7, &names, &kept.heap, &kept.prelude) == Some(bytes));
+}
+
+#[test]
+fn every_native_of_a_kept_generation_still_exists() {
+    for (i, (bytes, _)) in KEPT.iter().enumerate() {
+        for name in read_generation_natives(i as u32 + 1, bytes).expect("its names") {
+            assert!(natives::exists(&name), "generation {} calls {name}", i + 1);
+        }
+    }
+    assert!(natives::names().iter().all(|name| natives::exists(name)));
+}
+
+#[test]
+fn names_of_natives_are_unique() {
+    let names = natives::names();
+    let unique: BTreeSet<&String> = names.iter().collect();
+    assert_eq!(unique.len(), natives::table().len());
+    assert!(!names.iter().any(String::is_empty));
+}
+
+fn rust_files(dir: &Path, list: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(dir).expect("the sources are there").flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            rust_files(&path, list);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            list.push(path);
+        }
+    }
+}
+
+/// Functions of the prelude that Rust code names and older generations do not have, because only natives and opcodes that
+/// came after them name these.
+const LATER: &[&str] = &[];
+
+#[test]
+fn what_the_engine_calls_in_the_prelude_is_in_every_generation() {
+    let mut files = Vec::new();
+    for part in ["vm", "builtins", "compiler"] {
+        rust_files(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(part), &mut files);
+    }
+    let newest = get(NEWEST).expect("the newest generation");
+    let mut called = BTreeSet::new();
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a source file");
+        let words: Vec<&str> = text.split('"').collect();
+        called.extend(
+            words.into_iter().filter(|w| newest.prelude.functions.contains_key(*w)).map(str::to_owned),
+        );
+    }
+    assert!(called.contains("PromiseReactionJob"), "the search finds what it should");
+    for number in 1..=NEWEST {
+        let generation = get(number).expect("a generation of the list");
+        for name in called.iter().filter(|name| !LATER.contains(&name.as_str())) {
+            assert!(generation.prelude.functions.contains_key(name), "generation {number} has no {name}");
+        }
+    }
+}
