@@ -12,8 +12,8 @@ pub use op::{
     NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op, SessionFilter, TemplateChange,
 };
 pub use reply::{
-    DoctorReport, ErrorCode, Health, LibraryCheck, LibraryInfo, ModuleInfo, OpError, Reply, RuntimeInfo,
-    RuntimeSummary, SandboxLayer, TemplateName, ZygoteInfo,
+    DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo, OpError, Reply,
+    RuntimeInfo, RuntimeSummary, SandboxLayer, TemplateName, ZygoteInfo,
 };
 
 use crate::codec::{Decode, Encode};

@@ -1,7 +1,7 @@
 //! What this machine can do, layer by layer, found out without building a jail for good.
 
 use crate::step::{Layer, Step, StepError};
-use crate::{landlock, namespaces, privileges, process, seccomp, selftest, socket};
+use crate::{landlock, namespaces, privileges, process, rlimit, seccomp, selftest, socket};
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
             namespaces::enter(service)?;
             plain(Step::Root, crate::root::replace_by_nothing())
         }),
+        attempt(Layer::NoNestedNamespaces, true, Step::NestedNamespaces, || nested_are_refused(service)),
+        attempt(Layer::Rlimits, true, Step::Rlimits, || plain(Step::Rlimits, rlimit::constant())),
         attempt(Layer::NoPrivileges, true, Step::Privileges, || {
             plain(Step::Privileges, privileges::drop_all())
         }),
@@ -42,6 +44,17 @@ pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
         seccomp_finding(),
         attested_senders(),
     ]
+}
+
+/// Behind the walls that the keeper builds.
+fn nested_are_refused(service: namespaces::Ids) -> Result<(), StepError> {
+    namespaces::enter(service)?;
+    let _ = namespaces::forbid_nested();
+    plain(Step::Root, crate::root::replace_by_nothing())?;
+    match namespaces::enter_nested() {
+        Ok(()) => Err(StepError { step: Step::NestedNamespaces, errno: 0 }),
+        Err(_) => Ok(()),
+    }
 }
 
 fn plain(step: Step, result: std::io::Result<()>) -> Result<(), StepError> {

@@ -18,7 +18,8 @@ mod serve;
 mod socket;
 mod stop_signals;
 
-pub use crate::spawn::{SandboxMode, ServiceIds};
+pub use crate::runtime::examine_host;
+pub use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
 pub use crate::store::Durability;
 pub use config::{Config, ConfigError, ConfigFile};
 pub use embedded::Embedded;

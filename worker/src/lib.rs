@@ -7,9 +7,11 @@
 //! - `zygote`: forks workers
 //! - `session`: a worker's life, order by order
 //! - [`link`]: its channel
+//! - `examine`: what this machine could do, for `ops doctor`
 //! - [`engine`]: runs JavaScript, knows no process
 
 pub mod engine;
+mod examine;
 mod keeper;
 pub mod link;
 pub mod roles;

@@ -3,7 +3,7 @@
 //! A binary's `main` calls [`dispatch`] first. Tests dispatch the same modes with another [`Body`]: everything but what
 //! a worker does with its channel stays the production code.
 
-use crate::{keeper, zygote};
+use crate::{examine, keeper, zygote};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 
@@ -35,6 +35,7 @@ pub fn dispatch(mut arguments: impl Iterator<Item = OsString>, modes: Modes) {
     match mode.as_deref().and_then(std::ffi::OsStr::to_str) {
         Some(keeper::MODE) => keeper::outside::main(&rest),
         Some(keeper::MODE_INSIDE) => keeper::inside::main(&rest, modes),
+        Some(examine::MODE) => examine::main(&rest),
         _ => {}
     }
 }

@@ -166,3 +166,29 @@ fn two_daemons_of_two_state_directories_do_not_meet() {
         .unwrap();
     assert!(found.status.success());
 }
+
+#[test]
+fn doctor_tells_of_every_wall_with_and_without_a_daemon() {
+    let env = TestEnvironment::new();
+    let walls = |list: &serde_json::Value, says: &str| -> Vec<String> {
+        let list = list.as_array().expect("a list of walls");
+        let said = list.iter().filter(|wall| wall[says] == true || wall["detail"] != "");
+        said.map(|wall| wall["name"].as_str().expect("a name").to_owned()).collect()
+    };
+    let check = |output: &str| {
+        let report: serde_json::Value = serde_json::from_str(output).expect("JSON");
+        assert_eq!((&report["ok"], report["problem"].is_null()), (&true.into(), true), "{output}");
+        let (jail, host) = (walls(&report["layers"], "in_force"), walls(&report["host"], "works"));
+        // One that is missing says why.
+        assert_eq!(jail.len(), report["layers"].as_array().map_or(0, Vec::len), "{output}");
+        assert_eq!(host.len(), report["host"].as_array().map_or(0, Vec::len), "{output}");
+        for wall in ["namespaces", "empty root", "no privileges", "seccomp", "resource limits", "Landlock"] {
+            assert!(jail.iter().any(|name| name == wall) && host.iter().any(|name| name == wall), "{wall}");
+        }
+    };
+    check(&env.run(["ops", "doctor", "--output", "json"]).ok());
+    let _daemon = env.serve();
+    check(&env.run(["ops", "doctor", "--output", "json"]).ok());
+    let table = env.run(["ops", "doctor"]).ok();
+    assert!(table.contains("In the jail:") && table.contains("Tried on this machine:"), "{table}");
+}

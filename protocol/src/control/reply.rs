@@ -191,8 +191,25 @@ pub struct DoctorReport {
     pub kernel: String,
     /// Whether everything that is required is there.
     pub ok: bool,
-    /// Each wall.
+    /// Why no jail stands or the host could not be examined, and what to do.
+    pub problem: Option<String>,
+    /// Each wall of the jail that stands.
     pub layers: Vec<SandboxLayer>,
+    /// Each wall that was tried on this machine.
+    pub host: Vec<HostFinding>,
+}
+
+/// A wall as it was tried on this machine, in a process of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct HostFinding {
+    /// `namespaces`, `seccomp`, …
+    pub name: String,
+    /// Whether it can be put up here.
+    pub works: bool,
+    /// Whether a supervisor refuses to start without it.
+    pub required: bool,
+    /// Version, or why it is missing and what to do.
+    pub detail: String,
 }
 
 /// Declares the error codes with their text, HTTP status and CLI exit code.

@@ -57,7 +57,8 @@ structs! {
         version, pid, uptime_ms, keeper_pid, sandbox, zygotes, active_sessions, sessions_created, executions_started,
         durability, store_queue,
     }
-    DoctorReport { kernel, ok, layers }
+    DoctorReport { kernel, ok, problem, layers, host }
+    HostFinding { name, works, required, detail }
     ModuleInfo { name, description }
     TemplateName { template_id, name }
     LibraryInfo { name, id, version, global, installed, sha256, bytes, installed_at }

@@ -5,9 +5,7 @@ use crate::store::{BoxFuture, Owner};
 use std::sync::Arc;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer, ZygoteInfo};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::keeper::LayerReport;
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
-use vm_system_sandbox::step::Layer;
 
 /// The runtime about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -99,7 +97,7 @@ impl RuntimeApi for Runtime {
         let zygote = |pid| ZygoteInfo { engine: "quickjs".to_owned(), libraries: Vec::new(), pid, forks: 0 };
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
-            sandbox: jail.layers().iter().map(layer).collect(),
+            sandbox: self.layers(),
             zygotes: jail.zygote_pids().into_iter().map(zygote).collect(),
             sessions_created,
             executions_started,
@@ -107,27 +105,6 @@ impl RuntimeApi for Runtime {
     }
 
     fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
-        Box::pin(async move {
-            let layers: Vec<SandboxLayer> = self.jail().layers().iter().map(layer).collect();
-            DoctorReport {
-                kernel: kernel_release(),
-                ok: layers.iter().all(|layer| layer.in_force || !layer.required),
-                layers,
-            }
-        })
+        Box::pin(self.doctor())
     }
-}
-
-fn layer(report: &LayerReport) -> SandboxLayer {
-    let layer = Layer::ALL.iter().find(|layer| layer.name() == report.name);
-    SandboxLayer {
-        name: report.name.clone(),
-        in_force: report.in_force,
-        required: layer.is_none_or(|layer| layer.is_required()),
-        detail: report.detail.clone(),
-    }
-}
-
-fn kernel_release() -> String {
-    nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
 }

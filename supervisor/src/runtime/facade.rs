@@ -2,12 +2,12 @@
 
 use super::api::{CreateSession, RuntimeConfig, RuntimeError, StartExecution};
 use super::follow::{Tail, joined};
-use super::followers;
 use super::inspect::inspect;
 use super::jails::Jails;
 use super::registry::{Live, NoRoom, Registry};
 use super::task::{Answering, Command, FILES, Shared, Task};
 use super::writes::Writes;
+use super::{doctor, followers};
 use crate::brokers::Brokers;
 use crate::core::{
     Answer, CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionSpec, Source,
@@ -24,6 +24,7 @@ use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
+use vm_system_protocol::control::{DoctorReport, SandboxLayer};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
@@ -229,6 +230,18 @@ impl Runtime {
     /// The present jail: its keeper, zygotes and layers.
     pub fn jail(&self) -> Spawner {
         self.0.shared.jails.present()
+    }
+
+    /// The walls in force.
+    pub fn layers(&self) -> Vec<SandboxLayer> {
+        let jails = &self.0.shared.jails;
+        doctor::layers(&jails.present(), jails.config().sandbox)
+    }
+
+    /// The walls in force, and what this machine could do.
+    pub async fn doctor(&self) -> DoctorReport {
+        let jails = &self.0.shared.jails;
+        doctor::report(jails.config(), Ok(&jails.present())).await
     }
 
     /// Sessions made and executions begun since the start.

@@ -17,6 +17,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Jails {
     present: Mutex<Spawner>,
+    config: SpawnConfig,
     stop: CancellationToken,
 }
 
@@ -24,9 +25,14 @@ impl Jails {
     /// Builds the first jail; whoever cannot have one does not start.
     pub(super) async fn start(config: SpawnConfig, registry: Arc<Registry>) -> Result<Arc<Self>, SpawnError> {
         let (spawner, events) = Spawner::start(config.clone()).await?;
-        let jails = Arc::new(Self { present: Mutex::new(spawner), stop: CancellationToken::new() });
-        tokio::spawn(Arc::clone(&jails).watch(config, registry, events));
+        let jails = Arc::new(Self { present: Mutex::new(spawner), config, stop: CancellationToken::new() });
+        tokio::spawn(Arc::clone(&jails).watch(registry, events));
         Ok(jails)
+    }
+
+    /// What every jail is built by.
+    pub(super) fn config(&self) -> &SpawnConfig {
+        &self.config
     }
 
     /// The jail for a new worker.
@@ -41,12 +47,7 @@ impl Jails {
         present.shutdown(deadline).await;
     }
 
-    async fn watch(
-        self: Arc<Self>,
-        config: SpawnConfig,
-        registry: Arc<Registry>,
-        mut events: mpsc::Receiver<SpawnEvent>,
-    ) {
+    async fn watch(self: Arc<Self>, registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
         loop {
             let event = tokio::select! {
                 () = self.stop.cancelled() => return,
@@ -61,17 +62,17 @@ impl Jails {
                 }
                 Some(SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost) | None => {
                     tracing::warn!(?event, "the jail is lost; building another");
-                    let Some(next) = self.replace(&config).await else { return };
+                    let Some(next) = self.replace().await else { return };
                     events = next;
                 }
             }
         }
     }
 
-    async fn replace(&self, config: &SpawnConfig) -> Option<mpsc::Receiver<SpawnEvent>> {
+    async fn replace(&self) -> Option<mpsc::Receiver<SpawnEvent>> {
         let mut pause = PAUSE_MIN;
         loop {
-            match Spawner::start(config.clone()).await {
+            match Spawner::start(self.config.clone()).await {
                 Ok((spawner, events)) => {
                     *self.present.lock().unwrap_or_else(PoisonError::into_inner) = spawner;
                     return Some(events);

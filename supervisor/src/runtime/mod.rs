@@ -12,10 +12,11 @@
 //! - [`task`]: the owner task: its loop, and the actions it carries out
 //! - [`outbox`], [`writes`], [`host`], [`followers`]: its hands, one for each neighbour
 //! - [`jails`]: keepers and zygotes, replaced when they die
-//! - [`inspect`]: a worker as the kernel sees it
+//! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
 
 mod api;
 mod carry_out;
+mod doctor;
 mod facade;
 mod follow;
 mod followers;
@@ -28,5 +29,6 @@ mod task;
 mod writes;
 
 pub use api::{CreateSession, RuntimeConfig, RuntimeError, StartExecution};
+pub use doctor::examine_host;
 pub use facade::{Runtime, StartError};
 pub use follow::Follower;

@@ -40,6 +40,12 @@ pub enum SpawnError {
         /// What was wrong.
         what: String,
     },
+    /// The process that was to try the walls did not answer.
+    #[error("the process that tries this machine's walls {what}")]
+    Examiner {
+        /// What it did instead.
+        what: &'static str,
+    },
     /// A process is not behind all its walls.
     #[error(transparent)]
     NotJailed(#[from] InspectError),
@@ -77,7 +83,11 @@ impl SpawnError {
             Self::Jail(failure) => is_short(&io::Error::from_raw_os_error(failure.errno)),
             // It died meanwhile.
             Self::Rlimit { error, .. } => error.raw_os_error() == Some(libc::ESRCH),
-            Self::KeeperSilent { .. } | Self::WorkerSilent(_) | Self::KeeperLost | Self::NoZygote => true,
+            Self::KeeperSilent { .. }
+            | Self::WorkerSilent(_)
+            | Self::KeeperLost
+            | Self::NoZygote
+            | Self::Examiner { .. } => true,
             Self::WrongHello { .. } | Self::NotJailed(_) => false,
         }
     }

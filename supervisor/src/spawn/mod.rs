@@ -10,6 +10,7 @@
 //! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
 //! - [`zygote`]: orders of forks; [`notify`]: lets exactly the ordered ones happen
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
+//! - [`examine`]: what this machine could do
 //! - [`broker`]: the processes of host modules
 
 pub(crate) mod broker;
@@ -17,6 +18,7 @@ pub mod channel;
 pub mod config;
 mod control;
 pub mod error;
+mod examine;
 mod keeper;
 mod notify;
 mod packets;
@@ -28,5 +30,6 @@ mod zygote;
 pub use channel::{ChannelError, Received, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
 pub use error::SpawnError;
+pub(crate) use examine::{examine, is_wanted};
 pub use process::{Memory, WorkerDeath, WorkerProcess};
 pub use spawner::{SpawnEvent, Spawner, WorkerHandle};

@@ -1,38 +1,53 @@
 //! `ops doctor`: asks the daemon, or looks at this host itself if none answers.
 
-use crate::args::SandboxArg;
-use crate::backend::Backend;
-use crate::commands::run::embedded;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{Op, Reply, SandboxLayer};
+use vm_system_protocol::control::{DoctorReport, HostFinding, Op, Reply, SandboxLayer};
+use vm_system_supervisor::daemon::{SpawnConfig, examine_host};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
-    let reply = match context.call(Op::Doctor).await {
+    let report = match context.call(Op::Doctor).await {
         Err(error) if error.exit_code() == exit::NO_DAEMON => {
             context.out.note("no supervisor answers: this is what one of your own would find");
-            let own = embedded::start(SandboxArg::Full).await?;
-            let reply = Backend::Embedded(own.supervisor()).call(Op::Doctor, None).await;
-            own.stop().await;
-            reply?
+            examine_host(SpawnConfig::embedded()).await
         }
-        answer => answer?,
+        answer => *expect_reply!(answer?, Reply::Doctor(report) => report),
     };
-    let report = expect_reply!(reply, Reply::Doctor(report) => report);
-    context.out.result(&report, || {
-        let verdict = if report.ok { "ok" } else { "not ok: a wall that is required is missing" };
-        format!("kernel {}: {verdict}\n\n{}", report.kernel, layers(&report.layers))
-    })?;
+    context.out.result(&report, || text(&report))?;
     Ok(if report.ok { exit::OK } else { exit::FAILED })
+}
+
+fn text(report: &DoctorReport) -> String {
+    let verdict = if report.ok { "ok" } else { "not ok: something that is required is missing" };
+    let mut parts = vec![format!("kernel {}: {verdict}", report.kernel)];
+    parts.extend(report.problem.as_ref().map(|problem| format!("problem: {problem}")));
+    if !report.layers.is_empty() {
+        parts.push(format!("In the jail:\n{}", layers(&report.layers).trim_end()));
+    }
+    if !report.host.is_empty() {
+        parts.push(format!("Tried on this machine:\n{}", findings(&report.host).trim_end()));
+    }
+    parts.join("\n\n")
 }
 
 /// The table of walls.
 pub(super) fn layers(layers: &[SandboxLayer]) -> String {
     let mut rows = Rows::new(["WALL", "IN FORCE", "REQUIRED", "DETAIL"]);
-    let word = |yes: bool| if yes { "yes" } else { "no" }.to_owned();
     for layer in layers {
         rows.row([layer.name.clone(), word(layer.in_force), word(layer.required), layer.detail.clone()]);
     }
     rows.finish("No walls.")
+}
+
+fn findings(findings: &[HostFinding]) -> String {
+    let mut rows = Rows::new(["WALL", "WORKS", "REQUIRED", "DETAIL"]);
+    for finding in findings {
+        rows.row([finding.name.clone(), word(finding.works), word(finding.required), finding.detail.clone()]);
+    }
+    rows.finish("Nothing was tried.")
+}
+
+fn word(yes: bool) -> String {
+    if yes { "yes" } else { "no" }.to_owned()
 }

@@ -33,11 +33,6 @@ impl EmbeddedRun {
         &self.backend
     }
 
-    /// The supervisor itself.
-    pub(crate) fn supervisor(&self) -> Arc<Embedded> {
-        Arc::clone(&self.supervisor)
-    }
-
     /// Ends everything that it started; nothing is left when this returns.
     pub(crate) async fn stop(self) {
         self.supervisor.stop().await;

@@ -244,7 +244,13 @@ impl RuntimeApi for Fake {
                 required: true,
                 detail: String::new(),
             };
-            DoctorReport { kernel: "6".to_owned(), ok: true, layers: vec![layer] }
+            DoctorReport {
+                kernel: "6".to_owned(),
+                ok: true,
+                problem: None,
+                layers: vec![layer],
+                host: Vec::new(),
+            }
         })
     }
 }

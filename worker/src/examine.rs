@@ -1,0 +1,38 @@
+//! Looks at the machine for `ops doctor`: tries every wall in children of its own and says what it found. A process of
+//! its own, because only one with a single thread may fork.
+
+use std::os::fd::OwnedFd;
+use vm_system_protocol::codec::encode;
+use vm_system_protocol::control::HostFinding;
+use vm_system_protocol::limits::KEEPER_MESSAGE_BYTES;
+use vm_system_sandbox::namespaces::Ids;
+use vm_system_sandbox::{doctor, process, socket};
+
+/// First argument of the process: `examine UID GID`.
+pub(crate) const MODE: &str = "examine";
+
+const EXIT_CHANNEL: i32 = 70;
+
+/// Says it on the one descriptor that it was given, and ends.
+pub(crate) fn main(arguments: &[String]) -> ! {
+    process::exit_now(if answer(arguments).is_some() { 0 } else { EXIT_CHANNEL })
+}
+
+fn answer(arguments: &[String]) -> Option<()> {
+    process::close_from(process::FIRST_FD as u32 + 1).ok()?;
+    let channel: OwnedFd = process::inherited(process::FIRST_FD).ok()?;
+    let number = |at: usize| arguments.get(at)?.parse().ok();
+    let service = Ids { uid: number(0)?, gid: number(1)? };
+    let findings: Vec<HostFinding> = doctor::examine(service).into_iter().map(finding).collect();
+    let bytes = encode(&findings, KEEPER_MESSAGE_BYTES).ok()?;
+    socket::send(&channel, &[&bytes], &[], socket::Wait::Yes).ok()
+}
+
+fn finding(finding: doctor::Finding) -> HostFinding {
+    HostFinding {
+        name: finding.layer.name().to_owned(),
+        works: finding.works,
+        required: finding.required,
+        detail: finding.detail,
+    }
+}
