@@ -91,12 +91,30 @@ pub fn filter_kills(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTest
     Ok(())
 }
 
+/// Each attempt under the program that zygotes carry must fail with ENOSYS while nobody listens.
+pub fn filter_holds_unattended(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTestError> {
+    let ending = in_child(|| {
+        if seccomp::install_unattended(table).is_err() {
+            return NO_FILTER;
+        }
+        let refused =
+            |probe: &Probe| (probe.attempt)().is_err_and(|error| error.raw_os_error() == Some(libc::ENOSYS));
+        let allowed = probes.iter().position(|probe| !refused(probe));
+        allowed.map_or(REFUSED, |at| FIRST_ALLOWED + at as i32)
+    })?;
+    all_refused(ending, probes)
+}
+
 /// Each attempt must fail with an error, without a filter. One child makes them all and tells the first that did not.
 pub fn layers_refuse(probes: &[Probe]) -> Result<(), SelfTestError> {
     let ending = in_child(|| {
         let allowed = probes.iter().position(|probe| (probe.attempt)().is_ok());
         allowed.map_or(REFUSED, |at| FIRST_ALLOWED + at as i32)
     })?;
+    all_refused(ending, probes)
+}
+
+fn all_refused(ending: Ending, probes: &[Probe]) -> Result<(), SelfTestError> {
     match ending {
         Ending::Exited(REFUSED) => Ok(()),
         Ending::Exited(code) => {

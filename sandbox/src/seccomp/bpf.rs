@@ -1,5 +1,5 @@
-//! Compiles a table of rows to classic BPF: architecture first, then x32 numbers, then the rows from top to bottom;
-//! whatever falls through kills the process.
+//! Compiles a table of rows to classic BPF: architecture first, then x32 numbers, then the rows from top to bottom; then
+//! what happens to everything else.
 
 use libc::sock_filter;
 use std::io;
@@ -56,6 +56,42 @@ pub enum Action {
     Notify,
 }
 
+/// What happens to a call that no row allows. Foreign architectures and x32 numbers kill in either case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Otherwise {
+    /// The kernel kills the process.
+    Kill,
+    /// The process waits in the call; whoever listens learns its number and kills it.
+    Report,
+}
+
+impl Otherwise {
+    const fn code(self) -> u32 {
+        match self {
+            Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
+            Self::Report => libc::SECCOMP_RET_USER_NOTIF,
+        }
+    }
+}
+
+impl Row {
+    /// Whether the row is about this call: as the compiled filter decides it.
+    pub(super) fn matches(&self, number: i32, arguments: &[u64; 6]) -> bool {
+        self.number == Number::from(number) && self.when.iter().all(|check| check.holds(arguments))
+    }
+}
+
+impl Check {
+    fn holds(self, arguments: &[u64; 6]) -> bool {
+        let argument = |at: u8| arguments.get(usize::from(at)).copied().unwrap_or(u64::MAX);
+        match self {
+            Self::Is(at, value) => argument(at) == value,
+            Self::IsInt(at, value) => argument(at) as u32 == value,
+            Self::Masked(at, mask, value) => argument(at) as u32 & mask == value,
+        }
+    }
+}
+
 impl Action {
     const fn code(self) -> u32 {
         match self {
@@ -98,7 +134,7 @@ fn jump(condition: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 }
 
 /// The instructions of a table. Fails only for a row with too many checks.
-pub fn compile(table: &[Row]) -> io::Result<Vec<sock_filter>> {
+pub fn compile(table: &[Row], otherwise: Otherwise) -> io::Result<Vec<sock_filter>> {
     let kill = libc::SECCOMP_RET_KILL_PROCESS;
     let mut program = vec![
         load(ARCHITECTURE_AT),
@@ -111,7 +147,7 @@ pub fn compile(table: &[Row]) -> io::Result<Vec<sock_filter>> {
     for row in table {
         compile_row(row, &mut program)?;
     }
-    program.push(give(kill));
+    program.push(give(otherwise.code()));
     Ok(program)
 }
 
@@ -221,7 +257,8 @@ mod tests {
 
     #[test]
     fn other_architectures_and_x32_numbers_are_killed() {
-        let program = compile(&[row(libc::SYS_close, &[], Action::Allow)]).expect("compiles");
+        let program =
+            compile(&[row(libc::SYS_close, &[], Action::Allow)], Otherwise::Kill).expect("compiles");
         assert_eq!(verdict(&program, libc::SYS_close, [0; 6]), ALLOW);
         assert_eq!(verdict_of(&program, libc::SYS_close as u32, 0x4000_0003, [0; 6]), KILL, "i386");
         assert_eq!(verdict(&program, libc::SYS_close | 0x4000_0000, [0; 6]), KILL, "x32");
@@ -237,7 +274,7 @@ mod tests {
             row(3, &[Check::Masked(2, 0x4, 0), Check::Masked(3, 0x23, 0x22)], Action::Allow),
             row(4, &[], Action::Allow),
         ];
-        let program = compile(&rows).expect("compiles");
+        let program = compile(&rows, Otherwise::Kill).expect("compiles");
         assert_eq!(verdict(&program, 1, [0x1_0000_0011, 0, 0, 0, 0, 0]), libc::SECCOMP_RET_USER_NOTIF);
         assert_eq!(verdict(&program, 1, [0x0_0000_0011, 0, 0, 0, 0, 0]), KILL);
         assert_eq!(verdict(&program, 1, [0x1_0000_0011, 1 << 40, 0, 0, 0, 0]), KILL);
@@ -250,5 +287,19 @@ mod tests {
         assert_eq!(verdict(&program, 3, [0, 0, 0x3, 0x21, 0, 0]), KILL);
         assert_eq!(verdict(&program, 4, [0; 6]), ALLOW, "rows behind failed checks are still asked");
         assert_eq!(verdict(&program, 5, [0; 6]), KILL);
+    }
+
+    #[test]
+    fn what_is_reported_is_all_that_no_row_is_about() {
+        let rows = [row(1, &[Check::IsInt(0, 7)], Action::Allow), row(2, &[], Action::Fail(1))];
+        let program = compile(&rows, Otherwise::Report).expect("compiles");
+        let reported = libc::SECCOMP_RET_USER_NOTIF;
+        assert_eq!(verdict(&program, 1, [7, 0, 0, 0, 0, 0]), ALLOW);
+        for (number, first) in [(1, 8), (3, 0), (449, 7)] {
+            assert_eq!(verdict(&program, number, [first, 0, 0, 0, 0, 0]), reported, "{number}");
+            assert!(!rows.iter().any(|row| row.matches(number as i32, &[first, 0, 0, 0, 0, 0])));
+        }
+        assert_eq!(verdict_of(&program, 1, 0x4000_0003, [7, 0, 0, 0, 0, 0]), KILL, "i386");
+        assert_eq!(verdict(&program, 1 | 0x4000_0000, [7, 0, 0, 0, 0, 0]), KILL, "x32");
     }
 }

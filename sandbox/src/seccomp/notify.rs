@@ -1,5 +1,7 @@
-//! The supervisor's side of the one clone row: a worker that forks waits until somebody says that it was ordered.
+//! The supervisor's side of the worker's filter: a worker that forks waits until somebody says that it was ordered; one
+//! that makes a forbidden call waits for its end.
 
+use super::table_worker::FORK;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -38,6 +40,23 @@ pub struct Request {
     id: u64,
     /// Its pid in our namespace.
     pub pid: u32,
+    /// What it waits in.
+    pub call: Call,
+}
+
+/// The call of a [`Request`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// The fork that the table knows, with exactly its arguments.
+    Fork,
+    /// Any other, by its number: nothing that a worker may do.
+    Forbidden(i32),
+}
+
+impl Call {
+    fn of(data: &libc::seccomp_data) -> Self {
+        if FORK.matches(data.nr, &data.args) { Self::Fork } else { Self::Forbidden(data.nr) }
+    }
 }
 
 impl Listener {
@@ -49,15 +68,22 @@ impl Listener {
     /// Takes the next request; `None` if whoever asked is gone. Blocks unless the descriptor is known to be readable.
     pub fn next(&self) -> io::Result<Option<Request>> {
         match sys::notification(self.as_fd()) {
-            Ok(notification) => Ok(Some(Request { id: notification.id, pid: notification.pid })),
+            Ok(notification) => {
+                let libc::seccomp_notif { id, pid, data, .. } = notification;
+                Ok(Some(Request { id, pid, call: Call::of(&data) }))
+            }
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Lets the call go on as it is. Safe although the caller could change its memory: the filter looked at registers.
+    /// Lets a fork go on as it is; any other call fails. Safe although the caller could change its memory: all that was
+    /// looked at are registers.
     pub fn allow(&self, request: Request) -> io::Result<()> {
-        gone_is_fine(sys::answer(self.as_fd(), request.id, 0))
+        match request.call {
+            Call::Fork => gone_is_fine(sys::answer(self.as_fd(), request.id, 0)),
+            Call::Forbidden(_) => self.refuse(request),
+        }
     }
 
     /// Makes the call fail with EPERM.
@@ -70,5 +96,32 @@ fn gone_is_fine(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
         result => result,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seccomp::table_worker::FORK_FLAGS;
+
+    #[test]
+    fn only_the_tables_own_fork_is_one() {
+        let call = |nr: libc::c_long, flags: u64, stack: u64| {
+            Call::of(&libc::seccomp_data {
+                nr: nr as i32,
+                arch: 0,
+                instruction_pointer: 0,
+                args: [flags, stack, 0, 0, 0, 0],
+            })
+        };
+        assert_eq!(call(libc::SYS_clone, FORK_FLAGS, 0), Call::Fork);
+        for (nr, flags, stack) in [
+            (libc::SYS_clone, FORK_FLAGS, 1),
+            (libc::SYS_clone, FORK_FLAGS | 1 << 32, 0),
+            (libc::SYS_clone, libc::SIGCHLD as u64, 0),
+            (libc::SYS_execve, FORK_FLAGS, 0),
+        ] {
+            assert_eq!(call(nr, flags, stack), Call::Forbidden(nr as i32));
+        }
     }
 }

@@ -11,6 +11,15 @@ const MAP_OWN_MEMORY: u32 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u32;
 /// The clone of a sibling, the only one there is.
 pub const FORK_FLAGS: u64 = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
 
+/// The fork of a sibling: the one call that goes through only if somebody says so.
+pub const FORK: Row = Row {
+    number: libc::SYS_clone,
+    name: "clone",
+    when: &[Check::Is(0, FORK_FLAGS), Check::Is(1, 0)],
+    action: Action::Notify,
+    reason: "forks a sibling; the supervisor lets it go on only if it ordered it",
+};
+
 /// Rows in the order of their frequency.
 pub const TABLE: &[Row] = &[
     Row::allow(
@@ -70,13 +79,7 @@ pub const TABLE: &[Row] = &[
         &[Check::IsInt(1, 3), Check::IsInt(2, libc::O_CLOEXEC as u32)],
         "a newborn's own channel replaces its parent's, and nothing else",
     ),
-    Row {
-        number: libc::SYS_clone,
-        name: "clone",
-        when: &[Check::Is(0, FORK_FLAGS), Check::Is(1, 0)],
-        action: Action::Notify,
-        reason: "forks a sibling; the supervisor lets it go on only if it ordered it",
-    },
+    FORK,
     Row {
         number: libc::SYS_clone3,
         name: "clone3",

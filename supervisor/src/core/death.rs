@@ -15,19 +15,25 @@ pub enum Death {
     Unknown,
 }
 
+/// What a worker did that let our interruption kill it.
+pub(super) const NO_HANDLER: &str = "was ended by an interruption that it must handle";
+
 /// What a worker did that closed its channel and lived on.
 pub(super) const HANG_UP: &str = "closed its channel";
 
 const SIGKILL: i32 = 9;
+/// Interrupts a busy worker (`sandbox::interrupt`).
+const SIGUSR1: i32 = 10;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
 /// The reason of a death. `verdict` is what this side had decided to kill for; `asked` is the reason under which the
-/// session was being closed; `operator_signal` is what an operator sent last.
+/// session was being closed; `operator_signal` is what an operator sent last; `interrupted` is whether we interrupted it.
 pub(super) fn judge(
     verdict: Option<&CloseReason>,
     asked: Option<CloseReason>,
     operator_signal: Option<i32>,
+    interrupted: bool,
     death: Death,
 ) -> CloseReason {
     // A worker that broke the protocol may have ended itself before our signal came: the breach says more. A channel
@@ -44,6 +50,8 @@ pub(super) fn judge(
             verdict.cloned().or(asked).unwrap_or(CloseReason::Exited)
         }
         Death::Signaled(signal) if operator_signal == Some(signal) => CloseReason::KilledByOperator,
+        Death::Signaled(SIGUSR1) if interrupted => CloseReason::ProtocolViolation(NO_HANDLER.to_owned()),
+        // Before anybody listened, or from a foreign architecture's table.
         Death::Signaled(SIGSYS) => CloseReason::Seccomp("unknown".to_owned()),
         Death::Signaled(SIGXCPU) => CloseReason::Limit(LimitKind::Cpu),
         Death::Signaled(signal) => CloseReason::Signal(signal_name(signal)),

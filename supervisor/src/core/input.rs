@@ -155,6 +155,8 @@ pub enum Input {
     Spawned,
     /// There is no worker.
     SpawnFailed(SpawnFailure),
+    /// The worker waits in a system call that it may not make: it never comes back.
+    ForbiddenCall(String),
     /// A client wants to run code.
     Execute {
         /// Who is answered.

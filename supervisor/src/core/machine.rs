@@ -185,6 +185,7 @@ impl SessionMachine {
             Input::SourceLoaded { execution, result } => self.source_loaded(execution, result, now, out),
             Input::Message { seq, message } => self.message(seq, message, now, out),
             Input::ChannelFailed(fault) => self.channel_failed(fault, now, out),
+            Input::ForbiddenCall(call) => self.condemn(CloseReason::Seccomp(call), now, out),
             Input::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
             Input::Stored(write) => self.stored(write, now, out),
             Input::StoreFailed { write, error, permanent } => {
@@ -255,6 +256,7 @@ impl SessionMachine {
             self.verdict.as_ref(),
             self.closing.map(CloseCause::reason),
             self.operator_signal,
+            matches!(&self.current, Some(Current::Running(running)) if running.stop.is_some()),
             death,
         )
     }

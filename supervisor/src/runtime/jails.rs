@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use vm_system_sandbox::pidfd::PidFd;
 
 /// First and longest pause before another jail is tried.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
@@ -60,6 +61,11 @@ impl Jails {
                         let _ = live.commands.send(Command::Violation(what)).await;
                     }
                 }
+                Some(SpawnEvent::ForbiddenCall { pid, call }) => match registry.by_pid(pid) {
+                    Some(live) => drop(live.commands.send(Command::Forbidden(call)).await),
+                    // A zygote, or one that is not known yet.
+                    None => drop(PidFd::open(pid).and_then(|process| process.kill())),
+                },
                 Some(SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost) | None => {
                     tracing::warn!(?event, "the jail is lost; building another");
                     let Some(next) = self.replace().await else { return };

@@ -68,6 +68,7 @@ pub(super) enum Command {
     Follow { execution: ExecutionId, answer: oneshot::Sender<Option<Batches>> },
     Inspect { answer: oneshot::Sender<Facts> },
     Violation(String),
+    Forbidden(String),
 }
 
 /// Where an answer goes.
@@ -310,6 +311,7 @@ impl Task {
             }
             Command::Close { cause, answer } => Input::Close { token: self.waiting.add(answer), cause },
             Command::Kill { signal, answer } => Input::Kill { token: self.waiting.add(answer), signal },
+            Command::Forbidden(call) => Input::ForbiddenCall(call),
             Command::Violation(what) => Input::ChannelFailed(ChannelFault::Violation(what)),
             Command::Follow { execution, answer } => {
                 let runs = self.machine.running() == Some(execution);

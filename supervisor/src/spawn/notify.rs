@@ -1,5 +1,6 @@
 //! Lets exactly the ordered forks happen. Every clone of a jailed process waits here for its answer: the kernel says
-//! who asks, the table says who was ordered to.
+//! who asks, the table says who was ordered to. A process in any other call that its filter does not know stays in it
+//! until it is dead; here it is reported by the call's name.
 
 use super::control::lock;
 use super::spawner::SpawnEvent;
@@ -7,16 +8,21 @@ use std::collections::HashMap;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_sandbox::seccomp::notify::{Listener, Request};
+use vm_system_sandbox::seccomp::names;
+use vm_system_sandbox::seccomp::notify::{Call, Listener, Request};
 use vm_system_sandbox::socket::Ready;
 
 /// A process that asks this often without an order is killed here and now, so that refusing costs a bounded time.
 const MOST_REFUSALS: u32 = 16;
 /// Processes whose refusals are counted; beyond it counting starts anew.
 const MOST_OFFENDERS: usize = 256;
+
+/// Whoever hears of a forbidden call has this long to kill the process; then it is done here.
+const FORBIDDEN_GRACE: Duration = Duration::from_secs(1);
 
 /// Forks that were ordered and have not happened yet, by the pid (here) of who is to fork.
 #[derive(Debug, Clone, Default)]
@@ -58,7 +64,10 @@ pub(super) async fn answer(
     loop {
         let Ok(mut guard) = watched.readable().await else { return };
         match next(&listener) {
-            Ok(Next::Request(request)) => judge(&listener, request, &orders, &mut refusals, &events),
+            Ok(Next::Request(request)) => match request.call {
+                Call::Fork => judge(&listener, request, &orders, &mut refusals, &events),
+                Call::Forbidden(number) => report(request.pid, number, &events),
+            },
             Ok(Next::Gone) => {}
             Ok(Next::Nothing) => guard.clear_ready(),
             Err(_) => return,
@@ -77,7 +86,7 @@ enum Next {
 fn next(listener: &Listener) -> io::Result<Next> {
     let mut ready = Ready::with_capacity(1);
     let index = ready.add(listener);
-    ready.wait(Some(std::time::Duration::ZERO))?;
+    ready.wait(Some(Duration::ZERO))?;
     if ready.is_closed(index) {
         return Err(io::ErrorKind::BrokenPipe.into());
     }
@@ -85,6 +94,22 @@ fn next(listener: &Listener) -> io::Result<Next> {
         return Ok(Next::Nothing);
     }
     Ok(listener.next()?.map_or(Next::Gone, Next::Request))
+}
+
+/// It is never answered: the process waits in its call, whatever else it may have in mind.
+fn report(pid: u32, number: i32, events: &mpsc::Sender<SpawnEvent>) {
+    let call = names::name(number);
+    tracing::warn!(pid, call, "a jailed process made a forbidden system call");
+    // It waits, so the number is still its own; no process: it is dead already.
+    let Ok(process) = PidFd::open(pid) else { return };
+    if events.try_send(SpawnEvent::ForbiddenCall { pid, call }).is_err() {
+        let _ = process.kill();
+        return;
+    }
+    tokio::spawn(async move {
+        tokio::time::sleep(FORBIDDEN_GRACE).await;
+        let _ = process.kill();
+    });
 }
 
 fn judge(

@@ -33,12 +33,19 @@ const FIRST_ZYGOTE: u32 = 0;
 const RESERVE_PAUSE: Duration = Duration::from_millis(200);
 
 /// Something that concerns a whole jail.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SpawnEvent {
     /// The keeper is dead and every worker with it. Start another jail.
     KeeperLost,
     /// No zygote is left; live workers go on. Start another jail beside this one for new workers.
     ZygotesLost,
+    /// A jailed process made a call that its filter does not know. It waits in the call and is to be killed.
+    ForbiddenCall {
+        /// Its pid on the host.
+        pid: u32,
+        /// The call's name.
+        call: String,
+    },
     /// A worker tried to fork although nobody had ordered it; it was refused.
     UnorderedFork {
         /// Its pid on the host.

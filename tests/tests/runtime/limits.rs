@@ -133,7 +133,7 @@ async fn deaths_of_its_own_doing_are_named() {
         ("exit:3", "exited(3)"),
         ("exit:0", "exited(0)"),
         ("segv", "signal(SIGSEGV)"),
-        ("forbidden", "seccomp(unknown)"),
+        ("forbidden", "seccomp(openat)"),
     ] {
         let session = world.session().await;
         let ended = world.run(session, order).await.expect("ends");

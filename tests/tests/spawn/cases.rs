@@ -31,6 +31,7 @@ macro_rules! cases {
 cases! {
     a_worker_is_born_behind_all_walls,
     a_death_is_told_as_the_kernel_saw_it,
+    a_forbidden_call_is_reported_by_name_and_never_comes_back,
     a_busy_worker_is_interrupted_and_lives_on,
     an_unordered_fork_is_refused_and_reported,
     a_flood_of_forks_ends_the_worker,
@@ -92,7 +93,6 @@ async fn a_death_is_told_as_the_kernel_saw_it() {
     let (spawner, _events) = embedded().await;
     let cases = [
         ("exit:3", WorkerDeath::Exited(3)),
-        ("open", WorkerDeath::Signaled(libc::SIGSYS)),
         ("overflow", WorkerDeath::Signaled(libc::SIGSEGV)),
         ("panic", WorkerDeath::Exited(73)),
     ];
@@ -112,6 +112,20 @@ async fn a_death_is_told_as_the_kernel_saw_it() {
     stopped.process.signal(libc::SIGSTOP).expect("stop");
     stopped.process.kill().expect("kill");
     assert_eq!(stopped.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
+}
+
+async fn a_forbidden_call_is_reported_by_name_and_never_comes_back() {
+    let (spawner, mut events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    let pid = worker.process.pid();
+    worker.sender.send(&order("open")).await.expect("order");
+    assert_eq!(event(&mut events).await, SpawnEvent::ForbiddenCall { pid, call: "openat".to_owned() });
+    // A signal interrupts its wait; the call is not made all the same, and it is reported again.
+    worker.process.interrupt().expect("alive");
+    assert_eq!(event(&mut events).await, SpawnEvent::ForbiddenCall { pid, call: "openat".to_owned() });
+    // Nobody here kills it: that is done where it was noticed.
+    assert!(matches!(next(&mut worker).await, Err(ChannelError::Closed)));
+    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
 }
 
 async fn a_busy_worker_is_interrupted_and_lives_on() {
@@ -524,7 +538,7 @@ async fn without_namespaces_the_other_walls_stand() {
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
     worker.sender.send(&order("open")).await.expect("order");
     assert!(next(&mut worker).await.is_err());
-    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGSYS));
+    assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
     let mut busy = spawner.spawn_worker(session(2), &LIMITS).await.expect("a worker");
     busy.sender.send(&order("hang")).await.expect("order");
     let pids = [busy.process.pid(), spawner.keeper_pid(), spawner.zygote_pids()[0]];

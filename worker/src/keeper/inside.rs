@@ -143,7 +143,8 @@ fn build(walls: Walls, found: &mut Found) -> Result<(), StepError> {
 }
 
 fn test_itself(walls: Walls, found: &mut Found) -> Result<(), StepError> {
-    let mut passed = selftest::filter_kills(table_worker::TABLE, selftest::FILTERED);
+    let mut passed = selftest::filter_kills(table_worker::TABLE, selftest::FILTERED)
+        .and_then(|()| selftest::filter_holds_unattended(table_worker::TABLE, selftest::FILTERED));
     if walls == Walls::Full && passed.is_ok() {
         passed = selftest::layers_refuse(selftest::BENEATH);
         found.layers.add(Layer::NoNestedNamespaces);

@@ -50,6 +50,29 @@ fn deaths_have_the_kernels_reason() {
 }
 
 #[test]
+fn a_forbidden_call_is_named_although_the_kernel_only_saw_our_kill() {
+    let mut bench = Bench::running();
+    bench.input(Input::ForbiddenCall("ptrace".to_owned()));
+    assert!(bench.killed);
+    bench.input(Input::Died(Death::Signaled(9)));
+    assert_eq!(bench.reason(), "seccomp(ptrace)");
+    let error = bench.ended().error.expect("says why");
+    assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some("seccomp(ptrace)")));
+}
+
+#[test]
+fn a_worker_that_our_interruption_kills_has_not_handled_it() {
+    let mut bench = Bench::running();
+    bench.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    bench.input(Input::Died(Death::Signaled(10)));
+    assert_eq!(bench.reason(), "protocol_violation(was ended by an interruption that it must handle)");
+
+    let mut others = Bench::running();
+    others.input(Input::Died(Death::Signaled(10)));
+    assert_eq!(others.reason(), "signal(SIGUSR1)", "nobody here had interrupted it");
+}
+
+#[test]
 fn closing_cancels_what_runs_and_waits_for_the_exit() {
     let mut bench = Bench::running();
     bench.input(Input::Close { token: Token(3), cause: CloseCause::Request });
