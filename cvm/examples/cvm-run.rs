@@ -1,9 +1,9 @@
 //! Runs a program file and prints its console output and outcome: a tool for development.
 //!
-//! `cvm-run FILE [ANSWER…]`: answers are given to its pauses in turn.
+//! `cvm-run FILE [ANSWER…]`: answers are given to its pauses in turn; at each pause the state is stored and restored.
 
 use vm_system_cvm::{
-    Answer, CompileOptions, HostResult, Level, Outcome, State, StateConfig, compile, resume_host,
+    Answer, CompileOptions, HostResult, Level, Limits, Outcome, State, StateConfig, compile, resume_host,
     resume_pause, run,
 };
 
@@ -28,6 +28,9 @@ fn main() -> std::process::ExitCode {
             return std::process::ExitCode::from(3);
         }
     };
+    if let Err(error) = program.verify() {
+        eprintln!("the compiled program is not valid: {error}");
+    }
     let mut state = State::new(&program, &StateConfig::default());
     loop {
         let outcome = run(&program, &mut state, u64::MAX);
@@ -41,6 +44,15 @@ fn main() -> std::process::ExitCode {
             }
             Outcome::Pause { prompt, .. } => {
                 println!("? {prompt}");
+                let stored = state.pages_since(&program, 0).pages;
+                let pages = stored.iter().map(|page| (page.number, page.bytes.as_slice()));
+                match State::restore(&program, Limits::default(), pages) {
+                    Ok(restored) => state = restored,
+                    Err(error) => {
+                        eprintln!("the paused state cannot be restored: {error}");
+                        return std::process::ExitCode::from(4);
+                    }
+                }
                 let answer = Answer::Text(args.next().unwrap_or_else(|| "answer".to_owned()));
                 resume_pause(&program, &mut state, &answer);
             }

@@ -56,6 +56,7 @@ function SortList(list, compare) {
   return MergeSort(list, compare);
 }
 
+// The elements under comparison stay in locals: a turn reads one element and writes one.
 function MergeSort(list, compare) {
   const n = list.length;
   let from = list;
@@ -65,14 +66,14 @@ function MergeSort(list, compare) {
     const end = start + 8 < n ? start + 8 : n;
     for (let i = start + 1; i < end; i++) {
       const x = from[i];
-      let j = i - 1;
-      while (j >= start) {
-        const c = compare(from[j], x);
-        if (!((typeof c === "number" ? c : $toNumber(c)) > 0)) break;
-        from[j + 1] = from[j];
+      let j = i;
+      while (j > start) {
+        const y = from[j - 1];
+        if (!(+compare(y, x) > 0)) break;
+        from[j] = y;
         j--;
       }
-      from[j + 1] = x;
+      from[j] = x;
     }
   }
   for (let width = 8; width < n; width *= 2) {
@@ -80,12 +81,26 @@ function MergeSort(list, compare) {
       const middle = start + width < n ? start + width : n;
       const end = start + 2 * width < n ? start + 2 * width : n;
       let i = start, j = middle, k = start;
-      while (i < middle && j < end) {
-        const c = compare(from[i], from[j]);
-        if ((typeof c === "number" ? c : $toNumber(c)) > 0) to[k++] = from[j++]; else to[k++] = from[i++];
+      if (middle === end || !(+compare(from[middle - 1], from[middle]) > 0)) {
+        $copyRange(to, start, from, start, end - start);
+        continue;
       }
-      while (i < middle) to[k++] = from[i++];
-      while (j < end) to[k++] = from[j++];
+      let a = from[i], b = from[j];
+      while (true) {
+        if (+compare(a, b) > 0) {
+          to[k] = b;
+          k++;
+          j++;
+          if (j === end) { $copyRange(to, k, from, i, middle - i); break; }
+          b = from[j];
+        } else {
+          to[k] = a;
+          k++;
+          i++;
+          if (i === middle) { $copyRange(to, k, from, j, end - j); break; }
+          a = from[i];
+        }
+      }
     }
     const swap = from;
     from = to;
@@ -162,15 +177,19 @@ const ArrayPrototype = {
     if (comparefn !== undefined && !$isCallable(comparefn)) $typeError("The comparison function must be either a function or undefined");
     const O = $toObject(this);
     const len = $toLength(O.length);
-    const list = [];
+    let list = $denseCopy(O);
     let undefineds = 0;
-    for (let k = 0; k < len; k++) {
-      if (k in O) {
-        const value = O[k];
-        if (value === undefined) undefineds++; else $push(list, value);
+    if (list === undefined) {
+      list = [];
+      for (let k = 0; k < len; k++) {
+        if (k in O) {
+          const value = O[k];
+          if (value === undefined) undefineds++; else $push(list, value);
+        }
       }
     }
     const sorted = SortList(list, comparefn);
+    if ($densePut(O, sorted, len)) return O;
     const n = sorted.length;
     let k = 0;
     for (; k < n; k++) O[k] = sorted[k];

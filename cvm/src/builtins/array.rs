@@ -2,7 +2,7 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
-use crate::heap::object::{Array, Kind, attr};
+use crate::heap::object::{Array, Kind, Object, attr};
 use crate::value::{Id, Value};
 use crate::vm::{Call, Res, Ret, Vm};
 
@@ -12,6 +12,9 @@ pub(super) const MODULE: Module = Module {
         ("arraySetLength", array_set_length),
         ("listOf", list_of),
         ("sortPlain", sort_plain),
+        ("copyRange", copy_range),
+        ("denseCopy", dense_copy),
+        ("densePut", dense_put),
         ("joinEnter", join_enter),
         ("joinLeave", join_leave),
     ],
@@ -62,6 +65,61 @@ fn list_of(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
         return Err(crate::vm::Raise::Limit(crate::state::LimitKind::Heap));
     }
     Ok(vm.new_array(vec![Value::Undefined; n]).into())
+}
+
+/// The elements of an array that has nothing but plain elements, all of them there.
+fn all_dense(object: &Object) -> Option<&Vec<Value>> {
+    match &object.kind {
+        Kind::Array(a) if a.dense.len() == a.len as usize && !a.dense.contains(&Value::Hole) => {
+            Some(&a.dense)
+        }
+        _ => None,
+    }
+}
+
+/// `$denseCopy(object)`: a list of its elements, undefined unless that is all that reading them one by one would do and none is
+/// undefined.
+fn dense_copy(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    let id = vm.arg_obj(&c, 0)?;
+    let elements = all_dense(vm.st.heap.obj(id)).filter(|list| !list.contains(&Value::Undefined));
+    let Some(elements) = elements else { return Ok(Value::Undefined.into()) };
+    let bytes = elements.len() as u64 * 16;
+    if bytes + vm.st.heap.bytes > vm.st.heap.limit {
+        return Err(crate::vm::Raise::Limit(crate::state::LimitKind::Heap));
+    }
+    let copy = elements.clone();
+    Ok(vm.new_array(copy).into())
+}
+
+/// `$densePut(object, list, length)`: writes a list of this length over the elements; false unless that is all that writing them
+/// one by one would do.
+fn dense_put(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    let (id, list) = (vm.arg_obj(&c, 0)?, vm.arg_obj(&c, 1)?);
+    let Kind::Array(from) = &vm.st.heap.obj(list).kind else { return Ok(Value::Bool(false).into()) };
+    let fits = all_dense(vm.st.heap.obj(id)).is_some_and(|to| to.len() == from.dense.len());
+    if !fits || vm.arg(&c, 2) != Value::count(from.dense.len()) {
+        return Ok(Value::Bool(false).into());
+    }
+    let elements = from.dense.clone();
+    if let Kind::Array(to) = &mut vm.st.heap.obj_mut(id).kind {
+        to.dense = elements;
+    }
+    Ok(Value::Bool(true).into())
+}
+
+/// `$copyRange(to, at, from, start, count)` between two internal lists.
+fn copy_range(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    let (to, from) = (vm.arg_obj(&c, 0)?, vm.arg_obj(&c, 2)?);
+    let (at, start, count) =
+        (vm.arg_number(&c, 1)? as usize, vm.arg_number(&c, 3)? as usize, vm.arg_number(&c, 4)? as usize);
+    let Kind::Array(source) = &vm.st.heap.obj(from).kind else { return Ok(Value::Undefined.into()) };
+    let part: Vec<Value> = source.dense.iter().skip(start).take(count).copied().collect();
+    if let Kind::Array(target) = &mut vm.st.heap.obj_mut(to).kind {
+        for (place, value) in target.dense.iter_mut().skip(at).zip(part) {
+            *place = value;
+        }
+    }
+    Ok(Value::Undefined.into())
 }
 
 /// `$sortPlain(list)`: sorts in place when all elements are strings; says whether it did.

@@ -287,10 +287,13 @@ const ArrayMore = {
     const O = $toObject(this);
     const length = $toLength(O.length);
     const A = ArrayCreate(length);
-    const list = [];
-    for (let k = 0; k < length; k++) {
-      const value = O[k];
-      if (value !== undefined) $push(list, value);
+    let list = $denseCopy(O);
+    if (list === undefined) {
+      list = [];
+      for (let k = 0; k < length; k++) {
+        const value = O[k];
+        if (value !== undefined) $push(list, value);
+      }
     }
     const sorted = SortList(list, comparefn);
     for (let k = 0; k < length; k++) $createData(A, k, k < sorted.length ? sorted[k] : undefined);

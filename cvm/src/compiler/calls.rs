@@ -5,6 +5,7 @@
 use super::Compiler;
 use super::expr::Chain;
 use crate::ops::Op;
+use crate::program::flag;
 use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression, TaggedTemplateExpression};
 
 /// Most arguments that are passed on the stack; longer lists go through an array.
@@ -136,13 +137,6 @@ impl Compiler<'_, '_> {
         if self.in_prelude && self.prelude_call(c) {
             return;
         }
-        if let Expression::Identifier(id) = &c.callee
-            && id.name.as_str() == "eval"
-            && !self.in_prelude
-            && self.is_unresolved(id)
-        {
-            self.refuse(c.span.start, "`eval` is not supported");
-        }
         self.callee(&c.callee, chain);
         if c.optional {
             self.optional_callee(chain);
@@ -156,10 +150,6 @@ impl Compiler<'_, '_> {
             self.f().position(c.span.start);
             self.op_b(Op::Call, n);
         }
-    }
-
-    fn is_unresolved(&self, id: &oxc_ast::ast::IdentifierReference<'_>) -> bool {
-        id.reference_id.get().is_none_or(|r| self.scoping.get_reference(r).symbol_id().is_none())
     }
 
     pub(super) fn new_expression(&mut self, n: &NewExpression<'_>) {
@@ -181,6 +171,11 @@ impl Compiler<'_, '_> {
             self.op(Op::Undef);
             return;
         };
+        let outer = self.functions.iter().rev().skip(1).find(|f| !f.is(flag::ARROW));
+        let properties = outer.is_some_and(|f| !f.properties.is_empty());
+        if properties && self.f().is(flag::ARROW) {
+            self.refuse(at, "`super()` in an arrow function is not supported where the constructor has parameter properties");
+        }
         self.load_where(active, false);
         if Self::has_spread(args) {
             self.args_array(args);
@@ -205,6 +200,12 @@ impl Compiler<'_, '_> {
         self.load_where(active, false);
         self.op(Op::RunFields);
         self.op(Op::Pop);
+        for (symbol, name) in self.f().properties.clone() {
+            let at = self.find(symbol);
+            self.load_where(at, false);
+            let name = self.str_const(&name);
+            self.op_c(Op::DefField, name);
+        }
     }
 
     pub(super) fn tagged(&mut self, t: &TaggedTemplateExpression<'_>) {

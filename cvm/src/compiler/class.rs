@@ -6,14 +6,13 @@ use super::Compiler;
 use super::emit::{FunctionBuilder, ThisAt};
 use super::expr::prefixed;
 use super::function::Shape;
-use super::scope::Alias;
+use super::scope::{Alias, AliasKind};
 use crate::ops::Op;
 use crate::program::flag;
 use oxc_ast::ast::{
     BindingPattern, Class, ClassElement, Expression, FormalParameter, Function, MethodDefinition,
     MethodDefinitionKind, PropertyDefinition, PropertyKey,
 };
-use oxc_span::GetSpan;
 
 /// Where the key of a field comes from when its initialiser runs.
 enum FieldKey {
@@ -101,7 +100,7 @@ impl Compiler<'_, '_> {
         let Some(symbol) = symbol.filter(|s| self.facts.assigned_classes.contains(s)) else { return false };
         let name = format!("class {}", c.span.start);
         self.name_slot(&name);
-        self.aliases.push(Alias { symbol, name, constant: true });
+        self.aliases.push(Alias { symbol, name, kind: AliasKind::Class });
         true
     }
 
@@ -155,7 +154,7 @@ impl Compiler<'_, '_> {
     }
 
     /// Pops into a named slot of the class's scope.
-    fn store_name(&mut self, name: &str) {
+    pub(super) fn store_name(&mut self, name: &str) {
         let slot = self.name_slot(name);
         let local = self.ribs.last().map_or(0, |r| r.local);
         self.f().emit(Op::StoreScope, u32::from(slot), local);
@@ -330,7 +329,7 @@ impl Compiler<'_, '_> {
         let Some(symbol) = c.id.as_ref().and_then(|id| id.symbol_id.get()) else { return };
         self.op(Op::Dup);
         match self.aliases.last() {
-            Some(alias) if alias.constant && alias.symbol == symbol => {
+            Some(alias) if alias.kind == AliasKind::Class && alias.symbol == symbol => {
                 let name = alias.name.clone();
                 self.store_name(&name);
             }
@@ -480,13 +479,13 @@ impl Compiler<'_, '_> {
             if p.accessibility.is_none() && !p.readonly && !p.r#override {
                 continue;
             }
-            if self.f().this_at == ThisAt::Scope {
-                self.refuse(p.span().start, "parameter properties of a derived class are not supported");
-                continue;
-            }
             if let BindingPattern::BindingIdentifier(id) = &p.pattern
                 && let Some(symbol) = id.symbol_id.get()
             {
+                if self.f().this_at == ThisAt::Scope {
+                    self.f().properties.push((symbol, id.name.to_string()));
+                    continue;
+                }
                 self.op(Op::LoadThis);
                 let at = self.find(symbol);
                 self.load_where(at, false);

@@ -63,6 +63,8 @@ pub(super) struct FunctionBuilder {
     pub arguments: Option<u16>,
     /// The class has something to initialise on instances
     pub has_fields: bool,
+    /// Parameters of a derived constructor that become properties when `super()` is done
+    pub properties: Vec<(SymbolId, String)>,
     reachable: bool,
 }
 
@@ -90,6 +92,7 @@ impl FunctionBuilder {
             all_args: None,
             arguments: None,
             has_fields: false,
+            properties: Vec::new(),
             reachable: true,
         }
     }

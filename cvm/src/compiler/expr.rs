@@ -67,6 +67,7 @@ impl Compiler<'_, '_> {
                 self.op_c(Op::Const, c);
             }
             Expression::RegExpLiteral(r) => {
+                self.check_regexp(r);
                 let pattern = self.str_const(r.regex.pattern.text.as_str());
                 self.f().emit(Op::RegExp, pattern, flag_bits(r.regex.flags));
             }
@@ -100,9 +101,12 @@ impl Compiler<'_, '_> {
             }
             Expression::ConditionalExpression(c) => {
                 let (otherwise, end) = (self.label(), self.label());
+                let depth = self.f().depth();
                 self.condition(&c.test, otherwise);
                 self.expr(&c.consequent);
                 self.jump(Op::Jump, end);
+                // Nothing jumps there when the test is `true`.
+                self.f().set_depth(depth);
                 self.bind(otherwise);
                 self.expr(&c.alternate);
                 self.bind(end);

@@ -5,7 +5,7 @@
 use super::Compiler;
 use super::emit::{FunctionBuilder, ThisAt};
 use super::expr::prefixed;
-use super::scope::Alias;
+use super::scope::{Alias, AliasKind};
 use super::{PreludeNames, parse};
 use crate::ops::Op;
 use crate::program::flag;
@@ -193,7 +193,7 @@ impl Compiler<'_, '_> {
         for &symbol in &twins {
             let name = format!("parameter {}", self.scoping.symbol_name(symbol));
             self.name_slot(&name);
-            self.aliases.push(Alias { symbol, name, constant: false });
+            self.aliases.push(Alias { symbol, name, kind: AliasKind::Parameter });
         }
         twins
     }

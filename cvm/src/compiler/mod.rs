@@ -19,12 +19,16 @@ mod scope;
 mod stmt;
 mod switch;
 mod typescript;
+mod unsupported;
 mod yields;
 
 use crate::program::{Const, Template, Unit};
 use oxc_semantic::Scoping;
 use scope::Rib;
 use std::collections::HashMap;
+
+/// Longest source text, in bytes of UTF-8. What a program may have is usually much less and is the caller's to say.
+const MAX_SOURCE_BYTES: usize = 64 << 20;
 
 /// How to compile.
 #[derive(Clone, Debug)]
@@ -95,12 +99,16 @@ pub(crate) fn compile_unit(
     options: &CompileOptions,
     prelude: &HashMap<String, u32>,
 ) -> Result<Unit, CompileErrors> {
-    if source.len() > (1 << 30) {
-        return Err(CompileErrors(vec![CompileError::new("", 0, "the source is too large")]));
+    if source.len() > MAX_SOURCE_BYTES {
+        let message = format!("the source is too large: at most {} MiB", MAX_SOURCE_BYTES >> 20);
+        return Err(CompileErrors(vec![CompileError::new("", 0, &message)]));
     }
     parse::with_ast(source, options.typescript, |program, scoping, facts| {
         let mut compiler = Compiler::new(source, scoping, facts, prelude, false);
         compiler.unit.filename.clone_from(&options.filename);
+        for (at, message) in unsupported::find(program, scoping) {
+            compiler.refuse(at, &message);
+        }
         compiler.script(program);
         compiler.finish()
     })
@@ -187,7 +195,9 @@ impl<'a, 's> Compiler<'a, 's> {
         }
     }
 
-    fn finish(self) -> Result<Unit, Vec<CompileError>> {
+    fn finish(mut self) -> Result<Unit, Vec<CompileError>> {
+        // The stages find their errors one after the other; a reader wants them from top to bottom.
+        self.errors.sort_by_key(|error| (error.line, error.column));
         if self.errors.is_empty() { Ok(self.unit) } else { Err(self.errors) }
     }
 

@@ -398,8 +398,17 @@ fn diagnostics(source: &str, found: oxc_diagnostics::Diagnostics) -> Vec<Compile
         if d.severity != oxc_diagnostics::Severity::Error {
             continue;
         }
-        let at = d.labels.first().map_or(0, |l| l.offset() as usize).saturating_sub(STRICT.len());
-        errors.push(CompileError::new(source, at as u32, d.message.as_ref()));
+        // Of two declarations of one name the second is the mistake.
+        let again = d.message.ends_with("has already been declared");
+        let label = if again { d.labels.last() } else { d.labels.first() };
+        let at = label.and_then(|l| (l.offset() as usize).checked_sub(STRICT.len()));
+        // The parser stumbles once more over what it has just complained about.
+        if !errors.is_empty() && (at.is_none() || d.message == "Unexpected token") {
+            continue;
+        }
+        // What is missing at the end is missing behind the last thing there is.
+        let at = at.unwrap_or(0).min(source.trim_end().len());
+        errors.push(CompileError::new(source, at as u32, super::unsupported::reworded(d.message.as_ref())));
     }
     errors
 }

@@ -31,8 +31,18 @@ pub(super) struct Alias {
     pub symbol: SymbolId,
     /// Named slot
     pub name: String,
+    pub kind: AliasKind,
+}
+
+/// What a second binding is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum AliasKind {
     /// A class's own name inside of it
-    pub constant: bool,
+    Class,
+    /// A parameter that the body declares again
+    Parameter,
+    /// A member of the enum whose object the slot holds
+    Member,
 }
 
 /// Where a variable is.
@@ -270,9 +280,13 @@ impl Compiler<'_, '_> {
     pub(super) fn load_ident(&mut self, id: &IdentifierReference<'_>, soft: bool) {
         let name = id.name.as_str();
         if let Some(symbol) = self.symbol_of(id) {
-            if let Some((at, _)) = self.alias(symbol) {
+            if let Some((at, kind)) = self.alias(symbol) {
                 self.f().position(id.span.start);
                 self.load_where(at, true);
+                if kind == AliasKind::Member {
+                    let name = self.str_const(name);
+                    self.op_c(Op::GetProp, name);
+                }
                 return;
             }
             let at = self.find(symbol);
@@ -339,11 +353,10 @@ impl Compiler<'_, '_> {
     /// Pops a value into a variable by assignment.
     pub(super) fn store_ident(&mut self, id: &IdentifierReference<'_>) {
         if let Some(symbol) = self.symbol_of(id) {
-            if let Some((at, constant)) = self.alias(symbol) {
-                if constant {
-                    self.refuse_store(id, at, true);
-                } else {
-                    self.store_where(at, true);
+            if let Some((at, kind)) = self.alias(symbol) {
+                match kind {
+                    AliasKind::Parameter => self.store_where(at, true),
+                    AliasKind::Class | AliasKind::Member => self.refuse_store(id, at, true),
                 }
                 return;
             }
@@ -362,10 +375,10 @@ impl Compiler<'_, '_> {
         self.op_c(Op::SetGlobal, name);
     }
 
-    /// Where the code under way finds a variable, if that is another place than for the code around it; is it a constant?
-    fn alias(&self, symbol: SymbolId) -> Option<(Where, bool)> {
+    /// Where the code under way finds a variable, if that is another place than for the code around it.
+    fn alias(&self, symbol: SymbolId) -> Option<(Where, AliasKind)> {
         let alias = self.aliases.iter().rev().find(|alias| alias.symbol == symbol)?;
-        Some((self.find_name(&alias.name)?, alias.constant))
+        Some((self.find_name(&alias.name)?, alias.kind))
     }
 
     /// Pops the value for a constant and throws.
@@ -393,7 +406,7 @@ impl Compiler<'_, '_> {
     }
 
     pub(super) fn init_symbol(&mut self, symbol: SymbolId) {
-        if let Some((at, false)) = self.alias(symbol) {
+        if let Some((at, AliasKind::Parameter)) = self.alias(symbol) {
             self.store_where(at, false);
             return;
         }

@@ -1,8 +1,9 @@
 //! TypeScript that has a meaning at run time: enums.
 //!
-//! Owns: enum objects with reverse mapping. Must not: look at types.
+//! Owns: enum objects with reverse mapping, and members by their bare names in later initialisers. Must not: look at types.
 
 use super::Compiler;
+use super::scope::{Alias, AliasKind};
 use crate::ops::Op;
 use oxc_ast::ast::{Expression, TSEnumDeclaration};
 
@@ -11,47 +12,59 @@ impl Compiler<'_, '_> {
         if e.declare {
             return;
         }
+        if e.id.symbol_id.get().is_some_and(|s| !self.scoping.symbol_redeclarations(s).is_empty()) {
+            self.refuse(e.span.start, "enums in several declarations are not supported: write one");
+        }
         let mark = self.f().mark();
-        let object = self.f().local();
-        let last = self.f().local();
+        self.push_rib();
+        let slot = format!("enum {}", e.span.start);
         self.op(Op::NewObject);
-        self.store_local(object);
+        self.op(Op::Dup);
+        self.store_name(&slot);
+        self.init_binding(&e.id);
+        let last = self.f().local();
         self.op_c(Op::Int, u32::MAX);
         self.store_local(last);
-        let mut members: Vec<String> = Vec::new();
-        for member in &e.body.members {
-            let name = member.id.static_name().to_string();
-            let text = matches!(
-                member.initializer,
-                Some(Expression::StringLiteral(_) | Expression::TemplateLiteral(_))
-            );
-            match &member.initializer {
-                Some(Expression::Identifier(id)) if members.iter().any(|m| m == id.name.as_str()) => {
-                    self.load_local(object);
-                    let other = self.str_const(id.name.as_str());
-                    self.op_c(Op::GetProp, other);
-                }
-                Some(init) => self.expr(init),
-                None => {
-                    self.load_local(last);
-                    self.op_c(Op::AddInt, 1);
-                }
-            }
-            self.op_c(Op::TeeLoc, u32::from(last));
-            self.load_local(object);
-            self.op(Op::Swap);
-            let constant = self.str_const(&name);
-            self.op_c(Op::DefField, constant);
-            if !text {
-                self.load_local(last);
-                self.op_c(Op::Const, constant);
-                self.op(Op::DefElem);
-            }
-            self.op(Op::Pop);
-            members.push(name);
+        let members = e.body.scope_id.get().map(|s| self.symbols_in(s)).unwrap_or_default();
+        let aliases = self.aliases.len();
+        for symbol in members {
+            self.aliases.push(Alias { symbol, name: slot.clone(), kind: AliasKind::Member });
         }
-        self.load_local(object);
-        self.init_binding(&e.id);
+        for member in &e.body.members {
+            self.f().position(member.span.start);
+            self.enum_member(member, &slot, last);
+        }
+        self.aliases.truncate(aliases);
+        self.pop_rib();
         self.f().release(mark);
+    }
+
+    fn enum_member(&mut self, member: &oxc_ast::ast::TSEnumMember<'_>, slot: &str, last: u16) {
+        let Some(object) = self.find_name(slot) else { return };
+        let name = self.str_const(&member.id.static_name());
+        self.load_where(object, false);
+        match &member.initializer {
+            Some(init) => self.expr(init),
+            None => {
+                self.load_local(last);
+                self.op_c(Op::AddInt, 1);
+            }
+        }
+        self.op_c(Op::TeeLoc, u32::from(last));
+        self.op_c(Op::DefField, name);
+        // Numbers lead back to names, strings do not.
+        let text = self.label();
+        if !matches!(member.initializer, None | Some(Expression::NumericLiteral(_))) {
+            self.load_local(last);
+            self.op(Op::Typeof);
+            let string = self.str_const("string");
+            self.op_c(Op::Const, string);
+            self.jump(Op::JSeq, text);
+        }
+        self.load_local(last);
+        self.op_c(Op::Const, name);
+        self.op(Op::DefElem);
+        self.bind(text);
+        self.op(Op::Pop);
     }
 }

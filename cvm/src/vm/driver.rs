@@ -221,6 +221,11 @@ impl Vm<'_> {
     }
 
     fn uncaught_text(&mut self, value: Value) -> String {
+        self.error_text(value, 0)
+    }
+
+    /// An error with its stack and what caused it, three causes deep.
+    fn error_text(&mut self, value: Value, depth: u32) -> String {
         if let Value::Obj(id) = value
             && matches!(self.st.heap.obj(id).kind, Kind::Error)
         {
@@ -228,7 +233,12 @@ impl Vm<'_> {
             let stack = self.stack_of(id).map_or_else(String::new, |text| self.plain_text(Value::Str(text)));
             let frames: Vec<&str> = stack.lines().filter(|l| l.starts_with("    at ")).collect();
             let sep = if frames.is_empty() { "" } else { "\n" };
-            return format!("{head}{sep}{}", frames.join("\n"));
+            let text = format!("{head}{sep}{}", frames.join("\n"));
+            let cause = match self.own_data(id, ids::CAUSE) {
+                Some(cause) if depth < 3 => format!("\ncaused by: {}", self.error_text(cause, depth + 1)),
+                _ => String::new(),
+            };
+            return text + &cause;
         }
         self.show(value)
     }

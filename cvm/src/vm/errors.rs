@@ -37,13 +37,17 @@ impl Vm<'_> {
 
     /// The stack text of an error: what the program made of it, or what was captured.
     pub(crate) fn stack_of(&self, id: Id) -> Option<Id> {
-        [ids::STACK, ids::ERROR_DATA].into_iter().find_map(|name| {
-            let props = &self.st.heap.obj(id).props;
-            match props.find(ids::key(name)).and_then(|slot| props.at(slot))?.value {
-                Value::Str(text) => Some(text),
-                _ => None,
-            }
+        [ids::STACK, ids::ERROR_DATA].into_iter().find_map(|name| match self.own_data(id, name) {
+            Some(Value::Str(text)) => Some(text),
+            _ => None,
         })
+    }
+
+    /// The value of an own data property.
+    pub(crate) fn own_data(&self, id: Id, name: Id) -> Option<Value> {
+        let props = &self.st.heap.obj(id).props;
+        let found = props.find(ids::key(name)).and_then(|slot| props.at(slot))?;
+        (found.flags & attr::ACCESSOR == 0).then_some(found.value)
     }
 
     /// `Name: message` of an error, reading only plain data properties.

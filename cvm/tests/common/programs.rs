@@ -1,6 +1,9 @@
 //! Random programs from a grammar: they always end, never print what the specification leaves open, and use most of the
 //! language. Errors are printed by name only, because messages differ between engines.
 
+#[path = "flow.rs"]
+mod flow;
+
 use super::random::Random;
 use std::fmt::Write as _;
 
@@ -118,7 +121,7 @@ impl Programs {
     }
 
     fn statement(&mut self, depth: usize, in_loop: bool) {
-        let choice = self.random.below(if depth == 0 { 4 } else { 13 });
+        let choice = self.random.below(if depth == 0 { 4 } else { 17 });
         match choice {
             0 | 1 => {
                 let (target, value) = (self.variable(), self.expression(3));
@@ -152,7 +155,8 @@ impl Programs {
                 let jump = self.random.pick(&["break", "continue"]);
                 let _ = writeln!(self.text, "if (attempt(() => {test})) {jump};");
             }
-            _ => self.declare_pattern(),
+            11 | 12 => self.declare_pattern(),
+            _ => self.flow(depth),
         }
     }
 
