@@ -11,4 +11,5 @@ mod help;
 mod run;
 mod sessions;
 mod shell;
+mod terminal;
 mod topics;

@@ -1,9 +1,11 @@
 //! The signals that stop a daemon: SIGTERM and SIGINT. SIGHUP is taken and does nothing, so that a closed terminal
-//! does not end a daemon that was started from it.
+//! does not end a daemon that was started from it; so is SIGXFSZ, so that a file that may not grow (`LimitFSIZE=`) is the
+//! store's error and not the daemon's end.
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
+use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 
@@ -16,6 +18,7 @@ pub(super) struct StopSignals {
 impl StopSignals {
     /// Must be called inside the runtime.
     pub(super) fn listen() -> io::Result<Self> {
+        signal_hook::flag::register(SIGXFSZ, Arc::default())?;
         Ok(Self { stop: pipe(&[SIGTERM, SIGINT])?, hang_up: pipe(&[SIGHUP])? })
     }
 

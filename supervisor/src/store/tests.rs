@@ -3,5 +3,6 @@
 mod failures;
 mod fixture;
 mod opening;
+mod quota;
 mod same;
 mod suite;

@@ -5,7 +5,7 @@ use super::fixture::{
     console, ended, events, execution_id, execution_record, in_memory, mine, on_disk, options, running,
     started,
 };
-use crate::store::{Batch, StoreError, StoreHandle, StoreOptions, Write, open_sqlite};
+use crate::store::{Batch, OpenError, StoreError, StoreHandle, StoreOptions, Write, open_sqlite};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,8 +20,17 @@ impl SmallDisk {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let size = format!("size={megabytes}m");
         let flags = nix::mount::MsFlags::empty();
-        nix::mount::mount(Some("tmpfs"), folder.path(), Some("tmpfs"), flags, Some(size.as_str())).ok()?;
+        if nix::mount::mount(Some("tmpfs"), folder.path(), Some("tmpfs"), flags, Some(size.as_str())).is_err()
+        {
+            println!("SKIPPED: mounting a small file system is not permitted here");
+            return None;
+        }
         Some(Self(folder))
+    }
+    fn make_read_only(&self) {
+        let flags = nix::mount::MsFlags::MS_REMOUNT | nix::mount::MsFlags::MS_RDONLY;
+        nix::mount::mount(None::<&str>, self.path(), None::<&str>, flags, None::<&str>)
+            .expect("nothing is open for writing");
     }
     fn path(&self) -> &Path {
         self.0.path()
@@ -56,10 +65,7 @@ async fn fill(store: &StoreHandle) -> u64 {
 
 #[tokio::test]
 async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back() {
-    let Some(disk) = SmallDisk::mount(4) else {
-        eprintln!("skipped: mounting a small file system is not permitted here");
-        return;
-    };
+    let Some(disk) = SmallDisk::mount(4) else { return };
     let ballast = disk.path().join("ballast");
     std::fs::write(&ballast, vec![0; 1 << 20]).expect("the disk is empty");
     let store = open_sqlite(options(disk.path())).expect("there is room for an empty database");
@@ -88,10 +94,7 @@ async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back()
 
 #[tokio::test]
 async fn batch_too_large_for_the_disk_does_not_fail_a_small_one_beside_it() {
-    let Some(disk) = SmallDisk::mount(3) else {
-        eprintln!("skipped: mounting a small file system is not permitted here");
-        return;
-    };
+    let Some(disk) = SmallDisk::mount(3) else { return };
     let store = open_sqlite(options(disk.path())).expect("there is room for an empty database");
     store.apply(running()).await.expect("there is room");
     let large: Arc<[Event]> = (1..=40).map(large_event).collect();
@@ -102,6 +105,18 @@ async fn batch_too_large_for_the_disk_does_not_fail_a_small_one_beside_it() {
     assert!(matches!(large.await, Err(StoreError::Unavailable(_))));
     small.await.expect("there is room for this one");
     store.shutdown().await;
+}
+
+#[tokio::test]
+async fn read_only_disk_is_refused_at_opening_by_name() {
+    let Some(disk) = SmallDisk::mount(4) else { return };
+    let store = open_sqlite(options(disk.path())).expect("there is room");
+    store.apply(running()).await.expect("there is room");
+    store.shutdown().await;
+    disk.make_read_only();
+    let error = open_sqlite(options(disk.path())).expect_err("nothing can be written");
+    let OpenError::Unusable { path, detail } = &error else { panic!("refused for another reason: {error}") };
+    assert!(path.starts_with(disk.path()) && detail.contains("Read-only file system"), "{error}");
 }
 
 #[tokio::test]

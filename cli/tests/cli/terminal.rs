@@ -1,0 +1,135 @@
+//! On a terminal: colour, control characters, and Ctrl-C. The terminal is `script`'s (util-linux).
+
+use crate::environment::{DEADLINE, TestEnvironment, wait};
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Instant;
+
+/// A command whose stdin, stdout and stderr are one terminal.
+struct Terminal {
+    child: Child,
+    keyboard: Option<std::process::ChildStdin>,
+    screen: Receiver<Vec<u8>>,
+    shown: String,
+}
+
+impl Terminal {
+    /// `None`, loudly, where there is no `script`.
+    fn run(env: &TestEnvironment, command: &str, variables: &[(&str, &str)]) -> Option<Self> {
+        if !std::path::Path::new("/usr/bin/script").exists() {
+            println!("SKIPPED: a terminal needs util-linux's script");
+            return None;
+        }
+        let mut script = env.program("/usr/bin/script");
+        script.args(["-q", "-e", "-c", command, "/dev/null"]).env("TERM", "xterm").env("SHELL", "/bin/sh");
+        script.envs(variables.iter().copied());
+        let mut child = script.stdin(Stdio::piped()).spawn().unwrap();
+        let keyboard = child.stdin.take();
+        let mut stdout = child.stdout.take().unwrap();
+        let (sender, screen) = channel();
+        std::thread::spawn(move || {
+            let mut bytes = [0; 4_096];
+            while let Ok(len @ 1..) = stdout.read(&mut bytes) {
+                if sender.send(bytes[..len].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Some(Self { child, keyboard, screen, shown: String::new() })
+    }
+
+    fn types(&mut self, text: &str) {
+        let keyboard = self.keyboard.as_mut().unwrap();
+        keyboard.write_all(text.as_bytes()).unwrap();
+        keyboard.flush().unwrap();
+    }
+
+    /// Waits until this is on the screen, behind what was waited for before.
+    #[track_caller]
+    fn shows(&mut self, text: &str) {
+        let until = Instant::now() + DEADLINE;
+        loop {
+            if let Some(at) = self.shown.find(text) {
+                self.shown.drain(..at + text.len());
+                return;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.screen.recv_timeout(left) {
+                Ok(bytes) => self.shown.push_str(&String::from_utf8_lossy(&bytes)),
+                Err(error) => panic!("no {text:?} on the screen ({error}): {:?}", self.shown),
+            }
+        }
+    }
+
+    /// Everything that is left, and the exit code.
+    fn end(mut self) -> (String, Option<i32>) {
+        while let Ok(bytes) = self.screen.recv_timeout(DEADLINE) {
+            self.shown.push_str(&String::from_utf8_lossy(&bytes));
+        }
+        drop(self.keyboard.take());
+        (std::mem::take(&mut self.shown), wait(&mut self.child).code())
+    }
+}
+
+#[test]
+fn colour_is_for_terminals_only_and_no_color_is_honoured() {
+    let env = TestEnvironment::new();
+    let wrong = "vm-system run missing.js";
+    let Some(terminal) = Terminal::run(&env, wrong, &[]) else { return };
+    let (shown, code) = terminal.end();
+    assert!(shown.contains("\u{1b}[") && shown.contains("missing.js"), "{shown:?}");
+    assert_eq!(code, Some(1));
+    let Some(plain) = Terminal::run(&env, wrong, &[("NO_COLOR", "1")]) else { return };
+    let (shown, _) = plain.end();
+    assert!(!shown.contains('\u{1b}') && shown.contains("error: "), "{shown:?}");
+    let piped = env.run(["run", "missing.js"]).failed(1);
+    assert!(!piped.contains('\u{1b}'), "{piped:?}");
+}
+
+#[test]
+fn control_characters_of_a_script_do_not_reach_a_terminal() {
+    let env = TestEnvironment::new();
+    env.file("evil.js", r"console.log('a\x1b[2Jb\x07c\x9bd\u202ee'); console.error('\x1b]0;title\x07')");
+    let Some(terminal) = Terminal::run(&env, "vm-system run evil.js", &[("NO_COLOR", "1")]) else { return };
+    let (shown, code) = terminal.end();
+    assert!(shown.contains(r"a\x1b[2Jb\x07c\x9bd\u{202e}e"), "{shown:?}");
+    assert!(shown.contains(r"\x1b]0;title\x07") && !shown.contains('\u{1b}'), "{shown:?}");
+    assert_eq!(code, Some(0));
+    // A pipe gets what the script wrote: it is data there.
+    assert!(env.run(["run", "evil.js"]).stdout.contains("a\u{1b}[2Jb\u{7}c"));
+}
+
+#[test]
+fn ctrl_c_in_the_repl_cancels_the_execution_and_not_the_shell() {
+    let env = TestEnvironment::new();
+    let Some(mut terminal) = Terminal::run(&env, "vm-system repl --timeout 10m", &[("NO_COLOR", "1")]) else {
+        return;
+    };
+    terminal.shows("> ");
+    terminal.types("var kept = 40\r");
+    terminal.shows("undefined");
+    // Put together, so that the echo of what is typed is not what is waited for.
+    terminal.types("console.log('be' + 'gun'); for (;;) {}\r");
+    terminal.shows("begun");
+    terminal.types("\u{3}");
+    terminal.shows("> ");
+    terminal.types("kept + 2\r");
+    terminal.shows("42");
+    // At the prompt it throws the line away.
+    terminal.types("nonsense\u{3}");
+    terminal.types("kept + 3\r");
+    terminal.shows("43");
+    terminal.types(".exit\r");
+    assert_eq!(terminal.end().1, Some(0));
+}
+
+#[test]
+fn ctrl_c_ends_a_run_with_130() {
+    let env = TestEnvironment::new();
+    let command = r#"vm-system run -e "console.log('be' + 'gun'); for (;;) {}" --timeout 10m"#;
+    let Some(mut terminal) = Terminal::run(&env, command, &[("NO_COLOR", "1")]) else { return };
+    terminal.shows("begun");
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end().1, Some(130));
+}

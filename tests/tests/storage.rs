@@ -1,0 +1,108 @@
+//! A disk that reports errors or may not be written, under the real daemon: the caller gets an error, the record a mark,
+//! and the daemon goes on when the disk does.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::Command;
+use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
+use vm_system_tests::client::{Client, repl};
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::place::{Place, User};
+use vm_system_tests::scene::Scene;
+use vm_system_tests::{PATIENCE, as_both};
+
+as_both!(an_unwritable_state_directory_is_refused_by_name);
+
+/// From now on no file of this process may grow beyond `bytes` (none: any size): writes fail as on a broken disk.
+fn limit_files(pid: u32, bytes: Option<u64>) -> bool {
+    let soft = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
+    let limited =
+        Command::new("prlimit").args(["--pid", &pid.to_string(), &format!("--fsize={soft}:")]).status();
+    limited.is_ok_and(|status| status.success())
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// Runs code that puts out more than the log's file may grow.
+fn large(client: &mut Client, session: &Session) -> Result<Reply, OpError> {
+    client.op(repl(session, "for (let i = 0; i < 8; i++) console.log('x'.repeat(50_000))", true))
+}
+
+#[test]
+fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
+    let mut scene = Scene::with(User::AsStarted, Settings::default());
+    let session = scene.session();
+    let pid = scene.daemon.pid();
+    let log = scene.daemon.place.path("state/vm-system.db-wal");
+    if !limit_files(pid, None) {
+        println!("SKIPPED: an input/output error in the middle needs util-linux's prlimit");
+        return scene.end(&[&session]);
+    }
+    assert!(limit_files(pid, Some(size(&log))));
+    let error = large(&mut scene.client, &session).expect_err("it cannot be stored");
+    assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
+    assert!(error.message.contains("the disk reports an error"), "{error:?}");
+    // Reading goes on, and nothing new is let in that could not be recorded.
+    scene.client.session_record(&session);
+    let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());
+    let refused = scene.client.session(&template, &worktree).expect_err("it cannot be stored");
+    assert_eq!(refused.code, ErrorCode::StorageUnavailable, "{refused:?}");
+    assert!(limit_files(pid, None));
+    // The mark comes with the first commit that succeeds.
+    let marked = || -> Vec<_> {
+        let list = Op::ExecList { session: session.id.to_string(), limit: 50 };
+        let Ok(Reply::Executions(executions)) = scene.daemon.client().op(list) else { return Vec::new() };
+        executions.into_iter().filter(|execution| execution.degraded && execution.status.is_final()).collect()
+    };
+    let begin = std::time::Instant::now();
+    while marked().is_empty() {
+        assert!(begin.elapsed() < PATIENCE, "the lost execution is not marked");
+        std::thread::yield_now();
+    }
+    assert_eq!(marked()[0].status, ExecutionStatus::Ok);
+    scene.lives(&session);
+    scene.end(&[&session]);
+}
+
+mod cases {
+    use super::*;
+
+    pub(super) fn an_unwritable_state_directory_is_refused_by_name(user: User) {
+        let place = Daemon::start(user).stop();
+        let state = place.path("state");
+        if user == User::AsStarted && nix::unistd::geteuid().is_root() {
+            // Root may write everywhere: only the file system itself says no.
+            let flags = nix::mount::MsFlags::MS_BIND;
+            if nix::mount::mount(Some(&state), &state, None::<&str>, flags, None::<&str>).is_err() {
+                println!("SKIPPED: a read-only state directory needs the right to mount");
+                return;
+            }
+            let flags = flags | nix::mount::MsFlags::MS_REMOUNT | nix::mount::MsFlags::MS_RDONLY;
+            nix::mount::mount(None::<&str>, &state, None::<&str>, flags, None::<&str>).expect("remount");
+            let (place, log) = refused(place);
+            nix::mount::umount2(&place.path("state"), nix::mount::MntFlags::MNT_DETACH).expect("unmount");
+            assert!(log.contains("state/lock") && log.contains("Read-only file system"), "{log}");
+            return;
+        }
+        for (path, mode) in [("state/vm-system.db", 0o400), ("state/lock", 0o400)] {
+            let path = place.path(path);
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("chmod");
+        }
+        let (place, log) = refused(place);
+        assert!(log.contains("state/lock") && log.contains("Permission denied"), "{log}");
+        let lock = place.path("state/lock");
+        std::fs::set_permissions(&lock, std::fs::Permissions::from_mode(0o600)).expect("chmod");
+        let (_place, log) = refused(place);
+        assert!(log.contains("vm-system.db") && log.contains("Permission denied"), "{log}");
+    }
+
+    fn refused(place: Place) -> (Place, String) {
+        match Daemon::try_start(place, &Options::default()) {
+            Ok(daemon) => panic!("it started on what it cannot write:\n{}", daemon.log()),
+            Err(refused) => refused,
+        }
+    }
+}
