@@ -6,6 +6,7 @@
 //! - [`command`]: one command of the CLI, with a deadline
 //! - [`daemon`]: `vm-system serve`, ready when it says so
 //! - [`client`]: the control socket, one frame at a time
+//! - [`records`]: rows for tests and figures of the store alone
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
 //! - [`observe`]: processes, descriptors and memory as the kernel sees them
 
@@ -15,6 +16,7 @@ pub mod daemon;
 pub mod observe;
 pub mod place;
 pub mod program;
+pub mod records;
 pub mod scene;
 
 use std::time::Duration;

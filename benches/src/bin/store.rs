@@ -11,14 +11,12 @@ use uuid::Uuid;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{
-    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics, Session,
-    SessionStatus, Settings, Template, TemplateDetail,
-};
+use vm_system_protocol::model::{Execution, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_supervisor::store::{
-    Batch, Durability, Owner, Page, PolicySnapshot, Scope, StoreHandle, StoreOptions, Write, open_sqlite,
+    Batch, Durability, Owner, Page, Scope, StoreHandle, StoreOptions, Write, open_sqlite,
 };
+use vm_system_tests::records;
 
 /// Events of one execution.
 const EVENTS: u64 = 4;
@@ -107,89 +105,26 @@ async fn reads(store: &StoreHandle, session: SessionId, name: &str) -> Result<()
 }
 
 async fn session(store: &StoreHandle) -> Result<SessionId> {
-    let template_id = TemplateId::from_uuid(Uuid::now_v7());
     let id = SessionId::from_uuid(Uuid::now_v7());
-    let at = Timestamp(1);
-    let detail = TemplateDetail {
-        template: Template {
-            id: template_id,
-            name: "bench".to_owned(),
-            engine: Engine::Quickjs,
-            is_active: true,
-            exposed_modules: Vec::new(),
-            libraries: Vec::new(),
-            created_at: at,
-            updated_at: at,
-        },
-        settings: Settings::default(),
-        capabilities: Vec::new(),
-        startup_files: Vec::new(),
-    };
-    let policy = Arc::new(PolicySnapshot::from(&detail));
-    let session = Session {
-        id,
-        template_id,
-        vm_id: template_id,
-        workspace_id: "w".to_owned(),
-        base_commit_oid: "c".to_owned(),
-        worktree_path: "/".to_owned(),
-        status: SessionStatus::Ready,
-        created_at: at,
-        closed_at: None,
-        last_error: None,
-        close_reason: None,
-        runtime_meta: JsonText::empty_object(),
-    };
-    let owner = Owner::new("bench");
-    store
-        .apply(vec![
-            Write::TemplateInsert { owner: owner.clone(), detail: Box::new(detail) },
-            Write::SessionInsert { owner, name: None, session: Arc::new(session), policy },
-        ])
-        .await?;
+    let template = TemplateId::from_uuid(Uuid::now_v7());
+    store.apply(records::insert_session(&Owner::new("bench"), template, id)).await?;
     Ok(id)
 }
 
-fn record(id: ExecutionId, session_id: SessionId) -> Execution {
-    Execution {
-        id,
-        session_id,
-        kind: ExecutionKind::Repl,
-        input: Some("[1, 2, 3].map(x => x * 2)".to_owned()),
-        path: None,
-        args: JsonText::empty_object(),
-        env: JsonText::empty_object(),
-        status: ExecutionStatus::Running,
-        // Recent enough that nothing is forgotten meanwhile.
-        started_at: Timestamp(i64::MAX / 2),
-        ended_at: None,
-        result: None,
-        error: None,
-        metrics: Metrics::default(),
-        degraded: false,
-        events: None,
-    }
-}
+/// Recent enough that nothing is forgotten meanwhile.
+const NOW: Timestamp = Timestamp(i64::MAX / 2);
 
 fn start(id: ExecutionId, session: SessionId) -> Write {
-    Write::ExecutionStarted { name: None, execution: Arc::new(record(id, session)) }
+    Write::ExecutionStarted { name: None, execution: Arc::new(records::execution(id, session, NOW)) }
 }
 
 fn end(id: ExecutionId, session: SessionId) -> Batch {
-    let event = |seq| Event {
-        execution_id: id,
-        seq,
-        ts: Timestamp(1),
-        payload: EventPayload::Console {
-            level: ConsoleLevel::Log,
-            text: format!("line {seq} of the output"),
-        },
-    };
+    let event = |seq| records::line(id, seq, format!("line {seq} of the output"));
     let ended = Execution {
         status: ExecutionStatus::Ok,
-        ended_at: Some(Timestamp(i64::MAX / 2)),
+        ended_at: Some(NOW),
         result: Some(JsonText::from_untrusted("[2,4,6]".to_owned())),
-        ..record(id, session)
+        ..records::execution(id, session, NOW)
     };
     Batch(vec![
         Write::Events((1..=EVENTS).map(event).collect()),

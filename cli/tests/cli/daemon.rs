@@ -186,7 +186,7 @@ fn doctor_tells_of_every_wall_with_and_without_a_daemon() {
             assert!(jail.iter().any(|name| name == wall) && host.iter().any(|name| name == wall), "{wall}");
         }
     };
-    check(&env.run(["ops", "doctor", "--output", "json"]).ok());
+    check(&env.run(["-q", "ops", "doctor", "--output", "json"]).ok());
     let _daemon = env.serve();
     check(&env.run(["ops", "doctor", "--output", "json"]).ok());
     let table = env.run(["ops", "doctor"]).ok();

@@ -117,7 +117,11 @@ fn ctrl_c_in_the_repl_cancels_the_execution_and_not_the_shell() {
     terminal.types("kept + 2\r");
     terminal.shows("42");
     // At the prompt it throws the line away.
-    terminal.types("nonsense\u{3}");
+    terminal.shows("> ");
+    terminal.types("nonsense");
+    terminal.shows("nonsense");
+    terminal.types("\u{3}");
+    terminal.shows("> ");
     terminal.types("kept + 3\r");
     terminal.shows("43");
     terminal.types(".exit\r");

@@ -7,10 +7,8 @@ use uuid::Uuid;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings, Template,
-    TemplateDetail,
+    Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings,
 };
-use vm_system_protocol::time::Timestamp;
 use vm_system_supervisor::brokers::BrokerConfig;
 use vm_system_supervisor::runtime::{CreateSession, Runtime, RuntimeConfig, RuntimeError, StartExecution};
 use vm_system_supervisor::spawn::SpawnConfig;
@@ -18,6 +16,7 @@ use vm_system_supervisor::store::{
     MemoryFaults, Owner, PolicySnapshot, Scope, StoreHandle, Write, open_memory,
 };
 use vm_system_supervisor::worktree::Roots;
+use vm_system_tests::records;
 
 /// Sessions that may live at a time.
 pub(crate) const SESSIONS: usize = 8;
@@ -45,23 +44,7 @@ pub(crate) fn policy(change: impl FnOnce(&mut PolicySnapshot)) -> Arc<PolicySnap
 const TEMPLATE: TemplateId = TemplateId::from_bytes([1; 16]);
 
 fn template() -> Write {
-    let template = Template {
-        id: TEMPLATE,
-        name: "t".to_owned(),
-        engine: Engine::Quickjs,
-        is_active: true,
-        exposed_modules: Vec::new(),
-        libraries: Vec::new(),
-        created_at: Timestamp(0),
-        updated_at: Timestamp(0),
-    };
-    let detail = TemplateDetail {
-        template,
-        settings: Settings::default(),
-        capabilities: Vec::new(),
-        startup_files: Vec::new(),
-    };
-    Write::TemplateInsert { owner: Owner::new("uid:0"), detail: Box::new(detail) }
+    records::insert_template(&Owner::new("uid:0"), records::template(TEMPLATE))
 }
 
 pub(crate) async fn start(store: StoreHandle) -> Runtime {

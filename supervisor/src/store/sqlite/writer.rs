@@ -199,6 +199,10 @@ impl Writer {
         if now >= self.measure_at {
             self.measure();
             self.measure_at = now + MEASURE_EVERY;
+            // Too much does not wait for the next look at what is too old.
+            if self.shared.bytes_used() > self.retention.prune_above_bytes {
+                self.prune_at = now;
+            }
         }
         if now < self.prune_at {
             return;

@@ -7,15 +7,12 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{
-    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics, Session,
-    SessionStatus, Settings, Template, TemplateDetail,
-};
+use vm_system_protocol::model::Event;
 use vm_system_protocol::time::Timestamp;
 use vm_system_supervisor::store::{
-    Batch, Durability, Owner, PolicySnapshot, Retention, StoreHandle, StoreOptions, Write, open_sqlite,
+    Batch, Durability, Owner, Retention, StoreHandle, StoreOptions, Write, open_sqlite,
 };
+use vm_system_tests::records;
 
 /// Tells the second process where to write, and how durably.
 const FOLDER: &str = "STORE_KILLED_FOLDER";
@@ -99,63 +96,13 @@ fn process_that_writes_until_it_is_killed() {
 }
 
 fn event(seq: u64) -> Event {
-    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "x".repeat(200) };
-    Event { execution_id: execution_id(), seq, ts: Timestamp(1), payload }
+    records::line(execution_id(), seq, "x".repeat(200))
 }
 
 fn first() -> Batch {
-    let (template_id, session_id) = (TemplateId::from_bytes([1; 16]), SessionId::from_bytes([2; 16]));
-    let (owner, at) = (Owner::new("o"), Timestamp(1));
-    let detail = TemplateDetail {
-        template: Template {
-            id: template_id,
-            name: "t".to_owned(),
-            engine: Engine::Quickjs,
-            is_active: true,
-            exposed_modules: Vec::new(),
-            libraries: Vec::new(),
-            created_at: at,
-            updated_at: at,
-        },
-        settings: Settings::default(),
-        capabilities: Vec::new(),
-        startup_files: Vec::new(),
-    };
-    let policy = Arc::new(PolicySnapshot::from(&detail));
-    let session = Session {
-        id: session_id,
-        template_id,
-        vm_id: template_id,
-        workspace_id: "w".to_owned(),
-        base_commit_oid: "c".to_owned(),
-        worktree_path: "/".to_owned(),
-        status: SessionStatus::Ready,
-        created_at: at,
-        closed_at: None,
-        last_error: None,
-        close_reason: None,
-        runtime_meta: JsonText::empty_object(),
-    };
-    let execution = Execution {
-        id: execution_id(),
-        session_id,
-        kind: ExecutionKind::Repl,
-        input: None,
-        path: None,
-        args: JsonText::empty_object(),
-        env: JsonText::empty_object(),
-        status: ExecutionStatus::Running,
-        started_at: at,
-        ended_at: None,
-        result: None,
-        error: None,
-        metrics: Metrics::default(),
-        degraded: false,
-        events: None,
-    };
-    Batch(vec![
-        Write::TemplateInsert { owner: owner.clone(), detail: Box::new(detail) },
-        Write::SessionInsert { owner, name: None, session: Arc::new(session), policy },
-        Write::ExecutionStarted { name: None, execution: Arc::new(execution) },
-    ])
+    let (template, session) = (TemplateId::from_bytes([1; 16]), SessionId::from_bytes([2; 16]));
+    let mut writes = records::insert_session(&Owner::new("o"), template, session);
+    let execution = Arc::new(records::execution(execution_id(), session, Timestamp(1)));
+    writes.push(Write::ExecutionStarted { name: None, execution });
+    Batch(writes)
 }
