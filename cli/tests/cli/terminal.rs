@@ -22,7 +22,9 @@ impl Terminal {
             return None;
         }
         let mut script = env.program("/usr/bin/script");
-        script.args(["-q", "-e", "-c", command, "/dev/null"]).env("TERM", "xterm").env("SHELL", "/bin/sh");
+        // In the shell's place, which would end by Ctrl-C itself.
+        let command = format!("exec {command}");
+        script.args(["-q", "-e", "-c", &command, "/dev/null"]).env("TERM", "xterm").env("SHELL", "/bin/sh");
         script.envs(variables.iter().copied());
         let mut child = script.stdin(Stdio::piped()).spawn().unwrap();
         let keyboard = child.stdin.take();
