@@ -6,7 +6,7 @@
 //! Reading order:
 //! - [`config`]: what the operator decides
 //! - [`assembly`]: store, runtime and verbs put together
-//! - [`serve`]: the daemon's life; [`stop_signals`], [`socket`], [`notify`]: its hands
+//! - [`mod@serve`]: the daemon's life; [`stop_signals`], [`socket`], [`notify`]: its hands
 //! - [`embedded`]: a supervisor without a door
 
 mod assembly;

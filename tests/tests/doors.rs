@@ -65,19 +65,20 @@ mod cases {
         std::os::unix::fs::symlink("/etc", place.worktree().join("etc")).expect("link");
         nix::unistd::mkfifo(&place.worktree().join("pipe.js"), nix::sys::stat::Mode::S_IRWXU).expect("fifo");
         let session = scene.session();
-        for path in [
-            "../secret.js",
-            "a/../../secret.js",
-            "/etc/passwd",
-            "link.js",
-            "etc/passwd",
-            "ok.js\0",
-            "",
-            "pipe.js",
+        for (path, code) in [
+            ("../secret.js", ErrorCode::InvalidPath),
+            ("a/../../secret.js", ErrorCode::InvalidPath),
+            ("/etc/passwd", ErrorCode::InvalidPath),
+            ("link.js", ErrorCode::InvalidPath),
+            ("etc/passwd", ErrorCode::InvalidPath),
+            ("ok.js\0", ErrorCode::InvalidPath),
+            ("", ErrorCode::InvalidPath),
+            // Beneath the worktree, but no regular file: never opened to wait for a writer.
+            ("pipe.js", ErrorCode::FileNotFound),
+            ("missing.js", ErrorCode::FileNotFound),
         ] {
             let error = scene.client.run_file(&session, path).expect_err(path);
-            let expected = [ErrorCode::InvalidPath, ErrorCode::FileNotFound, ErrorCode::ValidationError];
-            assert!(expected.contains(&error.code), "{path:?}: {error:?}");
+            assert_eq!(error.code, code, "{path:?}: {error:?}");
             assert!(!error.message.contains("outside"), "{path:?}: {error:?}");
         }
         for code in [
@@ -133,7 +134,7 @@ mod cases {
         assert!(execution.status.is_final());
         let template = scene.template.clone();
         let error = scene.client.session(&template, &scene.daemon.place.worktree()).expect_err("no folder");
-        assert!([ErrorCode::ValidationError, ErrorCode::InvalidPath].contains(&error.code), "{error:?}");
+        assert_eq!(error.code, ErrorCode::ValidationError, "{error:?}");
         scene.end(&[&session]);
     }
 
@@ -242,6 +243,7 @@ mod cases {
         scene.client.op(Op::Health).expect("alive");
         drop(holder.stdin.take());
         holder.wait().expect("unlocked");
+        // Both are right: the lock is gone before or after the store has waited for long enough.
         match other.answer(id).1 {
             Ok(_) => {}
             Err(error) => assert_eq!(error.code, ErrorCode::StorageUnavailable),

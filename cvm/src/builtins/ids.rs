@@ -47,7 +47,7 @@ ids! { SYMBOLS, Symbol, FIRST_SYMBOL,
     SYM_IS_CONCAT_SPREADABLE "Symbol.isConcatSpreadable" SYM_UNSCOPABLES "Symbol.unscopables" SYM_MATCH "Symbol.match"
     SYM_MATCH_ALL "Symbol.matchAll" SYM_REPLACE "Symbol.replace" SYM_SEARCH "Symbol.search" SYM_SPLIT "Symbol.split"
     SYM_DISPOSE "Symbol.dispose" SYM_ASYNC_DISPOSE "Symbol.asyncDispose"
-    ERROR_DATA "[[ErrorData]]: the stack of an error, a key that no program can name"
+    ERROR_DATA "`[[ErrorData]]`: the stack of an error, a key that no program can name"
 }
 
 ids! { OBJECTS, Object, FIRST_OBJECT,

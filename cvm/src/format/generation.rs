@@ -80,7 +80,7 @@ pub(crate) fn read_generation_natives(number: u32, bytes: &[u8]) -> Res<Vec<Stri
     read_names(&mut Reader::new(unframe(MAGIC, u64::from(number), bytes)?))
 }
 
-/// Reads what [`write_generation`] wrote.
+/// Reads what `write_generation` wrote.
 pub(crate) fn read_generation(number: u32, bytes: &[u8]) -> Res<Kept> {
     let mut r = Reader::new(unframe(MAGIC, u64::from(number), bytes)?);
     read_names(&mut r)?;

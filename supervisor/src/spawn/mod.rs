@@ -10,7 +10,7 @@
 //! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
 //! - [`zygote`]: orders of forks; [`notify`]: lets exactly the ordered ones happen
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
-//! - [`examine`]: what this machine could do
+//! - [`mod@examine`]: what this machine could do
 //! - [`broker`]: the processes of host modules
 
 pub(crate) mod broker;
