@@ -17,6 +17,16 @@ pub const KEEPER_MESSAGE_BYTES: usize = 32 * 1024;
 pub const CONTROL_FRAME_BYTES: usize = 16 * 1024 * 1024;
 /// Largest source of a library (bytes).
 pub const LIBRARY_BYTES: usize = 8 * 1024 * 1024;
+/// Largest sum of the sources of a library set (bytes).
+pub const LIBRARY_SET_BYTES: usize = 32 * 1024 * 1024;
+/// Heap of a zygote while it evaluates its libraries (MiB).
+pub const LIBRARY_HEAP_MB: u32 = 256;
+/// CPU time in which a zygote must have evaluated each of its libraries (milliseconds); twice that by the wall clock.
+pub const LIBRARY_MS: u32 = 5_000;
+/// Time in which a zygote must have evaluated all of them (milliseconds), else SIGKILL.
+pub const LIBRARY_SET_MS: u64 = 15_000;
+/// Longest order to a zygote and answer of it, sources aside (bytes).
+pub const ZYGOTE_MESSAGE_BYTES: usize = 4 * 1024;
 /// Messages a worker keeps until they are acknowledged, after which it stops producing (bytes).
 pub const UNACKED_BYTES: usize = 4 * 1024 * 1024;
 /// Events a worker gathers before it sends them (bytes).

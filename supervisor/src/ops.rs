@@ -37,8 +37,9 @@ use crate::libraries::Shelf;
 use crate::runtime::Follower;
 use crate::store::{AuditEntry, Owner, Scope, StoreHandle, Write};
 use idempotency::InFlight;
+use libraries::Installed;
 use policies::Policies;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -94,6 +95,7 @@ pub struct Ops {
     policies: Policies,
     in_flight: InFlight,
     shelf: Shelf,
+    installed: Mutex<Installed>,
     /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
     deciding: tokio::sync::Mutex<()>,
     stop: CancellationToken,
@@ -126,6 +128,7 @@ impl Ops {
             policies,
             in_flight: InFlight::default(),
             shelf,
+            installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
             stop,
             started: Instant::now(),

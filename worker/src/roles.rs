@@ -3,6 +3,7 @@
 //! A binary's `main` calls [`dispatch`] first. Tests dispatch the same modes with another [`Body`]: everything but what
 //! a worker does with its channel stays the production code.
 
+use crate::engine::{Library, LibraryFailure};
 use crate::{examine, keeper, zygote};
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -12,6 +13,15 @@ pub trait Body {
     /// Talks on the channel until the end; gives the exit code. The first thing it sends must be a hello
     /// ([`crate::link::say_hello`]).
     fn run(self: Box<Self>, channel: OwnedFd) -> i32;
+
+    /// In a zygote: evaluates libraries, so that every newborn has them. Once, with a whole set.
+    fn teach(&mut self, libraries: Vec<Library>) -> Result<(), LibraryFailure> {
+        let message = "this worker evaluates no libraries".to_owned();
+        match libraries.into_iter().next() {
+            Some(library) => Err(LibraryFailure { name: library.name, message }),
+            None => Ok(()),
+        }
+    }
 }
 
 /// The parts of a role that differ between binaries.

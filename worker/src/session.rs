@@ -1,6 +1,6 @@
 //! A worker's life: one `Start`, then executions one after the other until the channel ends.
 
-use crate::engine::{self, Host, INTERRUPT, Preloaded, Session};
+use crate::engine::{self, Host, INTERRUPT, Library, LibraryFailure, Preloaded, Session};
 use crate::link::Link;
 use crate::roles::Body;
 use std::os::fd::OwnedFd;
@@ -25,6 +25,10 @@ struct Prepared {
 }
 
 impl Body for Prepared {
+    fn teach(&mut self, libraries: Vec<Library>) -> Result<(), LibraryFailure> {
+        self.preloaded.teach(libraries)
+    }
+
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
         let Ok(mut link) = Link::open(channel, &INTERRUPT) else { return EXIT_CHANNEL };
         let ToWorker::Start(start) = link.next_order() else { return EXIT_ORDER };

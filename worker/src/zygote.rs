@@ -1,10 +1,12 @@
 //! The zygote: a process that has everything a worker needs and never gets a job. It forks workers (and further
 //! zygotes) as its own siblings, children of the keeper. It holds no session's descriptor longer than a fork takes.
 
+use crate::engine::{Library, LibraryFailure};
 use crate::link::say_hello;
 use crate::roles::{Body, Modes, live};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::limits::{LIBRARY_BYTES, ZYGOTE_MESSAGE_BYTES};
 use vm_system_protocol::zygote::{FromZygote, ToZygote};
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::seccomp::{self, table_worker};
@@ -17,8 +19,8 @@ const EXIT_FILTER: i32 = 72;
 /// Of a worker whose own code panicked.
 pub(crate) const EXIT_PANIC: i32 = 73;
 
-/// An order fits easily.
-const ORDER_BYTES: usize = 64;
+/// Exit code of a zygote whose libraries are of no use.
+const EXIT_LIBRARIES: i32 = 75;
 
 /// The first zygote: still without a filter.
 pub(crate) fn first(channel: OwnedFd, modes: Modes) -> ! {
@@ -41,46 +43,100 @@ pub(crate) fn first(channel: OwnedFd, modes: Modes) -> ! {
 }
 
 fn say(channel: &OwnedFd, message: FromZygote, fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
-    let bytes = encode(&message, ORDER_BYTES).map_err(std::io::Error::other)?;
+    let bytes = encode(&message, ZYGOTE_MESSAGE_BYTES).map_err(std::io::Error::other)?;
     socket::send(channel, &[&bytes], fds, socket::Wait::Yes)
 }
 
-fn take_orders(channel: OwnedFd, body: Box<dyn Body>) -> ! {
-    let mut buffer = [0; ORDER_BYTES];
+fn take_orders(channel: OwnedFd, mut body: Box<dyn Body>) -> ! {
+    let mut buffer = [0; ZYGOTE_MESSAGE_BYTES];
+    let mut libraries = Vec::new();
     loop {
         let mut got = match socket::receive(&channel, &mut buffer, socket::Wait::Yes) {
-            Ok(got) if got.len > 0 => got,
+            Ok(got) if got.len > 0 && !got.truncated => got,
             // Keeper and supervisor have let go.
             _ => process::exit_now(0),
         };
-        let (Ok(ToZygote::Fork { order, as_zygote }), Some(newborns)) =
-            (decode::<ToZygote>(&buffer[..got.len]), got.fds.pop())
-        else {
-            process::exit_now(EXIT_CHANNEL)
-        };
-        match process::fork_sibling() {
-            Ok(Fork::Parent(_)) => drop(newborns),
-            Ok(Fork::Child) => {
-                // From here on the zygote's channel is out of reach.
-                if process::replace(&channel, &newborns).is_err() {
-                    process::exit_now(EXIT_CHANNEL);
-                }
-                drop(newborns);
-                if !as_zygote {
+        match (decode::<ToZygote>(&buffer[..got.len]), got.fds.pop()) {
+            (Ok(ToZygote::Fork { order, as_zygote }), Some(newborns)) => {
+                if fork(&channel, newborns, order, as_zygote) {
                     live(body, channel);
                 }
-                if say_hello(&channel).is_err() || say(&channel, FromZygote::Ready, &[]).is_err() {
-                    process::exit_now(EXIT_CHANNEL);
-                }
             }
-            Err(error) => {
-                // First of all: its end tells the supervisor that there is no newborn.
-                drop(newborns);
-                let errno = error.raw_os_error().unwrap_or(0);
-                if say(&channel, FromZygote::ForkFailed { order, errno }, &[]).is_err() {
-                    process::exit_now(EXIT_CHANNEL);
-                }
+            (Ok(ToZygote::Library { name, id, global, source_bytes }), None) => {
+                let Some(source) = receive_source(&channel, source_bytes) else {
+                    process::exit_now(EXIT_CHANNEL)
+                };
+                libraries.push(Library { name, id, global, source });
+            }
+            (Ok(ToZygote::Evaluate), None) => {
+                evaluate(&channel, body.as_mut(), std::mem::take(&mut libraries));
+            }
+            _ => process::exit_now(EXIT_CHANNEL),
+        }
+    }
+}
+
+/// Whether this process is a newborn worker now. A newborn zygote has said so and takes orders like its parent.
+fn fork(channel: &OwnedFd, newborns: OwnedFd, order: u64, as_zygote: bool) -> bool {
+    match process::fork_sibling() {
+        Ok(Fork::Parent(_)) => drop(newborns),
+        Ok(Fork::Child) => {
+            // From here on the zygote's channel is out of reach.
+            if process::replace(channel, &newborns).is_err() {
+                process::exit_now(EXIT_CHANNEL);
+            }
+            drop(newborns);
+            if !as_zygote {
+                return true;
+            }
+            if say_hello(channel).is_err() || say(channel, FromZygote::Ready, &[]).is_err() {
+                process::exit_now(EXIT_CHANNEL);
             }
         }
+        Err(error) => {
+            // First of all: its end tells the supervisor that there is no newborn.
+            drop(newborns);
+            let errno = error.raw_os_error().unwrap_or(0);
+            if say(channel, FromZygote::ForkFailed { order, errno }, &[]).is_err() {
+                process::exit_now(EXIT_CHANNEL);
+            }
+        }
+    }
+    false
+}
+
+/// A library's source, in as many packets as it takes.
+fn receive_source(channel: &OwnedFd, source_bytes: u64) -> Option<String> {
+    let wanted = usize::try_from(source_bytes).ok().filter(|bytes| *bytes <= LIBRARY_BYTES)?;
+    let mut source = vec![0; wanted];
+    let mut filled = 0;
+    while filled < wanted {
+        let got = socket::receive(channel, &mut source[filled..], socket::Wait::Yes).ok()?;
+        if got.len == 0 || got.truncated {
+            return None;
+        }
+        filled += got.len;
+    }
+    String::from_utf8(source).ok()
+}
+
+/// Evaluates the libraries and says what came of it. A zygote without all of its libraries is of no use.
+fn evaluate(channel: &OwnedFd, body: &mut dyn Body, libraries: Vec<Library>) {
+    let names: Vec<String> = libraries.iter().map(|library| library.name.clone()).collect();
+    let taught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body.teach(libraries)));
+    let taught = taught.unwrap_or_else(|_| {
+        let message = "the engine failed while it was evaluated".to_owned();
+        Err(LibraryFailure { name: names.join(", ").chars().take(200).collect(), message })
+    });
+    let answer = match taught {
+        Ok(()) => FromZygote::Loaded,
+        Err(LibraryFailure { name, message }) => FromZygote::LibraryFailed { name, message },
+    };
+    let useless = answer != FromZygote::Loaded;
+    if say(channel, answer, &[]).is_err() {
+        process::exit_now(EXIT_CHANNEL);
+    }
+    if useless {
+        process::exit_now(EXIT_LIBRARIES);
     }
 }

@@ -82,8 +82,8 @@ enums! {
         ZygoteRecord { zygote, inner_pid },
     }
     ExitedRole { Worker(session), Zygote(zygote), Unknown }
-    ToZygote { Fork { order, as_zygote } }
-    FromZygote { Ready, ForkFailed { order, errno } }
+    ToZygote { Fork { order, as_zygote }, Library { name, id, global, source_bytes }, Evaluate }
+    FromZygote { Ready, ForkFailed { order, errno }, Loaded, LibraryFailed { name, message } }
     ToWorker {
         Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed }, Shutdown,
     }

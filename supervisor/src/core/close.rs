@@ -218,14 +218,19 @@ impl SessionMachine {
             Self::reply(ender.token, result, out);
         }
         if let Some(token) = self.creator.take() {
-            let refusal = match (stored, &self.verdict) {
-                (Err(error), _) => Refusal::Storage(error.to_owned()),
-                (Ok(()), Some(CloseReason::SpawnFailed(why))) => Refusal::SpawnFailed(
+            let refusal = match (stored, self.library_failure.take(), &self.verdict) {
+                (Err(error), ..) => Refusal::Storage(error.to_owned()),
+                (Ok(()), Some(failure), _) => Refusal::Library(failure),
+                (Ok(()), None, Some(CloseReason::SpawnFailed(why))) => Refusal::SpawnFailed(
                     self.unborn.take().unwrap_or_else(|| SpawnFailure::late(why.clone())),
                 ),
-                (Ok(()), Some(CloseReason::StartupFailed(what))) => Refusal::StartupFailed(what.clone()),
-                (Ok(()), Some(reason)) => Refusal::NotReady(format!("it ended while starting ({reason})")),
-                (Ok(()), None) => Refusal::NotReady("it ended while starting".to_owned()),
+                (Ok(()), None, Some(CloseReason::StartupFailed(what))) => {
+                    Refusal::StartupFailed(what.clone())
+                }
+                (Ok(()), None, Some(reason)) => {
+                    Refusal::NotReady(format!("it ended while starting ({reason})"))
+                }
+                (Ok(()), None, None) => Refusal::NotReady("it ended while starting".to_owned()),
             };
             Self::reply(token, Err(refusal), out);
         }

@@ -134,7 +134,7 @@ impl SessionMachine {
         self.ledger.settle(self.peer.next_seq - 1, running.output_bytes() - before);
         let kind = running.record.kind;
         let status = ending.status;
-        let what = describe(&running, &ending);
+        let what = describe(&running, &ending, &events);
         let heap_peak = done.usage.heap_peak_bytes.min(STORED_MAX);
         let (batch, pending) = conclude(*running, ending, result, events, heap_peak, now);
         self.persist(pending, batch, true, out);
@@ -242,14 +242,30 @@ fn conclude(
     (batch, pending)
 }
 
-fn describe(running: &Running, ending: &Ending) -> String {
+/// `setup.js:3: Error: no database`: file, line and message.
+fn describe(running: &Running, ending: &Ending, events: &[Event]) -> String {
     let file = running.record.path.as_deref().unwrap_or("startup");
-    match &ending.error {
-        Some(error) => {
-            format!("{file}: {}", cut(error.message.clone()).chars().take(300).collect::<String>())
-        }
-        None => file.to_owned(),
+    let Some(error) = &ending.error else { return file.to_owned() };
+    let line = events.iter().rev().find_map(|event| match &event.payload {
+        EventPayload::Exception { stack, .. } => line_in(file, stack),
+        _ => None,
+    });
+    let message: String = cut(error.message.clone()).chars().take(300).collect();
+    match line {
+        Some(line) => format!("{file}:{line}: {message}"),
+        None => format!("{file}: {message}"),
     }
+}
+
+/// The line of the first place in this file that a stack names (`at setup.js:3:7`, `at f (setup.js:3:7)`).
+fn line_in(file: &str, stack: &str) -> Option<u32> {
+    let places = stack.lines().filter_map(|line| line.trim_start().strip_prefix("at "));
+    places.into_iter().find_map(|place| {
+        let (before, after) = place.split_once(file)?;
+        let begins = before.is_empty() || before.ends_with(['(', ' ']);
+        let digits: String = after.strip_prefix(':')?.chars().take_while(char::is_ascii_digit).collect();
+        if begins { digits.parse().ok() } else { None }
+    })
 }
 
 /// No message is longer than the text of an event.

@@ -143,6 +143,29 @@ pub enum ChannelFault {
     Stuck,
 }
 
+/// A library of the template cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct LibraryFailure {
+    /// `id-version`.
+    pub library: String,
+    /// What is wrong with it.
+    pub problem: LibraryProblem,
+    /// In words, with its name.
+    pub text: String,
+}
+
+/// What is wrong with a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LibraryProblem {
+    /// It is not installed.
+    NotInstalled,
+    /// Its source is not what was installed.
+    Corrupt,
+    /// It threw, or hit a limit.
+    Failed,
+}
+
 /// Something that happened.
 #[derive(Debug)]
 pub enum Input {
@@ -155,6 +178,8 @@ pub enum Input {
     Spawned,
     /// There is no worker.
     SpawnFailed(SpawnFailure),
+    /// No worker is made without the libraries of its template.
+    LibraryFailed(LibraryFailure),
     /// The worker waits in a system call that it may not make: it never comes back.
     ForbiddenCall(String),
     /// A client wants to run code.
@@ -228,7 +253,7 @@ pub enum Input {
 /// Something to do.
 #[derive(Debug)]
 pub enum Action {
-    /// Make a worker; answered by [`Input::Spawned`] or [`Input::SpawnFailed`].
+    /// Make a worker; answered by [`Input::Spawned`], [`Input::SpawnFailed`] or [`Input::LibraryFailed`].
     Spawn,
     /// Tell the worker. Order matters.
     Send(ToWorker),
@@ -420,6 +445,9 @@ pub enum Refusal {
     /// A startup file failed; says which and how.
     #[error("startup failed: {0}")]
     StartupFailed(String),
+    /// A library of the template cannot be had.
+    #[error(transparent)]
+    Library(#[from] LibraryFailure),
     /// The store did not take it.
     #[error("the store could not write: {0}")]
     Storage(String),

@@ -3,7 +3,9 @@
 use super::close::Ender;
 use super::death::Death;
 use super::execution::{Current, Running};
-use super::input::{Action, Answer, CloseCause, Input, Now, Refusal, SessionSpec, SpawnFailure, Token};
+use super::input::{
+    Action, Answer, CloseCause, Input, LibraryFailure, Now, Refusal, SessionSpec, SpawnFailure, Token,
+};
 use super::record::Ledger;
 use crate::policy::EffectivePolicy;
 use std::collections::VecDeque;
@@ -85,6 +87,8 @@ pub struct SessionMachine {
     pub(super) current: Option<Current>,
     pub(super) closing: Option<CloseCause>,
     pub(super) verdict: Option<CloseReason>,
+    /// The library for which there is no worker.
+    pub(super) library_failure: Option<LibraryFailure>,
     pub(super) operator_signal: Option<i32>,
     pub(super) timers: Timers,
     memory_mb: u32,
@@ -124,6 +128,7 @@ impl SessionMachine {
             current: None,
             closing: None,
             verdict: None,
+            library_failure: None,
             operator_signal: None,
             timers: Timers::default(),
             ttl_ms: (spec.ttl_s > 0).then(|| u64::from(spec.ttl_s) * 1_000),
@@ -181,6 +186,7 @@ impl SessionMachine {
             Input::Create { token } => self.create(token, now, out),
             Input::Spawned => self.spawned(now, out),
             Input::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
+            Input::LibraryFailed(failure) => self.library_failed(failure, now, out),
             Input::Execute { token, request } => self.execute(token, request, now, out),
             Input::SourceLoaded { execution, result } => self.source_loaded(execution, result, now, out),
             Input::Message { seq, message } => self.message(seq, message, now, out),

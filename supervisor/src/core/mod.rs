@@ -57,7 +57,8 @@ mod tests;
 
 pub use death::{Death, signal_name};
 pub use input::{
-    Action, Answer, ChannelFault, CloseCause, ExecuteRequest, Executed, Input, LoadFailure, LoadedSource,
-    Now, Refusal, SessionSpec, Source, SpawnFailure, SpawnFault, Token, Write, WriteId,
+    Action, Answer, ChannelFault, CloseCause, ExecuteRequest, Executed, Input, LibraryFailure,
+    LibraryProblem, LoadFailure, LoadedSource, Now, Refusal, SessionSpec, Source, SpawnFailure, SpawnFault,
+    Token, Write, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};

@@ -2,7 +2,7 @@
 
 use super::deadlines::DEATH_MS;
 use super::execution::Current;
-use super::input::{Action, CloseCause, Now, Refusal, SpawnFailure, Token, Write};
+use super::input::{Action, CloseCause, LibraryFailure, Now, Refusal, SpawnFailure, Token, Write};
 use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use std::sync::Arc;
@@ -55,6 +55,20 @@ impl SessionMachine {
             (None, Some(cause)) => cause.reason(),
             (None, None) => CloseReason::SpawnFailed(why),
         };
+        self.end(reason, now, out);
+    }
+
+    /// There is no worker because one of its libraries cannot be had.
+    pub(super) fn library_failed(&mut self, failure: LibraryFailure, now: Now, out: &mut Vec<Action>) {
+        if self.phase != Phase::Spawning {
+            return;
+        }
+        let reason = match (&self.verdict, self.closing) {
+            (Some(verdict), _) => verdict.clone(),
+            (None, Some(cause)) => cause.reason(),
+            (None, None) => CloseReason::StartupFailed(failure.text.clone()),
+        };
+        self.library_failure = Some(failure);
         self.end(reason, now, out);
     }
 

@@ -43,7 +43,7 @@ impl Assembly {
         let worktrees_confined = !worktree_roots.is_empty();
         let started = async {
             let config = RuntimeConfig {
-                spawn,
+                spawn: SpawnConfig { shelf: shelf.clone(), ..spawn },
                 brokers: BrokerConfig::default(),
                 roots: Roots::new(&worktree_roots).map_err(DaemonError::Roots)?,
                 max_sessions: max_sessions as usize,

@@ -9,6 +9,8 @@ pub struct CatalogEntry {
     pub version: &'static str,
     /// The global variable that it becomes, in any version.
     pub global: &'static str,
+    /// The file of its package that needs no other file.
+    pub file: &'static str,
 }
 
 impl CatalogEntry {
@@ -18,18 +20,24 @@ impl CatalogEntry {
     }
 }
 
-const fn entry(id: &'static str, version: &'static str, global: &'static str) -> CatalogEntry {
-    CatalogEntry { id, version, global }
+const fn entry(
+    id: &'static str,
+    version: &'static str,
+    global: &'static str,
+    file: &'static str,
+) -> CatalogEntry {
+    CatalogEntry { id, version, global, file }
 }
 
 /// Sorted by id.
 pub const CATALOG: &[CatalogEntry] = &[
-    entry("axios", "1.6.0", "axios"),
-    entry("dayjs", "1.11.10", "dayjs"),
-    entry("lodash", "4.17.21", "_"),
-    entry("moment", "2.29.4", "moment"),
-    entry("ramda", "0.29.0", "R"),
-    entry("zustand", "4.4.7", "zustand"),
+    entry("axios", "1.6.0", "axios", "dist/axios.min.js"),
+    entry("dayjs", "1.11.10", "dayjs", "dayjs.min.js"),
+    entry("lodash", "4.17.21", "_", "lodash.min.js"),
+    entry("moment", "2.29.4", "moment", "min/moment.min.js"),
+    entry("ramda", "0.29.0", "R", "dist/ramda.min.js"),
+    // The rest of it needs React.
+    entry("zustand", "4.4.7", "zustand", "umd/vanilla.production.js"),
 ];
 
 /// The entry of this id or of this `id-version`.

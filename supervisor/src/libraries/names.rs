@@ -21,7 +21,7 @@ pub fn full_name(id: &str, version: &str) -> String {
 pub fn check_id(id: &str) -> Result<(), NameError> {
     let part = |part: &str| {
         !part.is_empty()
-            && !part.starts_with(['.', '_'])
+            && !part.starts_with(['.', '_', '-'])
             && part.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~'))
     };
     let good = match id.strip_prefix('@') {

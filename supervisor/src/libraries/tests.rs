@@ -9,9 +9,22 @@ fn names_are_npms_and_nothing_that_leaves_a_folder() {
     for id in ["lodash", "a", "@scope/name", "x.y_z~1-2", "left-pad"] {
         assert_eq!(check_id(id), Ok(()), "{id}");
     }
-    for id in
-        ["", ".x", "_x", "A", "a/b", "@a", "@a/", "@/b", "@a/b/c", "../x", "a b", "a\0", &"a".repeat(215)]
-    {
+    for id in [
+        "",
+        ".x",
+        "_x",
+        "-x",
+        "A",
+        "a/b",
+        "@a",
+        "@a/",
+        "@/b",
+        "@a/b/c",
+        "../x",
+        "a b",
+        "a\0",
+        &"a".repeat(215),
+    ] {
         assert!(check_id(id).is_err(), "{id}");
     }
     for version in ["1", "4.17.21", "1.0.0-beta.1", "1.0.0+build"] {

@@ -231,7 +231,10 @@ fn counts(answer: &Answer) -> bool {
     match answer {
         Ok(_) => true,
         Err(error) => match error.code {
-            ErrorCode::OutputLimitExceeded | ErrorCode::StartupFailed => true,
+            ErrorCode::OutputLimitExceeded
+            | ErrorCode::StartupFailed
+            | ErrorCode::LibraryNotInstalled
+            | ErrorCode::LibraryCorrupt => true,
             // A session whose worker could not be made has a row.
             ErrorCode::CapacityExceeded => error.details.is_some(),
             _ => false,

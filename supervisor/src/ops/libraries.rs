@@ -7,7 +7,10 @@ use super::errors::{invalid, not_found, stored};
 use super::templates::has_parts;
 use super::{Call, Ops, now};
 use crate::libraries::{self, CATALOG, CatalogEntry, ShelfError, catalog_entry, full_name, hex};
+use crate::runtime::Libraries;
+use crate::spawn::{Library, LibrarySet};
 use crate::store::{Entity, LibraryRow, Write};
+use std::sync::{Arc, PoisonError};
 use vm_system_protocol::control::{
     ErrorCode, LibraryCheck, LibraryInfo, NewLibrary, OpError, Reply, TemplateName,
 };
@@ -17,6 +20,13 @@ use vm_system_protocol::limits::LIBRARY_BYTES;
 const INSTALLED: usize = 1_000;
 /// Libraries that a template may name: a session waits until all of them were evaluated.
 const PER_TEMPLATE: usize = 64;
+
+/// A copy of what is installed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Installed {
+    rows: Option<Arc<[LibraryRow]>>,
+    changes: u64,
+}
 
 impl Ops {
     pub(super) async fn template_add_library(
@@ -103,6 +113,7 @@ impl Ops {
         let row =
             LibraryRow { name, id: new.id, version: new.version, global, hash, bytes, installed_at: now() };
         let result = self.store.apply(Write::LibraryInstall(Box::new(row.clone()))).await.map_err(stored);
+        self.installed_changed();
         self.audit(call, "libs install", &row.name, &result).await;
         result?;
         if let Some(before) = before.filter(|before| before.hash != hash) {
@@ -119,6 +130,7 @@ impl Ops {
         let row = installed(name, &rows)?.ok_or_else(|| not_found(Entity::Library, name))?;
         let write = Write::LibraryUninstall { name: row.name.clone() };
         let result = self.store.apply(write).await.map_err(stored);
+        self.installed_changed();
         self.audit(call, "libs remove", &row.name, &result).await;
         result?;
         self.forget_source(row, &rows).await;
@@ -141,6 +153,43 @@ impl Ops {
             rows.into_iter().map(check).collect()
         };
         Ok(Reply::LibraryChecks(blocking(check).await?))
+    }
+
+    /// What the libraries that a template names are now.
+    pub(super) async fn libraries_of(&self, names: &[String]) -> Result<Libraries, OpError> {
+        if names.is_empty() {
+            return Ok(Libraries::Installed(LibrarySet::default()));
+        }
+        let installed = self.installed().await?;
+        let library = |name: &String| {
+            let row = installed.iter().find(|row| row.name == *name).ok_or_else(|| name.clone())?;
+            let LibraryRow { name, id, global, hash, .. } = row.clone();
+            Ok(Library { name, id, global, hash })
+        };
+        Ok(match names.iter().map(library).collect::<Result<Vec<_>, String>>() {
+            Ok(libraries) => Libraries::Installed(LibrarySet::new(libraries)),
+            Err(missing) => Libraries::Missing(missing),
+        })
+    }
+
+    /// Every installed library. They change rarely and every session asks: a copy is kept until one is installed or removed.
+    async fn installed(&self) -> Result<Arc<[LibraryRow]>, OpError> {
+        let known = self.installed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(rows) = known.rows {
+            return Ok(rows);
+        }
+        let rows: Arc<[LibraryRow]> = self.store.libraries().await.map_err(stored)?.into();
+        let mut kept = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was read before a change is not kept after it.
+        if kept.changes == known.changes {
+            kept.rows = Some(Arc::clone(&rows));
+        }
+        Ok(rows)
+    }
+
+    fn installed_changed(&self) {
+        let mut kept = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Installed { rows: None, changes: kept.changes + 1 };
     }
 
     /// The source of a library that was replaced or removed, unless another one has the same.

@@ -94,11 +94,17 @@ impl RuntimeApi for Runtime {
     fn facts(&self) -> RuntimeFacts {
         let jail = self.jail();
         let (sessions_created, executions_started) = self.totals();
+        let taught = jail.library_zygotes().into_iter().map(|set| ZygoteInfo {
+            engine: "quickjs".to_owned(),
+            libraries: set.libraries,
+            pid: set.pid,
+            forks: set.forks,
+        });
         let zygote = |pid| ZygoteInfo { engine: "quickjs".to_owned(), libraries: Vec::new(), pid, forks: 0 };
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             sandbox: self.layers(),
-            zygotes: jail.zygote_pids().into_iter().map(zygote).collect(),
+            zygotes: jail.zygote_pids().into_iter().map(zygote).chain(taught).collect(),
             sessions_created,
             executions_started,
         }

@@ -1,8 +1,8 @@
 //! Verbs about sessions.
 
 use super::errors::{invalid, not_found, stored};
-use super::{Call, LIST_ROWS, Ops, fitting, settings};
-use crate::core::Refusal;
+use super::{Call, LIST_ROWS, Ops, fitting, libraries, settings};
+use crate::core::{LibraryFailure, LibraryProblem, Refusal};
 use crate::runtime::{CreateSession, RuntimeError};
 use crate::store::{Entity, Page, PolicySnapshot, SessionQuery, SessionRow};
 use std::path::PathBuf;
@@ -66,6 +66,7 @@ impl Ops {
             workspace_id,
             base_commit_oid,
             worktree_path: PathBuf::from(worktree_path),
+            libraries: self.libraries_of(&detail.template.libraries).await?,
         };
         self.policies.made(id, detail.template.id);
         let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
@@ -223,8 +224,22 @@ fn worktree(path: &str) -> Result<(), OpError> {
 
 /// A failed start leaves a row: says which.
 fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
-    let left_a_row =
-        matches!(error, RuntimeError::Refused(Refusal::StartupFailed(_) | Refusal::SpawnFailed(_)));
+    let library = match &error {
+        RuntimeError::Refused(Refusal::Library(failure)) => Some(failure.clone()),
+        RuntimeError::Refused(Refusal::StartupFailed(_) | Refusal::SpawnFailed(_)) => None,
+        _ => return error.into(),
+    };
     let error = OpError::from(error);
-    if left_a_row { error.with_details(&serde_json::json!({ "session_id": id })) } else { error }
+    let Some(LibraryFailure { library, problem, .. }) = library else {
+        return error.with_details(&serde_json::json!({ "session_id": id }));
+    };
+    if problem == LibraryProblem::Failed {
+        return error
+            .with_details(&serde_json::json!({ "session_id": id, "library": library }))
+            .with_hint(format!("take {library} away from the template, or install a version that works"));
+    }
+    let command = libraries::install_command(&library);
+    error
+        .with_details(&serde_json::json!({ "session_id": id, "library": library, "command": command }))
+        .with_hint(format!("an administrator installs it: {command}"))
 }

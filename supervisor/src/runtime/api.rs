@@ -1,8 +1,8 @@
 //! What callers ask of the runtime, and how it refuses.
 
 use crate::brokers::BrokerConfig;
-use crate::core::{LoadFailure, Refusal, SpawnFault};
-use crate::spawn::SpawnConfig;
+use crate::core::{LibraryProblem, LoadFailure, Refusal, SpawnFault};
+use crate::spawn::{LibrarySet, SpawnConfig};
 use crate::store::{Owner, PolicySnapshot, StoreError};
 use crate::worktree::{Roots, WorktreeError};
 use std::path::PathBuf;
@@ -44,6 +44,17 @@ pub struct CreateSession {
     pub base_commit_oid: String,
     /// Absolute path of an existing folder.
     pub worktree_path: PathBuf,
+    /// What its template's libraries are now.
+    pub libraries: Libraries,
+}
+
+/// The libraries of a session that is to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Libraries {
+    /// All of them are installed.
+    Installed(LibrarySet),
+    /// This one is not (`id-version`): the session cannot be.
+    Missing(String),
 }
 
 /// Code that is to be run.
@@ -159,6 +170,11 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
             SpawnFault::Wrong => ErrorCode::Internal,
         },
         Refusal::StartupFailed(_) => ErrorCode::StartupFailed,
+        Refusal::Library(failure) => match failure.problem {
+            LibraryProblem::NotInstalled => ErrorCode::LibraryNotInstalled,
+            LibraryProblem::Corrupt => ErrorCode::LibraryCorrupt,
+            LibraryProblem::Failed => ErrorCode::StartupFailed,
+        },
         Refusal::Storage(_) => ErrorCode::StorageUnavailable,
         Refusal::CancelledEarly => ErrorCode::Conflict,
     }

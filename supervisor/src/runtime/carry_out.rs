@@ -1,9 +1,10 @@
 //! Actions of the machine, carried out.
 
+use super::api::Libraries;
 use super::host;
-use super::task::{Answering, Task, fault};
+use super::task::{Answering, Task, fault, no_worker};
 use crate::core::{Action, Answer, Input, Refusal, Token};
-use crate::spawn::WorkerLimits;
+use crate::spawn::{LibraryError, SpawnError, WorkerLimits};
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_protocol::worker::ToWorker;
@@ -73,6 +74,13 @@ impl Task {
     }
 
     fn spawn(&mut self) {
+        let libraries = match &self.libraries {
+            Libraries::Installed(set) => set.clone(),
+            Libraries::Missing(name) => {
+                let missing = SpawnError::Library(LibraryError::NotInstalled(name.clone()));
+                return self.next.push(no_worker(missing));
+            }
+        };
         let spawner = self.shared.jails.present();
         self.jail = Some(spawner.clone());
         let session = self.live.id;
@@ -81,7 +89,8 @@ impl Task {
             // Raised per execution.
             cpu: None,
         };
-        self.spawning = Some(Box::pin(async move { spawner.spawn_worker(session, &limits).await }));
+        self.spawning =
+            Some(Box::pin(async move { spawner.spawn_worker(session, &limits, &libraries).await }));
     }
 
     fn send(&mut self, message: ToWorker) {

@@ -90,7 +90,7 @@ impl Runtime {
         }
         let worktree = self.open_worktree(request.worktree_path.clone()).await?;
         let (commands, inbox) = mpsc::channel(COMMANDS);
-        let CreateSession { id, owner, name, policy, .. } = request.clone();
+        let CreateSession { id, owner, name, policy, libraries, .. } = request.clone();
         let live = Arc::new(Live::new(id, owner.clone(), commands, Arc::clone(&policy)));
         shared.registry.insert(Arc::clone(&live), self.0.max_sessions).map_err(|no_room| match no_room {
             NoRoom::Full => RuntimeError::Full(self.0.max_sessions),
@@ -99,7 +99,8 @@ impl Runtime {
         })?;
         let machine = SessionMachine::new(spec(&request, &live.policy(None)));
         let writes = Writes::new(shared.store.clone(), owner, name, policy);
-        let task = Task::new(machine, Arc::clone(shared), Arc::clone(&live), worktree, writes, inbox);
+        let task =
+            Task::new(machine, Arc::clone(shared), Arc::clone(&live), worktree, libraries, writes, inbox);
         self.0.tasks.spawn(task.run());
         match self.ask(&live, |answer| Command::Create { answer }).await? {
             Answer::Session(session) => {
@@ -360,7 +361,8 @@ fn seed() -> [u8; 32] {
 fn startup(file: &StartupFile, policy: &Arc<EffectivePolicy>) -> ExecuteRequest {
     let format = match file.mode {
         StartupMode::Import => Some(as_module(&file.path)),
-        StartupMode::Eval => None,
+        // A script even where files of other kinds are modules.
+        StartupMode::Eval => Some(run_file_format(&file.path, false)),
     };
     ExecuteRequest {
         id: ExecutionId::from_uuid(Uuid::now_v7()),

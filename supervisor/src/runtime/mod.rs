@@ -28,7 +28,7 @@ mod registry;
 mod task;
 mod writes;
 
-pub use api::{CreateSession, RuntimeConfig, RuntimeError, StartExecution};
+pub use api::{CreateSession, Libraries, RuntimeConfig, RuntimeError, StartExecution};
 pub use doctor::examine_host;
 pub use facade::{Runtime, StartError};
 pub use follow::Follower;

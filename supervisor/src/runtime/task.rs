@@ -1,5 +1,6 @@
 //! The owner task of one session: everything that happens to it comes through here, one thing at a time.
 
+use super::api::Libraries;
 use super::carry_out::Waiting;
 use super::followers::{self, Batches, Followers};
 use super::host::HostWork;
@@ -10,11 +11,11 @@ use super::registry::{Live, Registry};
 use super::writes::Writes;
 use crate::brokers::Brokers;
 use crate::core::{
-    Action, Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Input, Now, Refusal, SessionMachine,
-    SpawnFailure, SpawnFault,
+    Action, Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LibraryFailure, LibraryProblem,
+    Now, Refusal, SessionMachine, SpawnFailure, SpawnFault,
 };
 use crate::spawn::{
-    ChannelError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver,
+    ChannelError, LibraryError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver,
 };
 use crate::store::StoreHandle;
 use crate::worktree::{Roots, Worktree};
@@ -93,6 +94,7 @@ pub(super) struct Task {
     pub(super) shared: Arc<Shared>,
     pub(super) live: Arc<Live>,
     pub(super) worktree: Worktree,
+    pub(super) libraries: Libraries,
     pub(super) writes: Writes,
     pub(super) followers: Followers,
     pub(super) waiting: Waiting,
@@ -165,6 +167,7 @@ impl Task {
         shared: Arc<Shared>,
         live: Arc<Live>,
         worktree: Worktree,
+        libraries: Libraries,
         writes: Writes,
         commands: mpsc::Receiver<Command>,
     ) -> Self {
@@ -173,6 +176,7 @@ impl Task {
             shared,
             live,
             worktree,
+            libraries,
             writes,
             commands,
             followers: Followers::default(),
@@ -354,7 +358,7 @@ impl Task {
             }
             Err(error) => {
                 self.jail = None;
-                self.step(Input::SpawnFailed(unborn(&error)), actions);
+                self.step(no_worker(error), actions);
             }
         }
     }
@@ -404,6 +408,14 @@ impl Task {
     }
 }
 
+/// What the machine is told when no worker was made.
+pub(super) fn no_worker(error: SpawnError) -> Input {
+    match error {
+        SpawnError::Library(error) => Input::LibraryFailed(error.into()),
+        error => Input::SpawnFailed(unborn(&error)),
+    }
+}
+
 fn unborn(error: &SpawnError) -> SpawnFailure {
     let fault = match error {
         SpawnError::WrongHello { .. } | SpawnError::NotJailed(_) => SpawnFault::Wrong,
@@ -421,6 +433,17 @@ pub(super) fn fault(error: ChannelError) -> ChannelFault {
         ChannelError::Violation(what) => ChannelFault::Violation(what),
         ChannelError::TooLarge(what) => ChannelFault::Violation(format!("cannot be told: {what}")),
         ChannelError::Io(error) => ChannelFault::Violation(format!("channel: {error}")),
+    }
+}
+
+impl From<LibraryError> for LibraryFailure {
+    fn from(error: LibraryError) -> Self {
+        let problem = match &error {
+            LibraryError::NotInstalled(_) => LibraryProblem::NotInstalled,
+            LibraryError::Corrupt { .. } => LibraryProblem::Corrupt,
+            LibraryError::Failed { .. } => LibraryProblem::Failed,
+        };
+        Self { library: error.library().to_owned(), problem, text: error.to_string() }
     }
 }
 

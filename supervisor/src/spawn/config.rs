@@ -1,5 +1,6 @@
 //! What the keeper is started with. Plain data.
 
+use crate::libraries::Shelf;
 use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_sandbox::process::SELF;
@@ -46,6 +47,8 @@ pub struct SpawnConfig {
     pub reserve_zygote: bool,
     /// How long the keeper and its workers outlive us; zero: not at all.
     pub grace: Duration,
+    /// Sources of installed libraries.
+    pub shelf: Shelf,
 }
 
 impl SpawnConfig {
@@ -59,6 +62,7 @@ impl SpawnConfig {
             token: [0; 32],
             reserve_zygote: false,
             grace: Duration::ZERO,
+            shelf: Shelf::in_memory(),
         }
     }
 }

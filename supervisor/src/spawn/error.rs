@@ -66,9 +66,45 @@ pub enum SpawnError {
     /// The keeper is dead, and all its workers.
     #[error("the keeper is gone")]
     KeeperLost,
+    /// A library of the session cannot be had: no worker is made without it.
+    #[error(transparent)]
+    Library(#[from] LibraryError),
     /// No zygote is left to fork from; live workers go on.
     #[error("no zygote is left in this jail")]
     NoZygote,
+}
+
+/// What is wrong with a library.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LibraryError {
+    /// It is not installed.
+    #[error("the library {0} is not installed")]
+    NotInstalled(String),
+    /// Its source is not what was installed.
+    #[error("the library {name} is damaged: {problem}")]
+    Corrupt {
+        /// `id-version`.
+        name: String,
+        /// What was found.
+        problem: String,
+    },
+    /// It did not evaluate.
+    #[error("the library {name} failed: {message}")]
+    Failed {
+        /// `id-version`.
+        name: String,
+        /// What it threw, or which limit it hit.
+        message: String,
+    },
+}
+
+impl LibraryError {
+    /// `id-version`.
+    pub fn library(&self) -> &str {
+        match self {
+            Self::NotInstalled(name) | Self::Corrupt { name, .. } | Self::Failed { name, .. } => name,
+        }
+    }
 }
 
 impl SpawnError {
@@ -88,7 +124,7 @@ impl SpawnError {
             | Self::KeeperLost
             | Self::NoZygote
             | Self::Examiner { .. } => true,
-            Self::WrongHello { .. } | Self::NotJailed(_) => false,
+            Self::WrongHello { .. } | Self::NotJailed(_) | Self::Library(_) => false,
         }
     }
 
@@ -96,6 +132,7 @@ impl SpawnError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Rlimit { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => RLIMIT_HINT,
+            Self::Library(_) => "`vm-system libs verify` shows which libraries are as they were installed",
             Self::Exec { .. } => "is the binary still there, and executable for the service user?",
             Self::KeeperLost | Self::NoZygote => "another jail is being built: try again in a moment",
             _ if self.is_temporary() => {

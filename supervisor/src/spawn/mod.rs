@@ -8,7 +8,7 @@
 //! - [`config`]: what to start, and which walls
 //! - [`spawner`]: a keeper, its zygotes, its workers: the door of this room
 //! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
-//! - [`zygote`]: orders of forks; [`notify`]: lets exactly the ordered ones happen
+//! - [`zygote`]: orders of forks; [`sets`]: zygotes that have libraries; [`notify`]: lets exactly the ordered ones happen
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
 //! - [`mod@examine`]: what this machine could do
 //! - [`broker`]: the processes of host modules
@@ -23,13 +23,15 @@ mod keeper;
 mod notify;
 mod packets;
 pub mod process;
+mod sets;
 pub mod spawner;
 mod sys;
 mod zygote;
 
 pub use channel::{ChannelError, Received, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
-pub use error::SpawnError;
+pub use error::{LibraryError, SpawnError};
 pub(crate) use examine::{examine, is_wanted};
 pub use process::{Memory, WorkerDeath, WorkerProcess};
+pub use sets::{Library, LibrarySet, SetFacts};
 pub use spawner::{SpawnEvent, Spawner, WorkerHandle};

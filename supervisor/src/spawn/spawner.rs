@@ -8,8 +8,10 @@ use super::keeper::{self, check_hello, look_at};
 use super::notify::{self, Orders};
 use super::packets;
 use super::process::WorkerProcess;
+use super::sets::{self, LibrarySet, SetFacts, Sets, Taught};
 use super::sys::watch;
 use super::zygote::{self, Zygote};
+use crate::libraries::Shelf;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,7 +22,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::{LayerReport, ToKeeper};
-use vm_system_protocol::limits::HELLO_MS;
+use vm_system_protocol::limits::{HELLO_MS, LIBRARY_HEAP_MB};
 use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::{inspect, rlimit, socket};
@@ -93,6 +95,9 @@ struct Jail {
     orders: Orders,
     zygotes: Mutex<Zygotes>,
     next_zygote: AtomicU32,
+    /// Zygotes with libraries.
+    sets: Sets,
+    shelf: Shelf,
     events: mpsc::Sender<SpawnEvent>,
 }
 
@@ -148,6 +153,8 @@ impl Spawner {
             orders: orders.clone(),
             zygotes: Mutex::new(zygotes),
             next_zygote: AtomicU32::new(FIRST_ZYGOTE + 1),
+            sets: Sets::default(),
+            shelf: config.shelf.clone(),
             events: events.clone(),
         });
         let control = Arc::clone(&jail.control);
@@ -156,22 +163,24 @@ impl Spawner {
             tokio::spawn(async move { control.listen(told).await }).abort_handle(),
             tokio::spawn(notify::answer(own_listener, watched, orders, events)).abort_handle(),
             tokio::spawn(Arc::clone(&jail).look_after_zygotes(config.reserve_zygote)).abort_handle(),
+            tokio::spawn(Arc::clone(&jail).look_after_sets()).abort_handle(),
         ];
         Jail::keep_zygote(&jail, &zygote).await?;
         Ok((Self(Arc::new(Inner { jail, tasks })), receiver))
     }
 
     /// Gives birth to a worker: forked by the zygote, known by the kernel's word, looked at from outside, limited, and
-    /// kept by the keeper. It has said hello and nothing else. Not cancel safe: a birth that is given up in the middle
-    /// may leave a worker that nobody knows until the jail ends.
+    /// kept by the keeper. It has said hello and nothing else, and has the libraries in it. Not cancel safe: a birth that
+    /// is given up in the middle may leave a worker that nobody knows until the jail ends.
     pub async fn spawn_worker(
         &self,
         session: SessionId,
         limits: &WorkerLimits,
+        libraries: &LibrarySet,
     ) -> Result<WorkerHandle, SpawnError> {
-        match self.0.jail.spawn_worker(session, limits).await {
+        match self.0.jail.spawn_worker(session, limits, libraries).await {
             // The zygote died at this moment; its successor takes over.
-            Err(SpawnError::NoZygote) => self.0.jail.spawn_worker(session, limits).await,
+            Err(SpawnError::NoZygote) => self.0.jail.spawn_worker(session, limits, libraries).await,
             result => result,
         }
     }
@@ -190,6 +199,11 @@ impl Spawner {
     pub fn zygote_pids(&self) -> Vec<u32> {
         let zygotes = lock(&self.0.jail.zygotes);
         [&zygotes.current, &zygotes.reserve].into_iter().flatten().map(|zygote| zygote.pids.here).collect()
+    }
+
+    /// The zygotes that have libraries.
+    pub fn library_zygotes(&self) -> Vec<SetFacts> {
+        self.0.jail.sets.facts()
     }
 
     /// Ends the jail: tells the keeper, waits until the deadline, then kills. Returns when everything is dead.
@@ -219,8 +233,13 @@ impl Jail {
         &self,
         session: SessionId,
         limits: &WorkerLimits,
+        libraries: &LibrarySet,
     ) -> Result<WorkerHandle, SpawnError> {
-        let zygote = self.current_zygote()?;
+        let zygote = if libraries.is_empty() {
+            self.current_zygote()?
+        } else {
+            self.sets.get(libraries, || self.raise_taught(libraries)).await?
+        };
         let (ours, newborns) = channel()?;
         let ordered = zygote.order(newborns, false).await?;
         let newborn = match newborn(&ours).await {
@@ -319,6 +338,38 @@ impl Jail {
         if !self.control.is_lost() {
             let _ = self.events.send(SpawnEvent::ZygotesLost).await;
         }
+    }
+
+    async fn look_after_sets(self: Arc<Self>) {
+        loop {
+            tokio::time::sleep(sets::SWEEP).await;
+            self.sets.sweep();
+        }
+    }
+
+    /// Makes a zygote that has evaluated these libraries.
+    async fn raise_taught(&self, libraries: &LibrarySet) -> Result<Taught, SpawnError> {
+        let sources = libraries.sources(&self.shelf).await?;
+        let parent = self.current_zygote()?;
+        let (ours, newborns) = channel()?;
+        let ordered = parent.order(newborns, true).await?;
+        let number = self.next_zygote.fetch_add(1, Ordering::Relaxed);
+        let (zygote, _) = zygote::welcome(ours, number, self.sandbox, self.orders.clone()).await?;
+        drop(ordered);
+        let pid = zygote.pids.here;
+        let mapped = look_at(pid, self.sandbox)?.map_or(0, |status| status.mapped_bytes);
+        let heap = u64::from(LIBRARY_HEAP_MB) << 20;
+        let taught = match rlimit::limit_memory(pid, heap, mapped) {
+            Ok(()) => zygote.teach(&sources).await,
+            Err(error) => Err(SpawnError::Rlimit { pid, error }),
+        };
+        if taught.is_err() {
+            // It may be in a loop that nothing ends.
+            let _ = zygote.pidfd.kill();
+        }
+        taught?;
+        tracing::info!(pid, libraries = ?libraries.names(), "a zygote with libraries");
+        Ok(Taught::new(Arc::new(zygote)))
     }
 
     async fn raise_reserve(&self, parent: &Arc<Zygote>) -> Result<Arc<Zygote>, SpawnError> {

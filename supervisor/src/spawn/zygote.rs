@@ -2,10 +2,11 @@
 
 use super::config::SandboxMode;
 use super::control::lock;
-use super::error::SpawnError;
+use super::error::{LibraryError, SpawnError};
 use super::keeper::{check_hello, look_at};
 use super::notify::Orders;
 use super::packets;
+use super::sets::Library;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,7 +17,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
-use vm_system_protocol::limits::{HELLO_MS, WRITE_MS};
+use vm_system_protocol::limits::{HELLO_MS, LIBRARY_SET_MS, PACKET_BYTES, WRITE_MS, ZYGOTE_MESSAGE_BYTES};
 use vm_system_protocol::zygote::{FromZygote, ToZygote};
 use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::seccomp::notify::Listener;
@@ -24,8 +25,6 @@ use vm_system_sandbox::socket;
 
 /// After the newborn's channel closed, the zygote says why within this time, or never.
 const REASON_PATIENCE: Duration = Duration::from_millis(200);
-/// An order fits easily (bytes).
-const ORDER_BYTES: usize = 64;
 
 /// A zygote that has said it is ready.
 #[derive(Debug)]
@@ -115,7 +114,7 @@ impl Zygote {
         lock(&self.failures).insert(order, sender);
         // From here on dropping `ordered` cleans up.
         let ordered = Ordered { zygote: self, order, failure };
-        let bytes = encode(&ToZygote::Fork { order, as_zygote }, ORDER_BYTES)
+        let bytes = encode(&ToZygote::Fork { order, as_zygote }, ZYGOTE_MESSAGE_BYTES)
             .map_err(|error| SpawnError::Fork(io::Error::other(error)))?;
         self.orders.add(self.pids.here);
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
@@ -128,6 +127,46 @@ impl Zygote {
             _ => SpawnError::Fork(error),
         })?;
         Ok(ordered)
+    }
+
+    /// Gives a newborn zygote its libraries and waits until they are evaluated. Before anybody [listens](Self::listen).
+    pub(super) async fn teach(&self, libraries: &[(Library, String)]) -> Result<(), SpawnError> {
+        let write = Instant::now() + Duration::from_millis(WRITE_MS);
+        let gone = |error| SpawnError::Io { what: "give a zygote its libraries", error };
+        for (library, source) in libraries {
+            let Library { name, id, global, .. } = library.clone();
+            let source_bytes = source.len() as u64;
+            self.tell(&ToZygote::Library { name, id, global, source_bytes }, write).await?;
+            for piece in source.as_bytes().chunks(PACKET_BYTES) {
+                packets::send(&self.socket, &[piece], &[], write).await.map_err(gone)?;
+            }
+        }
+        self.tell(&ToZygote::Evaluate, write).await?;
+        let answer = packets::receive(&self.socket, |got, bytes| {
+            (got.len > 0 && !got.truncated).then(|| decode::<FromZygote>(bytes).ok()).flatten()
+        });
+        let failed = |message: &str| {
+            let names: Vec<&str> = libraries.iter().map(|(library, _)| library.name.as_str()).collect();
+            LibraryError::Failed { name: names.join(", "), message: message.to_owned() }
+        };
+        match timeout(Duration::from_millis(LIBRARY_SET_MS), answer).await {
+            Ok(Ok(Some(FromZygote::Loaded))) => Ok(()),
+            Ok(Ok(Some(FromZygote::LibraryFailed { name, message }))) => {
+                // It is as hostile as a worker: it may name what it likes, at its own length.
+                let known = libraries.iter().find(|(library, _)| library.name == name);
+                let name = known
+                    .map_or_else(|| failed("").library().to_owned(), |(library, _)| library.name.clone());
+                Err(LibraryError::Failed { name, message }.into())
+            }
+            Ok(Ok(_) | Err(_)) => Err(failed("its process died while it was evaluated").into()),
+            Err(_) => Err(failed("it did not end by itself and was killed").into()),
+        }
+    }
+
+    async fn tell(&self, order: &ToZygote, deadline: Instant) -> Result<(), SpawnError> {
+        let failed = |error| SpawnError::Io { what: "give a zygote its libraries", error };
+        let bytes = encode(order, ZYGOTE_MESSAGE_BYTES).map_err(|error| failed(io::Error::other(error)))?;
+        packets::send(&self.socket, &[&bytes], &[], deadline).await.map_err(failed)
     }
 
     /// Reads until the zygote is gone.

@@ -10,8 +10,10 @@ use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings,
 };
 use vm_system_supervisor::brokers::BrokerConfig;
-use vm_system_supervisor::runtime::{CreateSession, Runtime, RuntimeConfig, RuntimeError, StartExecution};
-use vm_system_supervisor::spawn::SpawnConfig;
+use vm_system_supervisor::runtime::{
+    CreateSession, Libraries, Runtime, RuntimeConfig, RuntimeError, StartExecution,
+};
+use vm_system_supervisor::spawn::{LibrarySet, SpawnConfig};
 use vm_system_supervisor::store::{
     MemoryFaults, Owner, PolicySnapshot, Scope, StoreHandle, Write, open_memory,
 };
@@ -75,6 +77,7 @@ impl World {
             workspace_id: "w".to_owned(),
             base_commit_oid: "c".to_owned(),
             worktree_path: self.worktree.path().to_owned(),
+            libraries: Libraries::Installed(LibrarySet::default()),
         }
     }
 

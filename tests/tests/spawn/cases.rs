@@ -17,7 +17,7 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::step::Layer;
 use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_supervisor::spawn::{
-    ChannelError, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath,
+    ChannelError, LibrarySet, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath,
 };
 
 type Case = fn() -> Pin<Box<dyn Future<Output = ()>>>;
@@ -226,7 +226,8 @@ async fn a_worker_that_never_says_hello_is_killed() {
     readable_by_all(directory.path());
     let config = SpawnConfig { program, ..SpawnConfig::embedded() };
     let (spawner, _events) = Spawner::start(config).await.expect("a jail");
-    let silent = spawner.spawn_worker(session(1), &LIMITS).await.expect_err("nobody spoke");
+    let silent =
+        spawner.spawn_worker(session(1), &LIMITS, &LibrarySet::default()).await.expect_err("nobody spoke");
     assert!(matches!(silent, SpawnError::WorkerSilent(_)), "{silent}");
 }
 
@@ -241,7 +242,8 @@ async fn a_dead_zygote_harms_no_session() {
     kill_zygote(&spawner);
     assert_eq!(event(&mut events).await, SpawnEvent::ZygotesLost);
     assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
-    let none = spawner.spawn_worker(session(2), &LIMITS).await.expect_err("no zygote");
+    let none =
+        spawner.spawn_worker(session(2), &LIMITS, &LibrarySet::default()).await.expect_err("no zygote");
     assert!(matches!(none, SpawnError::NoZygote), "{none}");
 }
 
@@ -303,7 +305,8 @@ async fn a_dead_keeper_takes_everything_with_it() {
     for worker in workers {
         assert_eq!(worker.process.exited().await, WorkerDeath::KeeperLost);
     }
-    let lost = spawner.spawn_worker(session(3), &LIMITS).await.expect_err("no keeper");
+    let lost =
+        spawner.spawn_worker(session(3), &LIMITS, &LibrarySet::default()).await.expect_err("no keeper");
     assert!(matches!(lost, SpawnError::KeeperLost), "{lost}");
 }
 
@@ -539,7 +542,7 @@ async fn without_namespaces_the_other_walls_stand() {
     worker.sender.send(&order("open")).await.expect("order");
     assert!(next(&mut worker).await.is_err());
     assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
-    let mut busy = spawner.spawn_worker(session(2), &LIMITS).await.expect("a worker");
+    let mut busy = spawner.spawn_worker(session(2), &LIMITS, &LibrarySet::default()).await.expect("a worker");
     busy.sender.send(&order("hang")).await.expect("order");
     let pids = [busy.process.pid(), spawner.keeper_pid(), spawner.zygote_pids()[0]];
     let pidfds = pids.map(|pid| PidFd::open(pid).expect("alive"));

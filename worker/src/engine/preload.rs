@@ -62,10 +62,15 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     })));
     modules::install_loader(&runtime, &state);
     context.with(|ctx| warm(&ctx, &state));
+    settle_heap(&runtime);
+    Ok(Preloaded(Machine { context, runtime, state }))
+}
+
+/// Everything on the heap stays for good; what comes behind it is the sessions' own.
+pub(super) fn settle_heap(runtime: &Runtime) {
     runtime.run_gc();
     sys::plug_holes();
     runtime.set_gc_threshold(sys::heap_bytes() + GC_HEADROOM_BYTES);
-    Ok(Preloaded(Machine { context, runtime, state }))
 }
 
 fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {

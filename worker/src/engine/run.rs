@@ -56,13 +56,54 @@ pub(super) fn execute(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Ended {
         result
     });
     let ended = finish(ctx, state, job, result);
-    // What is left over belongs to nobody: an execution that was stopped must not go on in the next one.
+    tidy_up(ctx, state);
+    ended
+}
+
+/// Runs what does not belong to an execution, with all that follows from it, within the budget that has begun. Tells what
+/// went wrong and where.
+pub(super) fn to_the_end<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    mem_mb: u32,
+    start: impl FnOnce() -> Result<Option<Promise<'js>>>,
+) -> std::result::Result<(), String> {
+    sys::stack_starts_here(ctx);
+    let started = start().map_err(|error| failure(ctx, state, &error));
+    let result = started.and_then(|promise| {
+        let undefined = Evaluated::Value(Value::new_undefined(ctx.clone()));
+        event_loop::settle(ctx, state, promise.map_or(undefined, Evaluated::Module))
+    });
+    let told = match result {
+        Ok(_) => Ok(()),
+        Err(Failure::Stopped) => Err(match state.budget.stop() {
+            Some(Stop::Limit(kind)) => {
+                format!("it hit the limit of its {} while it was evaluated", kind.name())
+            }
+            Some(Stop::Exit(code)) => format!("it called process.exit({code})"),
+            Some(Stop::Interrupted) | None => "it was interrupted".to_owned(),
+        }),
+        Err(Failure::Threw(thrown) | Failure::Syntax(thrown)) => {
+            let exception::Described { message, stack } = exception::describe(ctx, state, &thrown);
+            if is_out_of_memory(&thrown, &message, mem_mb) {
+                Err(format!("it needs more than {mem_mb} MiB while it is evaluated"))
+            } else {
+                let place = stack.lines().find_map(|line| line.trim_start().strip_prefix("at "));
+                Err(place.map_or_else(|| message.clone(), |place| format!("{message} (at {place})")))
+            }
+        }
+    };
+    tidy_up(ctx, state);
+    told
+}
+
+/// What is left over belongs to nobody: an execution that was stopped must not go on in the next one.
+fn tidy_up(ctx: &Ctx<'_>, state: &Shared) {
     state.timers.borrow_mut().clear();
     state.budget.end();
     sys::discard_jobs(ctx, STACK_BYTES, DISCARDED_JOBS);
     state.rejections.borrow_mut().clear();
     state.tidy_heap(ctx);
-    ended
 }
 
 /// The pending exception, unless it only carries a stop.
@@ -258,7 +299,7 @@ fn finish<'js>(
         Err(Failure::Stopped) => state.budget.stop().map_or(Outcome::Interrupted, stopped),
         Err(Failure::Threw(thrown)) => {
             let described = exception::describe(ctx, state, &thrown);
-            let out_of_memory = is_out_of_memory(&thrown, &described.message, job);
+            let out_of_memory = is_out_of_memory(&thrown, &described.message, job.policy.limits.mem_mb);
             let message =
                 if out_of_memory { "InternalError: out of memory".to_owned() } else { described.message };
             events.push(WorkerEvent {
@@ -299,8 +340,8 @@ fn exit_code(ctx: &Ctx<'_>, state: &Shared) -> i32 {
 
 /// QuickJS throws an `InternalError`; without memory for its parts it throws that error without a message, `null`, or
 /// nothing at all, and what should have gone on after an `await` does not.
-fn is_out_of_memory(thrown: &Value<'_>, message: &str, job: &Execute) -> bool {
-    let limit = u64::from(job.policy.limits.mem_mb) * 1024 * 1024;
+fn is_out_of_memory(thrown: &Value<'_>, message: &str, mem_mb: u32) -> bool {
+    let limit = u64::from(mem_mb) * 1024 * 1024;
     let near = sys::heap_peak() as u64 >= limit - limit / 8;
     message.starts_with("InternalError: out of memory")
         || thrown.type_of() == rquickjs::Type::Uninitialized

@@ -32,6 +32,7 @@ pub(super) struct State {
     pub(super) timers: RefCell<Timers>,
     pub(super) rejections: RefCell<Rejections>,
     pub(super) modules: RefCell<ModuleTable>,
+    pub(super) libraries: RefCell<super::library::Shelf>,
     pub(super) maps: RefCell<SourceMaps>,
     pub(super) random: Random,
     pub(super) console: RefCell<super::console::ConsoleState>,
@@ -143,6 +144,7 @@ impl State {
         self.timers.borrow_mut().clear();
         self.rejections.borrow_mut().clear();
         self.modules.borrow_mut().clear();
+        *self.libraries.borrow_mut() = super::library::Shelf::default();
         self.withdrawn.borrow_mut().clear();
         self.intrinsics.borrow_mut().take();
     }

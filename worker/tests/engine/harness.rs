@@ -10,7 +10,7 @@ use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionKind, JsTyp
 use vm_system_protocol::worker::{
     Done, Execute, HostError, HostReply, HostRequest, Outcome, Policy, SourceFormat, Start, WorkerEvent,
 };
-use vm_system_worker::engine::{Host, INTERRUPT, Session, preload};
+use vm_system_worker::engine::{Host, INTERRUPT, Library, Preloaded, Session, preload};
 
 /// What the engine asked for and sent.
 #[derive(Default)]
@@ -137,14 +137,29 @@ impl Engine {
         Self::start(limits, [7; 32], true)
     }
 
+    pub(crate) fn with_libraries(libraries: Vec<Library>) -> Self {
+        let limits = Limits { cpu_ms: 60_000, wall_ms: 60_000, ..Limits::default() };
+        Self::with_limits_and_libraries(limits, libraries)
+    }
+
+    pub(crate) fn with_limits_and_libraries(limits: Limits, libraries: Vec<Library>) -> Self {
+        let mut preloaded = preload().expect("the engine starts");
+        preloaded.teach(libraries).expect("they evaluate");
+        Self::of(preloaded, limits, [7; 32], true)
+    }
+
     pub(crate) fn start(limits: Limits, seed: [u8; 32], console: bool) -> Self {
+        Self::of(preload().expect("the engine starts"), limits, seed, console)
+    }
+
+    fn of(preloaded: Preloaded, limits: Limits, seed: [u8; 32], console: bool) -> Self {
         let start = Start {
             session: SessionId::from_bytes([1; 16]),
             limits: limits.clone(),
             random_seed: seed,
             console,
         };
-        let session = Session::start(preload().expect("the engine starts"), &start);
+        let session = Session::start(preloaded, &start);
         let policy = Policy {
             limits,
             resolver: Resolver::default(),

@@ -4,6 +4,7 @@ mod console;
 mod exceptions;
 mod harness;
 mod hostile;
+mod libraries;
 mod limits;
 mod modules;
 mod properties;

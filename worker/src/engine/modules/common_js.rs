@@ -2,6 +2,7 @@
 
 use super::load::{coded_error, has_module_syntax, javascript, load};
 use super::{LoadedFile, folder_of, host_module, is_allowed, keep_map};
+use crate::engine::library;
 use crate::engine::position::{FileMap, Insertion};
 use crate::engine::state::Shared;
 use rquickjs::context::EvalOptions;
@@ -27,6 +28,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>
             ctx.clone(),
             move |ctx: Ctx<'js>, specifier: String, referrer: String| match host_module(&specifier) {
                 Some(module) => Ok(module.to_owned()),
+                None if library::imported(&shared, &specifier).is_some() => Ok(specifier),
                 None => load(&ctx, &shared, &specifier, &referrer, false).map(|file| file.path),
             },
         )?,
@@ -63,6 +65,9 @@ fn exports_of<'js>(cache: &Object<'js>, path: &str) -> Result<Option<Value<'js>>
 fn require<'js>(ctx: &Ctx<'js>, state: &Shared, specifier: &str, referrer: &str) -> Result<Value<'js>> {
     if let Some(module) = host_module(specifier) {
         return host_exports(ctx, state, module);
+    }
+    if let Some(exports) = library::require(ctx, state, specifier)? {
+        return Ok(exports);
     }
     let cache = cache(ctx, state)?;
     let key = (referrer.to_owned(), specifier.to_owned(), false);
@@ -151,7 +156,7 @@ pub(super) fn parse_json<'js>(ctx: &Ctx<'js>, file: &LoadedFile) -> Result<Value
     })
 }
 
-fn call_wrapped<'js>(
+pub(super) fn call_wrapped<'js>(
     ctx: &Ctx<'js>,
     state: &Shared,
     module: &Object<'js>,

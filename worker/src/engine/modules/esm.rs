@@ -3,6 +3,7 @@
 use super::common_js::{exports_for_import, host_exports, parse_json};
 use super::load::{has_module_syntax, javascript, load};
 use super::{LoadedFile, REPL_NAME, folder_of, host_module, is_allowed, keep_map};
+use crate::engine::library::{self, Imported};
 use crate::engine::position::{FileMap, shown_name};
 use crate::engine::state::Shared;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
@@ -16,6 +17,9 @@ use vm_system_protocol::worker::SourceFormat;
 pub(in crate::engine) fn install_loader(runtime: &Runtime, state: &Shared) {
     runtime.set_loader(HostResolver(state.clone()), HostLoader(state.clone()));
 }
+
+/// Names of modules that are made of a library's value; no path begins like this.
+const LIBRARY_PREFIX: &str = "library:";
 
 struct HostResolver(Shared);
 struct HostLoader(Shared);
@@ -34,6 +38,11 @@ impl Resolver for HostResolver {
                 host_exports(ctx, state, module)?;
             }
             return Ok(format!("node:{module}"));
+        }
+        match library::imported(state, name) {
+            Some(Imported::Module(module)) => return Ok(module),
+            Some(Imported::Value) => return Ok(format!("{LIBRARY_PREFIX}{name}")),
+            None => {}
         }
         let base = shown_name(base);
         let referrer = if base == REPL_NAME { "" } else { base };
@@ -67,6 +76,10 @@ impl Loader for HostLoader {
         let state = &self.0;
         if let Some(module) = name.strip_prefix("node:") {
             let exports = host_exports(ctx, state, module)?;
+            return of_value(ctx, name, exports, true);
+        }
+        if let Some(id) = name.strip_prefix(LIBRARY_PREFIX) {
+            let exports = library::require(ctx, state, id)?.ok_or_else(|| Error::new_loading(name))?;
             return of_value(ctx, name, exports, true);
         }
         let pending = state.modules.borrow_mut().pending.remove(name);

@@ -1,6 +1,7 @@
 //! Owns the question to the host for a file, and the errors that scripts see.
 
 use super::LoadedFile;
+use crate::engine::library;
 use crate::engine::source::scan::words;
 use crate::engine::source::{SourceError, guarded, typescript};
 use crate::engine::state::Shared;
@@ -50,6 +51,12 @@ pub(super) fn load(
     referrer: &str,
     import: bool,
 ) -> Result<LoadedFile> {
+    if library::is_evaluating(state) {
+        let message = format!(
+            "Cannot find module '{specifier}': a library finds other libraries of its template only."
+        );
+        return Err(coded_error(ctx, "MODULE_NOT_FOUND", &message));
+    }
     let request =
         HostRequest::LoadModule { specifier: specifier.to_owned(), referrer: referrer.to_owned(), import };
     match state.call(ctx, request)? {

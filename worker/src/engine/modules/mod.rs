@@ -4,10 +4,12 @@
 mod common_js;
 mod esm;
 mod host_fs;
+mod library;
 mod load;
 
 pub(super) use common_js::run_common_js;
 pub(super) use esm::{declare_main, install_loader, start};
+pub(super) use library::{LibraryKind, start_library};
 pub(super) use load::syntax_error;
 
 use super::natives;

@@ -1,0 +1,78 @@
+//! The original catalog, from the registry that this machine's npm is configured for. Asks the network, and so only where
+//! `VM_SYSTEM_NPM` is set (`.ci/long`).
+
+use std::process::Command;
+use vm_system_protocol::control::Op;
+use vm_system_protocol::model::Settings;
+use vm_system_tests::client::value;
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::place::User;
+use vm_system_tests::program;
+
+/// Library, an expression with its global variable, what it gives.
+const USES: &[(&str, &str, &str)] = &[
+    ("lodash", "_.chunk([1, 2, 3, 4], 2).length + _.VERSION", "'24.17.21'"),
+    ("moment", "moment.utc(0).format('YYYY-MM-DD') + ' ' + moment(1e12).utc().year()", "'1970-01-01 2001'"),
+    (
+        "axios",
+        "typeof axios.get + ' ' + axios.VERSION + ' ' + axios.isAxiosError(new axios.AxiosError('x'))",
+        "'function 1.6.0 true'",
+    ),
+    ("ramda", "R.pipe(R.map(R.multiply(2)), R.sum)([1, 2, 3])", "12"),
+    ("dayjs", "dayjs('2020-02-29').add(1, 'year').format('YYYY-MM-DD')", "'2021-02-28'"),
+    (
+        "zustand",
+        "(() => { const store = zustand.createStore(() => ({ n: 1 })); store.setState({ n: 2 }); \
+         return store.getState().n })()",
+        "2",
+    ),
+];
+
+#[test]
+fn the_original_catalog_is_downloaded_checked_and_used() {
+    if std::env::var_os("VM_SYSTEM_NPM").is_none() {
+        println!("SKIPPED: downloading libraries: needs a npm registry and VM_SYSTEM_NPM=1");
+        return;
+    }
+    let daemon = Daemon::start(User::AsStarted);
+    // With the environment of whoever runs the tests: npm's configuration is theirs.
+    let libs = |arguments: &[&str]| {
+        let mut command = Command::new(program::path(program::PRODUCT, User::AsStarted));
+        command.arg("--socket").arg(daemon.place.socket()).arg("libs").args(arguments);
+        let output = command.output().expect("vm-system");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "libs {arguments:?}: {said}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let downloaded = libs(&["download"]);
+    assert_eq!(
+        downloaded.lines().filter(|line| line.starts_with("Installed library: ")).count(),
+        6,
+        "{downloaded}"
+    );
+    assert!(libs(&["download"]).lines().all(|line| line.starts_with("Already installed: ")));
+    libs(&["verify"]);
+    libs(&["install", "is-odd@3.0.1"]);
+    let mut client = daemon.client();
+    let template = client.template(Settings::default(), &[]);
+    for (id, ..) in USES {
+        let add = Op::TemplateAddLibrary { template: template.clone(), name: (*id).to_owned() };
+        client.op(add).expect("in the catalog");
+    }
+    let session = client.session(&template, &daemon.place.worktree()).expect("all of them load");
+    for (id, code, expected) in USES {
+        let ran = client.eval(&session, code).expect("it runs");
+        assert_eq!(ran.events.as_deref().and_then(value), Some(*expected), "{id}: {ran:?}");
+        let both = format!("typeof require({id:?}) + typeof (await import({id:?})).default");
+        let ran = client.eval(&session, &both).expect("it runs");
+        assert_eq!(ran.error, None, "{id}");
+    }
+    // One that needs another package says which.
+    let lonely = client.template(Settings::default(), &[]);
+    client
+        .op(Op::TemplateAddLibrary { template: lonely.clone(), name: "is-odd".to_owned() })
+        .expect("installed");
+    let error = client.session(&lonely, &daemon.place.worktree()).expect_err("is-number is missing");
+    assert!(error.message.contains("is-number"), "{}", error.message);
+    daemon.stop();
+}

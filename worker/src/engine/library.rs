@@ -1,0 +1,251 @@
+//! Owns a session's libraries: evaluated once, in the zygote, and from then on values of every session that it forks.
+//! Must not know where their sources come from.
+//!
+//! A library is one file without relative imports. `CommonJS`, UMD and scripts that set or declare their global variable
+//! run in a function like a required file; ES modules run as modules. A library may `require` others of its set.
+
+use super::host::Host;
+use super::modules::{self, LibraryKind};
+use super::preload::{self, Preloaded};
+use super::state::Shared;
+use super::{natives, run, sys};
+use rquickjs::{Ctx, Persistent, Promise, Result, Value};
+use std::time::Duration;
+use vm_system_protocol::limits::{LIBRARY_HEAP_MB, LIBRARY_MS};
+use vm_system_protocol::model::Limits;
+use vm_system_protocol::worker::{HostError, HostReply, HostRequest, WorkerEvent};
+
+/// Longest text about a library that failed (bytes).
+const MESSAGE_BYTES: usize = 2_000;
+
+/// A library with its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Library {
+    /// `id-version`; the name of its file in stacks.
+    pub name: String,
+    /// What `require` and `import` call it.
+    pub id: String,
+    /// The global variable that it becomes.
+    pub global: Option<String>,
+    /// One file.
+    pub source: String,
+}
+
+/// A library that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {message}")]
+pub struct LibraryFailure {
+    /// `id-version`.
+    pub name: String,
+    /// What it threw and where, or which limit it hit.
+    pub message: String,
+}
+
+/// What a session knows of its libraries.
+#[derive(Default)]
+pub(super) struct Shelf(Vec<Entry>);
+
+struct Entry {
+    library: Library,
+    state: Evaluation,
+}
+
+enum Evaluation {
+    NotYet,
+    /// What a library that requires this one in a circle sees: its `module`.
+    Running(Option<Persistent<rquickjs::Object<'static>>>),
+    Done {
+        exports: Persistent<Value<'static>>,
+        /// It is an ES module, which QuickJS knows by the library's name.
+        is_module: bool,
+    },
+}
+
+/// The world in which libraries are evaluated: there is none. What they print is lost.
+struct Nowhere;
+
+impl Host for Nowhere {
+    fn emit(&mut self, _event: WorkerEvent) {}
+
+    fn call(&mut self, _request: HostRequest) -> HostReply {
+        let message = "a library cannot reach the host while it is evaluated".to_owned();
+        HostReply::Failed(HostError { code: "ERR_NO_HOST".to_owned(), message })
+    }
+
+    fn poll(&mut self) {}
+
+    fn sleep(&mut self, at_most: Duration) {
+        std::thread::park_timeout(at_most.min(Duration::from_millis(20)));
+    }
+}
+
+impl Preloaded {
+    /// Evaluates a set of libraries in order; one that another one requires comes first. Once, before any session.
+    pub fn teach(&mut self, libraries: Vec<Library>) -> std::result::Result<(), LibraryFailure> {
+        let machine = &self.0;
+        let heap = LIBRARY_HEAP_MB as usize * 1024 * 1024;
+        machine.state.heap_limit.set(heap);
+        machine.runtime.set_memory_limit(heap);
+        sys::reset_heap_peak();
+        let names: Vec<String> = libraries.iter().map(|library| library.name.clone()).collect();
+        *machine.state.libraries.borrow_mut() = Shelf(
+            libraries.into_iter().map(|library| Entry { library, state: Evaluation::NotYet }).collect(),
+        );
+        let state = &machine.state;
+        for (place, name) in names.into_iter().enumerate() {
+            let taught = state
+                .host
+                .scoped(&mut Nowhere, || machine.context.with(|ctx| evaluate_at(&ctx, state, place)));
+            taught.map_err(|message| LibraryFailure { name, message: cut(message) })?;
+        }
+        preload::settle_heap(&machine.runtime);
+        Ok(())
+    }
+}
+
+/// Evaluates one library of the set as an execution of its own, unless another one required it already.
+fn evaluate_at(ctx: &Ctx<'_>, state: &Shared, place: usize) -> std::result::Result<(), String> {
+    let limits = Limits {
+        cpu_ms: LIBRARY_MS,
+        // A busy machine is no fault of the library's.
+        wall_ms: 2 * LIBRARY_MS,
+        mem_mb: LIBRARY_HEAP_MB,
+        max_events: u32::MAX,
+        max_output_kb: u32::MAX,
+        ..Limits::default()
+    };
+    if matches!(state.libraries.borrow().0.get(place), Some(Entry { state: Evaluation::NotYet, .. })) {
+        state.budget.begin(&limits);
+        run::to_the_end(ctx, state, LIBRARY_HEAP_MB, || begin(ctx, state, place))?;
+    }
+    conclude(ctx, state, place).map_err(|error| {
+        drop(ctx.catch());
+        error.to_string()
+    })?;
+    let shelf = state.libraries.borrow();
+    let Some(Entry { library, state: Evaluation::Done { exports, .. } }) = shelf.0.get(place) else {
+        return Err("it was not evaluated".to_owned());
+    };
+    let (global, exports) = (library.global.clone(), exports.clone());
+    drop(shelf);
+    let Some(global) = global else { return Ok(()) };
+    let define = || natives::define_hidden(&ctx.globals(), &global, exports.restore(ctx)?);
+    define().map_err(|_: rquickjs::Error| {
+        drop(ctx.catch());
+        format!("the global variable {global} cannot be set")
+    })
+}
+
+/// Starts the evaluation; a module's promise settles when it has run.
+fn begin<'js>(ctx: &Ctx<'js>, state: &Shared, place: usize) -> Result<Option<Promise<'js>>> {
+    let library = {
+        let mut shelf = state.libraries.borrow_mut();
+        let Some(entry) = shelf.0.get_mut(place) else { return Ok(None) };
+        entry.state = Evaluation::Running(None);
+        // Its text is not needed any more once it runs.
+        let source = std::mem::take(&mut entry.library.source);
+        Library { source, ..entry.library.clone() }
+    };
+    if let Some(global) = &library.global
+        && ctx.globals().contains_key(global.as_str())?
+    {
+        let message = format!("there is a global variable {global} already");
+        return Err(rquickjs::Exception::throw_message(ctx, &message));
+    }
+    let started = modules::start_library(ctx, state, &library, |module| {
+        if let Some(entry) = state.libraries.borrow_mut().0.get_mut(place) {
+            entry.state = Evaluation::Running(Some(module));
+        }
+    })?;
+    let (exports, is_module, promise) = match started {
+        LibraryKind::Script(exports) => (exports, false, None),
+        LibraryKind::Module(exports, promise) => (exports, true, Some(promise)),
+    };
+    let exports = Persistent::save(ctx, exports);
+    if let Some(entry) = state.libraries.borrow_mut().0.get_mut(place) {
+        entry.state = Evaluation::Done { exports, is_module };
+    }
+    Ok(promise)
+}
+
+/// A module's default export stands for it where there is one: only now has it run.
+fn conclude(ctx: &Ctx<'_>, state: &Shared, place: usize) -> Result<()> {
+    let namespace = match state.libraries.borrow().0.get(place) {
+        Some(Entry { state: Evaluation::Done { exports, is_module: true }, .. }) => exports.clone(),
+        _ => return Ok(()),
+    };
+    let namespace = namespace.restore(ctx)?;
+    let Some(object) = namespace.as_object() else { return Ok(()) };
+    if object.contains_key("default")? {
+        let exports = Persistent::save(ctx, object.get::<_, Value>("default")?);
+        if let Some(entry) = state.libraries.borrow_mut().0.get_mut(place) {
+            entry.state = Evaluation::Done { exports, is_module: true };
+        }
+    }
+    Ok(())
+}
+
+/// What `require(id)` gives, if there is a library of that name. While libraries are evaluated, one that is needed first
+/// is evaluated first.
+pub(super) fn require<'js>(ctx: &Ctx<'js>, state: &Shared, id: &str) -> Result<Option<Value<'js>>> {
+    enum Found {
+        Exports(Persistent<Value<'static>>),
+        Module(Option<Persistent<rquickjs::Object<'static>>>),
+        NotYet(usize),
+    }
+    let found = {
+        let shelf = state.libraries.borrow();
+        let Some((place, entry)) = shelf.0.iter().enumerate().find(|(_, entry)| entry.library.id == id)
+        else {
+            return Ok(None);
+        };
+        match &entry.state {
+            Evaluation::Done { exports, .. } => Found::Exports(exports.clone()),
+            Evaluation::Running(module) => Found::Module(module.clone()),
+            Evaluation::NotYet => Found::NotYet(place),
+        }
+    };
+    match found {
+        Found::Exports(exports) => exports.restore(ctx).map(Some),
+        Found::Module(Some(module)) => module.restore(ctx)?.get("exports").map(Some),
+        Found::Module(None) => {
+            Err(rquickjs::Exception::throw_message(ctx, &format!("{id} requires itself before it runs")))
+        }
+        Found::NotYet(place) => {
+            begin(ctx, state, place)?;
+            require(ctx, state, id)
+        }
+    }
+}
+
+/// How `import` names a library: the ES module that it is, or one that is made of its value.
+pub(super) enum Imported {
+    /// QuickJS knows a module of this name.
+    Module(String),
+    /// A module is to be made of what `require` gives.
+    Value,
+}
+
+/// What `import id` means, if there is a library of that name.
+pub(super) fn imported(state: &Shared, id: &str) -> Option<Imported> {
+    let shelf = state.libraries.borrow();
+    let entry = shelf.0.iter().find(|entry| entry.library.id == id)?;
+    Some(match entry.state {
+        Evaluation::Done { is_module: true, .. } => Imported::Module(entry.library.name.clone()),
+        _ => Imported::Value,
+    })
+}
+
+/// Whether libraries are being evaluated: there are no files then.
+pub(super) fn is_evaluating(state: &Shared) -> bool {
+    state.libraries.borrow().0.iter().any(|entry| matches!(entry.state, Evaluation::Running(_)))
+}
+
+fn cut(mut message: String) -> String {
+    if message.len() > MESSAGE_BYTES {
+        let end = (0..=MESSAGE_BYTES).rev().find(|at| message.is_char_boundary(*at)).unwrap_or(0);
+        message.truncate(end);
+        message.push('…');
+    }
+    message
+}

@@ -1,0 +1,69 @@
+//! Owns how a library's text is evaluated: as a module, or in a function like a required file.
+
+use super::common_js::{call_wrapped, make_require, new_module};
+use super::keep_map;
+use super::load::has_module_syntax;
+use crate::engine::library::Library;
+use crate::engine::position::FileMap;
+use crate::engine::state::Shared;
+use rquickjs::object::Filter;
+use rquickjs::{Ctx, Module, Object, Persistent, Promise, Result, Value};
+
+/// A library that has begun.
+pub(in crate::engine) enum LibraryKind<'js> {
+    /// It has run: its exports.
+    Script(Value<'js>),
+    /// It runs until the promise is settled: its namespace.
+    Module(Value<'js>, Promise<'js>),
+}
+
+/// Starts a library. `running` is told the `module` object of one that is no ES module before it runs.
+pub(in crate::engine) fn start_library<'js>(
+    ctx: &Ctx<'js>,
+    state: &Shared,
+    library: &Library,
+    running: impl FnOnce(Persistent<Object<'static>>),
+) -> Result<LibraryKind<'js>> {
+    keep_map(state, &library.name, FileMap::default());
+    if has_module_syntax(&library.source) {
+        let module = Module::declare(ctx.clone(), library.name.as_str(), library.source.as_str())?;
+        let (module, promise) = module.eval()?;
+        return Ok(LibraryKind::Module(module.namespace()?.into_value(), promise));
+    }
+    let require = make_require(ctx, state, &library.name)?;
+    let module = new_module(ctx, &library.name, &require)?;
+    running(Persistent::save(ctx, module.clone()));
+    // A script that declares its global variable at its top level would keep it to the function that it runs in.
+    let declared = match &library.global {
+        Some(global) => {
+            let name = global.as_str();
+            let text =
+                format!("{}\n;return typeof {name} === \"undefined\" ? undefined : {name};", library.source);
+            call_wrapped(ctx, state, &module, &require, &library.name, &text)?
+        }
+        None => call_wrapped(ctx, state, &module, &require, &library.name, &library.source)?,
+    };
+    module.set("loaded", true)?;
+    let exports: Value = module.get("exports")?;
+    if !is_empty(&exports) {
+        return Ok(LibraryKind::Script(exports));
+    }
+    // It exports nothing: then it is its global variable.
+    let Some(global) = &library.global else { return Ok(LibraryKind::Script(exports)) };
+    let globals = ctx.globals();
+    let own = if globals.contains_key(global.as_str())? { globals.get(global.as_str())? } else { declared };
+    if own.is_undefined() {
+        let message = format!("it neither exports anything nor sets the global variable {global}");
+        return Err(rquickjs::Exception::throw_message(ctx, &message));
+    }
+    Ok(LibraryKind::Script(own))
+}
+
+/// Whether `module.exports` is still the object that it was at first.
+fn is_empty(exports: &Value<'_>) -> bool {
+    exports.as_object().is_some_and(|object| {
+        !object.is_function()
+            && !object.is_array()
+            && object.own_keys::<Value>(Filter::new().string().symbol()).next().is_none()
+    })
+}
