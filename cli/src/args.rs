@@ -1,6 +1,6 @@
 //! The tree of commands and the flags that all of them take.
 
-use crate::commands::{completions, exec, help, man, ops, repl, run, serve, session, template};
+use crate::commands::{completions, exec, help, libs, man, ops, repl, run, serve, session, template};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use vm_system_supervisor::daemon::SandboxMode;
@@ -94,6 +94,9 @@ pub enum Command {
     /// Run code in sessions, and what came of it
     #[command(subcommand)]
     Exec(exec::Command),
+    /// JavaScript libraries that templates may name
+    #[command(subcommand)]
+    Libs(libs::Command),
     /// The daemon and its host
     #[command(subcommand)]
     Ops(ops::Command),

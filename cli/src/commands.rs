@@ -3,6 +3,7 @@
 pub(crate) mod completions;
 pub(crate) mod exec;
 pub(crate) mod help;
+pub(crate) mod libs;
 pub(crate) mod man;
 pub(crate) mod ops;
 pub(crate) mod repl;
@@ -24,6 +25,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
         Command::Template(command) => context.block_on(template::run(context, command)),
         Command::Session(command) => context.block_on(session::run(context, command)),
         Command::Exec(command) => context.block_on(exec::run(context, command)),
+        Command::Libs(command) => context.block_on(libs::run(context, command)),
         Command::Ops(command) => context.block_on(ops::run(context, command)),
         Command::Completions(args) => completions::run(context, &args),
         Command::Man(args) => man::run(context, &args),

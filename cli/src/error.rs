@@ -95,6 +95,12 @@ impl CliError {
     }
 }
 
+impl Display for CliError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.message.as_deref().unwrap_or_default())
+    }
+}
+
 impl From<OpError> for CliError {
     fn from(error: OpError) -> Self {
         let hint = error.hint.or_else(|| default_hint(error.code).map(str::to_owned));
@@ -119,6 +125,7 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
             "`vm-system session get SESSION` says why; make a new one with `vm-system session create`"
         }
         ErrorCode::ModuleNotAllowed => "`vm-system template list-available-modules` shows the modules",
+        ErrorCode::LibraryNotFound => "`vm-system libs list` shows the libraries",
         ErrorCode::CapacityExceeded => "try again later; `vm-system ops runtime` shows how much is in use",
         ErrorCode::ShuttingDown => "try again later",
         ErrorCode::StorageUnavailable => {

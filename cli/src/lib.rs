@@ -10,6 +10,8 @@
 //! - [`args`]: the tree of commands; `commands`: one file per command
 //! - `context`, `backend`, `client`, `paths`: how a command reaches a supervisor, in the daemon or embedded
 //! - `output`, `script_output`: values and a script's events as text
+//! - `npm`: packages of the registry, through the user's own npm
+//! - [`contract`]: the commands as data
 //! - `error`, `signals`, `logging`: what happened and what to do; Ctrl-C; the daemon's log
 
 pub mod args;
@@ -17,10 +19,12 @@ mod backend;
 mod client;
 mod commands;
 mod context;
+pub mod contract;
 pub mod entry;
 mod error;
 mod logging;
 pub mod modes;
+mod npm;
 mod output;
 mod parse;
 mod paths;

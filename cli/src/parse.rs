@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, OnCrash, SessionStatus};
+use vm_system_protocol::model::{CapabilityKind, Engine, OnCrash, SessionStatus};
 
 /// `500ms`, `10s`, `2m`, `1h`; a number alone means seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
@@ -73,6 +73,12 @@ pub(crate) fn engine() -> impl TypedValueParser<Value = Engine> {
 pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
     PossibleValuesParser::new(OnCrash::ALL.iter().map(|way| way.as_str()))
         .try_map(|name| name.parse::<OnCrash>())
+}
+
+/// One of the kinds of capabilities.
+pub(crate) fn capability_kind() -> impl TypedValueParser<Value = CapabilityKind> {
+    PossibleValuesParser::new(CapabilityKind::ALL.iter().map(|kind| kind.as_str()))
+        .try_map(|name| name.parse::<CapabilityKind>())
 }
 
 /// One of the statuses of a session.

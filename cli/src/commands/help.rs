@@ -2,6 +2,7 @@
 
 use crate::args::Cli;
 use crate::context::Context;
+use crate::contract;
 use crate::error::{CliError, exit};
 use clap::CommandFactory as _;
 use std::fmt::Write as _;
@@ -12,6 +13,12 @@ pub struct Args {
     /// A topic, or a command such as `exec repl`; without it, the topics are listed
     #[arg(value_name = "TOPIC")]
     topic: Vec<String>,
+    /// Print every command with its arguments as JSON: the contract that scripts are checked against
+    #[arg(long, conflicts_with = "topic")]
+    json: bool,
+    /// Print every command with its arguments as a page
+    #[arg(long, conflicts_with_all = ["topic", "json"])]
+    reference: bool,
 }
 
 /// A page.
@@ -21,12 +28,12 @@ struct Topic {
     text: &'static str,
 }
 
-/// In reading order.
+/// In reading order. What a reader of the repository looks for too lies in `docs/`.
 const TOPICS: &[Topic] = &[
     Topic {
         name: "getting-started",
         summary: "From nothing to a script in a sandbox, and to a daemon",
-        text: include_str!("../help/getting-started.md"),
+        text: include_str!("../../../docs/getting-started.md"),
     },
     Topic {
         name: "architecture",
@@ -36,14 +43,14 @@ const TOPICS: &[Topic] = &[
     Topic {
         name: "templates-and-sessions",
         summary: "Profiles, sessions, executions, limits",
-        text: include_str!("../help/templates-and-sessions.md"),
+        text: include_str!("../../../docs/templates-and-sessions.md"),
     },
     Topic {
         name: "cli-command-reference",
         summary: "All commands, exit codes, formats, environment",
         text: include_str!("../help/cli-command-reference.md"),
     },
-    Topic { name: "examples", summary: "Work to copy from", text: include_str!("../help/examples.md") },
+    Topic { name: "examples", summary: "Work to copy from", text: include_str!("../../../docs/examples.md") },
     Topic {
         name: "security",
         summary: "What holds a hostile script back",
@@ -57,6 +64,16 @@ const TOPICS: &[Topic] = &[
 ];
 
 pub(crate) fn run(context: &Context, args: &Args) -> Result<u8, CliError> {
+    if args.json {
+        let json = serde_json::to_string_pretty(&contract::contract())
+            .map_err(|error| CliError::internal(format!("the contract has no JSON form: {error}")))?;
+        context.out.write(&format!("{json}\n"))?;
+        return Ok(exit::OK);
+    }
+    if args.reference {
+        context.out.write(&contract::reference())?;
+        return Ok(exit::OK);
+    }
     let [name, ..] = args.topic.as_slice() else {
         context.out.write(&index())?;
         return Ok(exit::OK);

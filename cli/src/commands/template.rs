@@ -1,11 +1,14 @@
 //! `template …`: profiles from which sessions are made.
 
+mod capabilities;
 mod create;
 mod delete;
 mod get;
+mod libraries;
 mod list;
 mod modules;
 mod settings;
+mod startup;
 mod update;
 
 use crate::context::{Context, expect_reply};
@@ -35,6 +38,26 @@ pub enum Command {
     ListModules(modules::List),
     /// Show the host modules there are
     ListAvailableModules,
+    /// Let new sessions run a file first
+    AddStartup(startup::Add),
+    /// Show a template's startup files in order
+    ListStartup(startup::List),
+    /// Take a startup file away
+    RemoveStartup(startup::Remove),
+    /// Give, narrow or take away a right of sessions
+    AddCapability(capabilities::Add),
+    /// Show a template's capabilities
+    ListCapabilities(capabilities::List),
+    /// Remove a capability
+    RemoveCapability(capabilities::Remove),
+    /// Give new sessions a library
+    AddLibrary(libraries::Change),
+    /// Take a library away; sessions that have it keep it
+    RemoveLibrary(libraries::Change),
+    /// Show a template's libraries
+    ListLibraries(libraries::List),
+    /// Show the libraries there are
+    ListAvailableLibraries,
 }
 
 pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
@@ -48,6 +71,16 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::RemoveModule(args) => modules::remove(context, args).await,
         Command::ListModules(args) => modules::list(context, args).await,
         Command::ListAvailableModules => modules::list_available(context).await,
+        Command::AddStartup(args) => startup::add(context, args).await,
+        Command::ListStartup(args) => startup::list(context, args).await,
+        Command::RemoveStartup(args) => startup::remove(context, args).await,
+        Command::AddCapability(args) => capabilities::add(context, args).await,
+        Command::ListCapabilities(args) => capabilities::list(context, args).await,
+        Command::RemoveCapability(args) => capabilities::remove(context, args).await,
+        Command::AddLibrary(args) => libraries::add(context, args).await,
+        Command::RemoveLibrary(args) => libraries::remove(context, args).await,
+        Command::ListLibraries(args) => libraries::list(context, args).await,
+        Command::ListAvailableLibraries => super::libs::list::run(context).await,
     }
 }
 

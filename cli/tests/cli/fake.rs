@@ -3,12 +3,15 @@
 use crate::environment::TestEnvironment;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use std::sync::{Arc, Mutex};
-use vm_system_protocol::control::{ErrorCode, Health, ModuleInfo, Op, OpError, Reply};
-use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::control::{
+    ErrorCode, Health, LibraryCheck, LibraryInfo, ModuleInfo, Op, OpError, Reply, TemplateName,
+};
+use vm_system_protocol::ids::{CapabilityId, ExecutionId, SessionId, StartupFileId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
-    JsType, Metrics, Session, SessionStatus, Settings, Template, TemplateDetail,
+    Capability, ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind,
+    ExecutionStatus, JsType, Metrics, Session, SessionStatus, Settings, StartupFile, StartupMode, Template,
+    TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_supervisor::api::control::{self, ControlLimits, Door, Handler, PeerPolicy, Request};
@@ -106,6 +109,34 @@ fn answer(op: Op) -> Result<Reply, OpError> {
                 execution.parse::<ErrorText>().map_or(ErrorCode::ExecutionNotFound, |text| text.0),
             ));
         }
+        Op::TemplateAddCapability { capability, .. } => Reply::Capability(Box::new(Capability {
+            id: CapabilityId::from_bytes([4; 16]),
+            vm_id: TemplateId::from_bytes([1; 16]),
+            kind: capability.kind,
+            name: capability.name,
+            enabled: capability.enabled,
+            config: capability.config,
+        })),
+        Op::TemplateAddStartup { file, .. } => Reply::StartupFile(Box::new(StartupFile {
+            id: StartupFileId::from_bytes([5; 16]),
+            vm_id: TemplateId::from_bytes([1; 16]),
+            path: file.path,
+            order_index: file.order_index,
+            mode: file.mode.parse().unwrap_or(StartupMode::Eval),
+        })),
+        Op::TemplateAddLibrary { name, .. } | Op::TemplateRemoveLibrary { name, .. } => {
+            Reply::TemplateName(TemplateName { template_id: TemplateId::from_bytes([1; 16]), name })
+        }
+        Op::LibraryCatalog => Reply::Libraries(vec![library("a", true), library("b", false)]),
+        Op::LibraryInstall(new) => {
+            let bytes = Some(new.source.len() as u64);
+            Reply::Library(Box::new(LibraryInfo { global: new.global, bytes, ..library(&new.id, true) }))
+        }
+        Op::LibraryRemove { name } => Reply::Library(Box::new(library(&name, true))),
+        Op::LibraryVerify { .. } => Reply::LibraryChecks(vec![
+            LibraryCheck { name: "a-1.0.0".into(), ok: true, problem: None },
+            LibraryCheck { name: "b-1.0.0".into(), ok: false, problem: Some("its file is gone".into()) },
+        ]),
         Op::Health => Reply::Health(Health { status: "ok".into() }),
         _ => Reply::Done,
     })
@@ -135,6 +166,19 @@ fn template() -> Template {
         libraries: Vec::new(),
         created_at: THEN,
         updated_at: THEN,
+    }
+}
+
+fn library(id: &str, installed: bool) -> LibraryInfo {
+    LibraryInfo {
+        name: format!("{id}-1.0.0"),
+        id: id.to_owned(),
+        version: "1.0.0".into(),
+        global: Some(id.to_owned()),
+        installed,
+        sha256: installed.then(|| "ab".repeat(32)),
+        bytes: installed.then_some(7),
+        installed_at: installed.then_some(THEN),
     }
 }
 

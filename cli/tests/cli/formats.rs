@@ -19,6 +19,8 @@ fn lines_that_scripts_parse_stay_as_they_were() {
     assert_eq!(env.run(create.split(' ')).ok(), format!("Created session: {S}\n"));
     assert_eq!(env.run(["session", "close", S]).ok(), format!("Closed session: {S}\n"));
     assert_eq!(env.run(["-q", "session", "close", S]).ok(), format!("{S}\n"));
+    let add = ["template", "add-library", "t", "--name", "lodash-4.17.21"];
+    assert_eq!(env.run(add).ok(), "Added library: lodash-4.17.21\n");
 }
 
 #[test]
@@ -31,6 +33,12 @@ fn every_format_of_every_kind_of_answer() {
         "template get t",
         "template list-modules t",
         "template list-available-modules",
+        "template list-startup t",
+        "template list-capabilities t",
+        "template list-libraries t",
+        "template add-capability t --kind fs --name read --enabled",
+        "template add-startup t --path a.js --order -1",
+        "libs list",
         "session list",
         "session get s",
         "session kill s",

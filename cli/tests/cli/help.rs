@@ -67,3 +67,33 @@ fn the_version_is_printed() {
     let env = TestEnvironment::new();
     assert_eq!(env.run(["--version"]).ok(), format!("vm-system {}\n", env!("CARGO_PKG_VERSION")));
 }
+
+/// `VM_SYSTEM_BLESS=1` writes it anew.
+#[test]
+fn the_reference_in_the_docs_is_the_programs_own() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/cli-reference.md");
+    let now = TestEnvironment::new().run(["help", "--reference"]).ok();
+    if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
+        std::fs::write(path, &now).unwrap();
+    }
+    assert_eq!(std::fs::read_to_string(path).unwrap(), now, "see VM_SYSTEM_BLESS");
+}
+
+#[test]
+fn the_contract_names_every_command_and_the_tree_of_the_topic_too() {
+    let env = TestEnvironment::new();
+    let contract: serde_json::Value = serde_json::from_str(&env.run(["help", "--json"]).ok()).unwrap();
+    let page = env.run(["help", "cli-command-reference"]).ok();
+    let commands = contract["commands"].as_array().unwrap();
+    assert!(commands.len() > 40, "{}", commands.len());
+    for command in commands {
+        let name = command["command"].as_str().unwrap();
+        let verb = name.rsplit(' ').next().unwrap();
+        assert!(page.contains(verb), "`{name}` is not in the tree of commands");
+        assert!(!command["about"].as_str().unwrap().is_empty(), "{name}");
+    }
+    let add = commands.iter().find(|one| one["command"] == "template add-startup").unwrap();
+    let order = add["arguments"].as_array().unwrap().iter().find(|one| one["name"] == "--order").unwrap();
+    assert_eq!((&order["default"], &order["required"]), (&"0".into(), &false.into()));
+    assert!(contract["global"].as_array().unwrap().iter().any(|one| one["name"] == "--output"));
+}

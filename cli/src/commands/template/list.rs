@@ -8,13 +8,14 @@ use vm_system_protocol::control::{Op, Reply};
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let templates = expect_reply!(context.call(Op::TemplateList).await?, Reply::Templates(list) => list);
     context.out.result(&templates, || {
-        let mut rows = Rows::new(["ID", "NAME", "ENGINE", "MODULES", "CREATED"]);
+        let mut rows = Rows::new(["ID", "NAME", "ENGINE", "MODULES", "LIBRARIES", "CREATED"]);
         for template in &templates {
             rows.row([
                 template.id.to_string(),
                 template.name.clone(),
                 template.engine.to_string(),
                 template.exposed_modules.join(","),
+                template.libraries.join(","),
                 template.created_at.to_string(),
             ]);
         }

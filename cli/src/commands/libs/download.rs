@@ -1,0 +1,85 @@
+//! `libs download`
+
+use super::{catalog, give, install, installed_line};
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use crate::npm;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use vm_system_protocol::control::LibraryInfo;
+use vm_system_supervisor::libraries::{CATALOG, CatalogEntry};
+
+/// Arguments of `libs download`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only these libraries of the catalog
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Also those that are installed already
+    #[arg(long)]
+    force: bool,
+}
+
+pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let wanted = wanted(&args.names)?;
+    let present = catalog(context).await?;
+    let is_here = |entry: &CatalogEntry| {
+        present.iter().any(|library| library.installed && library.name == entry.name())
+    };
+    let bar = bar(context, wanted.len());
+    let (mut installed, mut lines, mut failures) = (Vec::<LibraryInfo>::new(), Vec::new(), Vec::new());
+    for entry in wanted {
+        bar.set_message(entry.name());
+        if is_here(entry) && !args.force {
+            lines.push(format!("Already installed: {}", entry.name()));
+        } else {
+            match one(context, entry).await {
+                Ok((library, line)) => {
+                    lines.push(line);
+                    installed.push(library);
+                }
+                Err(error) => failures.push((entry.name(), error)),
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    let quiet: Vec<String> = installed.iter().map(|library| library.name.clone()).collect();
+    context.out.result(&installed, || if context.out.quiet { quiet.join("\n") } else { lines.join("\n") })?;
+    let Some((name, first)) = failures.first() else { return Ok(exit::OK) };
+    let all: Vec<&str> = failures.iter().map(|(name, _)| name.as_str()).collect();
+    Err(CliError::new(exit::FAILED, format!("not installed: {}; {name}: {first}", all.join(", ")))
+        .with_hint("what was installed stays; run the command again for the rest"))
+}
+
+fn wanted(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
+    if names.is_empty() {
+        return Ok(CATALOG.iter().collect());
+    }
+    let entry = |name: &String| {
+        vm_system_supervisor::libraries::catalog_entry(name).ok_or_else(|| {
+            CliError::usage(format!("{name} is not in the catalog")).with_hint(
+                "`vm-system libs list` shows it; `vm-system libs install NAME@VERSION` takes any package",
+            )
+        })
+    };
+    names.iter().map(entry).collect()
+}
+
+async fn one(context: &Context, entry: &CatalogEntry) -> Result<(LibraryInfo, String), CliError> {
+    let package = npm::fetch(&format!("{}@{}", entry.id, entry.version))?;
+    let (library, file) = install::from_package(package, Some(entry.file))?;
+    let library = give(context, library).await?;
+    let line = installed_line(&library, &file);
+    Ok((library, line))
+}
+
+/// Visible on a terminal only.
+fn bar(context: &Context, length: usize) -> ProgressBar {
+    let shown = context.out.style.stderr_is_terminal() && !context.out.quiet;
+    let target = if shown { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(Some(length as u64), target);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}

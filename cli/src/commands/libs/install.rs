@@ -1,0 +1,110 @@
+//! `libs install`
+
+use super::{give, installed_line};
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use crate::npm::{self, Package};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use vm_system_protocol::control::NewLibrary;
+use vm_system_protocol::limits::LIBRARY_BYTES;
+
+/// Arguments of `libs install`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A package and its version, such as `lodash@4.17.21`; with `--file`, what the file is to be called
+    #[arg(value_name = "NAME@VERSION", required_unless_present = "file")]
+    package: Option<String>,
+    /// Install this file and ask no registry: one JavaScript file (called NAME-VERSION.js, unless NAME@VERSION is
+    /// given), or a package as `npm pack` makes it (.tgz)
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Which file of the package [default: as its package.json says, one for browsers first]
+    #[arg(long, value_name = "PATH")]
+    entry: Option<String>,
+    /// The global variable that it becomes [default: as in the original catalog, else none]
+    #[arg(long, value_name = "NAME")]
+    global: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let entry = args.entry.as_deref();
+    let (library, file) = match (&args.file, &args.package) {
+        (Some(file), package) => from_file(file, package.as_deref(), entry)?,
+        (None, Some(package)) => from_package(npm::fetch(package)?, entry)?,
+        (None, None) => return Err(CliError::usage("a package or a --file is missing")),
+    };
+    let library = give(context, NewLibrary { global: args.global, ..library }).await?;
+    context.out.done(&library, &installed_line(&library, &file), &library.name)?;
+    Ok(exit::OK)
+}
+
+/// The library that a package is, and which of its files.
+pub(super) fn from_package(package: Package, entry: Option<&str>) -> Result<(NewLibrary, String), CliError> {
+    let Package { name: id, version, .. } = &package;
+    let (id, version) = (id.clone(), version.clone());
+    let (file, source) = package.into_source(entry)?;
+    Ok((NewLibrary { id, version, global: None, source }, file))
+}
+
+fn from_file(
+    file: &Path,
+    package: Option<&str>,
+    entry: Option<&str>,
+) -> Result<(NewLibrary, String), CliError> {
+    let shown = file.display().to_string();
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let named = package.map(npm::split).transpose()?.map(|(id, version)| (id.to_owned(), version.to_owned()));
+    if [".tgz", ".tar.gz"].iter().any(|end| name.ends_with(end)) {
+        let bytes = read(file, npm::PACKAGE_BYTES)?;
+        let (mut library, file) = from_package(Package::read(&bytes)?, entry)?;
+        if let Some((id, version)) = named {
+            (library.id, library.version) = (id, version);
+        }
+        return Ok((library, file));
+    }
+    let Some((id, version)) = named.or_else(|| from_name(&name)) else {
+        return Err(CliError::usage(format!("{shown} does not say what it is"))
+            .with_hint("call it NAME-VERSION.js, or give NAME@VERSION as well"));
+    };
+    let source = String::from_utf8(read(file, LIBRARY_BYTES)?)
+        .map_err(|_| CliError::new(exit::FAILED, format!("{shown} is not UTF-8 text")))?;
+    Ok((NewLibrary { id, version, global: None, source }, shown))
+}
+
+/// `my-lib-1.2.3.js` → `my-lib`, `1.2.3`.
+fn from_name(name: &str) -> Option<(String, String)> {
+    let stem = [".js", ".cjs", ".mjs"].iter().find_map(|end| name.strip_suffix(end))?;
+    let version_begins = |(place, _): &(usize, &str)| {
+        let rest = &stem[place + 1..];
+        *place > 0 && rest.starts_with(|first: char| first.is_ascii_digit())
+    };
+    let (place, _) = stem.match_indices('-').find(version_begins)?;
+    let version = stem[place + 1..].trim_end_matches(".min");
+    Some((stem[..place].to_owned(), version.to_owned()))
+}
+
+fn read(file: &Path, most: usize) -> Result<Vec<u8>, CliError> {
+    let failed = |error: std::io::Error| CliError::file(file.display(), &error);
+    let mut bytes = Vec::new();
+    let opened = std::fs::File::open(file).map_err(failed)?;
+    opened.take(most as u64 + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() > most {
+        return Err(CliError::new(exit::FAILED, format!("{} has more than {most} bytes", file.display())));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::from_name;
+
+    #[test]
+    fn a_file_is_called_what_it_is() {
+        let named = |name| from_name(name).map(|(id, version)| format!("{id}@{version}"));
+        assert_eq!(named("lodash-4.17.21.js").as_deref(), Some("lodash@4.17.21"));
+        assert_eq!(named("my-lib-1.0.0-beta.1.min.js").as_deref(), Some("my-lib@1.0.0-beta.1"));
+        assert_eq!(named("lodash.js"), None);
+        assert_eq!(named("lodash-4.17.21.txt"), None);
+    }
+}

@@ -1,0 +1,24 @@
+//! `libs list`, and `template list-available-libraries`
+
+use super::catalog;
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+
+pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
+    let libraries = catalog(context).await?;
+    context.out.result(&libraries, || {
+        let mut rows = Rows::new(["LIBRARY", "GLOBAL", "INSTALLED", "BYTES", "SHA256"]);
+        for library in &libraries {
+            rows.row([
+                library.name.clone(),
+                library.global.clone().unwrap_or_default(),
+                if library.installed { "yes" } else { "no" }.to_owned(),
+                library.bytes.map(|bytes| bytes.to_string()).unwrap_or_default(),
+                library.sha256.as_ref().map(|hash| hash.chars().take(12).collect()).unwrap_or_default(),
+            ]);
+        }
+        rows.finish("No libraries.")
+    })?;
+    Ok(exit::OK)
+}

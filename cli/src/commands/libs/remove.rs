@@ -1,0 +1,20 @@
+//! `libs remove`
+
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use vm_system_protocol::control::{Op, Reply};
+
+/// Arguments of `libs remove`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Its name with the version, or without where one version is installed
+    #[arg(value_name = "NAME")]
+    name: String,
+}
+
+pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let reply = context.call(Op::LibraryRemove { name: args.name }).await?;
+    let library = expect_reply!(reply, Reply::Library(library) => library);
+    context.out.done(&library, &format!("Removed library: {}", library.name), &library.name)?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,28 @@
+//! `libs verify`
+
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use vm_system_protocol::control::{Op, Reply};
+
+/// Arguments of `libs verify`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only this library
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+}
+
+pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let op = Op::LibraryVerify { name: args.name };
+    let checks = expect_reply!(context.call(op).await?, Reply::LibraryChecks(checks) => checks);
+    context.out.result(&checks, || {
+        let mut rows = Rows::new(["LIBRARY", "OK", "PROBLEM"]);
+        for check in &checks {
+            let ok = if check.ok { "yes" } else { "no" };
+            rows.row([check.name.clone(), ok.to_owned(), check.problem.clone().unwrap_or_default()]);
+        }
+        rows.finish("No libraries.")
+    })?;
+    Ok(if checks.iter().all(|check| check.ok) { exit::OK } else { exit::FAILED })
+}

@@ -1,0 +1,88 @@
+//! `template add-capability`, `list-capabilities` and `remove-capability`: rights that a template gives, narrows or takes
+//! away.
+
+use super::detail;
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use crate::parse;
+use vm_system_protocol::control::{NewCapability, Op, Reply};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::CapabilityKind;
+
+/// Arguments of `template add-capability`.
+#[derive(Debug, clap::Args)]
+pub struct Add {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+    /// What it is about
+    #[arg(long, value_name = "KIND", value_parser = parse::capability_kind())]
+    kind: CapabilityKind,
+    /// Which module, global, variable, …
+    #[arg(long, value_name = "NAME")]
+    name: String,
+    /// An object that narrows it
+    #[arg(long, value_name = "JSON", value_parser = parse::json_object, default_value = "{}")]
+    config: JsonText,
+    /// It gives the right; without this it takes it away
+    #[arg(long)]
+    enabled: bool,
+}
+
+/// Arguments of `template list-capabilities`.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+}
+
+/// Arguments of `template remove-capability`.
+#[derive(Debug, clap::Args)]
+pub struct Remove {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+    /// The capability's id, or a unique beginning of it
+    #[arg(value_name = "CAPABILITY")]
+    capability: String,
+}
+
+pub(super) async fn add(context: &Context, args: Add) -> Result<u8, CliError> {
+    let Add { template, kind, name, config, enabled } = args;
+    let capability = Box::new(NewCapability { kind, name, enabled, config });
+    let reply = context.call(Op::TemplateAddCapability { template, capability }).await?;
+    let row = expect_reply!(reply, Reply::Capability(row) => row);
+    let state = if row.enabled { "enabled" } else { "disabled" };
+    let line = format!("Added capability: {}:{} (ID: {}, {state})", row.kind, row.name, row.id);
+    context.out.done(&row, &line, &row.id.to_string())?;
+    Ok(exit::OK)
+}
+
+pub(super) async fn list(context: &Context, args: List) -> Result<u8, CliError> {
+    let capabilities = detail(context, args.template).await?.capabilities;
+    context.out.result(&capabilities, || {
+        let mut rows = Rows::new(["ID", "KIND", "NAME", "ENABLED", "CONFIG"]);
+        for row in &capabilities {
+            rows.row([
+                row.id.to_string(),
+                row.kind.to_string(),
+                row.name.clone(),
+                row.enabled.to_string(),
+                row.config.as_str().to_owned(),
+            ]);
+        }
+        rows.finish("No capabilities.")
+    })?;
+    Ok(exit::OK)
+}
+
+pub(super) async fn remove(context: &Context, args: Remove) -> Result<u8, CliError> {
+    let Remove { template, capability } = args;
+    let reply = context.call(Op::TemplateRemoveCapability { template, capability }).await?;
+    let row = expect_reply!(reply, Reply::Capability(row) => row);
+    let line = format!("Removed capability: {}:{} (ID: {})", row.kind, row.name, row.id);
+    context.out.done(&row, &line, &row.id.to_string())?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,54 @@
+//! `template add-library`, `remove-library` and `list-libraries`: libraries that a template's sessions find.
+
+use super::detail;
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use vm_system_protocol::control::{Op, Reply};
+
+/// Arguments of `template add-library` and `template remove-library`.
+#[derive(Debug, clap::Args)]
+pub struct Change {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+    /// The library with its version (`lodash-4.17.21`), or without where one version is installed
+    #[arg(long, value_name = "NAME")]
+    name: String,
+}
+
+/// Arguments of `template list-libraries`.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+}
+
+pub(super) async fn add(context: &Context, args: Change) -> Result<u8, CliError> {
+    let Change { template, name } = args;
+    let reply = context.call(Op::TemplateAddLibrary { template, name }).await?;
+    let added = expect_reply!(reply, Reply::TemplateName(added) => added);
+    context.out.done(&added, &format!("Added library: {}", added.name), &added.name)?;
+    Ok(exit::OK)
+}
+
+pub(super) async fn remove(context: &Context, args: Change) -> Result<u8, CliError> {
+    let Change { template, name } = args;
+    let reply = context.call(Op::TemplateRemoveLibrary { template, name }).await?;
+    let removed = expect_reply!(reply, Reply::TemplateName(removed) => removed);
+    context.out.done(&removed, &format!("Removed library: {}", removed.name), &removed.name)?;
+    Ok(exit::OK)
+}
+
+pub(super) async fn list(context: &Context, args: List) -> Result<u8, CliError> {
+    let libraries = detail(context, args.template).await?.template.libraries;
+    context.out.result(&libraries, || {
+        let mut rows = Rows::new(["LIBRARY"]);
+        for name in &libraries {
+            rows.row([name.clone()]);
+        }
+        rows.finish("No libraries.")
+    })?;
+    Ok(exit::OK)
+}

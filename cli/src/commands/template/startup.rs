@@ -1,0 +1,82 @@
+//! `template add-startup`, `list-startup` and `remove-startup`: files that every new session runs first.
+
+use super::detail;
+use crate::context::{Context, expect_reply};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use vm_system_protocol::control::{NewStartupFile, Op, Reply};
+
+/// Arguments of `template add-startup`.
+#[derive(Debug, clap::Args)]
+pub struct Add {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+    /// The file, relative to the worktree of the session
+    #[arg(long, value_name = "PATH")]
+    path: String,
+    /// Lower runs first; equal ones by path
+    #[arg(long, value_name = "N", default_value_t = 0, allow_negative_numbers = true)]
+    order: i64,
+    /// `eval` runs it as a script, `import` as a module (needs `--esm`)
+    #[arg(long, value_name = "MODE", default_value = "eval")]
+    mode: String,
+}
+
+/// Arguments of `template list-startup`.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+}
+
+/// Arguments of `template remove-startup`.
+#[derive(Debug, clap::Args)]
+pub struct Remove {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+    /// The startup file's path, its id, or a unique beginning of that
+    #[arg(value_name = "FILE")]
+    file: String,
+}
+
+pub(super) async fn add(context: &Context, args: Add) -> Result<u8, CliError> {
+    let Add { template, path, order, mode } = args;
+    let file = Box::new(NewStartupFile { path, order_index: order, mode });
+    let reply = context.call(Op::TemplateAddStartup { template, file }).await?;
+    let file = expect_reply!(reply, Reply::StartupFile(file) => file);
+    let line = format!(
+        "Added startup file: {} (ID: {}, order {}, {})",
+        file.path, file.id, file.order_index, file.mode
+    );
+    context.out.done(&file, &line, &file.id.to_string())?;
+    Ok(exit::OK)
+}
+
+pub(super) async fn list(context: &Context, args: List) -> Result<u8, CliError> {
+    let files = detail(context, args.template).await?.startup_files;
+    context.out.result(&files, || {
+        let mut rows = Rows::new(["ID", "ORDER", "MODE", "PATH"]);
+        for file in &files {
+            rows.row([
+                file.id.to_string(),
+                file.order_index.to_string(),
+                file.mode.to_string(),
+                file.path.clone(),
+            ]);
+        }
+        rows.finish("No startup files.")
+    })?;
+    Ok(exit::OK)
+}
+
+pub(super) async fn remove(context: &Context, args: Remove) -> Result<u8, CliError> {
+    let Remove { template, file } = args;
+    let reply = context.call(Op::TemplateRemoveStartup { template, file }).await?;
+    let file = expect_reply!(reply, Reply::StartupFile(file) => file);
+    let line = format!("Removed startup file: {} (ID: {})", file.path, file.id);
+    context.out.done(&file, &line, &file.id.to_string())?;
+    Ok(exit::OK)
+}

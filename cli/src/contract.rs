@@ -1,0 +1,181 @@
+//! The command line as data: every command with its arguments, for `help --json` (scripts are checked against it) and for
+//! the reference in the docs. Made from the tree that parses the arguments, so that it cannot say anything else.
+
+use crate::args::Cli;
+use crate::error::exit;
+use clap::{Arg, ArgAction, Command, CommandFactory as _};
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// The whole command line.
+#[derive(Debug, Serialize)]
+pub struct Contract {
+    /// Of the binary.
+    pub version: String,
+    /// Flags that every command takes.
+    pub global: Vec<Argument>,
+    /// Every command that does something, in the order of `--help`.
+    pub commands: Vec<Verb>,
+    /// What a process ends with.
+    pub exit_codes: Vec<ExitCode>,
+}
+
+/// A command.
+#[derive(Debug, Serialize)]
+pub struct Verb {
+    /// `template add-startup`.
+    pub command: String,
+    /// In one line.
+    pub about: String,
+    /// Flags, options and positional arguments of its own.
+    pub arguments: Vec<Argument>,
+}
+
+/// An argument.
+#[derive(Debug, Serialize)]
+pub struct Argument {
+    /// `--order`, or `TEMPLATE` for a positional one.
+    pub name: String,
+    /// `-q`, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<String>,
+    /// What its value is called; none for a flag.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// Must be there.
+    pub required: bool,
+    /// May be there more than once.
+    pub multiple: bool,
+    /// The only values there are, if so.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub values: Vec<String>,
+    /// What it is when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// In words.
+    pub help: String,
+}
+
+/// An exit code.
+#[derive(Debug, Serialize)]
+pub struct ExitCode {
+    /// The number.
+    pub code: u8,
+    /// In words.
+    pub meaning: &'static str,
+}
+
+const EXIT_CODES: &[(u8, &str)] = &[
+    (exit::OK, "all went well"),
+    (exit::FAILED, "the script failed, or the verb did (not found, conflict, …)"),
+    (exit::USAGE, "the command line makes no sense"),
+    (exit::NO_DAEMON, "no supervisor answers"),
+    (70, "a bug, or a host that lacks what it must have"),
+    (75, "busy; try again"),
+    (77, "not permitted"),
+    (124, "a limit of time ended the script"),
+    (130, "Ctrl-C"),
+];
+
+/// The contract of this binary.
+pub fn contract() -> Contract {
+    let mut root = Cli::command();
+    root.build();
+    let global = root.get_arguments().filter(|argument| argument.is_global_set()).map(argument).collect();
+    let mut commands = Vec::new();
+    verbs(&root, "", &mut commands);
+    let exit_codes = EXIT_CODES.iter().map(|(code, meaning)| ExitCode { code: *code, meaning }).collect();
+    Contract { version: env!("CARGO_PKG_VERSION").to_owned(), global, commands, exit_codes }
+}
+
+fn verbs(command: &Command, path: &str, all: &mut Vec<Verb>) {
+    let mut leaf = true;
+    for sub in command.get_subcommands().filter(|sub| !sub.is_hide_set()) {
+        leaf = false;
+        let path =
+            if path.is_empty() { sub.get_name().to_owned() } else { format!("{path} {}", sub.get_name()) };
+        verbs(sub, &path, all);
+    }
+    if leaf {
+        let own = command.get_arguments().filter(|argument| {
+            !argument.is_global_set() && !argument.is_hide_set() && argument.get_id() != "help"
+        });
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        all.push(Verb { command: path.to_owned(), about, arguments: own.map(argument).collect() });
+    }
+}
+
+fn argument(argument: &Arg) -> Argument {
+    let names =
+        argument.get_value_names().map(|names| names.iter().map(ToString::to_string).collect::<Vec<_>>());
+    let value = names.map(|names| names.join(" "));
+    let takes_value = matches!(argument.get_action(), ArgAction::Set | ArgAction::Append);
+    let positional = value.clone().unwrap_or_else(|| argument.get_id().to_string().to_uppercase());
+    let name = argument.get_long().map_or(positional, |long| format!("--{long}"));
+    let defaults = argument.get_default_values().iter().map(|value| value.to_string_lossy().into_owned());
+    let default = takes_value.then(|| defaults.collect::<Vec<_>>().join(" ")).filter(|text| !text.is_empty());
+    let values = if takes_value { argument.get_possible_values() } else { Vec::new() };
+    let multiple = matches!(argument.get_action(), ArgAction::Append)
+        || argument.get_num_args().is_some_and(|range| range.max_values() > 1);
+    Argument {
+        short: argument.get_short().map(|short| format!("-{short}")),
+        value: value.filter(|_| takes_value && argument.get_long().is_some()),
+        required: argument.is_required_set(),
+        multiple,
+        values: values.iter().map(|value| value.get_name().to_owned()).collect(),
+        default,
+        help: argument.get_help().map(ToString::to_string).unwrap_or_default(),
+        name,
+    }
+}
+
+/// The reference as a page of the docs.
+pub fn reference() -> String {
+    let Contract { global, commands, exit_codes, .. } = contract();
+    let mut page = String::from(
+        "# Command reference\n\nMade from the program itself (`vm-system help --reference`); a test compares. \
+         `vm-system help --json` is the same\nfor programs. Ids may be shortened to a unique beginning; a template's \
+         name works too.\n\n## Every command\n\n",
+    );
+    // Writing to a String cannot fail.
+    table(&mut page, &global);
+    for verb in commands {
+        let _ = write!(page, "\n## `vm-system {}`\n\n{}.\n\n", verb.command, verb.about);
+        let usage: Vec<String> =
+            verb.arguments.iter().filter(|one| !one.name.starts_with('-')).map(shown).collect();
+        let usage = format!("vm-system {} {}", verb.command, usage.join(" "));
+        let _ = write!(page, "```text\n{} [OPTIONS]\n```\n\n", usage.trim_end());
+        if !verb.arguments.is_empty() {
+            table(&mut page, &verb.arguments);
+        }
+    }
+    page.push_str("\n## Exit codes\n\n| code | meaning |\n|---|---|\n");
+    for ExitCode { code, meaning } in exit_codes {
+        let _ = writeln!(page, "| {code} | {meaning} |");
+    }
+    page
+}
+
+fn shown(argument: &Argument) -> String {
+    let many = if argument.multiple { "…" } else { "" };
+    if argument.required { format!("{}{many}", argument.name) } else { format!("[{}{many}]", argument.name) }
+}
+
+fn table(page: &mut String, arguments: &[Argument]) {
+    page.push_str("| argument | meaning |\n|---|---|\n");
+    for argument in arguments {
+        let value = argument.value.as_ref().map(|value| format!(" {value}")).unwrap_or_default();
+        let short = argument.short.as_ref().map(|short| format!("{short}, ")).unwrap_or_default();
+        let mut help = argument.help.replace('\n', " ").replace('|', "\\|");
+        if !argument.values.is_empty() {
+            let _ = write!(help, " ({})", argument.values.join(", "));
+        }
+        if let Some(default) = &argument.default {
+            let _ = write!(help, " [default: {default}]");
+        }
+        if argument.required {
+            help.push_str(" (required)");
+        }
+        let _ = writeln!(page, "| `{short}{}{value}` | {help} |", argument.name);
+    }
+}

@@ -1,0 +1,124 @@
+//! Packages of the npm registry, through the user's own `npm`: registry, proxy and credentials are as it is configured.
+//! What comes is checked against the registry's sha512, and read without being unpacked to any disk.
+
+mod package;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use package::{PACKAGE_BYTES, Package};
+
+use crate::error::{CliError, exit};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha512};
+use std::path::Path;
+use std::process::Command;
+
+/// `lodash@4.17.21`, `@scope/name@^1` → name and version or range.
+pub(crate) fn split(spec: &str) -> Result<(&str, &str), CliError> {
+    let place = spec.rfind('@').filter(|place| *place > 0);
+    let parts = place.map(|place| (&spec[..place], &spec[place + 1..]));
+    let plain = |version: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b".-+^~".contains(&byte);
+        !version.is_empty() && !version.starts_with('-') && version.bytes().all(allowed)
+    };
+    match parts {
+        Some((name, version)) if plain(version) => {
+            vm_system_supervisor::libraries::check_id(name)
+                .map_err(|error| CliError::usage(error.to_string()))?;
+            Ok((name, version))
+        }
+        _ => Err(CliError::usage(format!("{spec:?} names no package and version"))
+            .with_hint("write it like lodash@4.17.21")),
+    }
+}
+
+/// What `npm pack --json` says of the one package that it has fetched.
+#[derive(Debug, Deserialize)]
+struct Packed {
+    name: String,
+    version: String,
+    filename: String,
+}
+
+/// Gets a package with npm and checks it.
+pub(crate) fn fetch(spec: &str) -> Result<Package, CliError> {
+    split(spec)?;
+    let folder = tempfile::Builder::new()
+        .prefix("vm-system-npm-")
+        .tempdir()
+        .map_err(|error| CliError::new(exit::FAILED, format!("cannot make a temporary folder: {error}")))?;
+    let packed = npm(folder.path(), &["pack", "--json", "--ignore-scripts", "--", spec])?;
+    let packed: Vec<Packed> = understood(&packed)?;
+    let Some(Packed { name, version, filename }) = packed.into_iter().next() else {
+        return Err(CliError::new(exit::FAILED, format!("npm has no package {spec}")));
+    };
+    let exact = format!("{name}@{version}");
+    let integrity: String =
+        understood(&npm(folder.path(), &["view", "--json", "--", &exact, "dist.integrity"])?)?;
+    // Older versions of npm name a file of a scope by its path.
+    let file = folder.path().join(filename.replace('@', "").replace('/', "-"));
+    let bytes = std::fs::read(&file)
+        .map_err(|error| CliError::new(exit::FAILED, format!("cannot read {}: {error}", file.display())))?;
+    check(&exact, &bytes, &integrity)?;
+    let package = Package::read(&bytes)?;
+    if (package.name.as_str(), package.version.as_str()) != (name.as_str(), version.as_str()) {
+        let found = format!("{}@{}", package.name, package.version);
+        return Err(CliError::new(exit::FAILED, format!("the package of {exact} calls itself {found}")));
+    }
+    Ok(package)
+}
+
+/// Compares with the registry's `sha512-…` (one of several, if there are more).
+fn check(exact: &str, bytes: &[u8], integrity: &str) -> Result<(), CliError> {
+    let wanted: Vec<&str> =
+        integrity.split_whitespace().filter_map(|one| one.strip_prefix("sha512-")).collect();
+    let failed = |what: &str| CliError::new(exit::FAILED, format!("{exact} {what}"));
+    if wanted.is_empty() {
+        return Err(failed("has no sha512 in the registry, so that it cannot be checked")
+            .with_hint("`vm-system libs install --file` takes a file that you have checked yourself"));
+    }
+    let found = base64(&Sha512::digest(bytes));
+    if wanted.contains(&found.as_str()) {
+        return Ok(());
+    }
+    Err(failed("is not what the registry says: its sha512 differs"))
+}
+
+/// RFC 4648, with padding.
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let byte = |place: usize| u32::from(chunk.get(place).copied().unwrap_or(0));
+        let bits = byte(0) << 16 | byte(1) << 8 | byte(2);
+        for place in 0..4 {
+            let letter = LETTERS[(bits >> (18 - 6 * place) & 63) as usize];
+            text.push(if place <= chunk.len() { char::from(letter) } else { '=' });
+        }
+    }
+    text
+}
+
+/// Runs npm in a folder; its standard output.
+fn npm(folder: &Path, arguments: &[&str]) -> Result<String, CliError> {
+    let output = Command::new("npm").args(arguments).current_dir(folder).output().map_err(|error| {
+        let error = CliError::new(exit::FAILED, format!("cannot run npm: {error}"));
+        error.with_hint(
+            "install Node.js with npm, or use `vm-system libs install --file` with a file that you have",
+        )
+    })?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let lines =
+        said.lines().filter_map(|line| line.strip_prefix("npm error ").or(line.strip_prefix("npm ERR! ")));
+    let told: Vec<&str> = lines.filter(|line| !line.contains("complete log")).take(4).collect();
+    Err(CliError::new(exit::FAILED, format!("npm {} failed: {}", arguments[0], told.join("; ")))
+        .with_hint("npm uses your own configuration: `npm config get registry` shows which registry it asks"))
+}
+
+fn understood<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, CliError> {
+    serde_json::from_str(json)
+        .map_err(|error| CliError::new(exit::FAILED, format!("npm said something unexpected: {error}")))
+}
