@@ -64,6 +64,7 @@ mod cases {
         std::os::unix::fs::symlink("../secret.js", place.worktree().join("link.js")).expect("link");
         std::os::unix::fs::symlink("/etc", place.worktree().join("etc")).expect("link");
         nix::unistd::mkfifo(&place.worktree().join("pipe.js"), nix::sys::stat::Mode::S_IRWXU).expect("fifo");
+        place.give(&place.worktree().join("pipe.js"));
         let session = scene.session();
         for (path, code) in [
             ("../secret.js", ErrorCode::InvalidPath),
