@@ -9,11 +9,12 @@ mod op;
 mod reply;
 
 pub use op::{
-    NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op, SessionFilter, TemplateChange,
+    ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op,
+    SessionFilter, TemplateChange,
 };
 pub use reply::{
-    DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo, OpError, Reply,
-    RuntimeInfo, RuntimeSummary, SandboxLayer, TemplateName, ZygoteInfo,
+    AuditRecord, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo,
+    OpError, Reply, RuntimeInfo, RuntimeSummary, SandboxLayer, TemplateName, ZygoteInfo,
 };
 
 use crate::codec::{Decode, Encode};

@@ -35,7 +35,7 @@ pub use runtime_api::{RuntimeApi, RuntimeFacts};
 
 use crate::libraries::Shelf;
 use crate::runtime::Follower;
-use crate::store::{AuditEntry, Owner, Scope, StoreHandle, Write};
+use crate::store::{AuditEntry, Cursor, Owner, Page, Scope, StoreHandle, Write};
 use idempotency::InFlight;
 use libraries::Installed;
 use policies::Policies;
@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::control::{ListPage, Op, OpError, Reply};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
 
@@ -59,6 +59,8 @@ pub struct Caller {
     pub owner: Owner,
     /// Sees and may do everything.
     pub admin: bool,
+    /// Through which door: for the audit log.
+    pub door: &'static str,
 }
 
 impl Caller {
@@ -156,7 +158,7 @@ impl Ops {
             Op::TemplateCreate { name, engine, settings, modules } => {
                 self.template_create(&call, name, engine, *settings, modules).await
             }
-            Op::TemplateList => self.template_list(&call).await,
+            Op::TemplateList(page) => self.template_list(&call, page).await,
             Op::TemplateGet { template } => self.template_get(&call, &template).await,
             Op::TemplateUpdate { template, change } => self.template_update(&call, &template, *change).await,
             Op::TemplateDelete { template } => self.template_delete(&call, &template).await,
@@ -195,12 +197,13 @@ impl Ops {
             Op::SessionInspect { session } => self.session_inspect(&call, &session).await,
             Op::SessionKill { session, signal } => self.session_kill(&call, &session, signal).await,
             Op::ExecStart(new) => self.exec_start(call, *new).await,
-            Op::ExecList { session, limit } => self.exec_list(&call, &session, limit).await,
+            Op::ExecList { session, page } => self.exec_list(&call, &session, page).await,
             Op::ExecGet { execution } => self.exec_get(&call, &execution).await,
             Op::ExecEvents { execution, after_seq, limit, follow } => {
                 self.exec_events(call, &execution, after_seq, limit, follow).await
             }
             Op::ExecCancel { execution } => self.exec_cancel(&call, &execution).await,
+            Op::AuditList { before, limit } => self.audit_list(&call, before, limit).await,
             Op::Health => Ok(runtime::health()),
             Op::RuntimeSummary => Ok(self.runtime_summary(&call)),
             Op::RuntimeInfo => Ok(self.runtime_info()),
@@ -222,6 +225,7 @@ impl Ops {
         let entry = AuditEntry {
             at: now(),
             owner: call.caller.owner.clone(),
+            door: call.caller.door.to_owned(),
             verb: verb.to_owned(),
             subject: subject.to_string(),
             outcome: result.as_ref().err().map_or("ok", |error| error.code.as_str()).to_owned(),
@@ -254,7 +258,7 @@ fn changes_something(op: &Op) -> bool {
         | Op::ExecStart(_)
         | Op::ExecCancel { .. }
         | Op::Shutdown => true,
-        Op::TemplateList
+        Op::TemplateList(_)
         | Op::TemplateGet { .. }
         | Op::SessionList(_)
         | Op::SessionGet { .. }
@@ -262,6 +266,7 @@ fn changes_something(op: &Op) -> bool {
         | Op::ExecList { .. }
         | Op::ExecGet { .. }
         | Op::ExecEvents { .. }
+        | Op::AuditList { .. }
         | Op::Health
         | Op::RuntimeSummary
         | Op::RuntimeInfo
@@ -276,6 +281,16 @@ fn changes_something(op: &Op) -> bool {
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The part of a list that is asked for; at most `most` rows, and as many if nothing was said.
+fn page(asked: ListPage, most: u32) -> Result<Page, OpError> {
+    let limit = asked.limit.unwrap_or(most);
+    if limit == 0 {
+        return Err(errors::invalid("limit must be at least 1"));
+    }
+    let after = asked.after.map(|place| Cursor { at: place.at, id: place.id });
+    Ok(Page { limit: limit.min(most), after })
 }
 
 /// The first rows in any case, further ones as far as an answer has room; `weight` is about a row's size (bytes).

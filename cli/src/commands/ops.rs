@@ -1,5 +1,6 @@
 //! `ops …`: the daemon and its host.
 
+mod audit;
 mod doctor;
 mod health;
 mod runtime;
@@ -19,6 +20,8 @@ pub enum Command {
     RuntimeSummary,
     /// Show the daemon itself: version, walls in force, totals
     Runtime,
+    /// Show who changed what, through which door and how it ended, newest first
+    Audit(audit::Args),
     /// Show which walls this host can put around sessions
     Doctor,
     /// Stop the daemon; all its sessions are closed
@@ -30,6 +33,7 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Health => health::run(context).await,
         Command::RuntimeSummary => runtime_summary::run(context).await,
         Command::Runtime => runtime::run(context).await,
+        Command::Audit(args) => audit::run(context, args).await,
         Command::Doctor => doctor::run(context).await,
         Command::Shutdown => shutdown::run(context).await,
     }

@@ -69,7 +69,7 @@ impl Handler for Fake {
 fn answer(op: Op) -> Result<Reply, OpError> {
     Ok(match op {
         Op::TemplateCreate { name, .. } => Reply::Template(Template { name, ..template() }),
-        Op::TemplateList => {
+        Op::TemplateList(_) => {
             Reply::Templates(vec![template(), Template { name: "\x1b[31mred".into(), ..template() }])
         }
         Op::TemplateGet { .. } => Reply::TemplateDetail(Box::new(TemplateDetail {

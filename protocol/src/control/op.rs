@@ -4,6 +4,7 @@
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
 use crate::model::{CapabilityKind, Engine, ExecutionKind, SessionStatus, Settings};
+use crate::time::Timestamp;
 
 /// One verb with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
@@ -19,8 +20,8 @@ pub enum Op {
         /// Host modules that its sessions may require.
         modules: Vec<String>,
     },
-    /// All templates, newest first.
-    TemplateList,
+    /// Templates, newest first.
+    TemplateList(ListPage),
     /// One template with its parts.
     TemplateGet {
         /// Which.
@@ -84,8 +85,8 @@ pub enum Op {
     ExecList {
         /// Which session.
         session: String,
-        /// At most this many.
-        limit: u32,
+        /// Which part of the list.
+        page: ListPage,
     },
     /// One execution.
     ExecGet {
@@ -177,6 +178,38 @@ pub enum Op {
         /// Only this one.
         name: Option<String>,
     },
+    /// Who changed what, newest first. Answered by [`Reply::Audit`](super::Reply).
+    AuditList {
+        /// Only entries with a smaller number.
+        before: Option<u64>,
+        /// At most this many.
+        limit: u32,
+    },
+}
+
+/// A part of a list that is sorted newest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
+pub struct ListPage {
+    /// At most this many; absent: as many as an answer has room for.
+    pub limit: Option<u32>,
+    /// Only what comes behind this place.
+    pub after: Option<ListCursor>,
+}
+
+impl ListPage {
+    /// The first ones.
+    pub const fn first(limit: u32) -> Self {
+        Self { limit: Some(limit), after: None }
+    }
+}
+
+/// The place of an element of such a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
+pub struct ListCursor {
+    /// When it was made (executions: started).
+    pub at: Timestamp,
+    /// Its id.
+    pub id: [u8; 16],
 }
 
 /// A capability row that is to be.
@@ -254,6 +287,8 @@ pub struct SessionFilter {
     pub template: Option<String>,
     /// Only of this workspace.
     pub workspace_id: Option<String>,
+    /// Which part of the list.
+    pub page: ListPage,
 }
 
 /// What to run.

@@ -63,6 +63,27 @@ pub enum Reply {
     Library(Box<LibraryInfo>),
     /// What was found of installed libraries.
     LibraryChecks(Vec<LibraryCheck>),
+    /// Who changed what.
+    Audit(Vec<AuditRecord>),
+}
+
+/// A line of the audit log.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct AuditRecord {
+    /// Its number; later ones are larger.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// Who.
+    pub owner: String,
+    /// Through which door: `control`, `rest`, `embedded`.
+    pub door: String,
+    /// Which verb.
+    pub verb: String,
+    /// What it was about.
+    pub subject: String,
+    /// `ok` or the error's code.
+    pub outcome: String,
 }
 
 /// `{"template_id","name"}`.

@@ -47,7 +47,10 @@ structs! {
     NewCapability { kind, name, enabled, config }
     NewStartupFile { path, order_index, mode }
     NewLibrary { id, version, global, source }
-    SessionFilter { status, template, workspace_id }
+    ListPage { limit, after }
+    ListCursor { at, id }
+    SessionFilter { status, template, workspace_id, page }
+    AuditRecord { seq, at, owner, door, verb, subject, outcome }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
     Health { status }
     RuntimeSummary { active_sessions, active_session_ids }
@@ -107,23 +110,24 @@ enums! {
     ClientFrame { Request { id, idempotency_key, op }, Unfollow { id } }
     ServerFrame { Events { id, events }, Reply { id, result } }
     Op {
-        TemplateCreate { name, engine, settings, modules }, TemplateList, TemplateGet { template },
+        TemplateCreate { name, engine, settings, modules }, TemplateList(page), TemplateGet { template },
         TemplateUpdate { template, change }, TemplateDelete { template }, TemplateAddModule { template, name },
         TemplateRemoveModule { template, name }, SessionCreate(session), SessionList(filter), SessionGet { session },
         SessionClose { session }, SessionInspect { session }, SessionKill { session, signal }, ExecStart(execution),
-        ExecList { session, limit }, ExecGet { execution }, ExecEvents { execution, after_seq, limit, follow },
+        ExecList { session, page }, ExecGet { execution }, ExecEvents { execution, after_seq, limit, follow },
         ExecCancel { execution }, Health, RuntimeSummary, RuntimeInfo, Doctor, Shutdown, ModuleCatalog,
         TemplateAddCapability { template, capability }, TemplateRemoveCapability { template, capability },
         TemplateAddStartup { template, file }, TemplateRemoveStartup { template, file },
         TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
         LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
+        AuditList { before, limit },
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
         Session(session), Sessions(sessions), Inspection(inspection), Execution(execution), Executions(executions),
         Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
         Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
-        Library(library), LibraryChecks(checks),
+        Library(library), LibraryChecks(checks), Audit(records),
     }
 }
 

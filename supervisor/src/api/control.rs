@@ -37,6 +37,8 @@ pub struct Caller {
 pub struct Request {
     /// Who asks.
     pub caller: Caller,
+    /// Through which door.
+    pub door: &'static str,
     /// The same key from the same owner gives the first answer again.
     pub idempotency_key: Option<String>,
     /// What.

@@ -78,8 +78,8 @@ pub(super) struct Verbs(Ops);
 
 impl Handler for Verbs {
     async fn handle(&self, request: Request) -> Result<Reply, OpError> {
-        let Request { caller: Caller { owner, admin }, idempotency_key, op, events } = request;
-        let caller = ops::Caller { owner: Owner::new(owner), admin };
+        let Request { caller: Caller { owner, admin }, door, idempotency_key, op, events } = request;
+        let caller = ops::Caller { owner: Owner::new(owner), admin, door };
         self.0.handle(&caller, op, idempotency_key.as_deref(), events).await
     }
 }

@@ -48,7 +48,8 @@ impl Embedded {
         events: mpsc::Sender<Vec<Event>>,
     ) -> Result<Reply, OpError> {
         let events = crate::api::control::follows(&op).then_some(events);
-        self.assembly.verbs.handle(Request { caller: self.caller.clone(), idempotency_key, op, events }).await
+        let caller = self.caller.clone();
+        self.assembly.verbs.handle(Request { caller, door: "embedded", idempotency_key, op, events }).await
     }
 
     /// Ends everything that it started; nothing is left when this returns.

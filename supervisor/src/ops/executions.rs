@@ -3,13 +3,13 @@
 
 use super::errors::{invalid, not_found, stored};
 use super::sessions::not_ready;
-use super::{Call, Ops, REPLY_BYTES, fitting, redact};
+use super::{Call, Ops, REPLY_BYTES, fitting, page, redact};
 use crate::runtime::{Follower, RuntimeError, StartExecution};
-use crate::store::{Entity, Page};
+use crate::store::Entity;
 use crate::worktree::clean_relative;
 use serde_json::Value;
 use std::collections::HashSet;
-use vm_system_protocol::control::{ErrorCode, NewExecution, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{Engine, Event, Execution, ExecutionKind};
 
@@ -85,13 +85,10 @@ impl Ops {
         &self,
         call: &Call<'_>,
         session: &str,
-        limit: u32,
+        asked: ListPage,
     ) -> Result<Reply, OpError> {
-        if limit == 0 {
-            return Err(invalid("limit must be at least 1"));
-        }
+        let page = page(asked, LIST_MAX)?;
         let id = self.visible(call, session).await?;
-        let page = Page::first(limit.min(LIST_MAX));
         let rows = self.store.executions(&call.caller.scope(), id, page).await.map_err(stored)?;
         let executions = rows.into_iter().map(|row| match self.runtime.degraded(row.execution.id) {
             Some(record) => (*record).clone(),

@@ -1,7 +1,10 @@
 //! Verbs about the supervisor itself.
 
-use super::{Call, Ops};
-use vm_system_protocol::control::{ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary};
+use super::errors::{invalid, stored};
+use super::{Call, LIST_ROWS, Ops, fitting};
+use vm_system_protocol::control::{
+    AuditRecord, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary,
+};
 
 pub(super) fn health() -> Reply {
     Reply::Health(Health { status: "ok".to_owned() })
@@ -33,6 +36,31 @@ impl Ops {
             durability: store.durability.to_owned(),
             store_queue: store.queued_batches,
         }))
+    }
+
+    /// What the caller changed; what everybody changed for administrators.
+    pub(super) async fn audit_list(
+        &self,
+        call: &Call<'_>,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Reply, OpError> {
+        if limit == 0 {
+            return Err(invalid("limit must be at least 1"));
+        }
+        let limit = limit.min(LIST_ROWS);
+        let rows = self.store.audit(&call.caller.scope(), before, limit).await.map_err(stored)?;
+        let records = rows.into_iter().map(|(seq, entry)| AuditRecord {
+            seq,
+            at: entry.at,
+            owner: entry.owner.as_str().to_owned(),
+            door: entry.door,
+            verb: entry.verb,
+            subject: entry.subject,
+            outcome: entry.outcome,
+        });
+        let weight = |record: &AuditRecord| 128 + record.verb.len() + record.subject.len();
+        Ok(Reply::Audit(fitting(records, weight)))
     }
 
     pub(super) async fn shutdown(&self, call: &Call<'_>) -> Result<Reply, OpError> {

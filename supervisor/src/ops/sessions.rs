@@ -4,7 +4,7 @@ use super::errors::{invalid, not_found, stored};
 use super::{Call, LIST_ROWS, Ops, fitting, libraries, settings};
 use crate::core::{LibraryFailure, LibraryProblem, Refusal};
 use crate::runtime::{CreateSession, RuntimeError};
-use crate::store::{Entity, Page, PolicySnapshot, SessionQuery, SessionRow};
+use crate::store::{Entity, PolicySnapshot, SessionQuery, SessionRow};
 use std::path::PathBuf;
 use std::sync::Arc;
 use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
@@ -87,9 +87,9 @@ impl Ops {
             },
             None => None,
         };
+        let page = super::page(filter.page, LIST_ROWS)?;
         let query = SessionQuery { status: filter.status, template, workspace_id: filter.workspace_id };
-        let rows =
-            self.store.sessions(&call.caller.scope(), query, Page::first(LIST_ROWS)).await.map_err(stored)?;
+        let rows = self.store.sessions(&call.caller.scope(), query, page).await.map_err(stored)?;
         Ok(Reply::Sessions(fitting(rows.into_iter().map(|row| row.session), weight)))
     }
 

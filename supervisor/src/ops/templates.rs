@@ -1,9 +1,9 @@
 //! Verbs about templates.
 
 use super::errors::stored;
-use super::{Call, LIST_ROWS, Ops, fitting, modules, now, settings, startup_files};
-use crate::store::{Entity, Page, Rejection, StoreError, Write};
-use vm_system_protocol::control::{ErrorCode, OpError, Reply, TemplateChange, TemplateName};
+use super::{Call, LIST_ROWS, Ops, fitting, modules, now, page, settings, startup_files};
+use crate::store::{Entity, Rejection, StoreError, Write};
+use vm_system_protocol::control::{ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName};
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
 
@@ -48,9 +48,9 @@ impl Ops {
         result.map(|_| Reply::Template(template))
     }
 
-    pub(super) async fn template_list(&self, call: &Call<'_>) -> Result<Reply, OpError> {
+    pub(super) async fn template_list(&self, call: &Call<'_>, asked: ListPage) -> Result<Reply, OpError> {
         let rows =
-            self.store.templates(&call.caller.scope(), Page::first(LIST_ROWS)).await.map_err(stored)?;
+            self.store.templates(&call.caller.scope(), page(asked, LIST_ROWS)?).await.map_err(stored)?;
         let weight = |template: &Template| {
             let names = template.exposed_modules.iter().chain(&template.libraries);
             128 + template.name.len() + names.map(|name| 16 + name.len()).sum::<usize>()

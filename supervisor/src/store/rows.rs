@@ -278,6 +278,8 @@ pub struct AuditEntry {
     pub at: Timestamp,
     /// Who.
     pub owner: Owner,
+    /// Through which door.
+    pub door: String,
     /// Which verb.
     pub verb: String,
     /// What it was about.

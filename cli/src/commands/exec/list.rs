@@ -3,7 +3,7 @@
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{ListPage, Op, Reply};
 use vm_system_protocol::model::Execution;
 
 /// Arguments of `exec list`.
@@ -21,7 +21,8 @@ pub struct Args {
 const SOURCE_CHARS: usize = 48;
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let reply = context.call(Op::ExecList { session: args.session, limit: args.limit }).await?;
+    let reply =
+        context.call(Op::ExecList { session: args.session, page: ListPage::first(args.limit) }).await?;
     let executions = expect_reply!(reply, Reply::Executions(executions) => executions);
     context.out.result(&executions, || {
         let mut rows = Rows::new(["ID", "KIND", "STATUS", "STARTED", "MS", "SOURCE"]);

@@ -4,7 +4,7 @@ use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
 use crate::parse;
-use vm_system_protocol::control::{Op, Reply, SessionFilter};
+use vm_system_protocol::control::{ListPage, Op, Reply, SessionFilter};
 use vm_system_protocol::model::SessionStatus;
 
 /// Arguments of `session list`.
@@ -22,8 +22,12 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let filter =
-        SessionFilter { status: args.status, template: args.template_id, workspace_id: args.workspace_id };
+    let filter = SessionFilter {
+        status: args.status,
+        template: args.template_id,
+        workspace_id: args.workspace_id,
+        page: ListPage::default(),
+    };
     let reply = context.call(Op::SessionList(filter)).await?;
     let sessions = expect_reply!(reply, Reply::Sessions(sessions) => sessions);
     context.out.result(&sessions, || {

@@ -3,10 +3,11 @@
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{ListPage, Op, Reply};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
-    let templates = expect_reply!(context.call(Op::TemplateList).await?, Reply::Templates(list) => list);
+    let reply = context.call(Op::TemplateList(ListPage::default())).await?;
+    let templates = expect_reply!(reply, Reply::Templates(list) => list);
     context.out.result(&templates, || {
         let mut rows = Rows::new(["ID", "NAME", "ENGINE", "MODULES", "LIBRARIES", "CREATED"]);
         for template in &templates {

@@ -167,7 +167,8 @@ impl<H: Handler> Client<'_, H> {
             return Ok(());
         }
         let unfollow = self.active.begin(id).ok_or(Disconnect::IdInUse(id))?;
-        let request = Request { caller: self.caller.clone(), idempotency_key, op, events: None };
+        let caller = self.caller.clone();
+        let request = Request { caller, door: "control", idempotency_key, op, events: None };
         let (handler, outgoing) = (Arc::clone(&self.shared.handler), self.outgoing.clone());
         let active = self.active.clone();
         self.shared.door.requests.spawn(async move {

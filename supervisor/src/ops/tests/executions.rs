@@ -4,7 +4,7 @@ use super::fake::{Bench, bob, file_missing, line, new_execution, new_session, re
 use crate::core::{LoadFailure, Refusal};
 use crate::runtime::RuntimeError;
 use tokio::sync::mpsc;
-use vm_system_protocol::control::{ErrorCode, NewExecution, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, Op, OpError, Reply, TemplateChange};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, Execution, ExecutionError, ExecutionKind, ExecutionStatus};
 
@@ -43,9 +43,12 @@ async fn execution_answers_with_its_events_and_is_found_again() {
     assert_eq!(numbers(bench.ask(events_of(&id, 0, 0)).await), [1, 2, 3]);
     assert_eq!(numbers(bench.ask(events_of(&id, 1, 1)).await), [2]);
     assert_eq!(numbers(bench.ask(events_of(&id, 3, 0)).await), [0_u64; 0]);
-    let list = bench.ask(Op::ExecList { session: session.clone(), limit: 50 }).await;
+    let list = bench.ask(Op::ExecList { session: session.clone(), page: ListPage::first(50) }).await;
     assert!(matches!(list, Ok(Reply::Executions(list)) if list.len() == 1));
-    assert_eq!(bench.refused(Op::ExecList { session, limit: 0 }).await, ErrorCode::ValidationError);
+    assert_eq!(
+        bench.refused(Op::ExecList { session, page: ListPage::first(0) }).await,
+        ErrorCode::ValidationError
+    );
 }
 
 #[tokio::test]
@@ -117,7 +120,7 @@ async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
         bench.fake.script().refuse = Some(refusal.clone());
         assert_eq!(bench.refused(run_file(&session, "a.js")).await, code, "{refusal:?}");
     }
-    let list = bench.ask(Op::ExecList { session: session.clone(), limit: 5 }).await;
+    let list = bench.ask(Op::ExecList { session: session.clone(), page: ListPage::first(5) }).await;
     assert_eq!(list, Ok(Reply::Executions(Vec::new())));
     let ran = execution(bench.ask(run_file(&session, "./a.js")).await);
     assert_eq!(ran.kind, ExecutionKind::RunFile);
@@ -256,6 +259,6 @@ async fn record_that_the_store_could_not_take_is_shown_as_its_owner_knows_it() {
     let known = Execution { degraded: true, events: None, ..made.clone() };
     bench.fake.degrade(known.clone());
     assert_eq!(execution(bench.ask(Op::ExecGet { execution: made.id.to_string() }).await), known);
-    let list = bench.ask(Op::ExecList { session, limit: 5 }).await;
+    let list = bench.ask(Op::ExecList { session, page: ListPage::first(5) }).await;
     assert_eq!(list, Ok(Reply::Executions(vec![known])));
 }

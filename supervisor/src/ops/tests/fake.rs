@@ -335,13 +335,13 @@ impl Bench {
 }
 
 pub(super) fn alice() -> Caller {
-    Caller { owner: Owner::new("alice"), admin: false }
+    Caller { owner: Owner::new("alice"), admin: false, door: "rest" }
 }
 pub(super) fn bob() -> Caller {
-    Caller { owner: Owner::new("bob"), admin: false }
+    Caller { owner: Owner::new("bob"), admin: false, door: "rest" }
 }
 pub(super) fn admin() -> Caller {
-    Caller { owner: Owner::new("root"), admin: true }
+    Caller { owner: Owner::new("root"), admin: true, door: "control" }
 }
 
 pub(super) fn template(name: &str) -> Op {

@@ -6,7 +6,7 @@ use crate::runtime::RuntimeError;
 use crate::store::{KeyClaim, Write};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
-use vm_system_protocol::control::{ErrorCode, NewExecution, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, Op, Reply};
 use vm_system_protocol::time::Timestamp;
 
 #[tokio::test]
@@ -35,7 +35,10 @@ async fn key_of_another_request_is_a_mismatch_and_of_another_owner_is_free() {
 #[tokio::test]
 async fn questions_take_no_key() {
     let bench = Bench::new();
-    assert_eq!(bench.ask_with_key(Op::TemplateList, "k").await, Ok(Reply::Templates(Vec::new())));
+    assert_eq!(
+        bench.ask_with_key(Op::TemplateList(ListPage::default()), "k").await,
+        Ok(Reply::Templates(Vec::new()))
+    );
     bench.ask_with_key(template("t"), "k").await.expect("the key is free");
 }
 

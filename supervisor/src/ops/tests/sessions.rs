@@ -3,7 +3,7 @@
 use super::fake::{Bench, admin, bob, new_session};
 use crate::core::{Refusal, SpawnFailure, SpawnFault};
 use crate::runtime::RuntimeError;
-use vm_system_protocol::control::{ErrorCode, NewSession, Op, OpError, Reply, SessionFilter};
+use vm_system_protocol::control::{ErrorCode, ListPage, NewSession, Op, OpError, Reply, SessionFilter};
 use vm_system_protocol::model::{Session, SessionStatus};
 
 fn session(reply: Result<Reply, OpError>) -> Session {
@@ -110,7 +110,7 @@ async fn sessions_of_others_do_not_exist() {
             Op::SessionClose { session: id.clone() },
             Op::SessionInspect { session: id.clone() },
             Op::SessionKill { session: id.clone(), signal: 9 },
-            Op::ExecList { session: id.clone(), limit: 5 },
+            Op::ExecList { session: id.clone(), page: ListPage::first(5) },
             super::fake::repl(&id, "1"),
         ]
     };

@@ -1,7 +1,7 @@
 //! Verbs about the supervisor itself.
 
 use super::fake::{Bench, admin, bob};
-use vm_system_protocol::control::{ErrorCode, Health, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, Health, ListPage, Op, Reply};
 
 #[tokio::test]
 async fn health_doctor_and_information_answer() {
@@ -46,5 +46,5 @@ async fn only_an_administrator_stops_the_supervisor() {
 async fn closed_store_is_told_as_a_supervisor_that_stops() {
     let bench = Bench::new();
     bench.store.shutdown().await;
-    assert_eq!(bench.refused(Op::TemplateList).await, ErrorCode::ShuttingDown);
+    assert_eq!(bench.refused(Op::TemplateList(ListPage::default())).await, ErrorCode::ShuttingDown);
 }

@@ -1,7 +1,7 @@
 //! Templates.
 
 use super::fake::{Bench, admin, bob, new_session, template, with_settings};
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply, TemplateChange};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, OnCrash, Settings, TemplateDetail};
 
@@ -64,7 +64,7 @@ async fn taken_name_is_a_conflict_until_its_template_is_deleted() {
 #[tokio::test]
 async fn list_is_newest_first_and_shows_only_the_callers_own() {
     let bench = Bench::new();
-    assert_eq!(bench.ask(Op::TemplateList).await, Ok(Reply::Templates(Vec::new())));
+    assert_eq!(bench.ask(Op::TemplateList(ListPage::default())).await, Ok(Reply::Templates(Vec::new())));
     let names = ["a", "b", "c"];
     for name in names {
         bench.template(name).await;
@@ -75,9 +75,14 @@ async fn list_is_newest_first_and_shows_only_the_callers_own() {
         }
         other => panic!("another answer: {other:?}"),
     };
-    assert_eq!(listed(bench.ask(Op::TemplateList).await), ["c", "b", "a"]);
-    assert!(listed(bench.ops.handle(&bob(), Op::TemplateList, None, None).await).is_empty());
-    assert_eq!(listed(bench.ops.handle(&admin(), Op::TemplateList, None, None).await).len(), 3);
+    assert_eq!(listed(bench.ask(Op::TemplateList(ListPage::default())).await), ["c", "b", "a"]);
+    assert!(
+        listed(bench.ops.handle(&bob(), Op::TemplateList(ListPage::default()), None, None).await).is_empty()
+    );
+    assert_eq!(
+        listed(bench.ops.handle(&admin(), Op::TemplateList(ListPage::default()), None, None).await).len(),
+        3
+    );
 }
 
 fn change(template: &str, name: Option<&str>, settings: Option<&str>) -> Op {
@@ -245,7 +250,7 @@ async fn store_that_cannot_write_is_told_as_such_and_changes_nothing() {
     assert_eq!(error.code, ErrorCode::StorageUnavailable);
     assert!(error.message.contains("full"), "{}", error.message);
     bench.faults.set(None);
-    assert_eq!(bench.ask(Op::TemplateList).await, Ok(Reply::Templates(Vec::new())));
+    assert_eq!(bench.ask(Op::TemplateList(ListPage::default())).await, Ok(Reply::Templates(Vec::new())));
     bench.faults.set_over_quota(true);
     assert_eq!(bench.refused(template("t")).await, ErrorCode::StorageUnavailable);
 }

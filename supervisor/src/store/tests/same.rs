@@ -291,7 +291,8 @@ fn book_write() -> impl Strategy<Value = Write> {
         (any_owner(), name()).prop_map(|(owner, key)| Write::KeyRelease { owner, key }),
         (any_owner(), moment()).prop_map(|(owner, at)| {
             let (verb, subject, outcome) = ("v".to_owned(), "s".to_owned(), "ok".to_owned());
-            Write::Audit(Box::new(AuditEntry { at, owner, verb, subject, outcome }))
+            let door = "rest".to_owned();
+            Write::Audit(Box::new(AuditEntry { at, owner, door, verb, subject, outcome }))
         }),
         (moment(), moment()).prop_map(|(before, keys_before)| Write::Prune {
             before,
