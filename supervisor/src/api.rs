@@ -3,3 +3,4 @@
 //! No door has business logic, and none can do what the others cannot.
 
 pub mod control;
+pub mod rest;

@@ -6,13 +6,14 @@
 //! Reading order:
 //! - [`config`]: what the operator decides
 //! - [`assembly`]: store, runtime and verbs put together
-//! - [`mod@serve`]: the daemon's life; [`stop_signals`], [`socket`], [`notify`]: its hands
+//! - [`mod@serve`]: the daemon's life; [`http`], [`stop_signals`], [`socket`], [`notify`]: its hands
 //! - [`embedded`]: a supervisor without a door
 
 mod assembly;
 mod config;
 mod embedded;
 mod error;
+mod http;
 mod notify;
 mod serve;
 mod socket;
@@ -21,7 +22,7 @@ mod stop_signals;
 pub use crate::runtime::examine_host;
 pub use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
 pub use crate::store::Durability;
-pub use config::{Config, ConfigError, ConfigFile};
+pub use config::{Config, ConfigError, ConfigFile, HttpConfig};
 pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use serve::serve;

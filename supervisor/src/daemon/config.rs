@@ -6,6 +6,7 @@ use crate::ops::OpsOptions;
 use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
 use crate::store::{Durability, Retention};
 use serde::Deserialize;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use vm_system_protocol::model::Limits;
@@ -21,6 +22,8 @@ pub struct Config {
     pub socket: PathBuf,
     /// The group that may connect besides the owner.
     pub socket_group: Option<String>,
+    /// The HTTP door.
+    pub http: HttpConfig,
     /// What a commit survives.
     pub durability: Durability,
     /// Which walls.
@@ -43,10 +46,43 @@ pub struct Config {
     pub stop: Duration,
 }
 
+/// How the HTTP door is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HttpConfig {
+    /// Its socket for users of this machine; none = beside the control socket.
+    pub socket: Option<PathBuf>,
+    /// TCP addresses; beyond loopback only together with `tokens`.
+    pub listen: Vec<SocketAddr>,
+    /// The file of tokens.
+    pub tokens: Option<PathBuf>,
+    /// Nobody comes over TCP without a token, not even from this machine.
+    pub require_token: bool,
+    /// Names under which it is reached over TCP, beside `localhost` and plain addresses.
+    pub allowed_hosts: Vec<String>,
+    /// The folder of a web UI.
+    pub ui_dir: Option<PathBuf>,
+    /// Largest request body (KiB); none = the default.
+    pub max_body_kb: Option<u32>,
+}
+
+impl HttpConfig {
+    /// Where the socket is, given the control socket's place.
+    pub fn socket_beside(&self, control: &Path) -> PathBuf {
+        if let Some(socket) = &self.socket {
+            return socket.clone();
+        }
+        match control.file_name().and_then(|name| name.to_str()) {
+            Some("control.sock") | None => control.with_file_name("http.sock"),
+            Some(name) => control.with_file_name(format!("{name}.http")),
+        }
+    }
+}
+
 impl Config {
     /// The defaults for a state directory and a socket.
     pub fn new(state_dir: PathBuf, socket: PathBuf) -> Self {
         Self {
+            http: HttpConfig::default(),
             state_dir,
             database: None,
             socket,
@@ -78,6 +114,9 @@ impl Config {
         set(&mut self.service_ids.uid, file.service_uid);
         set(&mut self.service_ids.gid, file.service_gid);
         self.socket_group = file.socket_group.or(self.socket_group);
+        if let Some(http) = file.http {
+            self.http = http.into();
+        }
         if let Some(retention) = file.retention {
             self.retention.max_age = match retention.max_age_days {
                 Some(0) => None,
@@ -119,8 +158,50 @@ pub struct ConfigFile {
     keeper_grace_s: Option<u32>,
     drain_s: Option<u32>,
     stop_s: Option<u32>,
+    http: Option<HttpFile>,
     ceilings: Option<CeilingsFile>,
     retention: Option<RetentionFile>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HttpFile {
+    socket: Option<PathBuf>,
+    listen: Vec<SocketAddr>,
+    tokens: Option<PathBuf>,
+    require_token: bool,
+    allowed_hosts: Vec<String>,
+    ui_dir: Option<PathBuf>,
+    max_body_kb: Option<u32>,
+}
+
+impl HttpFile {
+    fn check(&self) -> Result<(), String> {
+        let paths = [("socket", &self.socket), ("tokens", &self.tokens), ("ui_dir", &self.ui_dir)];
+        for (name, path) in paths {
+            if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
+                return Err(format!("http.{name} must be absolute, `{}` is not", path.display()));
+            }
+        }
+        if let Some(host) =
+            self.allowed_hosts.iter().find(|host| host.is_empty() || host.contains([':', '/', '*']))
+        {
+            return Err(format!("http.allowed_hosts has plain names without ports, `{host}` is none"));
+        }
+        if self.max_body_kb == Some(0) {
+            Err("http.max_body_kb must be at least 1".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl From<HttpFile> for HttpConfig {
+    fn from(file: HttpFile) -> Self {
+        let HttpFile { socket, listen, tokens, require_token, allowed_hosts, ui_dir, max_body_kb } = file;
+        let allowed_hosts = allowed_hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { socket, listen, tokens, require_token, allowed_hosts, ui_dir, max_body_kb }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -220,7 +301,7 @@ impl ConfigFile {
         match file.worktree_roots.iter().flatten().find(|root| !root.is_absolute()) {
             Some(root) => Err(format!("worktree_roots must be absolute, `{}` is not", root.display())),
             None if file.max_sessions == Some(0) => Err("max_sessions must be at least 1".to_owned()),
-            None => Ok(file),
+            None => file.http.iter().try_for_each(HttpFile::check).map(|()| file),
         }
     }
 }
@@ -242,6 +323,9 @@ mod tests {
             keeper_grace_s = 60
             [ceilings]
             cpu_ms = 7
+            [http]
+            listen = [\"127.0.0.1:3210\"]
+            allowed_hosts = [\"VM.example\"]
             [retention]
             max_age_days = 0
             quota_mb = 1
@@ -255,6 +339,12 @@ mod tests {
             (7, OpsOptions::default().ceilings.wall_ms)
         );
         assert_eq!(config.max_sessions, 1_000);
+        assert_eq!((config.http.listen.len(), config.http.allowed_hosts[0].as_str()), (1, "vm.example"));
+        assert_eq!(
+            config.http.socket_beside(Path::new("/run/x/control.sock")),
+            Path::new("/run/x/http.sock")
+        );
+        assert_eq!(config.http.socket_beside(Path::new("/run/x/b.sock")), Path::new("/run/x/b.sock.http"));
         assert_eq!((config.retention.max_age, config.retention.quota_bytes), (None, 1 << 20));
     }
 
@@ -263,6 +353,9 @@ mod tests {
         assert!(config("durabilty = \"full\"").unwrap_err().contains("durabilty"));
         assert!(config("durability = \"most\"").unwrap_err().contains("line 1"));
         assert!(config("worktree_roots = [\"rel\"]").unwrap_err().contains("absolute"));
+        assert!(config("[http]\ntokens = \"rel\"").unwrap_err().contains("http.tokens"));
+        assert!(config("[http]\nlisten = [\"localhost\"]").is_err());
+        assert!(config("[http]\nallowed_hosts = [\"a:1\"]").is_err());
         assert!(config("max_sessions = 0").is_err() && config("max_sessions = -1").is_err());
         assert!(config("").is_ok());
     }

@@ -1,11 +1,13 @@
 //! Why a supervisor does not come up, in words for whoever started it.
 
 use super::socket::SocketError;
+use crate::api::rest::TokenError;
 use crate::runtime::StartError;
 use crate::spawn::SpawnError;
 use crate::store::OpenError;
 use crate::worktree::WorktreeError;
 use std::io;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 /// A supervisor did not come up.
@@ -31,6 +33,23 @@ pub enum DaemonError {
         /// Why.
         source: io::Error,
     },
+    /// Its tokens.
+    #[error(transparent)]
+    Tokens(#[from] TokenError),
+    /// The folder of the web UI.
+    #[error("ui_dir: {0}")]
+    Ui(WorktreeError),
+    /// An address beyond loopback without tokens.
+    #[error("{0} can be reached from other machines, and nobody has a token: name a file with --tokens")]
+    NoTokens(SocketAddr),
+    /// A TCP address cannot be taken.
+    #[error("cannot listen at {address}: {source}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
     /// Signals cannot be waited for.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),
@@ -46,7 +65,7 @@ impl DaemonError {
             self,
             Self::Store(OpenError::InUse { .. } | OpenError::Locked { .. })
                 | Self::Socket(SocketError::InUse(_))
-        )
+        ) || matches!(self, Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
     }
 
     /// The supervisor lacks a right that it needs.

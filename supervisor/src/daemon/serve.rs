@@ -1,17 +1,19 @@
 //! The daemon's life.
 //!
-//! Up: signals, store (whose lock keeps a second daemon out), socket, jail, door, READY. Down, by SIGTERM, SIGINT or the
+//! Up: signals, store (whose lock keeps a second daemon out), sockets, jail, doors, READY. Down, by SIGTERM, SIGINT or the
 //! verb: STOPPING; nothing new is taken and requests under way get `drain` to end by themselves; sessions are closed and
-//! get `stop` to end, then the jail is killed; the last answers are written; store and socket are closed. A second signal
+//! get `stop` to end, then the jail is killed; the last answers are written; store and sockets are closed. A second signal
 //! skips what is left of `drain`.
 
 use super::assembly::{Assembly, Parts};
 use super::config::Config;
 use super::error::DaemonError;
+use super::http::Http;
 use super::notify::{State, notify};
-use super::socket::ControlSocket;
+use super::socket::DoorSocket;
 use super::stop_signals::StopSignals;
 use crate::api::control::{self, ControlLimits, Door, PeerPolicy};
+use crate::api::rest::{self, TokenBook};
 use crate::libraries::Shelf;
 use crate::spawn::SpawnConfig;
 use crate::store::{self, StoreHandle, StoreOptions};
@@ -35,39 +37,65 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
             return Err(error);
         }
     };
-    let bound = ControlSocket::bind(&config.socket, config.socket_group.as_deref());
-    let (socket, listener) = match bound {
+    let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), config.service_ids.uid);
+    let bound = async {
+        let control = DoorSocket::bind(&config.socket, config.socket_group.as_deref())?;
+        Ok::<_, DaemonError>((control, Http::bind(&config, peers.clone()).await?))
+    };
+    let ((socket, listener), http) = match bound.await {
         Ok(bound) => bound,
         Err(error) => {
             store.shutdown().await;
-            return Err(error.into());
+            return Err(error);
         }
     };
     let assembly = Assembly::start(parts(&config, store, shelf, stop.clone())).await?;
     let door = Door::default();
-    let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), config.service_ids.uid);
     let verbs = Arc::clone(&assembly.verbs);
-    let serving =
+    let control =
         tokio::spawn(control::serve(listener, verbs, peers, ControlLimits::default(), door.clone()));
+    let tokens = Arc::clone(&http.options.tokens);
+    let verbs = Arc::clone(&assembly.verbs);
+    let rest = tokio::spawn(rest::serve(http.listeners, verbs, http.options, door.clone()));
     notify(State::Ready);
     tracing::info!(
         pid = std::process::id(),
         socket = %config.socket.display(),
+        http = %config.http.socket_beside(&config.socket).display(),
         state_dir = %config.state_dir.display(),
         durability = config.durability.as_str(),
         "ready"
     );
-    tokio::select! {
-        () = signals.next() => tracing::info!("stopping: a signal"),
-        () = stop.cancelled() => tracing::info!("stopping: an operator's order"),
+    loop {
+        let (stopped, hung_up) = signals.both();
+        tokio::select! {
+            () = stopped => tracing::info!("stopping: a signal"),
+            () = stop.cancelled() => tracing::info!("stopping: an operator's order"),
+            () = hung_up => {
+                reload(&tokens).await;
+                continue;
+            }
+        }
+        break;
     }
     notify(State::Stopping);
     close(&config, &assembly, &door, &mut signals).await;
-    serving.await.map_err(|error| DaemonError::Internal(error.to_string()))?;
+    let ended = (control.await, rest.await);
     assembly.close_store().await;
-    drop(socket);
+    drop((socket, http.socket));
+    ended.0.and(ended.1).map_err(|error| DaemonError::Internal(error.to_string()))?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// SIGHUP: the tokens are read again; a mistake in them leaves the old ones in force.
+async fn reload(tokens: &Arc<TokenBook>) {
+    let tokens = Arc::clone(tokens);
+    match tokio::task::spawn_blocking(move || tokens.reload()).await {
+        Ok(Ok(count)) => tracing::info!(count, "tokens were read again"),
+        Ok(Err(error)) => tracing::error!(%error, "the tokens stay as they were"),
+        Err(error) => tracing::error!(%error, "the tokens stay as they were"),
+    }
 }
 
 async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
@@ -123,7 +151,7 @@ async fn close(config: &Config, assembly: &Assembly, door: &Door, signals: &mut 
         drained = timeout(config.drain, door.requests.wait()) => if drained.is_err() {
             tracing::warn!(requests = door.requests.len(), "requests are still under way; ending their sessions");
         },
-        () = signals.next() => tracing::warn!("a second signal: not waiting for requests"),
+        () = signals.stop() => tracing::warn!("a second signal: not waiting for requests"),
     }
     assembly.end_sessions(config.stop).await;
     if timeout(LAST_ANSWERS, door.requests.wait()).await.is_err() {

@@ -1,4 +1,4 @@
-//! The control socket as a file: made with the right modes, a stale one replaced, a live one left alone.
+//! A door's socket as a file: made with the right modes, a stale one replaced, a live one left alone.
 //!
 //! A lock beside the socket decides between two supervisors that want the same place at the same time.
 
@@ -13,6 +13,7 @@ use std::os::unix::fs::{
 };
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use tokio::net::UnixListener;
 
 /// Owner and group may connect.
 const SOCKET_MODE: u32 = 0o660;
@@ -43,24 +44,39 @@ pub enum SocketError {
     },
 }
 
-/// A bound control socket. Its file is removed when this is dropped, if it still is ours.
-pub(super) struct ControlSocket {
+/// A bound socket. Its file is removed when this is dropped, if it still is ours.
+pub(super) struct DoorSocket {
     path: PathBuf,
     identity: (u64, u64),
     _lock: Flock<File>,
 }
 
-impl ControlSocket {
-    /// Binds the socket; `group` may connect besides its owner. Must be called inside the runtime.
+impl DoorSocket {
+    /// Binds the control socket; `group` may connect besides its owner. Must be called inside the runtime.
     pub(super) fn bind(path: &Path, group: Option<&str>) -> Result<(Self, Listener), SocketError> {
+        Self::bind_as(path, group, |path| {
+            let name = path.to_fs_name::<GenericFilePath>()?;
+            // Never removed by the library: it would remove a successor's file just as well.
+            ListenerOptions::new().name(name).reclaim_name(false).create_tokio()
+        })
+    }
+
+    /// The same for the HTTP door.
+    pub(super) fn bind_http(path: &Path, group: Option<&str>) -> Result<(Self, UnixListener), SocketError> {
+        Self::bind_as(path, group, |path| UnixListener::bind(path))
+    }
+
+    fn bind_as<L>(
+        path: &Path,
+        group: Option<&str>,
+        listen: impl FnOnce(&Path) -> io::Result<L>,
+    ) -> Result<(Self, L), SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
         let gid = group.map(find_group).transpose()?;
         make_dir(path, gid).map_err(io)?;
         let lock = lock(path)?;
         remove_stale(path)?;
-        let name = path.to_fs_name::<GenericFilePath>().map_err(io)?;
-        // Never removed by the library: it would remove a successor's file just as well.
-        let listener = ListenerOptions::new().name(name).reclaim_name(false).create_tokio().map_err(io)?;
+        let listener = listen(path).map_err(io)?;
         if let Some(gid) = gid {
             std::os::unix::fs::lchown(path, None, Some(gid)).map_err(io)?;
         }
@@ -71,12 +87,12 @@ impl ControlSocket {
     }
 }
 
-impl Drop for ControlSocket {
+impl Drop for DoorSocket {
     fn drop(&mut self) {
         let ours = std::fs::symlink_metadata(&self.path)
             .is_ok_and(|metadata| (metadata.dev(), metadata.ino()) == self.identity);
         if ours && let Err(error) = std::fs::remove_file(&self.path) {
-            tracing::warn!(%error, path = %self.path.display(), "cannot remove the control socket");
+            tracing::warn!(%error, path = %self.path.display(), "cannot remove a socket");
         }
     }
 }
@@ -139,10 +155,10 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::net::UnixListener;
+    use std::os::unix::net::UnixListener as BlockingListener;
 
-    fn bind(path: &Path) -> Result<(ControlSocket, Listener), SocketError> {
-        ControlSocket::bind(path, None)
+    fn bind(path: &Path) -> Result<(DoorSocket, Listener), SocketError> {
+        DoorSocket::bind(path, None)
     }
 
     #[tokio::test]
@@ -155,7 +171,7 @@ mod tests {
         assert_eq!(mode(path.parent().unwrap()) & 0o007, 0, "the folder is closed to others");
         drop(first);
         assert!(!path.exists());
-        drop(UnixListener::bind(&path).unwrap());
+        drop(BlockingListener::bind(&path).unwrap());
         assert!(path.exists(), "a dead supervisor leaves its file");
         assert!(bind(&path).is_ok());
     }
@@ -168,7 +184,7 @@ mod tests {
         assert!(matches!(bind(&ours), Err(SocketError::InUse(_))));
         drop(held);
         let foreign = dir.path().join("foreign.sock");
-        let _listener = UnixListener::bind(&foreign).unwrap();
+        let _listener = BlockingListener::bind(&foreign).unwrap();
         assert!(matches!(bind(&foreign), Err(SocketError::InUse(_))));
         assert!(foreign.exists());
     }
@@ -180,7 +196,7 @@ mod tests {
         std::fs::write(&path, "precious").unwrap();
         assert!(matches!(bind(&path), Err(SocketError::NotASocket(_))));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
-        let group = ControlSocket::bind(&dir.path().join("g.sock"), Some("no-such-group-here"));
+        let group = DoorSocket::bind(&dir.path().join("g.sock"), Some("no-such-group-here"));
         assert!(matches!(group, Err(SocketError::NoGroup(_))));
         let long = dir.path().join("x".repeat(150));
         assert!(matches!(bind(&long), Err(SocketError::Io { .. })));
@@ -192,7 +208,7 @@ mod tests {
         let path = dir.path().join("control.sock");
         let ours = bind(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        let _successor = UnixListener::bind(&path).unwrap();
+        let _successor = BlockingListener::bind(&path).unwrap();
         drop(ours);
         assert!(path.exists());
     }

@@ -1,6 +1,6 @@
-//! The signals that stop a daemon: SIGTERM and SIGINT. SIGHUP is taken and does nothing, so that a closed terminal
-//! does not end a daemon that was started from it; so is SIGXFSZ, so that a file that may not grow (`LimitFSIZE=`) is the
-//! store's error and not the daemon's end.
+//! The signals of a daemon: SIGTERM and SIGINT stop it, SIGHUP asks it to read its tokens again (so a closed terminal
+//! does not end a daemon that was started from it). SIGXFSZ is taken and does nothing, so that a file that may not grow
+//! (`LimitFSIZE=`) is the store's error and not the daemon's end.
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use std::io;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::UnixStream;
 
-/// SIGTERM and SIGINT as something to wait for. From its making on they no longer end the process by themselves.
+/// The signals as something to wait for. From its making on they no longer end the process by themselves.
 pub(super) struct StopSignals {
     stop: UnixStream,
     hang_up: UnixStream,
@@ -23,18 +23,21 @@ impl StopSignals {
     }
 
     /// Waits for the next one that means stop. Cancel safe.
-    pub(super) async fn next(&mut self) {
-        let (mut stop, mut hang_up) = ([0], [0]);
-        loop {
-            tokio::select! {
-                read = self.stop.read(&mut stop) => match read {
-                    Ok(1) => return,
-                    // The writing end lives as long as the process.
-                    _ => std::future::pending().await,
-                },
-                _ = self.hang_up.read(&mut hang_up) => tracing::info!("SIGHUP is ignored"),
-            }
-        }
+    pub(super) fn stop(&mut self) -> impl Future<Output = ()> {
+        next(&mut self.stop)
+    }
+
+    /// Both: what to wait for to stop, and what for SIGHUP. Each is cancel safe.
+    pub(super) fn both(&mut self) -> (impl Future<Output = ()>, impl Future<Output = ()>) {
+        (next(&mut self.stop), next(&mut self.hang_up))
+    }
+}
+
+async fn next(signals: &mut UnixStream) {
+    match signals.read(&mut [0]).await {
+        Ok(1) => {}
+        // The writing end lives as long as the process.
+        _ => std::future::pending().await,
     }
 }
 

@@ -35,10 +35,15 @@ impl Tail {
 
     /// Until the execution ends or the owner task lets a slow reader go.
     pub(super) async fn live(&mut self, mut batches: Batches) {
-        while !self.gone
-            && let Some(batch) = batches.recv().await
-        {
-            self.pass(&batch).await;
+        while !self.gone {
+            tokio::select! {
+                batch = batches.recv() => match batch {
+                    Some(batch) => self.pass(&batch).await,
+                    None => return,
+                },
+                // Also while nothing happens: nobody should wait for a reader that has left.
+                () = self.follower.closed() => self.gone = true,
+            }
         }
     }
 

@@ -5,6 +5,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -109,6 +110,21 @@ impl Worktree {
         }
     }
 
+    /// The bytes of a regular file, and when it was changed (nanoseconds since the Unix epoch). `path` is clean. Blocks.
+    pub fn read_bytes(&self, path: &str, cap: u64) -> Result<(Vec<u8>, i128), WorktreeError> {
+        match self.look(path)? {
+            Found::File(file, size) => {
+                let changed = file.metadata().map_or(0, |metadata| {
+                    i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
+                });
+                read_bytes(file, path, size, cap).map(|bytes| (bytes, changed))
+            }
+            Found::Folder | Found::Nothing => {
+                Err(WorktreeError::NotFound(format!("there is no file {path:?}")))
+            }
+        }
+    }
+
     /// What a path leads to.
     pub(super) fn look(&self, path: &str) -> Result<Found, WorktreeError> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
@@ -157,7 +173,7 @@ fn irregular(path: &str) -> WorktreeError {
     WorktreeError::NotFound(format!("{path:?} is not a regular file"))
 }
 
-pub(super) fn read(file: File, path: &str, size: u64, cap: u64) -> Result<String, WorktreeError> {
+fn read_bytes(file: File, path: &str, size: u64, cap: u64) -> Result<Vec<u8>, WorktreeError> {
     let too_large = |size| WorktreeError::TooLarge { path: path.to_owned(), size, cap };
     if size > cap {
         return Err(too_large(size));
@@ -170,6 +186,11 @@ pub(super) fn read(file: File, path: &str, size: u64, cap: u64) -> Result<String
     if bytes.len() as u64 > cap {
         return Err(too_large(bytes.len() as u64));
     }
+    Ok(bytes)
+}
+
+pub(super) fn read(file: File, path: &str, size: u64, cap: u64) -> Result<String, WorktreeError> {
+    let bytes = read_bytes(file, path, size, cap)?;
     let mut text = String::from_utf8(bytes)
         .map_err(|_| WorktreeError::Unreadable(format!("{path:?} is not UTF-8 text")))?;
     if text.starts_with('\u{feff}') {

@@ -1,0 +1,71 @@
+//! Who asks: the bearer of a token, or a user of this machine as the kernel names it.
+
+use super::App;
+use super::envelope::Problem;
+use super::local_uid;
+use crate::api::control::Caller;
+use axum::http::{HeaderMap, header};
+use std::net::SocketAddr;
+use tokio::sync::OnceCell;
+
+/// Longest token that is looked at (bytes).
+const TOKEN_BYTES: usize = 1_024;
+
+/// The other end of a connection.
+#[derive(Debug)]
+pub(super) enum Peer {
+    /// Of the Unix socket: its user.
+    Unix(Option<u32>),
+    /// Of a TCP socket.
+    Tcp { client: SocketAddr, server: SocketAddr, uid: OnceCell<Option<u32>> },
+}
+
+impl Peer {
+    pub(super) fn tcp(client: SocketAddr, server: SocketAddr) -> Self {
+        Self::Tcp { client, server, uid: OnceCell::new() }
+    }
+
+    pub(super) fn is_tcp(&self) -> bool {
+        matches!(self, Self::Tcp { .. })
+    }
+}
+
+/// The caller of a request; refused if there is none.
+pub(super) async fn caller(app: &App, peer: &Peer, headers: &HeaderMap) -> Result<Caller, Problem> {
+    if let Some(token) = token(headers)? {
+        let bearer = app.options.tokens.find(token);
+        let bearer = bearer.ok_or_else(|| Problem::unauthorized("this token is not known"))?;
+        return Ok(Caller { owner: bearer.name, admin: bearer.admin });
+    }
+    let uid = match peer {
+        Peer::Unix(uid) => *uid,
+        Peer::Tcp { client, server, uid } => {
+            let loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+            if app.options.require_token || !loopback(client) || !loopback(server) {
+                return Err(Problem::unauthorized("this door needs a token: Authorization: Bearer TOKEN"));
+            }
+            *uid.get_or_init(|| local_user(*client, *server)).await
+        }
+    };
+    app.options.peers.judge(uid).map_err(Problem::unauthorized)
+}
+
+async fn local_user(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+    tokio::task::spawn_blocking(move || local_uid::find(client, server)).await.ok().flatten()
+}
+
+/// The token of a request, if it has one.
+fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut fields = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(field) = fields.next() else { return Ok(None) };
+    let malformed = || Problem::unauthorized("the header Authorization is not `Bearer TOKEN`");
+    if fields.next().is_some() {
+        return Err(malformed());
+    }
+    let (scheme, token) = field.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(malformed)?;
+    let token = token.trim();
+    if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() || token.len() > TOKEN_BYTES {
+        return Err(malformed());
+    }
+    Ok(Some(token))
+}

@@ -1,0 +1,118 @@
+//! One connection: requests one after the other, each with its deadlines, until the client leaves, idles for too long,
+//! must make room, or the supervisor stops.
+
+use super::App;
+use super::auth::Peer;
+use super::deadline::Deadline;
+use super::gate;
+use super::slots::Slot;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::Request;
+use http_body::{Frame, SizeHint};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::io::{AsyncRead, AsyncWrite};
+
+/// What all connections share.
+#[derive(Clone)]
+pub(super) struct Shared {
+    pub(super) app: Arc<App>,
+    pub(super) routes: TowerToHyperService<Router>,
+}
+
+/// Serves one connection to its end.
+pub(super) async fn serve<S>(shared: Shared, stream: S, peer: Peer, slot: Arc<Slot>)
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let limits = &shared.app.options.limits;
+    let io = TokioIo::new(Deadline::new(stream, limits.write));
+    let peer = Arc::new(peer);
+    let service = {
+        let (shared, slot) = (shared.clone(), Arc::clone(&slot));
+        service_fn(move |request: Request<Incoming>| {
+            let (shared, peer, slot) = (shared.clone(), Arc::clone(&peer), Arc::clone(&slot));
+            async move {
+                slot.busy();
+                let response = gate::handle(&shared.app, &shared.routes, &peer, request.map(Body::new)).await;
+                Ok::<_, Infallible>(response.map(|body| Watched { body, slot }))
+            }
+        })
+    };
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_headers(limits.headers)
+        .max_buf_size(limits.head_bytes)
+        .serve_connection(io, service);
+    tokio::pin!(connection);
+    let door = &shared.app.door;
+    let mut closing = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::debug!(%error, "a connection broke off");
+                }
+                return;
+            }
+            () = slot.end.cancelled() => return,
+            () = door.hang_up.cancelled() => return,
+            () = door.closing.cancelled(), if !closing => {
+                closing = true;
+                connection.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// The body of an answer; when it is gone, the connection is idle again.
+struct Watched {
+    body: Body,
+    slot: Arc<Slot>,
+}
+
+impl http_body::Body for Watched {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+impl Drop for Watched {
+    fn drop(&mut self) {
+        self.slot.idle();
+    }
+}
+
+/// What a client gets that finds no room: everybody else is at work.
+pub(super) fn no_room() -> Vec<u8> {
+    let body = r#"{"error":{"code":"CAPACITY_EXCEEDED","message":"all connections are in use"}}"#;
+    format!(
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\
+         Retry-After: 1\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .into_bytes()
+}

@@ -1,0 +1,103 @@
+//! A stream whose peer must take what is sent to it: one that does not for too long is given up.
+
+use std::future::Future as _;
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Sleep, sleep};
+
+/// A stream with a deadline for each write.
+pub(super) struct Deadline<S> {
+    stream: S,
+    write: Duration,
+    waiting: Option<Pin<Box<Sleep>>>,
+}
+
+impl<S> Deadline<S> {
+    pub(super) fn new(stream: S, write: Duration) -> Self {
+        Self { stream, write, waiting: None }
+    }
+
+    /// Passes on what came of a write; the clock runs while nothing comes of it.
+    fn timed<T>(&mut self, context: &mut Context<'_>, result: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if result.is_ready() {
+            self.waiting = None;
+            return result;
+        }
+        let write = self.write;
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(write)));
+        ready!(waiting.as_mut().poll(context));
+        Poll::Ready(Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client does not take what is sent to it",
+        )))
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Deadline<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Deadline<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.timed(context, result)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, slices);
+        self.timed(context, result)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.stream).poll_flush(context);
+        self.timed(context, result)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let result = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.timed(context, result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncWriteExt as _;
+
+    #[tokio::test]
+    async fn a_peer_that_takes_nothing_is_given_up_and_one_that_reads_is_not() {
+        let (ours, mut theirs) = tokio::io::duplex(16);
+        let mut stream = Deadline::new(ours, Duration::from_secs(60));
+        let reading = tokio::spawn(async move {
+            let mut taken = [0; 80];
+            tokio::io::AsyncReadExt::read_exact(&mut theirs, &mut taken).await.expect("bytes");
+            theirs
+        });
+        stream.write_all(&[0; 80]).await.expect("taken bit by bit");
+        let _theirs = reading.await.expect("reader");
+        stream.write = Duration::from_millis(10);
+        let error = stream.write_all(&[0; 80]).await.expect_err("nobody reads");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

@@ -1,0 +1,184 @@
+//! Answers: JSON, and the one envelope of everything that is refused: `{"error":{"code","message","details"?}}`.
+
+use axum::body::Body;
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::{Response, StatusCode};
+use axum::response::IntoResponse;
+use serde::Serialize;
+use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::json::JsonText;
+
+/// What a handler gives.
+pub(super) type Answer = Result<Response<Body>, Problem>;
+
+/// A client may try again after (seconds).
+const RETRY_AFTER_S: &str = "1";
+
+/// Something that is refused.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    code: &'static str,
+    message: String,
+    details: Option<JsonText>,
+    header: Option<(HeaderName, HeaderValue)>,
+}
+
+impl Problem {
+    fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+        Self { status, code, message: message.into(), details: None, header: None }
+    }
+
+    /// 400 `VALIDATION_ERROR`: a field, an id or a parameter.
+    pub(super) fn invalid(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, ErrorCode::ValidationError.as_str(), message)
+    }
+
+    /// `INVALID_REQUEST`: the request as a whole; 400, 408, 413 or 415.
+    pub(super) fn request(status: StatusCode, message: impl Into<String>) -> Self {
+        Self::new(status, ErrorCode::InvalidRequest.as_str(), message)
+    }
+
+    /// 404 `NOT_FOUND`.
+    pub(super) fn no_route() -> Self {
+        let message = "there is no such resource; /api/v1/openapi.json describes all of them";
+        Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound.as_str(), message)
+    }
+
+    /// 405 `METHOD_NOT_ALLOWED`; the answer's `Allow` says which are.
+    pub(super) fn method() -> Self {
+        let message = "this resource does not have that method; see the header Allow";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "METHOD_NOT_ALLOWED", message)
+    }
+
+    /// 401 `UNAUTHORIZED`.
+    pub(super) fn unauthorized(message: impl Into<String>) -> Self {
+        let mut problem = Self::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message);
+        problem.header = Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        problem
+    }
+
+    /// 403 `NOT_PERMITTED`.
+    pub(super) fn forbidden(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::FORBIDDEN, ErrorCode::NotPermitted.as_str(), message)
+    }
+
+    /// 503 `CAPACITY_EXCEEDED`.
+    pub(super) fn capacity(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::CapacityExceeded.as_str(), message)
+    }
+
+    /// 503 `SHUTTING_DOWN`.
+    pub(super) fn stopping() -> Self {
+        let message = "the supervisor is stopping";
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::ShuttingDown.as_str(), message)
+    }
+
+    /// 500 `INTERNAL`; the log gets what happened, the client does not.
+    pub(super) fn internal(detail: &str) -> Self {
+        tracing::error!(detail, "a request failed by a bug");
+        let message = "the supervisor failed at this request; its log tells more under the request's id";
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal.as_str(), message)
+    }
+
+    /// Whether it is of this code.
+    pub(super) fn is(&self, code: ErrorCode) -> bool {
+        self.code == code.as_str()
+    }
+}
+
+impl From<OpError> for Problem {
+    fn from(error: OpError) -> Self {
+        let OpError { code, message, details, hint } = error;
+        if code == ErrorCode::Internal {
+            return Self::internal(&message);
+        }
+        let message = match hint {
+            Some(hint) => format!("{message} ({hint})"),
+            None => message,
+        };
+        let status = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        Self { status, code: code.as_str(), message, details, header: None }
+    }
+}
+
+#[derive(Serialize)]
+struct Envelope<'a> {
+    error: Inner<'a>,
+}
+
+#[derive(Serialize)]
+struct Inner<'a> {
+    code: &'a str,
+    message: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a JsonText>,
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let Self { status, code, message, details, header } = self;
+        let bytes =
+            |details| serde_json::to_vec(&Envelope { error: Inner { code, message: &message, details } });
+        // Details that are no JSON can only be a bug: the code and the message still count.
+        let body = bytes(details.as_ref()).or_else(|_| bytes(None)).unwrap_or_default();
+        let mut response = json_bytes(status, body);
+        if status == StatusCode::SERVICE_UNAVAILABLE {
+            response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
+        }
+        response.headers_mut().extend(header);
+        response.extensions_mut().insert(Refused(code));
+        response
+    }
+}
+
+/// The code of a refusal, for the log.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Refused(pub(super) &'static str);
+
+/// A value as compact JSON.
+pub(super) fn json(status: StatusCode, value: &impl Serialize) -> Answer {
+    match serde_json::to_vec(value) {
+        Ok(bytes) => Ok(json_bytes(status, bytes)),
+        Err(error) => Err(Problem::internal(&format!("an answer cannot be written: {error}"))),
+    }
+}
+
+/// 200 with a value.
+pub(super) fn ok(value: &impl Serialize) -> Answer {
+    json(StatusCode::OK, value)
+}
+
+/// 201 with a value.
+pub(super) fn created(value: &impl Serialize) -> Answer {
+    json(StatusCode::CREATED, value)
+}
+
+fn json_bytes(status: StatusCode, bytes: Vec<u8>) -> Response<Body> {
+    let mut response = Response::new(Body::from(bytes));
+    *response.status_mut() = status;
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_of_the_verbs_has_an_http_status() {
+        for code in ErrorCode::ALL {
+            let problem = Problem::from(OpError::new(*code, "text").with_hint("do this"));
+            assert_eq!(problem.status.as_u16(), code.http_status());
+            assert_eq!(problem.code, code.as_str());
+        }
+    }
+
+    #[test]
+    fn a_bug_tells_the_client_nothing() {
+        let problem = Problem::from(OpError::new(ErrorCode::Internal, "SELECT secret FROM /host/path"));
+        assert!(!problem.message.contains("SELECT"), "{}", problem.message);
+        let hinted = Problem::from(OpError::new(ErrorCode::Conflict, "taken").with_hint("choose another"));
+        assert_eq!(hinted.message, "taken (choose another)");
+    }
+}

@@ -1,0 +1,193 @@
+//! Routes about executions.
+
+use super::ask::{Ask, unexpected};
+use super::envelope::{Answer, Problem, json, ok};
+use super::input::{At, Input, Params, id, object, required};
+use super::schema;
+use super::{pages, sse};
+use axum::http::{HeaderMap, StatusCode, header};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use vm_system_protocol::control::{ErrorCode, NewExecution, Op, Reply};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Execution, ExecutionKind};
+
+/// Executions of a list where the client does not say how many.
+const DEFAULT_LIMIT: u32 = 50;
+
+/// Input that is to be evaluated.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ReplBody {
+    #[schema(required)]
+    session_id: Option<String>,
+    #[schema(required)]
+    input: Option<String>,
+}
+
+/// A file that is to be run.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RunFileBody {
+    #[schema(required)]
+    session_id: Option<String>,
+    /// Relative to the worktree.
+    #[schema(required)]
+    path: Option<String>,
+    /// The script sees it as `args`.
+    #[schema(value_type = Option<Object>)]
+    args: Option<Box<RawValue>>,
+    /// The script sees it in `process.env`.
+    #[schema(value_type = Option<Object>)]
+    env: Option<BTreeMap<String, Value>>,
+}
+
+/// Evaluate input in a session.
+#[utoipa::path(post, path = "/executions/repl", tag = "executions",
+    params(("wait" = Option<bool>, Query, description = "false: answer 202 as soon as it runs")),
+    request_body = ReplBody,
+    responses((status = 201, body = schema::Execution), (status = 202, body = schema::Execution)))]
+pub(super) async fn repl(ask: Ask, params: Params, Input(body): Input<ReplBody>) -> Answer {
+    let wait = params.flag("wait", true)?;
+    let session = id("session_id", &required("session_id", body.session_id)?)?;
+    let input = body.input.filter(|input| !input.is_empty());
+    let input = input.ok_or_else(|| Problem::invalid("input is missing"))?;
+    let new = NewExecution { input: Some(input), ..blank(session, ExecutionKind::Repl, wait) };
+    start(&ask, new).await
+}
+
+/// Run a file of the worktree in a session.
+#[utoipa::path(post, path = "/executions/run-file", tag = "executions",
+    params(("wait" = Option<bool>, Query, description = "false: answer 202 as soon as it runs")),
+    request_body = RunFileBody,
+    responses((status = 201, body = schema::Execution), (status = 202, body = schema::Execution)))]
+pub(super) async fn run_file(ask: Ask, params: Params, Input(body): Input<RunFileBody>) -> Answer {
+    let wait = params.flag("wait", true)?;
+    let args = object("args", body.args.as_deref())?.unwrap_or_else(JsonText::empty_object);
+    let env = variables(body.env.unwrap_or_default())?;
+    let session = id("session_id", &required("session_id", body.session_id)?)?;
+    let path = body.path.ok_or_else(|| Problem::invalid("path is missing"))?;
+    let new = NewExecution { path: Some(path), args, env, ..blank(session, ExecutionKind::RunFile, wait) };
+    start(&ask, new).await
+}
+
+fn blank(session: String, kind: ExecutionKind, wait: bool) -> NewExecution {
+    NewExecution {
+        session,
+        kind,
+        input: None,
+        path: None,
+        args: JsonText::empty_object(),
+        env: Vec::new(),
+        argv: Vec::new(),
+        wait,
+        follow: false,
+    }
+}
+
+/// Variables are texts; numbers and booleans become what `process.env` would make of them.
+fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, String)>, Problem> {
+    let text = |(name, value)| match value {
+        Value::String(text) => Ok((name, text)),
+        Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),
+        _ => {
+            Err(Problem::request(StatusCode::BAD_REQUEST, format!("env: the value of {name:?} is not text")))
+        }
+    };
+    env.into_iter().map(text).collect()
+}
+
+async fn start(ask: &Ask, new: NewExecution) -> Answer {
+    let status = if new.wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
+    json(status, &ask.op(Op::ExecStart(Box::new(new))).await?)
+}
+
+/// Executions of a session, newest first, without their events.
+#[utoipa::path(get, path = "/executions", tag = "executions",
+    params(("session_id" = String, Query), pages::Query),
+    responses((status = 200, body = [schema::Execution])))]
+pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+    let session = params.one("session_id")?.ok_or_else(|| Problem::invalid("session_id is missing"))?;
+    let session = id("session_id", session)?;
+    let mut page = pages::asked(&params)?;
+    page.limit = Some(page.limit.unwrap_or(DEFAULT_LIMIT));
+    match ask.op(Op::ExecList { session, page }).await? {
+        Reply::Executions(executions) => {
+            pages::answer(page.limit, &executions, |last| (last.started_at, *last.id.as_bytes()))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// One execution, by its id or its name.
+#[utoipa::path(get, path = "/executions/{execution_id}", tag = "executions",
+    params(("execution_id" = String, Path)), responses((status = 200, body = schema::Execution)))]
+pub(super) async fn get(ask: Ask, At(execution): At<String>) -> Answer {
+    ok(&find(&ask, &execution).await?)
+}
+
+/// An execution. What is no id and no name either is a mistake rather than something that is gone.
+async fn find(ask: &Ask, reference: &str) -> Result<Box<Execution>, Problem> {
+    match ask.op(Op::ExecGet { execution: reference.to_owned() }).await {
+        Ok(Reply::Execution(execution)) => Ok(execution),
+        Ok(other) => Err(unexpected(&other)),
+        Err(problem) if problem.is(ErrorCode::ExecutionNotFound) => {
+            id("execution_id", reference)?;
+            Err(problem)
+        }
+        Err(problem) => Err(problem),
+    }
+}
+
+#[derive(Serialize)]
+struct Cancelled {
+    status: &'static str,
+    execution_id: String,
+}
+
+/// End a running execution as `cancelled`. That it has ended already is fine.
+#[utoipa::path(post, path = "/executions/{execution_id}/cancel", tag = "executions",
+    params(("execution_id" = String, Path)), responses((status = 202, body = schema::ExecutionCancelled)))]
+pub(super) async fn cancel(ask: Ask, At(execution): At<String>) -> Answer {
+    let execution_id = find(&ask, &execution).await?.id.to_string();
+    ask.op(Op::ExecCancel { execution: execution_id.clone() }).await?;
+    json(StatusCode::ACCEPTED, &Cancelled { status: "ok", execution_id })
+}
+
+/// Events of an execution, in order; as a live stream with `Accept: text/event-stream`.
+#[utoipa::path(get, path = "/executions/{execution_id}/events", tag = "executions",
+    params(("execution_id" = String, Path),
+        ("after_seq" = Option<u64>, Query, description = "only later ones"),
+        ("limit" = Option<u32>, Query, description = "at most this many; not for streams"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "streams: only later ones")),
+    responses((status = 200, content((Vec<schema::Event> = "application/json"), (String = "text/event-stream"))),
+        (status = 204, description = "streams: everything was sent before, and nothing will come")))]
+pub(super) async fn events(
+    ask: Ask,
+    At(execution): At<String>,
+    params: Params,
+    headers: HeaderMap,
+) -> Answer {
+    let after_seq = params.number("after_seq", 0)?.unwrap_or_default();
+    let limit = params.number("limit", 1)?.unwrap_or_default();
+    let found = find(&ask, &execution).await?;
+    if sse::is_wanted(&headers) {
+        let after_seq = sse::last_event_id(&headers)?.unwrap_or(after_seq);
+        return sse::stream(ask, *found, after_seq, headers.contains_key("last-event-id"));
+    }
+    let op = Op::ExecEvents { execution: found.id.to_string(), after_seq, limit, follow: false };
+    match ask.op(op).await? {
+        Reply::Events(events) => ok(&events),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Whether a client lists a media type in its `Accept`.
+pub(super) fn accepts(headers: &HeaderMap, kind: &str) -> bool {
+    let listed = headers.get_all(header::ACCEPT).iter().filter_map(|field| field.to_str().ok());
+    let mut kinds = listed.flat_map(|field| field.split(','));
+    kinds.any(|accepted| accepted.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(kind))
+}

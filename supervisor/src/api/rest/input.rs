@@ -1,0 +1,294 @@
+//! What clients send: bodies (strict JSON of a bounded size in bounded time), queries, path segments.
+
+use super::App;
+use super::envelope::Problem;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{FromRequest, FromRequestParts, Path};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use std::str::FromStr;
+use std::sync::Arc;
+use tokio::time::timeout;
+use vm_system_protocol::json::JsonText;
+
+/// Most parameters of a query.
+const PARAMETERS: usize = 32;
+
+/// A JSON body.
+pub(super) struct Input<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<Arc<App>> for Input<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, Problem> {
+        match read(request, app).await? {
+            Some(bytes) => parse(&bytes).map(Self),
+            None => Err(Problem::request(
+                StatusCode::BAD_REQUEST,
+                "the request has no body; a JSON object is needed",
+            )),
+        }
+    }
+}
+
+/// A JSON body that may be absent.
+pub(super) struct OptionalInput<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for OptionalInput<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, Problem> {
+        match read(request, app).await? {
+            Some(bytes) => parse(&bytes).map(Self),
+            None => Ok(Self(T::default())),
+        }
+    }
+}
+
+/// The bytes of a body; `None` if there are none.
+async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, Problem> {
+    let limits = &app.options.limits;
+    let (parts, body) = request.into_parts();
+    let too_large = || {
+        let message = format!("the body has more than {} bytes", limits.body_bytes);
+        Problem::request(StatusCode::PAYLOAD_TOO_LARGE, message)
+    };
+    // What says that it is too large need not come.
+    if http_body::Body::size_hint(&body).lower() > limits.body_bytes as u64 {
+        return Err(too_large());
+    }
+    let collected = timeout(limits.body, Limited::new(body, limits.body_bytes).collect())
+        .await
+        .map_err(|_| Problem::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?;
+    let bytes = match collected {
+        Ok(collected) => collected.to_bytes(),
+        Err(error) if error.is::<LengthLimitError>() => return Err(too_large()),
+        Err(error) => {
+            let message = format!("the body cannot be read: {error}");
+            return Err(Problem::request(StatusCode::BAD_REQUEST, message));
+        }
+    };
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    is_json(&parts.headers)?;
+    Ok(Some(bytes.to_vec()))
+}
+
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let refuse = |message: &str| Err(Problem::request(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
+    if headers
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
+        return refuse("compressed bodies are not taken");
+    }
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    let (Some(kind), None) = (types.next(), types.next()) else {
+        return refuse("the body needs one header Content-Type: application/json");
+    };
+    let kind = kind.to_str().unwrap_or_default();
+    let essence = kind.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case("application/json") {
+        Ok(())
+    } else {
+        refuse("the body must have Content-Type: application/json")
+    }
+}
+
+fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    // Structs would be read from arrays, too, by position.
+    if bytes.iter().find(|byte| !byte.is_ascii_whitespace()) != Some(&b'{') {
+        return Err(Problem::request(StatusCode::BAD_REQUEST, "the body is not a JSON object"));
+    }
+    serde_json::from_slice(bytes).map_err(|error| {
+        Problem::request(StatusCode::BAD_REQUEST, format!("the body is not what is expected: {error}"))
+    })
+}
+
+/// A JSON object of a body as compact text, in the client's order and with the client's digits.
+pub(super) fn object(field: &str, raw: Option<&RawValue>) -> Result<Option<JsonText>, Problem> {
+    let Some(raw) = raw.filter(|raw| raw.get() != "null") else { return Ok(None) };
+    let text = JsonText::from_untrusted(compact(raw.get()));
+    match text.to_value() {
+        Some(value) if value.is_object() => Ok(Some(text)),
+        Some(_) => Err(Problem::request(
+            StatusCode::BAD_REQUEST,
+            format!("{field} must be an object, and it is not"),
+        )),
+        None => Err(Problem::request(
+            StatusCode::BAD_REQUEST,
+            format!("{field} is nested too deeply or has a number out of range"),
+        )),
+    }
+}
+
+/// Valid JSON without the white space between its tokens.
+fn compact(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let (mut in_text, mut escaped) = (false, false);
+    for char in json.chars() {
+        if in_text {
+            in_text = escaped || char != '"';
+            escaped = !escaped && char == '\\';
+        } else if char.is_ascii_whitespace() {
+            continue;
+        } else {
+            in_text = char == '"';
+        }
+        out.push(char);
+    }
+    out
+}
+
+/// A field that must be there and not be blank.
+pub(super) fn required(field: &str, value: Option<String>) -> Result<String, Problem> {
+    match value {
+        Some(value) if !value.trim().is_empty() => Ok(value),
+        _ => Err(Problem::invalid(format!("{field} is missing"))),
+    }
+}
+
+/// A UUID: upper case is accepted, anything else is not an id.
+pub(super) fn id(field: &str, text: &str) -> Result<String, Problem> {
+    match uuid::Uuid::try_parse(text) {
+        Ok(id) if text.len() == 36 => Ok(id.hyphenated().to_string()),
+        _ => Err(Problem::invalid(format!("{field} is not an id: a UUID is needed"))),
+    }
+}
+
+/// A segment of the path.
+pub(super) struct At<T>(pub(super) T);
+
+impl<T: DeserializeOwned + Send> FromRequestParts<Arc<App>> for At<T> {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
+        let path: Result<Path<T>, PathRejection> = Path::from_request_parts(parts, app).await;
+        path.map(|Path(value)| Self(value)).map_err(|_| Problem::invalid("the path is not valid UTF-8"))
+    }
+}
+
+/// The parameters of a query. Unknown ones are nobody's business (browsers and caches add some).
+pub(super) struct Params(Vec<(String, String)>);
+
+impl FromRequestParts<Arc<App>> for Params {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Arc<App>) -> Result<Self, Problem> {
+        let query = parts.uri.query().unwrap_or_default();
+        let pairs: Vec<(String, String)> = form_urlencoded::parse(query.as_bytes())
+            .take(PARAMETERS + 1)
+            .map(|(name, value)| (name.into_owned(), value.into_owned()))
+            .collect();
+        if pairs.len() > PARAMETERS {
+            return Err(Problem::invalid(format!("the query has more than {PARAMETERS} parameters")));
+        }
+        Ok(Self(pairs))
+    }
+}
+
+impl Params {
+    /// The value of a parameter; an empty one counts as absent.
+    pub(super) fn one(&self, name: &str) -> Result<Option<&str>, Problem> {
+        let mut found = self.0.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let value = found.next();
+        if found.next().is_some() {
+            return Err(Problem::invalid(format!("the parameter {name} is given twice")));
+        }
+        Ok(value.filter(|value| !value.is_empty()))
+    }
+
+    /// A whole number that is at least `least`.
+    pub(super) fn number<N: FromStr + PartialOrd + std::fmt::Display>(
+        &self,
+        name: &str,
+        least: N,
+    ) -> Result<Option<N>, Problem> {
+        let Some(text) = self.one(name)? else { return Ok(None) };
+        match text.parse::<N>() {
+            Ok(number) if number >= least && text.bytes().all(|digit| digit.is_ascii_digit()) => {
+                Ok(Some(number))
+            }
+            _ => Err(Problem::invalid(format!("{name} must be a whole number, at least {least}"))),
+        }
+    }
+
+    /// `true` or `false`.
+    pub(super) fn flag(&self, name: &str, otherwise: bool) -> Result<bool, Problem> {
+        match self.one(name)? {
+            None => Ok(otherwise),
+            Some("true" | "1") => Ok(true),
+            Some("false" | "0") => Ok(false),
+            Some(_) => Err(Problem::invalid(format!("{name} must be true or false"))),
+        }
+    }
+
+    /// One of a few names.
+    pub(super) fn name<T: FromStr>(&self, name: &str, names: &str) -> Result<Option<T>, Problem> {
+        let Some(text) = self.one(name)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| Problem::invalid(format!("{name} must be one of {names}")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compact_drops_white_space_between_tokens_only() {
+        let spaced = "{ \"a b\" : [ 1 ,\n 2 ] ,\t\"c\\\" d\" : \" \\\\\" , \"e\" : 1e5 }";
+        assert_eq!(compact(spaced), r#"{"a b":[1,2],"c\" d":" \\","e":1e5}"#);
+    }
+
+    #[test]
+    fn objects_keep_order_and_digits_and_nothing_else_is_one() {
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).expect("json");
+        let long = r#"{"z":12345678901234567890123,"a":1}"#;
+        let text = object("args", Some(&raw(long))).expect("an object").expect("given");
+        assert_eq!(text.as_str(), long);
+        assert!(object("args", Some(&raw("null"))).expect("absent").is_none());
+        for bad in ["[]", "1", "\"{}\"", &("{\"a\":".repeat(200) + "1" + &"}".repeat(200))] {
+            assert!(object("args", Some(&raw(bad))).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_checked() {
+        let params = |query: &str| {
+            Params(
+                form_urlencoded::parse(query.as_bytes())
+                    .map(|(a, b)| (a.into_owned(), b.into_owned()))
+                    .collect(),
+            )
+        };
+        assert_eq!(params("limit=7").number::<u32>("limit", 1).expect("fine"), Some(7));
+        assert_eq!(params("limit=").number::<u32>("limit", 1).expect("fine"), None);
+        for bad in
+            ["limit=0", "limit=-1", "limit=+1", "limit=x", "limit=4294967296", "limit=1&limit=2", "limit=1.0"]
+        {
+            assert!(params(bad).number::<u32>("limit", 1).is_err(), "{bad}");
+        }
+        assert!(!params("wait=false").flag("wait", true).expect("fine"));
+        assert!(params("wait=perhaps").flag("wait", true).is_err());
+    }
+
+    #[test]
+    fn ids_are_uuids_in_either_case() {
+        let upper = "00112233-4455-6677-8899-AABBCCDDEEFF";
+        assert_eq!(id("id", upper).expect("an id"), upper.to_lowercase());
+        for bad in [
+            "",
+            "x",
+            "00112233445566778899aabbccddeeff",
+            "../../etc",
+            "{00112233-4455-6677-8899-aabbccddeeff}",
+        ] {
+            assert!(id("id", bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Parts of lists: `limit` and `cursor`. The lists themselves are plain arrays, so the way on is in a header.
+
+use super::envelope::{Answer, Problem, ok};
+use super::input::Params;
+use axum::http::{HeaderName, HeaderValue};
+use serde::Serialize;
+use utoipa::IntoParams;
+use vm_system_protocol::control::{ListCursor, ListPage};
+use vm_system_protocol::time::Timestamp;
+
+/// Where the next part of a list begins; absent after the last part.
+const NEXT: HeaderName = HeaderName::from_static("x-next-cursor");
+/// An answer that is shorter has not been cut for its size (bytes).
+const SURELY_WHOLE: usize = 1 << 20;
+
+/// A part of a list.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "describes what `Params` reads")]
+pub(super) struct Query {
+    /// At most this many; at least 1.
+    limit: Option<u32>,
+    /// `X-Next-Cursor` of the answer before.
+    cursor: Option<String>,
+}
+
+/// The part of a list that is asked for.
+pub(super) fn asked(params: &Params) -> Result<ListPage, Problem> {
+    let limit = params.number("limit", 1)?;
+    let after = params.one("cursor")?.map(parse).transpose()?;
+    Ok(ListPage { limit, after })
+}
+
+/// A part of a list, with the way on if there may be more.
+pub(super) fn answer<T: Serialize>(
+    limit: Option<u32>,
+    items: &[T],
+    place: impl Fn(&T) -> (Timestamp, [u8; 16]),
+) -> Answer {
+    let mut response = ok(&items)?;
+    let full = limit.is_some_and(|limit| items.len() >= limit as usize);
+    let length = http_body::Body::size_hint(response.body()).exact();
+    let whole = !full && length.is_some_and(|length| length < SURELY_WHOLE as u64);
+    if let Some(last) = items.last().filter(|_| !whole) {
+        let (at, id) = place(last);
+        // Digits and hyphens only.
+        if let Ok(cursor) = HeaderValue::from_str(&format!("{}.{}", at.0, uuid::Uuid::from_bytes(id))) {
+            response.headers_mut().insert(NEXT, cursor);
+        }
+    }
+    Ok(response)
+}
+
+fn parse(text: &str) -> Result<ListCursor, Problem> {
+    let parts = text.split_once('.').and_then(|(at, id)| {
+        let id = uuid::Uuid::try_parse(id).ok()?;
+        Some(ListCursor { at: Timestamp(at.parse().ok()?), id: id.into_bytes() })
+    });
+    parts.ok_or_else(|| Problem::invalid("cursor is not one that X-Next-Cursor gave"))
+}

@@ -1,0 +1,93 @@
+//! The table of routes. Each is added together with its description, so that none is served without one.
+
+use super::envelope::Problem;
+use super::{App, PREFIX, executions, parts, runtime, sessions, templates};
+use axum::Router;
+use axum::handler::Handler;
+use axum::routing::{MethodFilter, on};
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+use utoipa::openapi::HttpMethod;
+
+/// Routes, and what is served by them.
+pub(super) struct Table {
+    router: Router<Arc<App>>,
+    /// `GET /templates/{template_id}`.
+    pub(super) listed: Vec<String>,
+}
+
+impl Table {
+    /// Adds the route that `description` describes.
+    fn with<P, H, T>(mut self, _description: P, handler: H) -> Self
+    where
+        P: utoipa::Path,
+        H: Handler<T, Arc<App>>,
+        T: 'static,
+    {
+        let path = P::path();
+        for method in P::methods() {
+            let (name, filter) = match method {
+                HttpMethod::Post => ("POST", MethodFilter::POST),
+                HttpMethod::Patch => ("PATCH", MethodFilter::PATCH),
+                HttpMethod::Delete => ("DELETE", MethodFilter::DELETE),
+                HttpMethod::Put => ("PUT", MethodFilter::PUT),
+                _ => ("GET", MethodFilter::GET),
+            };
+            self.listed.push(format!("{name} {path}"));
+            self.router = self.router.route(&path, on(filter, handler.clone()));
+        }
+        self
+    }
+}
+
+/// All routes below [`PREFIX`].
+#[expect(clippy::used_underscore_items, reason = "the derive of the descriptions calls them so")]
+pub(super) fn table() -> Table {
+    Table { router: Router::new(), listed: Vec::new() }
+        .with(runtime::__path_health, runtime::health)
+        .with(runtime::__path_summary, runtime::summary)
+        .with(runtime::__path_info, runtime::info)
+        .with(runtime::__path_modules, runtime::modules)
+        .with(runtime::__path_libraries, runtime::libraries)
+        .with(runtime::__path_description, runtime::description)
+        .with(templates::__path_list, templates::list)
+        .with(templates::__path_create, templates::create)
+        .with(templates::__path_get, templates::get)
+        .with(templates::__path_update, templates::update)
+        .with(templates::__path_delete, templates::delete)
+        .with(parts::__path_capabilities, parts::capabilities)
+        .with(parts::__path_add_capability, parts::add_capability)
+        .with(parts::__path_remove_capability, parts::remove_capability)
+        .with(parts::__path_startup_files, parts::startup_files)
+        .with(parts::__path_add_startup_file, parts::add_startup_file)
+        .with(parts::__path_remove_startup_file, parts::remove_startup_file)
+        .with(parts::__path_modules, parts::modules)
+        .with(parts::__path_add_module, parts::add_module)
+        .with(parts::__path_remove_module, parts::remove_module)
+        .with(parts::__path_libraries, parts::libraries)
+        .with(parts::__path_add_library, parts::add_library)
+        .with(parts::__path_remove_library, parts::remove_library)
+        .with(sessions::__path_list, sessions::list)
+        .with(sessions::__path_create, sessions::create)
+        .with(sessions::__path_get, sessions::get)
+        .with(sessions::__path_close, sessions::close)
+        .with(sessions::__path_delete, sessions::delete)
+        .with(sessions::__path_inspect, sessions::inspect)
+        .with(sessions::__path_kill, sessions::kill)
+        .with(executions::__path_repl, executions::repl)
+        .with(executions::__path_run_file, executions::run_file)
+        .with(executions::__path_list, executions::list)
+        .with(executions::__path_get, executions::get)
+        .with(executions::__path_cancel, executions::cancel)
+        .with(executions::__path_events, executions::events)
+}
+
+/// What answers the requests of all connections.
+pub(super) fn service(app: Arc<App>) -> TowerToHyperService<Router> {
+    let routes = table()
+        .router
+        .fallback(|| async { Problem::no_route() })
+        .method_not_allowed_fallback(|| async { Problem::method() });
+    let whole = Router::new().nest(PREFIX, routes).fallback(|| async { Problem::no_route() }).with_state(app);
+    TowerToHyperService::new(whole)
+}

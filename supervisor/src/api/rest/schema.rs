@@ -1,0 +1,505 @@
+//! The shapes of answers as OpenAPI describes them. They are written by the protocol's own types; that the two are the
+//! same is checked by the contract test, which holds every answer of the real daemon against this description.
+#![expect(dead_code, reason = "described, never made: the answers are written by the protocol's types")]
+
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+
+type Json = serde_json::Value;
+
+/// What is refused, whatever it is.
+#[derive(ToSchema)]
+pub(super) struct Envelope {
+    error: Refusal,
+}
+
+#[derive(ToSchema)]
+struct Refusal {
+    /// What programs match on.
+    code: String,
+    /// What happened, for people; may change.
+    message: String,
+    /// Facts for programs.
+    #[schema(value_type = Option<Object>, nullable = false)]
+    details: Option<BTreeMap<String, Json>>,
+}
+
+#[derive(ToSchema)]
+pub(super) struct Health {
+    /// `ok`.
+    status: String,
+}
+
+#[derive(ToSchema)]
+pub(super) struct RuntimeSummary {
+    active_sessions: u64,
+    /// Sorted.
+    #[schema(value_type = Vec<String>)]
+    active_session_ids: Vec<String>,
+}
+
+#[derive(ToSchema)]
+pub(super) struct RuntimeInfo {
+    version: String,
+    pid: u32,
+    /// Milliseconds.
+    uptime_ms: u64,
+    #[schema(required)]
+    keeper_pid: Option<u32>,
+    sandbox: Vec<SandboxLayer>,
+    zygotes: Vec<ZygoteInfo>,
+    active_sessions: u64,
+    sessions_created: u64,
+    executions_started: u64,
+    /// `full` or `normal`.
+    durability: String,
+    /// Batches that wait for the store.
+    store_queue: u64,
+}
+
+/// A wall around the workers.
+#[derive(ToSchema)]
+struct SandboxLayer {
+    name: String,
+    in_force: bool,
+    required: bool,
+    detail: String,
+}
+
+/// A process from which sessions are forked.
+#[derive(ToSchema)]
+struct ZygoteInfo {
+    engine: String,
+    libraries: Vec<String>,
+    pid: u32,
+    forks: u64,
+}
+
+#[derive(ToSchema)]
+pub(super) struct ModuleInfo {
+    /// What `require` and `import` call it.
+    name: String,
+    description: String,
+}
+
+#[derive(ToSchema)]
+pub(super) struct LibraryInfo {
+    /// `id-version`: what templates call it.
+    name: String,
+    /// What `require` and `import` call it.
+    id: String,
+    version: String,
+    /// The global variable that it becomes.
+    #[schema(required)]
+    global: Option<String>,
+    installed: bool,
+    /// Of its source, hexadecimal.
+    #[schema(required)]
+    sha256: Option<String>,
+    /// Of its source.
+    #[schema(required)]
+    bytes: Option<u64>,
+    #[schema(required, format = "date-time")]
+    installed_at: Option<String>,
+}
+
+/// A profile from which sessions are made.
+#[derive(ToSchema)]
+pub(super) struct Template {
+    #[schema(format = "uuid")]
+    id: String,
+    /// Unique among the owner's templates.
+    name: String,
+    engine: Engine,
+    is_active: bool,
+    /// Host modules that sessions may require.
+    exposed_modules: Vec<String>,
+    /// `id-version` of libraries that sessions get.
+    libraries: Vec<String>,
+    #[schema(format = "date-time")]
+    created_at: String,
+    #[schema(format = "date-time")]
+    updated_at: String,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum Engine {
+    Quickjs,
+    /// The original's name of `quickjs`.
+    Goja,
+    Cvm,
+}
+
+#[derive(ToSchema)]
+pub(super) struct TemplateDetail {
+    template: Template,
+    settings: Settings,
+    capabilities: Vec<Capability>,
+    startup_files: Vec<StartupFile>,
+}
+
+#[derive(ToSchema)]
+struct Settings {
+    /// The template.
+    #[schema(format = "uuid")]
+    vm_id: String,
+    limits: Limits,
+    resolver: Resolver,
+    runtime: RuntimeSettings,
+}
+
+/// What an execution may use up.
+#[derive(ToSchema)]
+struct Limits {
+    cpu_ms: u32,
+    /// Without waits for the host.
+    wall_ms: u32,
+    /// JavaScript heap of the session (MiB).
+    mem_mb: u32,
+    max_events: u32,
+    max_output_kb: u32,
+    max_source_kb: u32,
+    /// Engine cvm; 0 = no limit.
+    max_steps: u64,
+    /// Engine cvm.
+    max_stack_depth: u32,
+    /// Engine cvm.
+    max_state_mb: u32,
+}
+
+/// How `require` and `import` find files of the worktree.
+#[derive(ToSchema)]
+struct Resolver {
+    /// Folders of the worktree; empty = the worktree itself.
+    roots: Vec<String>,
+    /// Tried in order behind a specifier without one.
+    extensions: Vec<String>,
+    /// `/x/y.js` means the worktree's root.
+    allow_absolute_repo_imports: bool,
+}
+
+/// How code is run.
+#[derive(ToSchema)]
+struct RuntimeSettings {
+    /// run-file treats `.js` as a module; `import` startup files are allowed.
+    esm: bool,
+    strict: bool,
+    /// There is a `console` global.
+    console: bool,
+    on_crash: OnCrash,
+    /// 0 = never.
+    ttl_s: u32,
+    /// 0 = never.
+    idle_timeout_s: u32,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum OnCrash {
+    Close,
+    Restart,
+    Rollback,
+}
+
+#[derive(ToSchema)]
+pub(super) struct TemplateDeleted {
+    /// `ok`.
+    status: String,
+    #[schema(format = "uuid")]
+    template_id: String,
+}
+
+/// A right that a template gives, narrows or withdraws.
+#[derive(ToSchema)]
+pub(super) struct Capability {
+    #[schema(format = "uuid")]
+    id: String,
+    /// The template.
+    #[schema(format = "uuid")]
+    vm_id: String,
+    kind: CapabilityKind,
+    name: String,
+    enabled: bool,
+    #[schema(value_type = Object)]
+    config: BTreeMap<String, Json>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum CapabilityKind {
+    Module,
+    Global,
+    Fs,
+    Net,
+    Env,
+}
+
+/// The capability that is gone.
+#[derive(ToSchema)]
+pub(super) struct CapabilityRemoved {
+    /// `ok`.
+    status: String,
+    #[schema(format = "uuid")]
+    id: String,
+    #[schema(format = "uuid")]
+    vm_id: String,
+    kind: CapabilityKind,
+    name: String,
+    enabled: bool,
+    #[schema(value_type = Object)]
+    config: BTreeMap<String, Json>,
+}
+
+/// A file that every new session runs.
+#[derive(ToSchema)]
+pub(super) struct StartupFile {
+    #[schema(format = "uuid")]
+    id: String,
+    /// The template.
+    #[schema(format = "uuid")]
+    vm_id: String,
+    /// Relative to the session's worktree.
+    path: String,
+    /// Lower runs first.
+    order_index: i64,
+    mode: StartupMode,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum StartupMode {
+    Eval,
+    Import,
+}
+
+/// The startup file that is gone.
+#[derive(ToSchema)]
+pub(super) struct StartupFileRemoved {
+    /// `ok`.
+    status: String,
+    #[schema(format = "uuid")]
+    id: String,
+    #[schema(format = "uuid")]
+    vm_id: String,
+    path: String,
+    order_index: i64,
+    mode: StartupMode,
+}
+
+/// A module's or library's name in a template.
+#[derive(ToSchema)]
+pub(super) struct TemplateName {
+    #[schema(format = "uuid")]
+    template_id: String,
+    /// As it is stored.
+    name: String,
+}
+
+/// The name that is gone.
+#[derive(ToSchema)]
+pub(super) struct TemplateNameRemoved {
+    /// `ok`.
+    status: String,
+    #[schema(format = "uuid")]
+    template_id: String,
+    name: String,
+}
+
+/// `starting → ready → closed`, `starting|ready → crashed`.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+pub(super) enum SessionStatus {
+    Starting,
+    Ready,
+    Crashed,
+    Closed,
+}
+
+/// One sandboxed worker process and its record.
+#[derive(ToSchema)]
+pub(super) struct Session {
+    #[schema(format = "uuid")]
+    id: String,
+    #[schema(format = "uuid")]
+    template_id: String,
+    /// The same, for old clients.
+    #[schema(format = "uuid")]
+    vm_id: String,
+    workspace_id: String,
+    base_commit_oid: String,
+    worktree_path: String,
+    status: SessionStatus,
+    #[schema(format = "date-time")]
+    created_at: String,
+    #[schema(format = "date-time", nullable = false)]
+    closed_at: Option<String>,
+    #[schema(nullable = false)]
+    last_error: Option<String>,
+    /// Why it ended.
+    #[schema(nullable = false)]
+    close_reason: Option<String>,
+    #[schema(value_type = Object)]
+    runtime_meta: BTreeMap<String, Json>,
+}
+
+/// A live session as the kernel sees it; only `js_heap_bytes` is the worker's own word.
+#[derive(ToSchema)]
+pub(super) struct SessionInspection {
+    #[schema(format = "uuid")]
+    session_id: String,
+    status: SessionStatus,
+    pid: u32,
+    cpu_ms: u64,
+    #[schema(required)]
+    rss_kib: Option<u64>,
+    #[schema(required)]
+    pss_kib: Option<u64>,
+    #[schema(required)]
+    uss_kib: Option<u64>,
+    #[schema(required)]
+    js_heap_bytes: Option<u64>,
+    #[schema(required)]
+    fds: Option<u32>,
+    #[schema(required)]
+    seccomp_mode: Option<u32>,
+    #[schema(required)]
+    no_new_privs: Option<bool>,
+    #[schema(required)]
+    cap_eff: Option<u64>,
+    /// `name=inode`, where they differ from the supervisor's.
+    namespaces: Vec<String>,
+    /// `name=value`.
+    rlimits: Vec<String>,
+    #[schema(required, format = "uuid")]
+    running_execution: Option<String>,
+    heartbeat_age_ms: u64,
+    /// Taken over from an earlier supervisor.
+    adopted: bool,
+}
+
+#[derive(ToSchema)]
+pub(super) struct SessionKilled {
+    /// `ok`.
+    status: String,
+    #[schema(format = "uuid")]
+    session_id: String,
+}
+
+/// One run of code.
+#[derive(ToSchema)]
+pub(super) struct Execution {
+    #[schema(format = "uuid")]
+    id: String,
+    #[schema(format = "uuid")]
+    session_id: String,
+    kind: ExecutionKind,
+    #[schema(nullable = false)]
+    input: Option<String>,
+    #[schema(nullable = false)]
+    path: Option<String>,
+    /// Values named `secret` are redacted.
+    #[schema(value_type = Object)]
+    args: BTreeMap<String, Json>,
+    #[schema(value_type = Object)]
+    env: BTreeMap<String, Json>,
+    status: ExecutionStatus,
+    #[schema(format = "date-time")]
+    started_at: String,
+    #[schema(format = "date-time", nullable = false)]
+    ended_at: Option<String>,
+    /// The last value, where it has a faithful JSON form.
+    #[schema(required = false)]
+    result: Json,
+    #[schema(nullable = false)]
+    error: Option<ExecutionError>,
+    metrics: Metrics,
+    /// True where a write failed: the record may be incomplete. Absent otherwise.
+    #[schema(nullable = false)]
+    degraded: Option<bool>,
+    /// Only in the answer to the request that ran it.
+    #[schema(nullable = false)]
+    events: Option<Vec<Event>>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+enum ExecutionKind {
+    Repl,
+    RunFile,
+    Startup,
+    Program,
+}
+
+/// `running → ok | error | timeout | cancelled`, and `running ⇄ waiting` while a task is pending.
+#[derive(ToSchema)]
+#[schema(rename_all = "lowercase")]
+enum ExecutionStatus {
+    Running,
+    Waiting,
+    Ok,
+    Error,
+    Timeout,
+    Cancelled,
+}
+
+/// Why an execution did not end `ok`.
+#[derive(ToSchema)]
+struct ExecutionError {
+    code: String,
+    message: String,
+    /// How the worker died.
+    #[schema(nullable = false)]
+    reason: Option<String>,
+}
+
+/// What an execution used.
+#[derive(ToSchema)]
+struct Metrics {
+    duration_ms: u64,
+    cpu_ms: u64,
+    /// Time in which the script waited for the host.
+    host_wait_ms: u64,
+    events: u64,
+    output_bytes: u64,
+    /// As the worker said.
+    heap_peak_bytes: u64,
+}
+
+/// One entry of an execution's output.
+#[derive(ToSchema)]
+pub(super) struct Event {
+    #[schema(format = "uuid")]
+    execution_id: String,
+    /// 1, 2, 3, … without a gap.
+    seq: u64,
+    #[schema(format = "date-time")]
+    ts: String,
+    #[schema(rename = "type")]
+    kind: EventType,
+    /// `input_echo {text}` · `console {level,text}` · `value {type,preview,json?}` · `exception {message,stack}` ·
+    /// `system {message,level}` · `stdout {text}` · `stderr {text}` · `task {task_id,prompt}`.
+    #[schema(value_type = Object)]
+    payload: BTreeMap<String, Json>,
+}
+
+#[derive(ToSchema)]
+#[schema(rename_all = "snake_case")]
+enum EventType {
+    InputEcho,
+    Console,
+    Value,
+    Exception,
+    System,
+    Stdout,
+    Stderr,
+    Task,
+}
+
+#[derive(ToSchema)]
+pub(super) struct ExecutionCancelled {
+    /// `ok`.
+    status: String,
+    #[schema(format = "uuid")]
+    execution_id: String,
+}

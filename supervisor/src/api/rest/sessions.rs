@@ -1,0 +1,154 @@
+//! Routes about sessions.
+
+use super::ask::{Ask, unexpected};
+use super::envelope::{Answer, Problem, created, json, ok};
+use super::input::{At, Input, OptionalInput, Params, id, required};
+use super::pages;
+use super::schema;
+use axum::http::StatusCode;
+use nix::sys::signal::Signal;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vm_system_protocol::control::{NewSession, Op, Reply, SessionFilter};
+use vm_system_protocol::model::SessionStatus;
+
+/// A session that is to be.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SessionBody {
+    #[schema(required)]
+    template_id: Option<String>,
+    /// A label of the client.
+    #[schema(required)]
+    workspace_id: Option<String>,
+    /// A label of the client.
+    #[schema(required)]
+    base_commit_oid: Option<String>,
+    /// Absolute path of an existing folder.
+    #[schema(required)]
+    worktree_path: Option<String>,
+    /// For people.
+    name: Option<String>,
+    /// Not longer than the template's (seconds).
+    ttl_s: Option<u32>,
+    /// Not longer than the template's (seconds).
+    idle_timeout_s: Option<u32>,
+}
+
+/// How to kill.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct KillBody {
+    /// Name or number of a signal; `KILL` by default.
+    #[schema(value_type = Option<String>)]
+    signal: Option<SignalBody>,
+}
+
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(untagged)]
+enum SignalBody {
+    Number(i32),
+    Name(String),
+}
+
+impl SignalBody {
+    fn number(&self) -> Result<i32, Problem> {
+        match self {
+            Self::Number(number) => Ok(*number),
+            Self::Name(name) => {
+                let name = name.trim().to_ascii_uppercase();
+                let full = if name.starts_with("SIG") { name } else { format!("SIG{name}") };
+                full.parse::<Signal>()
+                    .map(|signal| signal as i32)
+                    .map_err(|_| Problem::invalid(format!("signal: there is no {full}")))
+            }
+        }
+    }
+}
+
+/// Sessions, newest first.
+#[utoipa::path(get, path = "/sessions", tag = "sessions",
+    params(("status" = Option<schema::SessionStatus>, Query), ("template_id" = Option<String>, Query),
+        ("workspace_id" = Option<String>, Query), pages::Query),
+    responses((status = 200, body = [schema::Session])))]
+pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+    let names = SessionStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
+    let filter = SessionFilter {
+        status: params.name("status", &names)?,
+        template: params.one("template_id")?.map(|text| id("template_id", text)).transpose()?,
+        workspace_id: params.one("workspace_id")?.map(str::to_owned),
+        page: pages::asked(&params)?,
+    };
+    let limit = filter.page.limit;
+    match ask.op(Op::SessionList(filter)).await? {
+        Reply::Sessions(sessions) => {
+            pages::answer(limit, &sessions, |last| (last.created_at, *last.id.as_bytes()))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Make a session and wait until it is ready.
+#[utoipa::path(post, path = "/sessions", tag = "sessions",
+    request_body = SessionBody, responses((status = 201, body = schema::Session)))]
+pub(super) async fn create(ask: Ask, Input(body): Input<SessionBody>) -> Answer {
+    let new = NewSession {
+        template: id("template_id", &required("template_id", body.template_id)?)?,
+        workspace_id: required("workspace_id", body.workspace_id)?,
+        base_commit_oid: required("base_commit_oid", body.base_commit_oid)?,
+        worktree_path: required("worktree_path", body.worktree_path)?,
+        name: body.name,
+        ttl_s: body.ttl_s,
+        idle_timeout_s: body.idle_timeout_s,
+    };
+    created(&ask.op(Op::SessionCreate(Box::new(new))).await?)
+}
+
+/// One session.
+#[utoipa::path(get, path = "/sessions/{session_id}", tag = "sessions",
+    params(("session_id" = String, Path)), responses((status = 200, body = schema::Session)))]
+pub(super) async fn get(ask: Ask, At(session): At<String>) -> Answer {
+    ok(&ask.op(Op::SessionGet { session: id("session_id", &session)? }).await?)
+}
+
+/// End a session; a running execution becomes `cancelled` first. Idempotent.
+#[utoipa::path(post, path = "/sessions/{session_id}/close", tag = "sessions",
+    params(("session_id" = String, Path)), responses((status = 200, body = schema::Session)))]
+pub(super) async fn close(ask: Ask, At(session): At<String>) -> Answer {
+    ok(&ask.op(Op::SessionClose { session: id("session_id", &session)? }).await?)
+}
+
+/// The same as closing it.
+#[utoipa::path(delete, path = "/sessions/{session_id}", tag = "sessions",
+    params(("session_id" = String, Path)), responses((status = 200, body = schema::Session)))]
+pub(super) async fn delete(ask: Ask, At(session): At<String>) -> Answer {
+    close(ask, At(session)).await
+}
+
+/// A live session as the kernel sees it.
+#[utoipa::path(get, path = "/sessions/{session_id}/inspect", tag = "sessions",
+    params(("session_id" = String, Path)), responses((status = 200, body = schema::SessionInspection)))]
+pub(super) async fn inspect(ask: Ask, At(session): At<String>) -> Answer {
+    ok(&ask.op(Op::SessionInspect { session: id("session_id", &session)? }).await?)
+}
+
+#[derive(Serialize)]
+struct Killed {
+    status: &'static str,
+    session_id: String,
+}
+
+/// Send a session's worker a signal.
+#[utoipa::path(post, path = "/sessions/{session_id}/kill", tag = "sessions",
+    params(("session_id" = String, Path)), request_body(content = Option<KillBody>),
+    responses((status = 202, body = schema::SessionKilled)))]
+pub(super) async fn kill(
+    ask: Ask,
+    At(session): At<String>,
+    OptionalInput(body): OptionalInput<KillBody>,
+) -> Answer {
+    let session_id = id("session_id", &session)?;
+    let signal = body.signal.map_or(Ok(nix::libc::SIGKILL), |signal| signal.number())?;
+    ask.op(Op::SessionKill { session: session_id.clone(), signal }).await?;
+    json(StatusCode::ACCEPTED, &Killed { status: "ok", session_id })
+}

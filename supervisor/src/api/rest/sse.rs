@@ -1,0 +1,209 @@
+//! Events of an execution as they come (Server-Sent Events): `id:` is the event's number, `data:` the event as in a list.
+//! When the execution has ended, `event: end` brings its record; a client that comes again then gets 204, which tells
+//! browsers to stop.
+//!
+//! A reader that is slow is fed from the store; one that reads nothing runs into the connection's write deadline. What
+//! waits for it meanwhile is bounded by the output limit of the execution.
+
+use super::ask::{Ask, answered};
+use super::envelope::{Answer, Problem};
+use super::executions::accepts;
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use http_body::Frame;
+use serde::Serialize;
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::sync::WaitForCancellationFutureOwned;
+use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::model::{Event, Execution};
+
+/// Batches of events that may wait for a reader beside those on their way.
+const QUEUED_BATCHES: usize = 1;
+/// A browser that lost the connection comes again after (milliseconds).
+const RETRY_MS: u32 = 1_000;
+
+/// Whether the client wants a stream.
+pub(super) fn is_wanted(headers: &HeaderMap) -> bool {
+    accepts(headers, "text/event-stream")
+}
+
+/// The number of the last event that the client has seen.
+pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(id) = headers.get("last-event-id") else { return Ok(None) };
+    let number = id.to_str().ok().and_then(|text| text.trim().parse().ok());
+    number.map(Some).ok_or_else(|| Problem::invalid("Last-Event-ID is not the number of an event"))
+}
+
+/// The stream of an execution from behind an event on.
+pub(super) fn stream(ask: Ask, execution: Execution, after_seq: u64, again: bool) -> Answer {
+    if again && execution.status.is_final() && after_seq >= execution.metrics.events {
+        let mut response = Response::new(Body::empty());
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        return Ok(response);
+    }
+    let streams = Arc::clone(&ask.app.streams).try_acquire_owned();
+    let permit = streams.map_err(|_| Problem::capacity("too many streams of events are open"))?;
+    let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
+    let id = execution.id.to_string();
+    let follow = Op::ExecEvents { execution: id.clone(), after_seq, limit: 0, follow: true };
+    let followed = ask.start(follow, Some(sender));
+    let every = ask.app.options.limits.heartbeat;
+    let closing = ask.app.door.closing.clone().cancelled_owned();
+    let end = async move {
+        let last = match answered(followed.await) {
+            Ok(_) => ask.op(Op::ExecGet { execution: id }).await,
+            Err(problem) => Err(problem),
+        };
+        match last {
+            Ok(Reply::Execution(execution)) if execution.status.is_final() => named("end", &execution),
+            // The client comes again, and is told then what is wrong.
+            _ => Bytes::new(),
+        }
+    };
+    let body = Events {
+        receiver,
+        first: Some(Bytes::from(format!("retry: {RETRY_MS}\n\n"))),
+        end: Some(Box::pin(end)),
+        heartbeat: heartbeat(every),
+        closing: Box::pin(closing),
+        _permit: permit,
+    };
+    let mut response = Response::new(Body::new(body));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    // Proxies must not gather what is meant to be live.
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
+    Ok(response)
+}
+
+fn heartbeat(every: Duration) -> Interval {
+    let mut heartbeat = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    heartbeat
+}
+
+/// The body of a stream.
+struct Events {
+    receiver: mpsc::Receiver<Vec<Event>>,
+    first: Option<Bytes>,
+    end: Option<Pin<Box<dyn Future<Output = Bytes> + Send>>>,
+    heartbeat: Interval,
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl http_body::Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let data = |bytes| Poll::Ready(Some(Ok(Frame::data(bytes))));
+        if let Some(first) = self.first.take() {
+            return data(first);
+        }
+        if self.end.is_none() || self.closing.as_mut().poll(context).is_ready() {
+            return Poll::Ready(None);
+        }
+        match self.receiver.poll_recv(context) {
+            Poll::Ready(Some(events)) => return data(written(&events)),
+            Poll::Ready(None) => {
+                let ended = self.end.as_mut().map(|end| end.as_mut().poll(context));
+                if let Some(Poll::Ready(last)) = ended {
+                    self.end = None;
+                    return if last.is_empty() { Poll::Ready(None) } else { data(last) };
+                }
+            }
+            Poll::Pending => {}
+        }
+        if self.heartbeat.poll_tick(context).is_ready() {
+            return data(Bytes::from_static(b":\n\n"));
+        }
+        Poll::Pending
+    }
+}
+
+/// Events as the stream has them. JSON has no line breaks, so each is one `data:` line.
+fn written(events: &[Event]) -> Bytes {
+    let mut out = Vec::with_capacity(events.len() * 256);
+    for event in events {
+        out.extend_from_slice(format!("id: {}\ndata: ", event.seq).as_bytes());
+        write_json(&mut out, event);
+    }
+    Bytes::from(out)
+}
+
+fn named(name: &str, value: &impl Serialize) -> Bytes {
+    let mut out = format!("event: {name}\ndata: ").into_bytes();
+    write_json(&mut out, value);
+    Bytes::from(out)
+}
+
+fn write_json(out: &mut Vec<u8>, value: &impl Serialize) {
+    let before = out.len();
+    if let Err(error) = serde_json::to_writer(&mut *out, value) {
+        tracing::error!(%error, "an event cannot be written and is sent empty");
+        out.truncate(before);
+        out.extend_from_slice(b"{}");
+    }
+    // A document of a worker's may have line breaks between its tokens; they would end the line, or forge another.
+    for byte in &mut out[before..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    out.extend_from_slice(b"\n\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vm_system_protocol::ids::ExecutionId;
+    use vm_system_protocol::json::JsonText;
+    use vm_system_protocol::model::{ConsoleLevel, EventPayload, JsType};
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn each_event_is_one_line_of_data_whatever_it_says() {
+        let text = "a\nb\r\n\ndata: forged\u{2028}".to_owned();
+        let event = Event {
+            execution_id: ExecutionId::from_bytes([1; 16]),
+            seq: 7,
+            ts: Timestamp(0),
+            payload: EventPayload::Console { level: ConsoleLevel::Log, text },
+        };
+        let json = JsonText::from_untrusted("[1,\n\ndata: 2\r]".replace("data: ", ""));
+        let value = EventPayload::Value { kind: JsType::Array, preview: String::new(), json: Some(json) };
+        let forged = Event { payload: value, ..event.clone() };
+        let written = String::from_utf8(written(&[event, forged]).to_vec()).expect("text");
+        let blocks: Vec<&str> = written.split_terminator("\n\n").collect();
+        assert_eq!(blocks.len(), 2);
+        for block in blocks {
+            let lines: Vec<&str> = block.lines().collect();
+            assert_eq!((lines.len(), lines[0]), (2, "id: 7"));
+            assert!(lines[1].starts_with("data: {\"execution_id\""));
+        }
+    }
+
+    #[test]
+    fn the_last_event_is_a_number() {
+        let with = |id: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("last-event-id", HeaderValue::from_static(id));
+            last_event_id(&headers)
+        };
+        assert_eq!(with("7").expect("a number"), Some(7));
+        assert_eq!(last_event_id(&HeaderMap::new()).expect("absent"), None);
+        for bad in ["", "-1", "x", "1.5", "99999999999999999999999"] {
+            assert!(with(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! Routes about templates.
+
+use super::ask::{Ask, unexpected};
+use super::envelope::{Answer, Problem, created, ok};
+use super::input::{At, Input, Params, id, object, required};
+use super::pages;
+use super::schema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
+use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::ids::TemplateId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Capability, Engine, Settings, StartupFile, Template};
+
+/// A template that is to be.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct NewTemplate {
+    /// Unique among the owner's templates.
+    #[schema(required)]
+    name: Option<String>,
+    /// `quickjs` (default), `goja` (an alias of it), `cvm`.
+    engine: Option<String>,
+}
+
+/// What to change of a template: what is absent stays, and within a part `null` resets a field to its default.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct TemplatePatch {
+    name: Option<String>,
+    /// Any fields of the settings' `limits`.
+    #[schema(value_type = Option<Object>)]
+    limits: Option<Box<RawValue>>,
+    /// Any fields of the settings' `resolver`.
+    #[schema(value_type = Option<Object>)]
+    resolver: Option<Box<RawValue>>,
+    /// Any fields of the settings' `runtime`.
+    #[schema(value_type = Option<Object>)]
+    runtime: Option<Box<RawValue>>,
+}
+
+/// Templates, newest first.
+#[utoipa::path(get, path = "/templates", tag = "templates",
+    params(pages::Query), responses((status = 200, body = [schema::Template])))]
+pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+    let page = pages::asked(&params)?;
+    match ask.op(Op::TemplateList(page)).await? {
+        Reply::Templates(templates) => {
+            pages::answer(page.limit, &templates, |last| (last.created_at, *last.id.as_bytes()))
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// Make a template with default settings.
+#[utoipa::path(post, path = "/templates", tag = "templates",
+    request_body = NewTemplate, responses((status = 201, body = schema::Template)))]
+pub(super) async fn create(ask: Ask, Input(body): Input<NewTemplate>) -> Answer {
+    let name = required("name", body.name)?;
+    let engine = match body.engine.as_deref() {
+        None | Some("") => Engine::Quickjs,
+        Some(engine) => engine.parse().map_err(|_| unknown_engine(engine))?,
+    };
+    let settings = Box::new(Settings::default());
+    created(&ask.op(Op::TemplateCreate { name, engine, settings, modules: Vec::new() }).await?)
+}
+
+fn unknown_engine(engine: &str) -> Problem {
+    OpError::new(ErrorCode::EngineUnsupported, format!("there is no engine {engine:?}"))
+        .with_hint("there are quickjs (also called goja) and cvm")
+        .into()
+}
+
+/// One template with its settings, capabilities and startup files.
+#[utoipa::path(get, path = "/templates/{template_id}", tag = "templates",
+    params(("template_id" = String, Path)), responses((status = 200, body = schema::TemplateDetail)))]
+pub(super) async fn get(ask: Ask, At(template): At<String>) -> Answer {
+    with_settings(ask.op(Op::TemplateGet { template: id("template_id", &template)? }).await?)
+}
+
+/// Change a template. Narrowing counts from the next execution on, widening for new sessions.
+#[utoipa::path(patch, path = "/templates/{template_id}", tag = "templates",
+    params(("template_id" = String, Path)), request_body = TemplatePatch,
+    responses((status = 200, body = schema::TemplateDetail)))]
+pub(super) async fn update(ask: Ask, At(template): At<String>, Input(body): Input<TemplatePatch>) -> Answer {
+    let template = id("template_id", &template)?;
+    let mut parts = Vec::new();
+    for (field, raw) in [("limits", &body.limits), ("resolver", &body.resolver), ("runtime", &body.runtime)] {
+        if let Some(text) = object(field, raw.as_deref())? {
+            parts.push(format!("\"{field}\":{}", text.as_str()));
+        }
+    }
+    // The members are whole JSON documents, so their sum is one too.
+    let settings = (!parts.is_empty()).then(|| JsonText::from_untrusted(format!("{{{}}}", parts.join(","))));
+    let change = Box::new(TemplateChange { name: body.name, settings });
+    with_settings(ask.op(Op::TemplateUpdate { template, change }).await?)
+}
+
+/// Hide a template; its sessions go on, its name is free again.
+#[utoipa::path(delete, path = "/templates/{template_id}", tag = "templates",
+    params(("template_id" = String, Path)), responses((status = 200, body = schema::TemplateDeleted)))]
+pub(super) async fn delete(ask: Ask, At(template): At<String>) -> Answer {
+    let template = id("template_id", &template)?;
+    ok(&ask.op(Op::TemplateDelete { template }).await?)
+}
+
+/// The original says in its settings whose they are.
+fn with_settings(reply: Reply) -> Answer {
+    match reply {
+        Reply::TemplateDetail(found) => ok(&DetailBody {
+            template: &found.template,
+            settings: SettingsBody { vm_id: found.template.id, settings: &found.settings },
+            capabilities: &found.capabilities,
+            startup_files: &found.startup_files,
+        }),
+        other => Err(unexpected(&other)),
+    }
+}
+
+#[derive(Serialize)]
+struct DetailBody<'a> {
+    template: &'a Template,
+    settings: SettingsBody<'a>,
+    capabilities: &'a [Capability],
+    startup_files: &'a [StartupFile],
+}
+
+#[derive(Serialize)]
+struct SettingsBody<'a> {
+    vm_id: TemplateId,
+    #[serde(flatten)]
+    settings: &'a Settings,
+}
