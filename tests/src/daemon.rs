@@ -3,9 +3,11 @@
 use crate::PATIENCE;
 use crate::client::Client;
 use crate::command::{Output, command, readable, vm_system, wait};
+use crate::http::Http;
 use crate::observe;
 use crate::place::{Place, User};
 use crate::program;
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Child, Stdio};
@@ -114,6 +116,24 @@ impl Daemon {
     /// A new connection to its control socket.
     pub fn client(&self) -> Client {
         Client::connect(&self.place.socket())
+    }
+
+    /// A new connection to its HTTP socket.
+    pub fn http(&self) -> Http {
+        Http::unix(&self.place.http_socket())
+    }
+
+    /// Where it serves HTTP over TCP (`--listen`), in the order of the flags.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let log = self.log();
+        let lines = log.lines().filter(|line| line.contains("HTTP over TCP"));
+        let address = |line: &str| line.rsplit_once("Some(")?.1.trim_end().strip_suffix(')')?.parse().ok();
+        lines.filter_map(address).collect()
+    }
+
+    /// Asks it to read its tokens again.
+    pub fn hang_up(&self) {
+        self.pidfd.signal(nix::libc::SIGHUP).expect("SIGHUP");
     }
 
     /// One command of the CLI against it.

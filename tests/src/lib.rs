@@ -5,7 +5,7 @@
 //! - [`program`]: where the binaries are
 //! - [`command`]: one command of the CLI, with a deadline
 //! - [`daemon`]: `vm-system serve`, ready when it says so
-//! - [`client`]: the control socket, one frame at a time
+//! - [`client`]: the control socket, one frame at a time; [`http`]: the HTTP door, one request at a time
 //! - [`records`]: rows for tests and figures of the store alone
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
 //! - [`observe`]: processes, descriptors and memory as the kernel sees them
@@ -13,6 +13,7 @@
 pub mod client;
 pub mod command;
 pub mod daemon;
+pub mod http;
 pub mod observe;
 pub mod place;
 pub mod program;

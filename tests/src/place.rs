@@ -68,6 +68,11 @@ impl Place {
         self.path("run/control.sock")
     }
 
+    /// The HTTP socket of the daemon.
+    pub fn http_socket(&self) -> PathBuf {
+        self.path("run/http.sock")
+    }
+
     /// Writes a file of the worktree.
     pub fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.worktree().join(name);

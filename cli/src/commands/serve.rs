@@ -4,6 +4,7 @@ use crate::args::SandboxArg;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use clap::ValueEnum;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use vm_system_supervisor::daemon::{self, Config, ConfigFile, DaemonError, Durability};
 
@@ -16,8 +17,8 @@ $XDG_STATE_HOME/vm-system].
 --socket is where it listens [default: /run/vm-system/control.sock for root, else \
 $XDG_RUNTIME_DIR/vm-system/control.sock; control.sock in --state-dir if that is given].
 
-SIGTERM and SIGINT stop it: requests under way are finished, sessions closed, and nothing is left behind. SIGHUP is \
-ignored. `vm-system help operations` explains the file of --config.")]
+SIGTERM and SIGINT stop it: requests under way are finished, sessions closed, and nothing is left behind. SIGHUP reads \
+the tokens again. `vm-system help operations` explains the file of --config.")]
 pub struct Args {
     /// The database file [default: vm-system.db in the state directory]
     #[arg(long, value_name = "FILE")]
@@ -25,6 +26,18 @@ pub struct Args {
     /// Settings of the operator, as TOML; flags go before it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// The HTTP door's socket [default: http.sock beside the control socket]
+    #[arg(long, value_name = "PATH")]
+    http_socket: Option<PathBuf>,
+    /// A TCP address at which HTTP is served too, such as 127.0.0.1:3210; others than loopback need --tokens
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Vec<SocketAddr>,
+    /// The file of tokens (mode 0600), as TOML
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<PathBuf>,
+    /// The folder of a web UI that is served at /
+    #[arg(long, value_name = "DIR")]
+    ui_dir: Option<PathBuf>,
     /// What survives a power cut: with `full` all that was acknowledged, with `normal` perhaps not the last moments
     #[arg(long, value_name = "MODE", value_enum)]
     durability: Option<DurabilityArg>,
@@ -74,6 +87,18 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
     }
     if let Some(db) = args.db {
         config.database = Some(absolute(db)?);
+    }
+    if !args.listen.is_empty() {
+        config.http.listen = args.listen;
+    }
+    for (place, path) in [
+        (&mut config.http.socket, args.http_socket),
+        (&mut config.http.tokens, args.tokens),
+        (&mut config.http.ui_dir, args.ui_dir),
+    ] {
+        if let Some(path) = path {
+            *place = Some(absolute(path)?);
+        }
     }
     match args.durability {
         Some(DurabilityArg::Full) => config.durability = Durability::Full,

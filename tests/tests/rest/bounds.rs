@@ -1,0 +1,214 @@
+//! The door's bounds with a clock of milliseconds: a door of its own in this process, with a handler that answers what a
+//! test needs.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::net::UnixListener;
+use tokio::sync::Notify;
+use vm_system_protocol::control::{Health, Op, OpError, Reply};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
+};
+use vm_system_protocol::time::Timestamp;
+use vm_system_supervisor::api::control::{Door, Handler, PeerPolicy, Request};
+use vm_system_supervisor::api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook};
+use vm_system_tests::PATIENCE;
+use vm_system_tests::http::Http;
+
+const HEALTH: &str = "/api/v1/health";
+const EVENTS: &str = "/api/v1/executions/01010101-0101-0101-0101-010101010101/events";
+const SSE: &[(&str, &str)] = &[("accept", "text/event-stream")];
+const SHORT: Duration = Duration::from_millis(50);
+
+/// Answers health at once, the summary never, and follows an execution that does not end.
+#[derive(Default)]
+struct Fake {
+    /// The execution says something all the time.
+    talks: bool,
+    asked: Notify,
+    reader_left: Notify,
+}
+
+impl Handler for Fake {
+    async fn handle(&self, request: Request) -> Result<Reply, OpError> {
+        match request.op {
+            Op::ExecGet { .. } => Ok(Reply::Execution(Box::new(execution()))),
+            Op::ExecEvents { .. } => {
+                let events = request.events.expect("a stream is followed");
+                let mut seq = 0;
+                while self.talks {
+                    seq += 1;
+                    if events.send(vec![event(seq)]).await.is_err() {
+                        break;
+                    }
+                }
+                events.closed().await;
+                self.reader_left.notify_one();
+                Ok(Reply::Events(Vec::new()))
+            }
+            Op::RuntimeSummary => {
+                self.asked.notify_one();
+                std::future::pending().await
+            }
+            _ => Ok(Reply::Health(Health { status: "ok".to_owned() })),
+        }
+    }
+}
+
+fn execution() -> Execution {
+    Execution {
+        id: ExecutionId::from_bytes([1; 16]),
+        session_id: SessionId::from_bytes([2; 16]),
+        kind: ExecutionKind::Repl,
+        input: None,
+        path: None,
+        args: JsonText::empty_object(),
+        env: JsonText::empty_object(),
+        status: ExecutionStatus::Running,
+        started_at: Timestamp(0),
+        ended_at: None,
+        result: None,
+        error: None,
+        metrics: Metrics::default(),
+        degraded: false,
+        events: None,
+    }
+}
+
+fn event(seq: u64) -> Event {
+    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "x".repeat(10_000) };
+    Event { execution_id: ExecutionId::from_bytes([1; 16]), seq, ts: Timestamp(0), payload }
+}
+
+/// A door in a folder of its own.
+struct Scene {
+    runtime: tokio::runtime::Runtime,
+    fake: Arc<Fake>,
+    door: Door,
+    serving: tokio::task::JoinHandle<()>,
+    socket: PathBuf,
+    _folder: tempfile::TempDir,
+}
+
+impl Scene {
+    fn new(limits: RestLimits, fake: Fake) -> Self {
+        let folder = tempfile::tempdir().expect("folder");
+        let socket = folder.path().join("http.sock");
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let (fake, door) = (Arc::new(fake), Door::default());
+        let serving = runtime.block_on(async {
+            let unix = UnixListener::bind(&socket).expect("a socket");
+            let options = RestOptions {
+                tokens: Arc::new(TokenBook::empty()),
+                peers: PeerPolicy::new(nix::unistd::geteuid().as_raw(), 4_711),
+                require_token: false,
+                allowed_hosts: Vec::new(),
+                ui: None,
+                limits,
+            };
+            let listeners = Listeners { unix, tcp: Vec::new() };
+            tokio::spawn(rest::serve(listeners, Arc::clone(&fake), options, door.clone()))
+        });
+        Self { runtime, fake, door, serving, socket, _folder: folder }
+    }
+
+    fn http(&self) -> Http {
+        Http::unix(&self.socket)
+    }
+
+    fn wait(&self, what: &str, event: impl Future<Output = ()>) {
+        let waited = self.runtime.block_on(async { tokio::time::timeout(PATIENCE, event).await });
+        assert!(waited.is_ok(), "{what}");
+    }
+}
+
+#[test]
+fn a_head_that_does_not_come_and_an_idle_connection_are_hung_up_on() {
+    let scene = Scene::new(RestLimits { head: SHORT, ..RestLimits::default() }, Fake::default());
+    let mut silent = scene.http();
+    let mut half = scene.http();
+    half.send(b"GET /api/v1/health HTTP/1.1\r\nHost: loc");
+    let mut idle = scene.http();
+    assert_eq!(idle.get(HEALTH).status, 200);
+    assert!(silent.ends(), "it never said anything");
+    assert!(half.response(false).is_none_or(|response| response.status == 408), "it said half of a head");
+    assert!(idle.ends(), "it was served and then said nothing");
+}
+
+#[test]
+fn a_body_that_does_not_come_is_refused() {
+    let scene = Scene::new(RestLimits { body: SHORT, ..RestLimits::default() }, Fake::default());
+    let mut http = scene.http();
+    let head = "POST /api/v1/templates HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 9\r\n\r\n{";
+    http.send(head.as_bytes());
+    let response = http.response(false).expect("an answer");
+    assert_eq!((response.status, response.code().as_str()), (408, "INVALID_REQUEST"));
+    assert!(http.ends(), "the rest of the body would be taken for a request");
+}
+
+#[test]
+fn a_reader_that_reads_nothing_is_given_up() {
+    let limits = RestLimits { write: SHORT, ..RestLimits::default() };
+    let scene = Scene::new(limits, Fake { talks: true, ..Fake::default() });
+    let mut lazy = scene.http();
+    lazy.send(&lazy.written("GET", EVENTS, SSE, None));
+    scene.wait("the lazy reader is let go", scene.fake.reader_left.notified());
+}
+
+#[test]
+fn a_silent_stream_shows_that_it_lives_and_one_that_is_left_is_noticed() {
+    let limits = RestLimits { heartbeat: SHORT, streams: 1, ..RestLimits::default() };
+    let scene = Scene::new(limits, Fake::default());
+    let mut reader = scene.http();
+    reader.send(&reader.written("GET", EVENTS, SSE, None));
+    assert_eq!(reader.head().expect("a head").0, 200);
+    assert_eq!(reader.chunk().expect("the first"), b"retry: 1000\n\n");
+    assert_eq!(reader.chunk().expect("a heartbeat"), b":\n\n");
+    let second = scene.http().ask("GET", EVENTS, SSE, None);
+    assert_eq!((second.status, second.code().as_str()), (503, "CAPACITY_EXCEEDED"));
+    assert_eq!(second.field("retry-after"), Some("1"));
+    drop(reader);
+    scene.wait("the reader has left", scene.fake.reader_left.notified());
+}
+
+#[test]
+fn idle_connections_make_room_and_busy_ones_do_not() {
+    let scene = Scene::new(RestLimits { connections: 2, ..RestLimits::default() }, Fake::default());
+    let (mut first, mut second) = (scene.http(), scene.http());
+    assert_eq!(first.get(HEALTH).status, 200);
+    assert_eq!(second.get(HEALTH).status, 200);
+    let mut third = scene.http();
+    assert_eq!(third.get(HEALTH).status, 200);
+    assert!(first.ends(), "the one that was idle longest made room");
+    for busy in [&mut second, &mut third] {
+        busy.send(&busy.written("GET", "/api/v1/runtime/summary", &[], None));
+        scene.wait("asked", scene.fake.asked.notified());
+    }
+    let mut fourth = scene.http();
+    let refused = fourth.response(false).expect("an answer");
+    assert_eq!((refused.status, refused.code().as_str()), (503, "CAPACITY_EXCEEDED"));
+    assert!(fourth.ends());
+}
+
+#[test]
+fn a_door_that_closes_ends_idle_connections_and_streams_and_answers_what_is_under_way() {
+    let scene = Scene::new(RestLimits::default(), Fake::default());
+    let mut idle = scene.http();
+    assert_eq!(idle.get(HEALTH).status, 200);
+    let mut stream = scene.http();
+    stream.send(&stream.written("GET", EVENTS, SSE, None));
+    assert_eq!(stream.head().expect("a head").0, 200);
+    assert!(stream.chunk().is_some());
+    scene.door.closing.cancel();
+    assert!(idle.ends());
+    assert!(stream.chunk().is_none(), "the stream ends in good order");
+    scene.door.requests.close();
+    scene.wait("requests are over", scene.door.requests.wait());
+    scene.door.hang_up.cancel();
+    let ended = scene.runtime.block_on(async { tokio::time::timeout(PATIENCE, scene.serving).await });
+    assert!(matches!(ended, Ok(Ok(()))));
+}

@@ -1,0 +1,176 @@
+//! Runs `contract.txt` through the real daemon. Each answer must be what the table says, and of the shape that the
+//! OpenAPI description gives for its route and status.
+
+use super::described::Description;
+use super::pattern::{Memory, matches};
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::time::Instant;
+use vm_system_tests::PATIENCE;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::http::{Http, Response};
+use vm_system_tests::place::{Place, User};
+
+const TABLE: &str = include_str!("contract.txt");
+
+/// Codes of the contract. Those of programs, tasks and libraries in sessions come with their own tables; INTERNAL is a bug
+/// wherever it is reached.
+const CODES: &[&str] = &[
+    "VALIDATION_ERROR",
+    "INVALID_REQUEST",
+    "TEMPLATE_NOT_FOUND",
+    "SESSION_NOT_FOUND",
+    "EXECUTION_NOT_FOUND",
+    "FILE_NOT_FOUND",
+    "LIBRARY_NOT_FOUND",
+    "NOT_FOUND",
+    "METHOD_NOT_ALLOWED",
+    "CONFLICT",
+    "SESSION_NOT_READY",
+    "SESSION_BUSY",
+    "INVALID_PATH",
+    "OUTPUT_LIMIT_EXCEEDED",
+    "STARTUP_MODE_UNSUPPORTED",
+    "STARTUP_FAILED",
+    "ENGINE_UNSUPPORTED",
+    "IDEMPOTENCY_MISMATCH",
+    "MODULE_NOT_ALLOWED",
+    "LIMIT_NOT_ALLOWED",
+    "CAPACITY_EXCEEDED",
+    "STORAGE_UNAVAILABLE",
+    "NOT_PERMITTED",
+];
+
+/// One line of the table.
+struct Case {
+    number: usize,
+    until: bool,
+    method: String,
+    path: String,
+    field: Option<(String, String)>,
+    body: String,
+    status: u16,
+    answer: String,
+}
+
+impl Case {
+    fn parse(number: usize, line: &str) -> Self {
+        let columns: Vec<&str> = line.split(" | ").map(str::trim).collect();
+        let [request, body, status, answer] = columns[..] else { panic!("line {number}: {line}") };
+        let (until, request) =
+            request.strip_prefix("UNTIL ").map_or((false, request), |request| (true, request));
+        let (request, field) = match request.split_once(" [") {
+            Some((request, field)) => (request, field.trim_end_matches(']').split_once(": ")),
+            None => (request, None),
+        };
+        let (method, path) = request.split_once(' ').unwrap_or_else(|| panic!("line {number}: {line}"));
+        Self {
+            number,
+            until,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            field: field.map(|(name, value)| (name.to_owned(), value.to_owned())),
+            body: body.to_owned(),
+            status: status.parse().unwrap_or_else(|_| panic!("line {number}: {status}")),
+            answer: answer.to_owned(),
+        }
+    }
+
+    fn ask(&self, http: &mut Http, memory: &Memory) -> Response {
+        let path = format!("/api/v1{}", memory.filled(&self.path));
+        let body = memory.filled(&self.body);
+        let typed = body.split_once(':').filter(|(kind, _)| kind.contains('/') && !kind.contains(['{', '"']));
+        let (kind, body) = match typed {
+            Some((kind, text)) => (kind, Some(text)),
+            None => ("application/json", (body != "-").then_some(body.as_str())),
+        };
+        let mut fields = vec![("content-type", if body.is_some() { kind } else { "" })];
+        fields.extend(self.field.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        http.ask(&self.method, &path, &fields, body)
+    }
+
+    /// What is wrong with an answer.
+    fn judge(&self, response: &Response, memory: &mut Memory, described: &Description) -> Result<(), String> {
+        if response.status != self.status {
+            return Err(format!("status {} instead of {}", response.status, self.status));
+        }
+        let body: Value = serde_json::from_slice(&response.body).map_err(|error| error.to_string())?;
+        if self.answer != "-" && !self.answer.starts_with(['{', '[']) {
+            let code = response.code();
+            return if code == self.answer { described.refusal(&body) } else { Err(format!("code {code}")) };
+        }
+        described.judge(&self.method, &self.path, response.status, &body)?;
+        if self.answer == "-" {
+            return Ok(());
+        }
+        let pattern = serde_json::from_str(&self.answer).map_err(|error| format!("the table: {error}"))?;
+        matches(&pattern, &body, memory)
+    }
+}
+
+struct Scene {
+    daemon: Daemon,
+    http: Http,
+    memory: Memory,
+}
+
+impl Scene {
+    fn new(config: &str) -> Self {
+        let place = Place::new(User::AsStarted);
+        place.write("app.js", "console.log(args.n, __ARGS__.n, process.env.WHO); 1");
+        place.write("boot/first.js", "var order = ['first']");
+        place.write("boot/second.js", "order.push('second')");
+        place.write("boot/bad.js", "null.boom");
+        std::fs::write(place.path("secret.js"), "'outside'").expect("secret");
+        std::os::unix::fs::symlink("../secret.js", place.worktree().join("link.js")).expect("link");
+        let mut memory = Memory::default();
+        memory.keep("worktree", &place.worktree().to_string_lossy());
+        memory.keep("nobody", "00000000-0000-4000-8000-000000000000");
+        memory.keep("long", &"x".repeat(2_000));
+        let options = Options { config: config.to_owned(), ..Options::default() };
+        let daemon = Daemon::start_with(place, &options);
+        let http = daemon.http();
+        Self { daemon, http, memory }
+    }
+}
+
+#[test]
+fn every_line_of_the_contract_holds() {
+    let mut scene = Scene::new("");
+    let described = Description::read(&scene.http.get("/api/v1/openapi.json").json());
+    let mut codes = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (index, line) in TABLE.lines().enumerate() {
+        if line.is_empty() || line.starts_with(['#', '>']) {
+            continue;
+        }
+        if let Some(config) = line.strip_prefix("@daemon ") {
+            let before = std::mem::replace(&mut scene, Scene::new(&config.replace("; ", "\n")));
+            drop(before.http);
+            before.daemon.stop();
+            continue;
+        }
+        let case = Case::parse(index + 1, line);
+        let begin = Instant::now();
+        loop {
+            let response = case.ask(&mut scene.http, &scene.memory);
+            let verdict = case.judge(&response, &mut scene.memory, &described);
+            if verdict.is_err() && case.until && begin.elapsed() < PATIENCE {
+                std::thread::yield_now();
+                continue;
+            }
+            codes.insert(response.code());
+            assert!(response.field("x-request-id").is_some(), "line {}", case.number);
+            if let Err(why) = verdict {
+                wrong.push(format!("line {}: {line}\n    {why}\n    {}", case.number, response.text()));
+            }
+            break;
+        }
+    }
+    assert!(wrong.is_empty(), "{} lines do not hold:\n{}", wrong.len(), wrong.join("\n"));
+    for code in CODES {
+        assert!(codes.contains(*code), "no line reaches {code}");
+    }
+    assert!(!codes.contains("INTERNAL"));
+    scene.daemon.stop();
+}

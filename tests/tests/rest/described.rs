@@ -1,0 +1,139 @@
+//! The OpenAPI description as something to hold answers against: as much of JSON Schema as it uses, and strictly (fields
+//! that are not described do not exist).
+
+use super::pattern::{is_time, is_uuid};
+use serde_json::Value;
+
+/// The description.
+#[derive(Debug)]
+pub(super) struct Description(Value);
+
+/// A route of the description.
+#[derive(Debug, Clone)]
+pub(super) struct Route {
+    pub(super) method: String,
+    /// With the server's prefix: `/api/v1/templates/{template_id}`.
+    pub(super) path: String,
+}
+
+impl Description {
+    pub(super) fn read(document: &Value) -> Self {
+        Self(document.clone())
+    }
+
+    /// All routes.
+    pub(super) fn routes(&self) -> Vec<Route> {
+        let prefix = self.0["servers"][0]["url"].as_str().expect("a server");
+        let paths = self.0["paths"].as_object().expect("paths");
+        let routes = paths.iter().flat_map(|(path, item)| {
+            let methods = item.as_object().expect("operations").keys();
+            methods
+                .map(move |method| Route { method: method.to_uppercase(), path: format!("{prefix}{path}") })
+        });
+        routes.collect()
+    }
+
+    /// Whether an answer has the shape that its route describes. `path` may have `<name>` for parameters.
+    pub(super) fn judge(&self, method: &str, path: &str, status: u16, body: &Value) -> Result<(), String> {
+        let path = path.split('?').next().unwrap_or_default();
+        let fits = |template: &str| {
+            let (given, template): (Vec<_>, Vec<_>) =
+                (path.split('/').collect(), template.split('/').collect());
+            given.len() == template.len()
+                && given
+                    .iter()
+                    .zip(&template)
+                    .all(|(given, template)| template.starts_with('{') || given == template)
+        };
+        let paths = self.0["paths"].as_object().expect("paths");
+        // A path without parameters goes before one with them.
+        let mut fitting: Vec<_> = paths.keys().filter(|template| fits(template)).collect();
+        fitting.sort_by_key(|template| template.matches('{').count());
+        let operation = fitting.iter().find_map(|template| paths[*template].get(method.to_lowercase()));
+        let operation = operation.ok_or_else(|| format!("{method} {path} is not described"))?;
+        let response = &operation["responses"][status.to_string()];
+        if response.is_null() {
+            return Err(format!("status {status} of {method} {path} is not described"));
+        }
+        match response["content"]["application/json"].get("schema") {
+            Some(schema) => self.holds(schema, body),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it is the envelope of a refusal.
+    pub(super) fn refusal(&self, body: &Value) -> Result<(), String> {
+        self.holds(&serde_json::json!({ "$ref": "#/components/schemas/Envelope" }), body)
+    }
+
+    fn holds(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let name = reference.rsplit('/').next().unwrap_or_default();
+            return self.holds(&self.0["components"]["schemas"][name], value);
+        }
+        for choice in ["oneOf", "anyOf"] {
+            if let Some(schemas) = schema.get(choice).and_then(Value::as_array) {
+                let fits = schemas.iter().any(|schema| self.holds(schema, value).is_ok());
+                return if fits { Ok(()) } else { Err(format!("{value} fits none of {choice}")) };
+            }
+        }
+        if let Some(members) = schema.get("enum").and_then(Value::as_array) {
+            return if members.contains(value) {
+                Ok(())
+            } else {
+                Err(format!("{value} is not one of {members:?}"))
+            };
+        }
+        self.is_of_type(schema, value)?;
+        match value {
+            Value::Object(object) if schema.get("properties").is_some() => self.object(schema, object),
+            Value::Array(array) => {
+                let items = schema.get("items").unwrap_or(&Value::Null);
+                array
+                    .iter()
+                    .try_for_each(|value| if items.is_null() { Ok(()) } else { self.holds(items, value) })
+            }
+            Value::String(text) => match schema.get("format").and_then(Value::as_str) {
+                Some("uuid") if !is_uuid(text) => Err(format!("{text} is no UUID")),
+                Some("date-time") if !is_time(text) => Err(format!("{text} is no time")),
+                _ => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn object(&self, schema: &Value, object: &serde_json::Map<String, Value>) -> Result<(), String> {
+        let properties = schema["properties"].as_object().expect("properties");
+        for name in schema.get("required").and_then(Value::as_array).into_iter().flatten() {
+            let name = name.as_str().expect("a name");
+            if !object.contains_key(name) {
+                return Err(format!("{name} is required"));
+            }
+        }
+        for (name, value) in object {
+            let schema = properties.get(name).ok_or_else(|| format!("{name} is not described"))?;
+            self.holds(schema, value).map_err(|why| format!("{name}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    fn is_of_type(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        let is = |kind: &str| match kind {
+            "object" => value.is_object(),
+            "array" => value.is_array(),
+            "string" => value.is_string(),
+            "boolean" => value.is_boolean(),
+            "integer" => value.is_i64() || value.is_u64(),
+            "number" => value.is_number(),
+            "null" => value.is_null(),
+            _ => false,
+        };
+        let fits = match schema.get("type") {
+            None => true,
+            Some(Value::String(kind)) => is(kind),
+            Some(Value::Array(kinds)) => kinds.iter().filter_map(Value::as_str).any(is),
+            Some(_) => false,
+        };
+        if fits { Ok(()) } else { Err(format!("{value} is not of type {}", schema["type"])) }
+    }
+}

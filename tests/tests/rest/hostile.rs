@@ -1,0 +1,242 @@
+//! Requests that are wrong in every way that HTTP and JSON allow: a clear answer or a closed connection, and everybody
+//! else is served as before.
+
+use serde_json::json;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::http::Http;
+use vm_system_tests::observe;
+use vm_system_tests::place::{Place, User};
+
+const HEALTH: &str = "/api/v1/health";
+const TEMPLATES: &str = "/api/v1/templates";
+
+fn daemon() -> Daemon {
+    let arguments = vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()];
+    Daemon::start_with(Place::new(User::AsStarted), &Options { arguments, ..Options::default() })
+}
+
+/// Sends bytes; the status of the answer, or nothing if the server just hangs up.
+fn raw(daemon: &Daemon, bytes: &[u8]) -> Option<u16> {
+    let mut http = Http::tcp(daemon.addresses()[0]);
+    http.send(bytes);
+    http.head().map(|(status, _)| status)
+}
+
+fn request(rest: &str) -> Vec<u8> {
+    format!("POST {TEMPLATES} HTTP/1.1\r\nHost: localhost\r\n{rest}").into_bytes()
+}
+
+#[test]
+fn what_is_no_http_is_refused_or_hung_up_on() {
+    let daemon = daemon();
+    let cases: Vec<(&str, Vec<u8>)> = vec![
+        ("garbage", b"\x00\x01\x02\xff\xfe\r\n\r\n".to_vec()),
+        ("another protocol", b"SSH-2.0-OpenSSH_9.6\r\n\r\n".to_vec()),
+        ("a TLS hello", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n".to_vec()),
+        ("no version", b"GET /\r\n\r\n".to_vec()),
+        ("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec()),
+        ("two lengths", request("Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}")),
+        ("a negative length", request("Content-Length: -1\r\n\r\n")),
+        ("a length that is none", request("Content-Length: 0x10\r\n\r\n")),
+        ("an endless length", request("Content-Length: 99999999999999999999999\r\n\r\n")),
+        ("an unknown coding", request("Transfer-Encoding: gzip\r\n\r\n")),
+        ("a space in a name", request("Bad Name: x\r\n\r\n")),
+        ("a folded field", request("X-A: 1\r\n\tfolded\r\nContent-Length: 0\r\n\r\n")),
+        ("a NUL in a field", request("X-A: a\x00b\r\n\r\n")),
+        ("too many fields", request(&("X-A: 1\r\n".repeat(200) + "\r\n"))),
+        ("a huge field", request(&format!("X-A: {}\r\n\r\n", "x".repeat(100_000)))),
+        (
+            "a huge target",
+            format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(100_000)).into_bytes(),
+        ),
+    ];
+    for (what, bytes) in cases {
+        let status = raw(&daemon, &bytes);
+        assert!(status.is_none_or(|status| (400..500).contains(&status)), "{what}: {status:?}");
+        assert_eq!(daemon.http().get(HEALTH).status, 200, "after {what}");
+    }
+    // Both a length and chunks: whatever the chunks say is the body, and it is over behind it.
+    let smuggled = request(
+        "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /api/v1/runtime HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    );
+    let mut http = Http::tcp(daemon.addresses()[0]);
+    http.send(&smuggled);
+    let first = http.response(false).map(|response| response.status);
+    assert!(first.is_none_or(|status| status == 400), "{first:?}");
+    daemon.stop();
+}
+
+#[test]
+fn bodies_that_are_too_much_or_not_json_are_refused_by_name() {
+    let daemon = daemon();
+    let json = "Content-Type: application/json\r\n";
+    let huge = raw(&daemon, &request(&format!("{json}Content-Length: 1073741824\r\n\r\n{{")));
+    assert_eq!(huge, Some(413), "refused by its length, before it comes");
+    let mut chunks = request(&format!("{json}Transfer-Encoding: chunked\r\n\r\n"));
+    for _ in 0..40 {
+        chunks.extend_from_slice(format!("10000\r\n{}\r\n", "x".repeat(0x10000)).as_bytes());
+    }
+    let bomb = raw(&daemon, &chunks);
+    assert!(bomb.is_none_or(|status| status == 413), "{bomb:?}");
+    let endless = request(&format!("{json}Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n"));
+    let endless = raw(&daemon, &endless);
+    assert!(endless.is_none_or(|status| status == 400), "{endless:?}");
+    let mut http = daemon.http();
+    let deep =
+        |open: &str, close: &str| format!("{{\"name\":{}1{}}}", open.repeat(100_000), close.repeat(100_000));
+    for (what, body) in [
+        ("deep arrays", deep("[", "]")),
+        ("deep objects", deep("{\"a\":", "}")),
+        ("an endless number", format!("{{\"name\":{}}}", "9".repeat(100_000))),
+        ("a number out of range", "{\"name\":1e99999}".to_owned()),
+        ("a lone surrogate", "{\"name\":\"\\ud800\"}".to_owned()),
+        ("a byte order mark", "\u{feff}{\"name\":\"x\"}".to_owned()),
+        ("not a number", "{\"name\":NaN}".to_owned()),
+    ] {
+        let response = http.ask("POST", TEMPLATES, &[], Some(&body));
+        assert_eq!((response.status, response.code().as_str()), (400, "INVALID_REQUEST"), "{what}");
+        assert!(response.body.len() < 2_000, "{what}: {} bytes", response.body.len());
+    }
+    let mut latin = request(&format!("{json}Content-Length: 14\r\n\r\n{{\"name\":\""));
+    latin.extend_from_slice(b"\xe9\xff\"}\n");
+    assert_eq!(raw(&daemon, &latin), Some(400));
+    for (kind, status) in [
+        ("application/json; charset=utf-8", 201),
+        ("APPLICATION/JSON", 409),
+        ("application/jsonx", 415),
+        ("text/json", 415),
+        ("", 415),
+    ] {
+        let response = http.ask("POST", TEMPLATES, &[("content-type", kind)], Some("{\"name\":\"kinds\"}"));
+        assert_eq!(response.status, status, "{kind}: {}", response.text());
+    }
+    let packed = http.ask("POST", TEMPLATES, &[("content-encoding", "gzip")], Some("{\"name\":\"z\"}"));
+    assert_eq!(packed.status, 415);
+    let deep_args = format!(
+        "{{\"session_id\":\"x\",\"path\":\"p\",\"args\":{}}}",
+        "{\"a\":".repeat(500) + "1" + &"}".repeat(500)
+    );
+    assert_eq!(
+        http.ask("POST", "/api/v1/executions/run-file", &[], Some(&deep_args)).code(),
+        "INVALID_REQUEST"
+    );
+    daemon.stop();
+}
+
+#[test]
+fn paths_and_queries_that_are_no_text_are_refused() {
+    let daemon = daemon();
+    let mut http = daemon.http();
+    for path in ["/api/v1/templates/%ff", "/api/v1/templates/%00", "/api/v1/templates/a%2fb"] {
+        assert_eq!(http.get(path).code(), "VALIDATION_ERROR", "{path}");
+    }
+    let many = format!("/api/v1/templates?{}", "a=1&".repeat(1_000));
+    assert_eq!(http.get(&many).code(), "VALIDATION_ERROR");
+    assert_eq!(http.get("/api/v1/sessions?status=ready&status=closed").code(), "VALIDATION_ERROR");
+    assert_eq!(http.get("/api/v1/sessions?workspace_id=%ff").status, 200);
+    assert_eq!(http.get("/api/v1/../v1/health").code(), "NOT_FOUND");
+    daemon.stop();
+}
+
+#[test]
+fn requests_one_behind_the_other_are_answered_in_order() {
+    let daemon = daemon();
+    let mut http = daemon.http();
+    let mut bytes = Vec::new();
+    for number in 0..50 {
+        let body = json!({ "name": format!("pipelined-{number}") }).to_string();
+        bytes.extend(http.written("POST", TEMPLATES, &[("x-request-id", &number.to_string())], Some(&body)));
+    }
+    http.send(&bytes);
+    for number in 0..50 {
+        let response = http.response(false).expect("an answer");
+        assert_eq!(
+            (response.status, response.field("x-request-id")),
+            (201, Some(number.to_string().as_str()))
+        );
+    }
+    let log = daemon.log();
+    assert!(log.contains("request{id=\"17\"}") || log.contains("id=\"17\""), "the id is in the log: {log}");
+    let odd = http.ask("GET", HEALTH, &[("x-request-id", "a b\"c")], None);
+    assert_eq!(odd.field("x-request-id").map(str::len), Some(36), "an id of our own");
+    daemon.stop();
+}
+
+#[test]
+fn clients_that_break_off_harm_nobody() {
+    let daemon = daemon();
+    let address = daemon.addresses()[0];
+    let before = observe::descriptors(daemon.pid());
+    for _ in 0..50 {
+        let mut http = Http::tcp(address);
+        http.send(b"GET /api/v1/hea");
+        drop(http);
+        let mut http = Http::tcp(address);
+        http.send(&request("Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{\"na"));
+        drop(http);
+        let mut http = Http::tcp(address);
+        http.send(&http.written("GET", "/api/v1/openapi.json", &[], None));
+        drop(http);
+    }
+    let begin = std::time::Instant::now();
+    while observe::descriptors(daemon.pid()) > before + 2 {
+        assert!(
+            begin.elapsed() < vm_system_tests::PATIENCE,
+            "{} descriptors",
+            observe::descriptors(daemon.pid())
+        );
+        std::thread::yield_now();
+    }
+    assert_eq!(daemon.http().get(HEALTH).status, 200);
+    daemon.stop();
+}
+
+/// As many as a crowd of idle clients has.
+const CROWD: usize = 5_000;
+
+#[test]
+fn five_thousand_idle_connections_and_slow_requests_keep_nobody_out() {
+    use nix::sys::resource::{Resource, getrlimit, setrlimit};
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("limits");
+    if (hard as usize) < 2 * CROWD + 1_000 {
+        println!(
+            "SKIPPED: {CROWD} connections need {} descriptors, the hard limit is {hard}",
+            2 * CROWD + 1_000
+        );
+        return;
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, hard, hard).expect("the hard limit is allowed");
+    let daemon = daemon();
+    let address = daemon.addresses()[0];
+    let memory = observe::anonymous_kib(daemon.pid());
+    let mut crowd = Vec::with_capacity(CROWD);
+    for number in 0..CROWD {
+        let mut http = Http::tcp(address);
+        // Some say nothing, some a little, some have asked once, some are in the middle of a body.
+        match number % 4 {
+            0 => {}
+            1 => http.send(b"GET /api/v1/health HTTP/1.1\r\nHost: local"),
+            2 => http.send(&http.written("GET", HEALTH, &[], None)),
+            _ => http.send(&request("Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")),
+        }
+        crowd.push(http);
+    }
+    for (name, mut door) in [("tcp", Http::tcp(address)), ("unix", daemon.http())] {
+        assert_eq!(door.get(HEALTH).status, 200);
+        assert_eq!(door.post(TEMPLATES, &json!({ "name": name })).status, 201);
+    }
+    let grown = observe::anonymous_kib(daemon.pid()).saturating_sub(memory);
+    assert!(grown < 200 * 1_024, "{CROWD} connections take {grown} KiB");
+    println!("{CROWD} connections take {grown} KiB");
+    drop(crowd);
+    let begin = std::time::Instant::now();
+    while observe::descriptors(daemon.pid()) > 500 {
+        assert!(
+            begin.elapsed() < vm_system_tests::PATIENCE,
+            "{} descriptors",
+            observe::descriptors(daemon.pid())
+        );
+        std::thread::yield_now();
+    }
+    daemon.stop();
+}

@@ -1,0 +1,14 @@
+//! The HTTP door of the real daemon, over real sockets.
+
+mod bounds;
+mod contract;
+mod described;
+mod hostile;
+mod idempotency;
+mod owners;
+mod pattern;
+mod people;
+mod reference;
+mod streams;
+mod tokens;
+mod ui;

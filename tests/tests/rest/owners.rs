@@ -1,0 +1,220 @@
+//! What belongs to somebody does not exist for others: checked for every route that the daemon describes, so that a new
+//! one fails here until it has its row.
+
+use super::described::{Description, Route};
+use super::people::{self, ALICE, BOB, Belongings, ROOT};
+use serde_json::{Value, json};
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::http::{Http, Response};
+
+/// What a route is about.
+enum About {
+    /// Nothing of anybody's.
+    Nobody,
+    /// A list, of which everybody sees what is theirs: its elements' ids are at this key.
+    List,
+    /// Makes something of the caller's own.
+    Own,
+    /// Something of somebody's: the body, and the code of what does not exist.
+    Theirs(Option<Value>, &'static str),
+}
+
+fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
+    const TEMPLATE: &str = "TEMPLATE_NOT_FOUND";
+    const SESSION: &str = "SESSION_NOT_FOUND";
+    const EXECUTION: &str = "EXECUTION_NOT_FOUND";
+    let path = route.path.strip_prefix("/api/v1").expect("the prefix");
+    let name = Some(json!({ "name": "fs" }));
+    match (route.method.as_str(), path) {
+        (
+            "GET",
+            "/health" | "/runtime" | "/runtime/summary" | "/modules" | "/libraries" | "/openapi.json",
+        ) => About::Nobody,
+        ("GET", "/templates" | "/sessions") => About::List,
+        ("POST", "/templates") => About::Own,
+        ("PATCH", "/templates/{template_id}") => {
+            About::Theirs(Some(json!({ "name": format!("new-{}", of.template) })), TEMPLATE)
+        }
+        ("POST", "/templates/{template_id}/modules") => About::Theirs(name, TEMPLATE),
+        ("POST", "/templates/{template_id}/libraries") => {
+            About::Theirs(Some(json!({ "name": "lodash-4.17.21" })), TEMPLATE)
+        }
+        ("POST", "/templates/{template_id}/capabilities") => {
+            About::Theirs(Some(json!({ "kind": "env", "name": "Y" })), TEMPLATE)
+        }
+        ("POST", "/templates/{template_id}/startup-files") => {
+            About::Theirs(Some(json!({ "path": "b.js" })), TEMPLATE)
+        }
+        ("GET" | "DELETE", path) if path.starts_with("/templates/{template_id}") => {
+            About::Theirs(None, TEMPLATE)
+        }
+        ("POST", "/sessions") => {
+            let worktree = daemon.place.worktree();
+            let body = json!({
+                "template_id": of.template, "workspace_id": "w", "base_commit_oid": "c", "worktree_path": worktree,
+            });
+            About::Theirs(Some(body), TEMPLATE)
+        }
+        ("GET" | "POST" | "DELETE", path) if path.starts_with("/sessions/{session_id}") => {
+            About::Theirs(None, SESSION)
+        }
+        ("POST", "/executions/repl") => {
+            About::Theirs(Some(json!({ "session_id": of.session, "input": "1" })), SESSION)
+        }
+        ("POST", "/executions/run-file") => {
+            About::Theirs(Some(json!({ "session_id": of.session, "path": "app.js" })), SESSION)
+        }
+        ("GET", "/executions") => About::Theirs(None, SESSION),
+        ("GET" | "POST", path) if path.starts_with("/executions/{execution_id}") => {
+            About::Theirs(None, EXECUTION)
+        }
+        (method, path) => panic!("{method} {path} has no row in the matrix of owners"),
+    }
+}
+
+fn path_of(route: &Route, of: &Belongings) -> String {
+    let path = route
+        .path
+        .replace("{template_id}", &of.template)
+        .replace("{capability_id}", &of.capability)
+        .replace("{file_id}", &of.file)
+        .replace("{session_id}", &of.session)
+        .replace("{execution_id}", &of.execution)
+        .replace("libraries/{name}", "libraries/lodash-4.17.21")
+        .replace("{name}", "fs");
+    assert!(!path.contains('{'), "{path} has a parameter that nobody fills");
+    if path.ends_with("/executions") { format!("{path}?session_id={}", of.session) } else { path }
+}
+
+fn ask(http: &mut Http, route: &Route, of: &Belongings, body: Option<&Value>) -> Response {
+    http.ask(&route.method, &path_of(route, of), &[], body.map(Value::to_string).as_deref())
+}
+
+fn describes(http: &mut Http) -> Vec<Route> {
+    let mut routes = Description::read(&http.get("/api/v1/openapi.json").json()).routes();
+    // What takes something away comes last, what takes most away at the very end.
+    routes.sort_by_key(|route| {
+        let ends =
+            route.method == "DELETE" || route.path.ends_with("/close") || route.path.ends_with("/kill");
+        let parts = route.path.matches('/').count();
+        (ends, if ends { usize::MAX - parts } else { parts })
+    });
+    assert!(routes.len() > 30, "only {} routes", routes.len());
+    routes
+}
+
+#[test]
+fn what_belongs_to_alice_does_not_exist_for_bob_on_any_route() {
+    let daemon = people::daemon(&[]);
+    let mut alice = daemon.http().bearer(ALICE);
+    let mut bob = daemon.http().bearer(BOB);
+    let of = people::belongings(&mut alice, &daemon, "alices");
+    let before = alice.get(&format!("/api/v1/templates/{}", of.template)).json();
+    for route in describes(&mut bob) {
+        let at = format!("{} {}", route.method, route.path);
+        match about(&route, &of, &daemon) {
+            About::Nobody => assert_eq!(ask(&mut bob, &route, &of, None).status, 200, "{at}"),
+            About::List => assert_eq!(ask(&mut bob, &route, &of, None).text(), "[]", "{at}"),
+            About::Own => {}
+            About::Theirs(body, code) => {
+                let response = ask(&mut bob, &route, &of, body.as_ref());
+                assert_eq!(
+                    (response.status, response.code().as_str()),
+                    (404, code),
+                    "{at}: {}",
+                    response.text()
+                );
+                assert!(!response.text().contains("alice"), "{at} tells too much: {}", response.text());
+            }
+        }
+    }
+    let summary = bob.get("/api/v1/runtime/summary").json();
+    assert_eq!(summary["active_sessions"], 0);
+    for filter in
+        ["status=ready".to_owned(), format!("template_id={}", of.template), "workspace_id=alices".to_owned()]
+    {
+        assert_eq!(bob.get(&format!("/api/v1/sessions?{filter}")).text(), "[]", "{filter}");
+    }
+    // A name is unique among its owner's only, and nothing has happened to what is alice's.
+    assert_eq!(bob.post("/api/v1/templates", &json!({ "name": "alices" })).status, 201);
+    assert_eq!(alice.get(&format!("/api/v1/templates/{}", of.template)).json(), before);
+    let execution =
+        alice.post("/api/v1/executions/repl", &json!({ "session_id": of.session, "input": "40 + 2" }));
+    assert_eq!(execution.json()["result"], 42, "{}", execution.text());
+    drop((alice, bob));
+    daemon.stop();
+}
+
+#[test]
+fn the_owner_and_an_administrator_reach_everything() {
+    let daemon = people::daemon(&[]);
+    for (number, (maker, user)) in [(ALICE, ALICE), (ALICE, ROOT)].into_iter().enumerate() {
+        let name = format!("mine-{number}");
+        let of = people::belongings(&mut daemon.http().bearer(maker), &daemon, &name);
+        let mut http = daemon.http().bearer(user);
+        for route in describes(&mut http) {
+            let at = format!("{} {}", route.method, route.path);
+            let response = match about(&route, &of, &daemon) {
+                About::Nobody | About::List => ask(&mut http, &route, &of, None),
+                About::Own => continue,
+                About::Theirs(body, _) => ask(&mut http, &route, &of, body.as_ref()),
+            };
+            // Killed is not closed: what comes behind finds a session that has ended.
+            let ended = response.code() == "SESSION_NOT_READY";
+            assert!(
+                (200..300).contains(&response.status) || ended,
+                "{at}: {} {}",
+                response.status,
+                response.text()
+            );
+            if route.path == "/api/v1/sessions" && route.method == "GET" {
+                assert!(response.text().contains(&of.session), "{at}");
+            }
+        }
+    }
+    daemon.stop();
+}
+
+#[test]
+fn the_audit_log_says_who_did_what_through_which_door_and_outlives_the_daemon() {
+    let daemon = people::daemon(&[]);
+    let mut alice = daemon.http().bearer(ALICE);
+    let of = people::belongings(&mut alice, &daemon, "alices");
+    assert_eq!(alice.post("/api/v1/templates", &json!({ "name": "alices" })).status, 409);
+    let mut bob = daemon.http().bearer(BOB);
+    assert_eq!(bob.post("/api/v1/templates", &json!({ "name": "bobs" })).status, 201);
+    daemon.cli(&["session", "close", &of.session]).ok();
+    drop((alice, bob));
+    let place = daemon.stop();
+    let config = format!("worktree_roots = [\"{}\"]\n", place.path("").display());
+    let daemon =
+        Daemon::start_with(place, &vm_system_tests::daemon::Options { config, ..Default::default() });
+    let log: Value =
+        serde_json::from_str(&daemon.cli(&["ops", "audit", "--output", "json"]).ok()).expect("json");
+    let lines: Vec<String> = log
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|entry| {
+            let text = |name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+            format!("{} {} {} {}", text("owner"), text("door"), text("verb"), text("outcome"))
+        })
+        .collect();
+    let us = format!("uid:{} control session close ok", nix::unistd::geteuid());
+    for line in [
+        "alice rest template create ok",
+        "alice rest session create ok",
+        "alice rest template create CONFLICT",
+        "bob rest template create ok",
+        us.as_str(),
+    ] {
+        assert!(lines.iter().any(|found| found == line), "{line}: {lines:#?}");
+    }
+    let seqs: Vec<u64> =
+        log.as_array().expect("a list").iter().filter_map(|entry| entry["seq"].as_u64()).collect();
+    assert!(seqs.windows(2).all(|pair| pair[0] > pair[1]), "newest first: {seqs:?}");
+    let oldest = seqs.last().expect("entries").to_string();
+    let older = daemon.cli(&["ops", "audit", "--before", &oldest, "--output", "json"]).ok();
+    assert_eq!(older.trim(), "[]");
+    daemon.stop();
+}

@@ -1,0 +1,117 @@
+//! docs/api-reference.md has every route and every code, as the code has them. `VM_SYSTEM_BLESS=1` writes the generated
+//! parts anew; review the difference.
+
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use vm_system_protocol::control::ErrorCode;
+
+/// Codes that only this door has.
+const OF_THE_DOOR: &[(&str, u16)] = &[("METHOD_NOT_ALLOWED", 405), ("UNAUTHORIZED", 401)];
+
+fn docs(name: &str) -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs")).join(name)
+}
+
+fn name_of(schema: &Value) -> String {
+    let referred = |schema: &Value| {
+        schema["$ref"].as_str().and_then(|reference| reference.rsplit('/').next()).map(str::to_owned)
+    };
+    if let Some(name) = referred(schema) {
+        return name;
+    }
+    if schema["type"] == "array" {
+        return format!("[{}]", referred(&schema["items"]).unwrap_or_else(|| "text".to_owned()));
+    }
+    schema["oneOf"].as_array().into_iter().flatten().find_map(referred).unwrap_or_else(|| "-".to_owned())
+}
+
+/// The table of routes.
+fn routes(document: &Value) -> String {
+    let mut out = String::from("| route | body | success | what it does |\n|---|---|---|---|\n");
+    for (path, item) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in item.as_object().expect("operations") {
+            let body = match &operation["requestBody"]["content"]["application/json"]["schema"] {
+                Value::Null => "-".to_owned(),
+                schema => name_of(schema),
+            };
+            let successes = operation["responses"].as_object().expect("responses").iter();
+            let successes: Vec<String> = successes
+                .filter(|(status, _)| status.starts_with('2'))
+                .map(|(status, response)| match &response["content"]["application/json"]["schema"] {
+                    Value::Null => status.clone(),
+                    schema => format!("{status} {}", name_of(schema)),
+                })
+                .collect();
+            let parameters = operation["parameters"].as_array().into_iter().flatten();
+            let query: Vec<&str> = parameters
+                .filter(|parameter| parameter["in"] == "query")
+                .filter_map(|parameter| parameter["name"].as_str())
+                .collect();
+            let query = if query.is_empty() { String::new() } else { format!("?{}", query.join("&")) };
+            let what = operation["summary"].as_str().unwrap_or_default();
+            let _ = writeln!(
+                out,
+                "| `{} {path}{query}` | {body} | {} | {what} |",
+                method.to_uppercase(),
+                successes.join(", ")
+            );
+        }
+    }
+    out
+}
+
+/// The fields of what is sent and answered.
+fn objects(document: &Value) -> String {
+    let mut out = String::new();
+    for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
+        if let Some(members) = schema["enum"].as_array() {
+            let members: Vec<&str> = members.iter().filter_map(Value::as_str).collect();
+            let _ = writeln!(out, "- **{name}**: `{}`", members.join("`, `"));
+        } else if let Some(fields) = schema["properties"].as_object() {
+            let required = schema["required"].as_array();
+            let shown = |field: &String| {
+                let needed = required.is_some_and(|names| names.iter().any(|name| name == field));
+                if needed { format!("`{field}`") } else { format!("`{field}`?") }
+            };
+            let _ =
+                writeln!(out, "- **{name}**: {}", fields.keys().map(shown).collect::<Vec<_>>().join(", "));
+        }
+    }
+    out
+}
+
+fn codes() -> String {
+    let mut all: Vec<(u16, &str)> =
+        ErrorCode::ALL.iter().map(|code| (code.http_status(), code.as_str())).collect();
+    all.extend(OF_THE_DOOR.iter().map(|(code, status)| (*status, *code)));
+    all.sort_unstable();
+    all.iter().fold(String::new(), |out, (status, code)| out + &format!("- {status} `{code}`\n"))
+}
+
+/// Replaces what stands between the two marks of a part.
+fn with(text: &str, part: &str, content: &str) -> String {
+    let (begin, end) = (format!("<!-- {part} -->\n"), format!("<!-- end of {part} -->"));
+    let (before, rest) = text.split_once(&begin).unwrap_or_else(|| panic!("no part {part}"));
+    let (_, after) = rest.split_once(&end).unwrap_or_else(|| panic!("no end of {part}"));
+    format!("{before}{begin}{content}{end}{after}")
+}
+
+#[test]
+fn the_reference_has_every_route_every_object_and_every_code() {
+    let document = std::fs::read_to_string(docs("openapi.json")).expect("docs/openapi.json");
+    let document = serde_json::from_str(&document).expect("json");
+    let path = docs("api-reference.md");
+    let text = std::fs::read_to_string(&path).expect("docs/api-reference.md");
+    let current = with(&text, "routes", &routes(&document));
+    let current = with(&current, "objects", &objects(&document));
+    let current = with(&current, "codes", &codes());
+    if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
+        std::fs::write(&path, &current).expect("written");
+        return;
+    }
+    assert!(
+        text == current,
+        "docs/api-reference.md is not what the code says: VM_SYSTEM_BLESS=1 writes it anew"
+    );
+}

@@ -1,0 +1,205 @@
+//! Who may come, and as whom: tokens, local users, names of the service, pages of others.
+
+use super::people::{self, ALICE, BOB, ROOT};
+use serde_json::json;
+use vm_system_tests::PATIENCE;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::http::Http;
+use vm_system_tests::place::{Place, User};
+
+const TEMPLATES: &str = "/api/v1/templates";
+
+#[test]
+fn tokens_and_local_users_are_who_they_are_on_both_doors() {
+    let daemon = people::daemon(&[]);
+    let address = daemon.addresses()[0];
+    let doors: [(&str, Box<dyn Fn() -> Http>); 2] =
+        [("unix", Box::new(|| daemon.http())), ("tcp", Box::new(|| Http::tcp(address)))];
+    for (door, connect) in &doors {
+        for (token, name) in [(ALICE, "alice"), (BOB, "bob"), (ROOT, "root")] {
+            let name = format!("{name}-{door}");
+            let made = connect().bearer(token).post(TEMPLATES, &json!({ "name": name }));
+            assert_eq!(made.status, 201, "{door} {name}: {}", made.text());
+        }
+        let seen = |http: Http| {
+            let mut http = http;
+            http.get(TEMPLATES).json().as_array().expect("a list").len()
+        };
+        let already = if *door == "unix" { 1 } else { 2 };
+        assert_eq!(seen(connect().bearer(ALICE)), already, "{door}");
+        assert_eq!(seen(connect().bearer(ROOT)), 3 * already, "{door}");
+        // Without a token: whoever runs this test is the daemon's own user, an administrator.
+        assert_eq!(seen(connect()), 3 * already, "{door}");
+        for wrong in ["Bearer", "Bearer ", "Bearer nonsense", "Basic YTpi", "Bearer alice-token x", "bearer"]
+        {
+            let response = connect().with("authorization", wrong).get(TEMPLATES);
+            assert_eq!((response.status, response.code().as_str()), (401, "UNAUTHORIZED"), "{door} {wrong}");
+            assert_eq!(response.field("www-authenticate"), Some("Bearer"));
+        }
+        let twice = connect().bearer(ALICE).bearer(ROOT).get(TEMPLATES);
+        assert_eq!(twice.status, 401, "{door}: two tokens");
+        assert_eq!(connect().with("authorization", &format!("bEaReR {ALICE}")).get(TEMPLATES).status, 200);
+        let huge = connect().bearer(&"x".repeat(5_000)).get(TEMPLATES);
+        assert_eq!(huge.status, 401, "{door}");
+    }
+    drop(doors);
+    daemon.stop();
+}
+
+#[test]
+fn another_user_of_this_machine_is_itself_over_loopback() {
+    if !User::nobody_is_possible() {
+        println!("SKIPPED: becoming another user needs root");
+        return;
+    }
+    let daemon = people::daemon(&[]);
+    let address = daemon.addresses()[0];
+    assert_eq!(Http::tcp(address).post(TEMPLATES, &json!({ "name": "ours" })).status, 201);
+    // Not an administrator: the template of somebody else is not there.
+    let ask = format!(
+        "exec 3<>/dev/tcp/{}/{}; printf 'GET {TEMPLATES} HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n' >&3; cat <&3",
+        address.ip(),
+        address.port()
+    );
+    use std::os::unix::process::CommandExt as _;
+    let output = std::process::Command::new("bash").args(["-c", &ask]).uid(4_711).gid(4_711).output();
+    let Ok(output) = output else {
+        println!("SKIPPED: no bash");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.starts_with("HTTP/1.1 200") && text.ends_with("\r\n\r\n[]"), "{text}");
+    daemon.stop();
+}
+
+#[test]
+fn tokens_are_read_again_on_sighup_and_a_mistake_changes_nothing() {
+    let daemon = people::daemon(&[]);
+    let status = |token: &str| daemon.http().bearer(token).get(TEMPLATES).status;
+    let until = |token: &str, wanted: u16| {
+        let begin = std::time::Instant::now();
+        while status(token) != wanted {
+            assert!(begin.elapsed() < PATIENCE, "{token} is still not {wanted}:\n{}", daemon.log());
+            std::thread::yield_now();
+        }
+    };
+    assert_eq!(status(BOB), 200);
+    people::write_book(&daemon.place, &people::book(&["alice"]));
+    daemon.hang_up();
+    until(BOB, 401);
+    assert_eq!(status(ALICE), 200);
+    people::write_book(&daemon.place, "nonsense");
+    daemon.hang_up();
+    let begin = std::time::Instant::now();
+    while !daemon.log().contains("the tokens stay as they were") {
+        assert!(begin.elapsed() < PATIENCE);
+        std::thread::yield_now();
+    }
+    assert_eq!((status(ALICE), status(BOB)), (200, 401));
+    daemon.stop();
+}
+
+fn refused(arguments: &[String], config: &str) -> String {
+    let place = Place::new(User::AsStarted);
+    people::write_book(&place, &people::book(&["alice"]));
+    let arguments: Vec<String> = arguments
+        .iter()
+        .map(|argument| argument.replace("PLACE", &place.path("").to_string_lossy()))
+        .collect();
+    let options = Options { arguments, config: config.to_owned(), ..Options::default() };
+    Daemon::try_start(place, &options).err().expect("a daemon that does not start").1
+}
+
+fn texts(arguments: &[&str]) -> Vec<String> {
+    arguments.iter().map(|argument| (*argument).to_owned()).collect()
+}
+
+#[test]
+fn an_open_door_without_tokens_and_an_open_file_of_tokens_are_refused_at_the_start() {
+    let log = refused(&texts(&["--listen", "0.0.0.0:0"]), "");
+    assert!(log.contains("--tokens"), "{log}");
+    let log = refused(&texts(&["--tokens", "PLACE/worktree"]), "");
+    assert!(log.contains("not a regular file"), "{log}");
+    let log = refused(&texts(&["--tokens", "PLACE/nothing"]), "");
+    assert!(log.contains("cannot read the tokens"), "{log}");
+    let log = refused(&texts(&["--ui-dir", "PLACE/nothing"]), "");
+    assert!(log.contains("ui_dir"), "{log}");
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = taken.local_addr().expect("bound").to_string();
+    let log = refused(&texts(&["--listen", &address]), "");
+    assert!(log.contains(&address), "{log}");
+}
+
+#[test]
+fn beyond_loopback_and_where_the_operator_says_so_everybody_needs_a_token() {
+    let daemon = people::daemon(&["--listen", "0.0.0.0:0"]);
+    let port = daemon.addresses()[1].port();
+    // A client of this machine, at an address of loopback: still itself.
+    let local = Http::tcp(([127, 0, 0, 1], port).into()).get(TEMPLATES);
+    assert_eq!(local.status, 200, "{}", local.text());
+    match own_address() {
+        Some(ip) => {
+            let address = std::net::SocketAddr::new(ip, port);
+            assert_eq!(Http::tcp(address).get(TEMPLATES).code(), "UNAUTHORIZED");
+            assert_eq!(Http::tcp(address).bearer(ALICE).get(TEMPLATES).status, 200);
+        }
+        None => println!("SKIPPED: this machine has no address beyond loopback"),
+    }
+    daemon.stop();
+    let place = Place::new(User::AsStarted);
+    people::write_book(&place, &people::book(&["alice"]));
+    let tokens = place.path("tokens.toml");
+    let config = format!(
+        "[http]\nlisten = [\"127.0.0.1:0\"]\nrequire_token = true\ntokens = \"{}\"",
+        tokens.display()
+    );
+    let daemon = Daemon::start_with(place, &Options { config, ..Options::default() });
+    let address = daemon.addresses()[0];
+    assert_eq!(Http::tcp(address).get(TEMPLATES).code(), "UNAUTHORIZED");
+    assert_eq!(Http::tcp(address).get("/api/v1/health").code(), "UNAUTHORIZED");
+    assert_eq!(Http::tcp(address).bearer(ALICE).get(TEMPLATES).status, 200);
+    assert_eq!(daemon.http().get(TEMPLATES).status, 200, "the Unix socket knows its users");
+    daemon.stop();
+}
+
+/// An address of this machine that others could use; nothing is sent to find it.
+fn own_address() -> Option<std::net::IpAddr> {
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").ok()?;
+    socket.connect("192.0.2.1:9").ok()?;
+    let ip = socket.local_addr().ok()?.ip();
+    (!ip.is_loopback() && !ip.is_unspecified()).then_some(ip)
+}
+
+#[test]
+fn names_that_are_not_ours_and_pages_of_others_are_refused() {
+    let place = Place::new(User::AsStarted);
+    let config = "[http]\nlisten = [\"127.0.0.1:0\"]\nallowed_hosts = [\"vm.example\"]".to_owned();
+    let daemon = Daemon::start_with(place, &Options { config, ..Options::default() });
+    let address = daemon.addresses()[0];
+    let status =
+        |fields: &[(&str, &str)]| Http::tcp(address).ask("GET", "/api/v1/health", fields, None).status;
+    for host in ["localhost", "localhost:1", "127.0.0.1", "[::1]:80", "vm.example", "VM.example:443"] {
+        assert_eq!(status(&[("host", host)]), 200, "{host}");
+    }
+    for host in ["evil.example", "127.0.0.1.evil.example", "vm.example.evil"] {
+        assert_eq!(status(&[("host", host)]), 403, "{host}");
+    }
+    assert_eq!(status(&[("host", "")]), 400, "no Host at all");
+    assert_eq!(status(&[("host", "localhost"), ("host", "evil.example")]), 400, "two of them");
+    let absolute = Http::tcp(address).ask("GET", "http://evil.example/api/v1/health", &[], None);
+    assert_eq!(absolute.status, 403, "the target goes before Host");
+    let host = address.to_string();
+    assert_eq!(status(&[("origin", &format!("http://{host}"))]), 200);
+    for origin in ["http://evil.example", "null", "http://localhost:1"] {
+        assert_eq!(status(&[("origin", origin)]), 403, "{origin}");
+    }
+    let preflight = Http::tcp(address).ask(
+        "OPTIONS",
+        TEMPLATES,
+        &[("origin", "http://evil.example"), ("access-control-request-method", "POST")],
+        None,
+    );
+    assert_eq!(preflight.status, 403);
+    assert!(preflight.fields.iter().all(|(name, _)| !name.starts_with("access-control")));
+    daemon.stop();
+}
