@@ -56,57 +56,9 @@ function SortList(list, compare) {
   return MergeSort(list, compare);
 }
 
-// The elements under comparison stay in locals: a turn reads one element and writes one.
 function MergeSort(list, compare) {
   const n = list.length;
-  let from = list;
-  let to = $listOf(n);
-  // Runs of up to eight by insertion, then merging.
-  for (let start = 0; start < n; start += 8) {
-    const end = start + 8 < n ? start + 8 : n;
-    for (let i = start + 1; i < end; i++) {
-      const x = from[i];
-      let j = i;
-      while (j > start) {
-        const y = from[j - 1];
-        if (!(+compare(y, x) > 0)) break;
-        from[j] = y;
-        j--;
-      }
-      from[j] = x;
-    }
-  }
-  for (let width = 8; width < n; width *= 2) {
-    for (let start = 0; start < n; start += 2 * width) {
-      const middle = start + width < n ? start + width : n;
-      const end = start + 2 * width < n ? start + 2 * width : n;
-      let i = start, j = middle, k = start;
-      if (middle === end || !(+compare(from[middle - 1], from[middle]) > 0)) {
-        $copyRange(to, start, from, start, end - start);
-        continue;
-      }
-      let a = from[i], b = from[j];
-      while (true) {
-        if (+compare(a, b) > 0) {
-          to[k] = b;
-          k++;
-          j++;
-          if (j === end) { $copyRange(to, k, from, i, middle - i); break; }
-          b = from[j];
-        } else {
-          to[k] = a;
-          k++;
-          i++;
-          if (i === middle) { $copyRange(to, k, from, j, end - j); break; }
-          a = from[i];
-        }
-      }
-    }
-    const swap = from;
-    from = to;
-    to = swap;
-  }
-  return from;
+  return n < 2 ? list : $mergeSort(compare, list, $listOf(n));
 }
 
 function ArrayPushSlow() {

@@ -12,7 +12,6 @@ pub(super) const MODULE: Module = Module {
         ("arraySetLength", array_set_length),
         ("listOf", list_of),
         ("sortPlain", sort_plain),
-        ("copyRange", copy_range),
         ("denseCopy", dense_copy),
         ("densePut", dense_put),
         ("joinEnter", join_enter),
@@ -105,21 +104,6 @@ fn dense_put(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
         to.dense = elements;
     }
     Ok(Value::Bool(true).into())
-}
-
-/// `$copyRange(to, at, from, start, count)` between two internal lists.
-fn copy_range(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
-    let (to, from) = (vm.arg_obj(&c, 0)?, vm.arg_obj(&c, 2)?);
-    let (at, start, count) =
-        (vm.arg_number(&c, 1)? as usize, vm.arg_number(&c, 3)? as usize, vm.arg_number(&c, 4)? as usize);
-    let Kind::Array(source) = &vm.st.heap.obj(from).kind else { return Ok(Value::Undefined.into()) };
-    let part: Vec<Value> = source.dense.iter().skip(start).take(count).copied().collect();
-    if let Kind::Array(target) = &mut vm.st.heap.obj_mut(to).kind {
-        for (place, value) in target.dense.iter_mut().skip(at).zip(part) {
-            *place = value;
-        }
-    }
-    Ok(Value::Undefined.into())
 }
 
 /// `$sortPlain(list)`: sorts in place when all elements are strings; says whether it did.

@@ -82,6 +82,9 @@ ids! { OBJECTS, Object, FIRST_OBJECT,
     SET_ADD "%Set.prototype.add%" PROMISE_THEN "%Promise.prototype.then%" PROMISE_RESOLVE "%Promise.resolve%"
     THROW_TYPE_ERROR "%ThrowTypeError%" ARRAY_TO_STRING "%Array.prototype.toString%" OBJECT_TO_STRING "%Object.prototype.toString%"
     FUNCTION_HAS_INSTANCE "%Function.prototype[Symbol.hasInstance]%" OBJECT_VALUE_OF "%Object.prototype.valueOf%"
+    DISPOSABLE_STACK "%DisposableStack%" DISPOSABLE_STACK_PROTO "%DisposableStack.prototype%"
+    ASYNC_DISPOSABLE_STACK "%AsyncDisposableStack%" ASYNC_DISPOSABLE_STACK_PROTO "%AsyncDisposableStack.prototype%"
+    SUPPRESSED_ERROR "%SuppressedError%" SUPPRESSED_ERROR_PROTO "%SuppressedError.prototype%"
     REJECTIONS "rejected promises that nothing handles yet, oldest first: a map that no program can reach"
 }
 

@@ -17,6 +17,7 @@ mod collections;
 mod core;
 mod date;
 mod date_set;
+mod dispose;
 mod error;
 mod function;
 pub(crate) mod generations;

@@ -247,6 +247,7 @@ impl Compiler<'_, '_> {
             "toKey" => self.op(Op::ToKey),
             "await" => self.op(Op::Await),
             "hole" => self.op(Op::Hole),
+            "mergeSort" => self.merge_sort(),
             _ => match crate::builtins::natives::intrinsic(name) {
                 Some(native) => self.f().emit(Op::CallNat, native, n),
                 None => {
@@ -257,6 +258,36 @@ impl Compiler<'_, '_> {
             },
         }
         true
+    }
+}
+
+impl Compiler<'_, '_> {
+    /// `$mergeSort(compare, list, scratch)`, both lists of the same length, at least two: gives the one that is sorted.
+    fn merge_sort(&mut self) {
+        let mark = self.f().mark();
+        let locals: Vec<u16> = (0..crate::vm::sort::LOCALS).map(|_| self.f().local()).collect();
+        for &local in locals[..3].iter().rev() {
+            self.store_local(local);
+        }
+        // Width, start, left, right, output: the first pair of runs is of one element each.
+        for (&local, n) in locals[3..].iter().zip([1, 0, 0, 1, 0]) {
+            self.op_c(Op::Int, n);
+            self.store_local(local);
+        }
+        let (call, step) = (self.label(), self.label());
+        let depth = self.f().depth();
+        self.op(Op::Uninit);
+        self.jump(Op::Jump, step);
+        self.f().set_depth(depth + 4);
+        self.bind(call);
+        self.op_b(Op::Call, 2);
+        self.bind(step);
+        self.f().jump(Op::SortStep, call, locals[0]);
+        for _ in 0..4 {
+            self.op(Op::Pop);
+        }
+        self.load_local(locals[1]);
+        self.f().release(mark);
     }
 }
 

@@ -168,8 +168,13 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Compiles `try` code inside a finally: `body`, then the block `last`, then goes on as `body` ended.
-    pub(super) fn with_finally(&mut self, body: impl FnOnce(&mut Self), last: impl FnOnce(&mut Self)) {
+    /// Compiles `try` code inside a finally: `body`, then the block `last`, then goes on as `body` ended. `last` gets the locals with
+    /// the kind of that end (0: an exception) and its value.
+    pub(super) fn with_finally(
+        &mut self,
+        body: impl FnOnce(&mut Self),
+        last: impl FnOnce(&mut Self, (u16, u16)),
+    ) {
         let mark = self.f().mark();
         let (kind, value) = (self.f().local(), self.f().local());
         let (label, handler, normal) = (self.label(), self.label(), self.label());
@@ -188,7 +193,7 @@ impl Compiler<'_, '_> {
         self.op_c(Op::Int, 0);
         self.store_local(kind);
         self.bind(label);
-        last(self);
+        last(self, (kind, value));
         let Some(Control::Finally { exits, .. }) = popped else { return };
         self.load_local(kind);
         self.op_c(Op::Int, u32::MAX);

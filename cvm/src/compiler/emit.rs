@@ -63,6 +63,8 @@ pub(super) struct FunctionBuilder {
     pub arguments: Option<u16>,
     /// The class has something to initialise on instances
     pub has_fields: bool,
+    /// Locals with the lists of resources of the scopes in force
+    pub resources: Vec<u16>,
     /// Parameters of a derived constructor that become properties when `super()` is done
     pub properties: Vec<(SymbolId, String)>,
     reachable: bool,
@@ -92,6 +94,7 @@ impl FunctionBuilder {
             all_args: None,
             arguments: None,
             has_fields: false,
+            resources: Vec::new(),
             properties: Vec::new(),
             reachable: true,
         }

@@ -5,6 +5,7 @@
 use super::Compiler;
 use super::control::Control;
 use super::emit::Label;
+use super::using::Resources;
 use crate::ops::Op;
 use oxc_ast::ast::VariableDeclarationKind;
 use oxc_ast::ast::{
@@ -12,6 +13,14 @@ use oxc_ast::ast::{
 };
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
+
+/// What the head of a for-of loop declares.
+fn left_resources(left: &ForStatementLeft<'_>) -> Resources {
+    match left {
+        ForStatementLeft::VariableDeclaration(d) => Resources::of_kind(d.kind),
+        _ => Resources::None,
+    }
+}
 
 impl Compiler<'_, '_> {
     pub(super) fn loop_statement(&mut self, s: &Statement<'_>, labels: Vec<String>) {
@@ -52,46 +61,56 @@ impl Compiler<'_, '_> {
 
     fn for_statement(&mut self, f: &ForStatement<'_>, labels: Vec<String>) {
         self.in_scope(f.scope_id.get(), |c| {
-            let rib = match f.scope_id.get() {
-                Some(scope) if c.facts.captured_in.contains_key(&scope) => c.ribs.last().map(|r| r.local),
-                _ => None,
+            let resources = match &f.init {
+                Some(ForStatementInit::VariableDeclaration(d)) => Resources::of_kind(d.kind),
+                _ => Resources::None,
             };
-            match &f.init {
-                Some(ForStatementInit::VariableDeclaration(d)) => {
-                    if d.kind != VariableDeclarationKind::Var {
-                        for v in &d.declarations {
-                            super::parse::bound_names(&v.id, &mut |id| c.declare_lexical(id.symbol_id.get()));
-                        }
-                    }
-                    c.variable_declaration(d);
-                }
-                Some(other) => c.expr_void(other.to_expression()),
-                None => {}
-            }
-            let (head, cont, brk, check) = (c.label(), c.label(), c.label(), c.label());
-            c.copy_rib(rib);
-            if f.test.is_some() {
-                c.jump(Op::Jump, check);
-            }
-            c.bind(head);
-            c.body(&f.body, labels, brk, cont);
-            c.bind(cont);
-            c.copy_rib(rib);
-            if let Some(update) = &f.update {
-                c.f().position(update.span().start);
-                c.expr_void(update);
-            }
-            c.bind(check);
-            match &f.test {
-                Some(test) => {
-                    c.f().position(test.span().start);
-                    c.expr(test);
-                    c.jump(Op::JTrue, head);
-                }
-                None => c.jump(Op::Jump, head),
-            }
-            c.bind(brk);
+            c.with_resources(resources, |c| c.for_parts(f, labels));
         });
+    }
+
+    /// A `for` statement whose scope is in force.
+    fn for_parts(&mut self, f: &ForStatement<'_>, labels: Vec<String>) {
+        let c = self;
+        let rib = match f.scope_id.get() {
+            Some(scope) if c.facts.captured_in.contains_key(&scope) => c.ribs.last().map(|r| r.local),
+            _ => None,
+        };
+        match &f.init {
+            Some(ForStatementInit::VariableDeclaration(d)) => {
+                if d.kind != VariableDeclarationKind::Var {
+                    for v in &d.declarations {
+                        super::parse::bound_names(&v.id, &mut |id| c.declare_lexical(id.symbol_id.get()));
+                    }
+                }
+                c.variable_declaration(d);
+            }
+            Some(other) => c.expr_void(other.to_expression()),
+            None => {}
+        }
+        let (head, cont, brk, check) = (c.label(), c.label(), c.label(), c.label());
+        c.copy_rib(rib);
+        if f.test.is_some() {
+            c.jump(Op::Jump, check);
+        }
+        c.bind(head);
+        c.body(&f.body, labels, brk, cont);
+        c.bind(cont);
+        c.copy_rib(rib);
+        if let Some(update) = &f.update {
+            c.f().position(update.span().start);
+            c.expr_void(update);
+        }
+        c.bind(check);
+        match &f.test {
+            Some(test) => {
+                c.f().position(test.span().start);
+                c.expr(test);
+                c.jump(Op::JTrue, head);
+            }
+            None => c.jump(Op::Jump, head),
+        }
+        c.bind(brk);
     }
 
     fn copy_rib(&mut self, rib: Option<u16>) {
@@ -106,8 +125,8 @@ impl Compiler<'_, '_> {
     fn bind_left(&mut self, left: &ForStatementLeft<'_>) {
         match left {
             ForStatementLeft::VariableDeclaration(d) => {
-                if matches!(d.kind, VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing) {
-                    self.refuse(d.span.start, "`using` declarations are not supported");
+                if Resources::of_kind(d.kind) != Resources::None {
+                    self.note_resource(d.kind);
                 }
                 for v in &d.declarations {
                     if d.kind != VariableDeclarationKind::Var {
@@ -279,9 +298,20 @@ impl Compiler<'_, '_> {
             depth,
         });
         self.in_scope(f.scope_id.get(), |c| {
-            c.bind_left(&f.left);
-            // A `break` must pass the iterator, so this entry only answers to `continue`.
-            c.sub_statement(&f.body);
+            let resources = left_resources(&f.left);
+            if resources == Resources::None {
+                c.bind_left(&f.left);
+                // A `break` must pass the iterator, so this entry only answers to `continue`.
+                c.sub_statement(&f.body);
+                return;
+            }
+            let value = c.f().local();
+            c.store_local(value);
+            c.with_resources(resources, |c| {
+                c.load_local(value);
+                c.bind_left(&f.left);
+                c.sub_statement(&f.body);
+            });
         });
         self.f().control.pop();
         self.f().control.pop();

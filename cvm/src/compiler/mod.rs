@@ -20,6 +20,7 @@ mod stmt;
 mod switch;
 mod typescript;
 mod unsupported;
+mod using;
 mod yields;
 
 use crate::program::{Const, Template, Unit};

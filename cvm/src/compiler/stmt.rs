@@ -6,6 +6,7 @@ use super::Compiler;
 use super::control::{Control, Exit};
 use super::emit::FunctionBuilder;
 use super::parse::bound_names;
+use super::using::Resources;
 use crate::ops::Op;
 use crate::program::flag;
 use oxc_ast::ast::{
@@ -80,9 +81,11 @@ impl Compiler<'_, '_> {
     /// A list of statements whose scope is in force: hoists its declarations first.
     pub(super) fn statements(&mut self, list: &[Statement<'_>]) {
         self.hoist(list);
-        for s in list {
-            self.statement(s);
-        }
+        self.with_resources(Resources::of(list), |c| {
+            for s in list {
+                c.statement(s);
+            }
+        });
     }
 
     /// Gives lexical declarations their places and makes function declarations.
@@ -293,7 +296,7 @@ impl Compiler<'_, '_> {
             return;
         }
         if matches!(d.kind, VariableDeclarationKind::Using | VariableDeclarationKind::AwaitUsing) {
-            self.refuse(d.span.start, "`using` declarations are not supported");
+            self.using_declaration(d);
             return;
         }
         for v in &d.declarations {
@@ -319,7 +322,7 @@ impl Compiler<'_, '_> {
         match &t.finalizer {
             Some(finalizer) => self.with_finally(
                 |c| c.try_catch(t),
-                |c| c.in_scope(finalizer.scope_id.get(), |c| c.statements(&finalizer.body)),
+                |c, _| c.in_scope(finalizer.scope_id.get(), |c| c.statements(&finalizer.body)),
             ),
             None => self.try_catch(t),
         }

@@ -152,6 +152,9 @@ pub(super) fn reworded(message: &str) -> &str {
         "`for await` loops are only allowed within async functions and at the top levels of modules" => {
             "`for await` is only allowed within async functions: put it into `async function main() { … }`"
         }
+        "'using' declarations are not allowed at the top level of a script" => {
+            "`using` is not allowed at the top level: put it into a block or a function"
+        }
         other => other,
     }
 }

@@ -92,10 +92,11 @@ fn operands(ins: Ins, t: &Template, names: &Names<'_>) -> Res<()> {
         // Only the prelude calls intrinsics and names realm objects.
         Operand::Native | Operand::Realm => false,
     };
-    // Iterators live in two locals, an enumeration in three.
+    // Iterators live in two locals, an enumeration in three, a sort in eight.
     let span = match ins.op {
         Op::IterDone | Op::IterValue => 2,
         Op::ForInNext => 3,
+        Op::SortStep => crate::vm::sort::LOCALS as u32,
         _ => 1,
     };
     let wide = row.b != Operand::Local || u32::from(ins.b) + span <= u32::from(t.slots);

@@ -10,6 +10,8 @@
 //! slot, and then the same instruction runs again. So conversions suspend, serialise and throw like any call, and no
 //! Rust frame is ever held.
 
+#[macro_use]
+mod fast;
 pub(crate) mod call;
 pub(crate) mod convert;
 pub(crate) mod coroutine;
@@ -27,6 +29,7 @@ mod ops_private;
 pub(crate) mod props;
 pub(crate) mod run;
 pub(crate) mod slow;
+pub(crate) mod sort;
 pub(crate) mod unwind;
 
 use crate::outcome::Request;

@@ -4,6 +4,7 @@
 //! written back before anything outside the loop runs. Must not: allocate.
 
 use super::hints::add_fast;
+use super::sort::Next;
 use super::{Raise, Res, Vm};
 use crate::heap::Cell;
 use crate::heap::object::Kind;
@@ -16,62 +17,6 @@ pub(crate) enum Stop {
     Empty,
     /// The fuel is used up
     Fuel,
-}
-
-/// Integer or float arithmetic with the slow path for the rest.
-macro_rules! arith {
-    ($stack:ident, $sp:ident, $slow:lifetime, $next:lifetime, $int:ident, $op:tt) => {{
-        let (a, b) = ($stack[$sp - 2], $stack[$sp - 1]);
-        let r = match (a, b) {
-            (Value::Int(x), Value::Int(y)) => match x.$int(y) {
-                Some(r) => Value::Int(r),
-                None => Value::Num(f64::from(x) $op f64::from(y)),
-            },
-            (Value::Num(x), Value::Num(y)) => Value::Num(x $op y),
-            (Value::Int(x), Value::Num(y)) => Value::Num(f64::from(x) $op y),
-            (Value::Num(x), Value::Int(y)) => Value::Num(x $op f64::from(y)),
-            _ => break $slow,
-        };
-        $sp -= 1;
-        $stack[$sp - 1] = r;
-        continue $next;
-    }};
-}
-
-/// Comparison of numbers with the slow path for the rest.
-macro_rules! compare {
-    ($stack:ident, $sp:ident, $slow:lifetime, $op:tt) => {{
-        let (a, b) = ($stack[$sp - 2], $stack[$sp - 1]);
-        match (a, b) {
-            (Value::Int(x), Value::Int(y)) => x $op y,
-            (Value::Num(x), Value::Num(y)) => x $op y,
-            (Value::Int(x), Value::Num(y)) => f64::from(x) $op y,
-            (Value::Num(x), Value::Int(y)) => x $op f64::from(y),
-            _ => break $slow,
-        }
-    }};
-}
-
-/// A comparison whose result is pushed.
-macro_rules! compare_push {
-    ($stack:ident, $sp:ident, $slow:lifetime, $next:lifetime, $op:tt) => {{
-        let r = compare!($stack, $sp, $slow, $op);
-        $sp -= 1;
-        $stack[$sp - 1] = Value::Bool(r);
-        continue $next;
-    }};
-}
-
-/// A comparison that jumps when it does not hold.
-macro_rules! compare_jump {
-    ($stack:ident, $sp:ident, $pc:ident, $ins:ident, $slow:lifetime, $next:lifetime, $op:tt) => {{
-        let r = compare!($stack, $sp, $slow, $op);
-        $sp -= 2;
-        if !r {
-            $pc = $ins.c as usize;
-        }
-        continue $next;
-    }};
 }
 
 impl Vm<'_> {
@@ -464,6 +409,20 @@ impl Vm<'_> {
                         let (x, y) = (stack[base + ins.c as usize], stack[base + ins.b as usize]);
                         let Some(r) = add_fast(x, y) else { break 'slow };
                         stack[base + ins.c as usize] = r;
+                        continue 'next;
+                    }
+                    Op::SortStep => {
+                        let (at, result) = (base + ins.b as usize, stack[sp - 1]);
+                        let Some(locals) = stack.get_mut(at..at + super::sort::LOCALS) else { break 'slow };
+                        match self.sort_step(locals, result) {
+                            Some(Next::Compare(call)) => {
+                                stack[sp - 1..sp + 3].copy_from_slice(&call);
+                                pc = ins.c as usize;
+                            }
+                            Some(Next::Done) => stack[sp - 1..sp + 3].fill(Value::Undefined),
+                            None => break 'slow,
+                        }
+                        sp += 3;
                         continue 'next;
                     }
                     Op::LtLocInt => {

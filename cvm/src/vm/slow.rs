@@ -190,6 +190,7 @@ impl Vm<'_> {
             }
             Op::ToKey => self.op_to_key()?,
             Op::ToKeyOf => self.op_to_key_of()?,
+            Op::SortStep => self.op_sort_slow()?,
             Op::Lt | Op::Le | Op::Gt | Op::Ge => {
                 let r = self.op_order(ins.op)?;
                 self.give(2, Value::Bool(r));

@@ -1,6 +1,7 @@
 //! What the binary and the test target do: load, choose, run, compare, report.
 
 use crate::expectations::Expectations;
+use crate::page;
 use crate::pool::{self, Limits};
 use crate::protocol::Verdict;
 use crate::report;
@@ -20,7 +21,7 @@ pub struct Options {
     pub exclude: Option<String>,
     /// Only each n-th test.
     pub sample: Option<usize>,
-    /// Write the expectations file from this run.
+    /// Write the expectations file and the page of failures from this run.
     pub update: bool,
     /// Print folders with failures.
     pub by_folder: bool,
@@ -106,9 +107,17 @@ pub fn run(root: &Path, child: &Path, options: &Options) -> Result<bool> {
         };
         let now = Expectations::of(places.iter().zip(&verdicts).filter_map(failed));
         std::fs::write(expectations_file(), now.to_text(&suite)).context("cannot write the expectations")?;
+        let text = page::page(&suite, &places, &verdicts);
+        std::fs::write(page::file(), text).context("cannot write the page of failures")?;
         return Ok(true);
     }
-    compare(&suite, &places, &verdicts)
+    let as_expected = compare(&suite, &places, &verdicts)?;
+    let committed = std::fs::read_to_string(page::file()).unwrap_or_default();
+    if as_expected && !options.is_partial() && committed != page::page(&suite, &places, &verdicts) {
+        println!("{} is out of date: run with --update-expectations", page::file().display());
+        return Ok(false);
+    }
+    Ok(as_expected)
 }
 
 fn compare(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> Result<bool> {

@@ -1,0 +1,97 @@
+//! `using` and `await using`: what a scope must dispose of when it is left, however that happens.
+//!
+//! Owns: the list of a scope's resources and the code at its end. Must not: know what disposing is; that is the prelude's.
+
+use super::Compiler;
+use crate::ops::Op;
+use oxc_ast::ast::{Statement, VariableDeclaration, VariableDeclarationKind};
+
+/// What a scope declares.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Resources {
+    /// Nothing to dispose of
+    None,
+    /// Only `using`
+    Sync,
+    /// `await using` at least once
+    Async,
+}
+
+impl Resources {
+    pub(super) fn of_kind(kind: VariableDeclarationKind) -> Resources {
+        match kind {
+            VariableDeclarationKind::Using => Resources::Sync,
+            VariableDeclarationKind::AwaitUsing => Resources::Async,
+            _ => Resources::None,
+        }
+    }
+
+    /// What the statements of a block declare.
+    pub(super) fn of(list: &[Statement<'_>]) -> Resources {
+        list.iter().fold(Resources::None, |found, s| match s {
+            Statement::VariableDeclaration(d) => match (found, Resources::of_kind(d.kind)) {
+                (_, Resources::Async) => Resources::Async,
+                (Resources::None, kind) => kind,
+                (found, _) => found,
+            },
+            _ => found,
+        })
+    }
+}
+
+impl Compiler<'_, '_> {
+    /// Compiles `body`, whose declarations note their resources; disposes of them when it is left.
+    pub(super) fn with_resources(&mut self, resources: Resources, body: impl FnOnce(&mut Self)) {
+        if resources == Resources::None {
+            body(self);
+            return;
+        }
+        let list = self.f().local();
+        self.op_b(Op::NewArray, 0);
+        self.store_local(list);
+        self.f().resources.push(list);
+        self.with_finally(body, |c, (kind, value)| {
+            c.load_local(list);
+            c.load_local(kind);
+            c.op_c(Op::Int, 0);
+            c.op(Op::StrictEq);
+            c.load_local(value);
+            if resources == Resources::Async {
+                c.call_pre("DisposeScopeAsync", 3);
+                let nothing = c.label();
+                c.op(Op::Dup);
+                c.jump(Op::JUndef, nothing);
+                c.op(Op::Await);
+                c.bind(nothing);
+            } else {
+                c.call_pre("DisposeList", 3);
+            }
+            c.op(Op::Pop);
+        });
+        self.f().resources.pop();
+    }
+
+    /// value -> value, noted as a resource of the innermost scope that has some
+    pub(super) fn note_resource(&mut self, kind: VariableDeclarationKind) {
+        let Some(&list) = self.f().resources.last() else { return };
+        self.op(Op::Dup);
+        self.load_local(list);
+        self.op(Op::Swap);
+        let asynchronous = kind == VariableDeclarationKind::AwaitUsing;
+        self.call_pre(if asynchronous { "UseResourceAsync" } else { "UseResource" }, 2);
+        self.op(Op::Pop);
+    }
+
+    /// `using x = …, y = …;`
+    pub(super) fn using_declaration(&mut self, d: &VariableDeclaration<'_>) {
+        for v in &d.declarations {
+            let Some(init) = &v.init else { continue };
+            match v.id.get_identifier_name() {
+                Some(name) => self.expr_named(init, name.as_str()),
+                None => self.expr(init),
+            }
+            self.note_resource(d.kind);
+            self.bind_pattern(&v.id);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Merge sort as a step of the machine: what to compare next, and where the last comparison's result leads.
+//!
+//! Owns: [`Op::SortStep`](crate::ops::Op::SortStep). The sort's state is in the locals of the prelude's function: comparator, list,
+//! scratch list of the same length, width of the sorted runs, start of the pair of runs that is merged, positions in both and in
+//! the output. So a comparator may pause, throw or run for ever like any other function. Must not: call.
+
+use super::{Raise, Res, Vm};
+use crate::heap::object::Kind;
+use crate::value::{Id, Value};
+
+/// Locals of a sort.
+pub(crate) const LOCALS: usize = 8;
+
+/// What comes after a comparison.
+pub(super) enum Next {
+    /// Call this: comparator, `this`, two elements
+    Compare([Value; 4]),
+    /// The list is sorted and in the second local
+    Done,
+}
+
+/// The state in numbers.
+struct Merge {
+    from: Id,
+    to: Id,
+    len: usize,
+    width: usize,
+    start: usize,
+    left: usize,
+    right: usize,
+    out: usize,
+}
+
+impl Merge {
+    fn middle(&self) -> usize {
+        self.start.saturating_add(self.width).min(self.len)
+    }
+
+    fn end(&self) -> usize {
+        self.start.saturating_add(self.width).saturating_add(self.width).min(self.len)
+    }
+}
+
+impl Vm<'_> {
+    /// Takes the result of a comparison (`Uninit`: there was none yet). None: the result must be made a number first, or this is
+    /// not the state of a sort.
+    #[inline]
+    pub(super) fn sort_step(&mut self, locals: &mut [Value], result: Value) -> Option<Next> {
+        let [compare, Value::Obj(from), Value::Obj(to), width, start, left, right, out] = *locals else {
+            return None;
+        };
+        let count = |v: Value| if let Value::Int(n) = v { usize::try_from(n).ok() } else { None };
+        let len = self.elements(from)?.len();
+        let mut m = Merge {
+            from,
+            to,
+            len,
+            width: count(width)?.max(1),
+            start: count(start)?,
+            left: count(left)?,
+            right: count(right)?,
+            out: count(out)?,
+        };
+        if self.elements(to)?.len() != len {
+            return None;
+        }
+        match result {
+            Value::Uninit => {}
+            Value::Int(n) => self.take(&mut m, n > 0)?,
+            Value::Num(n) => self.take(&mut m, n > 0.0)?,
+            _ => return None,
+        }
+        let over = m.left >= m.middle() || m.right >= m.end();
+        let more = !over || self.next_pair(&mut m)?;
+        let number = |n: usize| i32::try_from(n).ok().map(Value::Int);
+        locals[1..].copy_from_slice(&[
+            Value::Obj(m.from),
+            Value::Obj(m.to),
+            number(m.width)?,
+            number(m.start)?,
+            number(m.left)?,
+            number(m.right)?,
+            number(m.out)?,
+        ]);
+        if !more {
+            return Some(Next::Done);
+        }
+        let list = self.elements(m.from)?;
+        Some(Next::Compare([compare, Value::Undefined, *list.get(m.left)?, *list.get(m.right)?]))
+    }
+
+    #[inline]
+    fn elements(&self, id: Id) -> Option<&Vec<Value>> {
+        match &self.st.heap.obj(id).kind {
+            Kind::Array(a) => Some(&a.dense),
+            _ => None,
+        }
+    }
+
+    /// Moves the smaller of two elements to the output.
+    #[inline]
+    fn take(&mut self, m: &mut Merge, right: bool) -> Option<()> {
+        let place = if right { &mut m.right } else { &mut m.left };
+        let value = *self.elements(m.from)?.get(*place)?;
+        *place += 1;
+        if let Kind::Array(to) = &mut self.st.heap.obj_mut(m.to).kind {
+            *to.dense.get_mut(m.out)? = value;
+        }
+        m.out += 1;
+        Some(())
+    }
+
+    /// Copies what is left of this pair of runs and finds the next one that needs comparing; false at the end of the sort.
+    fn next_pair(&mut self, m: &mut Merge) -> Option<bool> {
+        self.copy_run(m, m.left, m.middle())?;
+        self.copy_run(m, m.right, m.end())?;
+        loop {
+            m.start = m.end();
+            if m.start >= m.len {
+                std::mem::swap(&mut m.from, &mut m.to);
+                m.width *= 2;
+                m.start = 0;
+                if m.width >= m.len {
+                    return Some(false);
+                }
+            }
+            (m.left, m.right, m.out) = (m.start, m.middle(), m.start);
+            if m.right < m.end() {
+                return Some(true);
+            }
+            // The last run has no other beside it.
+            self.copy_run(m, m.start, m.len)?;
+        }
+    }
+
+    fn copy_run(&mut self, m: &mut Merge, first: usize, end: usize) -> Option<()> {
+        if first >= end {
+            return Some(());
+        }
+        let part = self.elements(m.from)?.get(first..end)?.to_vec();
+        if let Kind::Array(to) = &mut self.st.heap.obj_mut(m.to).kind {
+            to.dense.get_mut(m.out..m.out + part.len())?.copy_from_slice(&part);
+        }
+        m.out += part.len();
+        Some(())
+    }
+
+    /// The rare cases of a step: the comparator's result is no number yet. The instruction runs again.
+    pub(super) fn op_sort_slow(&mut self) -> Res<()> {
+        let at = self.st.sp.wrapping_sub(1);
+        if matches!(self.slot(at), Value::Int(_) | Value::Num(_) | Value::Uninit) {
+            return Err(Raise::Fault("the state of a sort"));
+        }
+        let number = self.slot_number(at)?;
+        self.set_slot(at, Value::num(number));
+        if let Some(frame) = self.st.frames.last_mut() {
+            frame.pc -= 1;
+        }
+        Ok(())
+    }
+}
