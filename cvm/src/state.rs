@@ -4,8 +4,8 @@
 
 use crate::heap::Heap;
 use crate::program::Program;
-use crate::value::{Id, Value};
-use std::collections::{BTreeMap, VecDeque};
+use crate::value::{Id, Key, Value};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// What a program may use; reaching one ends it and cannot be caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,11 +18,19 @@ pub struct Limits {
     pub string_units: u32,
     /// Instructions over the whole life of the program
     pub steps: u64,
+    /// Bytes of console text between two answers from outside
+    pub output_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { heap_bytes: 64 << 20, stack_depth: 10_000, string_units: 1 << 28, steps: u64::MAX }
+        Limits {
+            heap_bytes: 64 << 20,
+            stack_depth: 10_000,
+            string_units: 1 << 28,
+            steps: u64::MAX,
+            output_bytes: 64 << 20,
+        }
     }
 }
 
@@ -35,6 +43,10 @@ pub enum LimitKind {
     Stack,
     /// [`Limits::steps`]
     Steps,
+    /// [`Limits::string_units`]
+    Text,
+    /// [`Limits::output_bytes`]
+    Output,
 }
 
 /// How a frame gives back its result.
@@ -83,6 +95,9 @@ pub(crate) enum Job {
 /// Accounted bytes of a waiting job.
 pub(crate) const JOB_BYTES: u64 = 160;
 
+/// Accounted bytes of a symbol of the registry, beside its cells.
+pub(crate) const REGISTERED_BYTES: u64 = 64;
+
 /// Where the program is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
@@ -98,8 +113,10 @@ pub enum Phase {
     Done,
     /// Ended by an uncaught exception
     Failed,
-    /// Ended by a limit
-    Limited,
+    /// Ended by this limit
+    Limited(LimitKind),
+    /// Ended because the state was not one that this engine makes
+    Broken,
 }
 
 /// Stack slots below stay free, so that operands can be looked at without care.
@@ -122,8 +139,10 @@ pub struct State {
     pub(crate) limits: Limits,
     /// Arrays of tagged templates by constant
     pub(crate) template_objects: BTreeMap<u32, Id>,
-    /// `Symbol.for`: key string, symbol
+    /// `Symbol.for`: key string (the canonical one, where it is a property key), symbol
     pub(crate) registry: Vec<(Id, Id)>,
+    /// Derived: the registry's symbols by key
+    pub(crate) registered: HashMap<Key, Id>,
     /// What the pending pause or host call asked
     pub(crate) request: Option<crate::outcome::Request>,
     /// Property slot hints by instruction; never stored
@@ -144,6 +163,10 @@ pub struct State {
     pub(crate) joining: Vec<Id>,
     /// Uncaught exception's text with stack, once failed
     pub(crate) failure: Option<String>,
+    /// Instructions' worth of matching that was done and is not paid for yet
+    pub(crate) debt: u64,
+    /// Bytes of console text since the last answer from outside
+    pub(crate) printed: u64,
 }
 
 /// What a state begins with.
@@ -166,7 +189,8 @@ impl State {
         // One string must not be able to pass the heap's limit by itself.
         limits.string_units =
             limits.string_units.min(u32::try_from(limits.heap_bytes / 4).unwrap_or(u32::MAX));
-        let heap = Heap::over(&program.base, config.limits.heap_bytes);
+        let mut heap = Heap::over(&program.base, config.limits.heap_bytes);
+        heap.longest = limits.string_units as usize;
         let mut state = State {
             heap,
             stack: vec![Value::Undefined; 1024],
@@ -181,6 +205,7 @@ impl State {
             limits,
             template_objects: BTreeMap::new(),
             registry: Vec::new(),
+            registered: HashMap::new(),
             request: None,
             hints: vec![0; program.code.len()],
             output: Vec::new(),
@@ -191,6 +216,8 @@ impl State {
             versions: crate::format::Versions::default(),
             joining: Vec::new(),
             failure: None,
+            debt: 0,
+            printed: 0,
         };
         crate::builtins::host::install_inputs(&mut state, &config.args, &config.env);
         state
@@ -200,6 +227,21 @@ impl State {
     pub(crate) fn enqueue(&mut self, job: Job) {
         self.jobs.push_back(job);
         self.heap.charge(JOB_BYTES as usize);
+    }
+
+    /// Forgets what cannot go on, once the program has ended.
+    pub(crate) fn end(&mut self, phase: Phase) {
+        self.phase = phase;
+        self.frames.clear();
+        self.sp = STACK_START;
+        self.jobs.clear();
+        self.thrown = None;
+        self.request = None;
+    }
+
+    /// Bytes of the heap that do not belong to cells.
+    pub(crate) fn bytes_beside_cells(&self) -> u64 {
+        self.jobs.len() as u64 * JOB_BYTES + self.registry.len() as u64 * REGISTERED_BYTES
     }
 
     /// Takes the console lines written since the last call.
@@ -240,7 +282,7 @@ impl State {
             .chain(frames)
             .chain(jobs)
             .chain([self.result, self.thrown.unwrap_or(Value::Undefined)])
-            .chain(self.template_objects.values().map(|&id| Value::Obj(id)))
+            .chain(self.template_objects.values().chain(&self.joining).map(|&id| Value::Obj(id)))
             .chain(self.registry.iter().flat_map(|&(k, s)| [Value::Str(k), Value::Sym(s)]))
     }
 }

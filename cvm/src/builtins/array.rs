@@ -146,8 +146,14 @@ fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     }
     let values: Vec<Value> = (0..c.argc).map(|i| vm.arg(&c, i)).collect();
     let n = values.len();
-    let mut len = 0;
-    if let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind {
+    let mut len = match &object.kind {
+        Kind::Array(a) => a.dense.len(),
+        _ => 0,
+    };
+    for item in len..len + n {
+        vm.st.heap.touch_item(id, item);
+    }
+    if let Kind::Array(a) = &mut vm.st.heap.obj_item(id, len).kind {
         a.dense.extend(values);
         a.len = a.dense.len() as u32;
         len = a.dense.len();
@@ -158,14 +164,17 @@ fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 
 fn pop(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let Value::Obj(id) = vm.this(&c) else { return Ok(Ret::Slow) };
-    match &vm.st.heap.obj(id).kind {
+    let last = match &vm.st.heap.obj(id).kind {
         Kind::Array(a)
             if a.len_writable
                 && a.dense.len() == a.len as usize
-                && a.dense.last().is_some_and(|v| *v != Value::Hole) => {}
+                && a.dense.last().is_some_and(|v| *v != Value::Hole) =>
+        {
+            a.dense.len() - 1
+        }
         _ => return Ok(Ret::Slow),
-    }
-    if let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind
+    };
+    if let Kind::Array(a) = &mut vm.st.heap.obj_item(id, last).kind
         && let Some(value) = a.dense.pop()
     {
         a.len -= 1;

@@ -139,7 +139,11 @@ fn create(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let value = vm.arg(&c, 1);
     if let Value::Obj(id) = vm.arg(&c, 0) {
-        if let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind {
+        let item = match &vm.st.heap.obj(id).kind {
+            Kind::Array(a) => a.dense.len(),
+            _ => 0,
+        };
+        if let Kind::Array(a) = &mut vm.st.heap.obj_item(id, item).kind {
             a.dense.push(value);
             a.len += 1;
         }

@@ -5,7 +5,7 @@ use super::json::arg_json;
 use super::natives::{EMPTY, Module, method};
 use crate::heap::object::{Array, Kind, attr};
 use crate::outcome::{Level, Line, Request};
-use crate::state::State;
+use crate::state::{LimitKind, State};
 use crate::value::Value;
 use crate::vm::{Call, Raise, Res, Ret, Vm};
 
@@ -87,6 +87,10 @@ fn print(vm: &mut Vm<'_>, c: Call, level: Level) -> Res<Ret> {
             Value::Str(id) => text.push_str(&vm.st.heap.str(id).to_utf8()),
             other => text.push_str(&vm.show(other)),
         }
+    }
+    vm.st.printed = vm.st.printed.saturating_add(text.len() as u64 + 1);
+    if vm.st.printed > vm.st.limits.output_bytes {
+        return Err(Raise::Limit(LimitKind::Output));
     }
     vm.st.output.push(Line { level, text });
     Ok(Value::Undefined.into())

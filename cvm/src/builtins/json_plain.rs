@@ -7,6 +7,7 @@ use super::ids;
 use super::natives::{EMPTY, Module};
 use crate::heap::object::{Kind, attr};
 use crate::pure::json::quote;
+use crate::state::LimitKind;
 use crate::value::{Id, Key, Value};
 use crate::vm::props::Got;
 use crate::vm::{Call, Raise, Res, Ret, Vm};
@@ -74,7 +75,7 @@ impl Writer {
             let (id, array) = (level.id, level.array);
             let Got::Value(item) = vm.get(id, key) else { return Err(Stop::Slow) };
             if self.out.len() > vm.st.limits.string_units as usize {
-                return Err(Stop::Raise(vm.range_error("Invalid string length")));
+                return Err(Stop::Raise(Raise::Limit(LimitKind::Text)));
             }
             let mark = self.out.len();
             self.separate();

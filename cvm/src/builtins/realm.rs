@@ -73,6 +73,7 @@ impl Realm {
     fn reach(&mut self, id: Id) {
         self.heap.cells.resize(id.index(), Cell::Free);
         self.heap.dirty.resize(id.index().div_ceil(crate::heap::PAGE_CELLS), 0);
+        self.heap.partly.resize(id.index().div_ceil(crate::heap::PAGE_CELLS), 0);
         self.heap.cursor = id.0;
     }
 

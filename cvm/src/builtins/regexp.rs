@@ -7,11 +7,10 @@ use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, getter, method};
 use crate::heap::object::{Kind, Prop, attr};
 use crate::heap::text::Text;
-use crate::pure::regexp::{self, Flags, Groups, MatchError, Regex};
-use crate::state::LimitKind;
+use crate::pure::regexp::{self, Flags, Groups, Regex};
 use crate::value::{Id, Value};
 use crate::vm::props::Got;
-use crate::vm::{Call, Raise, Res, Ret, Vm};
+use crate::vm::{Call, Res, Ret, Vm};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -191,19 +190,15 @@ fn exec_at(vm: &mut Vm<'_>, this: Value, text: Id, last_index: f64) -> Res<Value
 
 /// Runs the matcher and puts its steps on the program's account.
 fn matched(vm: &mut Vm<'_>, regex: &Regex, text: Id, start: usize) -> Res<Option<Groups>> {
-    let left = vm.st.limits.steps.saturating_sub(vm.st.steps).saturating_mul(STEPS_PER_INSTRUCTION);
-    let granted = left.min(MATCH_STEPS);
-    let mut steps = granted;
+    let mut steps = MATCH_STEPS;
     let found = match vm.st.heap.str(text) {
         Text::Narrow(text) => regex.exec(text, start, &mut steps),
         Text::Wide(text) => regex.exec(text, start, &mut steps),
     };
-    vm.st.steps = vm.st.steps.saturating_add((granted - steps) / STEPS_PER_INSTRUCTION);
-    match found {
-        Ok(found) => Ok(found),
-        Err(MatchError::OutOfSteps) if granted < MATCH_STEPS => Err(Raise::Limit(LimitKind::Steps)),
-        Err(error) => Err(vm.range_error(&error.to_string())),
-    }
+    // Paid before the next instruction, whatever fuel is left in this slice, so that slices make no difference.
+    vm.st.debt = vm.st.debt.saturating_add((MATCH_STEPS - steps) / STEPS_PER_INSTRUCTION);
+    vm.st.heap.attention = true;
+    found.map_err(|error| vm.range_error(&error.to_string()))
 }
 
 /// `Set(R, "lastIndex", n, true)`: always an own data property.

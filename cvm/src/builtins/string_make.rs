@@ -59,7 +59,7 @@ pub(super) const MODULE: Module = Module {
 /// Refuses text of so many units before it is built.
 fn check_length(vm: &mut Vm<'_>, length: f64) -> Res<()> {
     if length > f64::from(vm.st.limits.string_units) {
-        return Err(vm.range_error("Invalid string length"));
+        return Err(Raise::Limit(LimitKind::Text));
     }
     // What is garbage by now is unknown here; text that alone exceeds the heap can never fit.
     if length as u64 > vm.st.heap.limit {

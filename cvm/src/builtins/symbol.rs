@@ -4,6 +4,7 @@ use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, getter, method};
 use crate::heap::Cell;
 use crate::heap::object::{Kind, attr};
+use crate::state::REGISTERED_BYTES;
 use crate::value::{Id, Value};
 use crate::vm::{Call, Res, Ret, Vm};
 
@@ -77,18 +78,31 @@ fn this_symbol(vm: &mut Vm<'_>, c: Call) -> Res<Id> {
 }
 
 fn symbol_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
-    let key = vm.arg_str(&c, 0)?;
-    let found =
-        vm.st.registry.iter().find(|(k, _)| vm.st.heap.str(*k) == vm.st.heap.str(key)).map(|&(_, s)| s);
-    if let Some(id) = found {
+    let text = vm.arg_str(&c, 0)?;
+    let key = vm.st.heap.key_of_str(text);
+    index_registry(vm);
+    if let Some(&id) = vm.st.registered.get(&key) {
         return Ok(Value::Sym(id).into());
     }
-    let id = vm.st.heap.new_symbol(Value::Str(key), false);
+    let text = key.as_cell().unwrap_or(text);
+    let id = vm.st.heap.new_symbol(Value::Str(text), false);
     if let Some(Cell::Sym(s)) = vm.st.heap.cells.get_mut(id.index()) {
         s.registered = true;
     }
-    vm.st.registry.push((key, id));
+    vm.st.registry.push((text, id));
+    vm.st.registered.insert(key, id);
+    vm.st.heap.charge(REGISTERED_BYTES as usize);
     Ok(Value::Sym(id).into())
+}
+
+/// Makes the registry's index if a load left it out.
+fn index_registry(vm: &mut Vm<'_>) {
+    if vm.st.registered.is_empty() {
+        for (text, symbol) in vm.st.registry.clone() {
+            let key = vm.st.heap.key_of_str(text);
+            vm.st.registered.insert(key, symbol);
+        }
+    }
 }
 
 fn key_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
@@ -96,11 +110,6 @@ fn key_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
         let shown = vm.brief(vm.arg(&c, 0));
         return Err(vm.type_error(&format!("{shown} is not a symbol")));
     };
-    Ok(vm
-        .st
-        .registry
-        .iter()
-        .find(|&&(_, s)| s == id)
-        .map_or(Value::Undefined, |&(k, _)| Value::Str(k))
-        .into())
+    let registered = vm.st.heap.symbol(id).filter(|symbol| symbol.registered);
+    Ok(registered.map_or(Value::Undefined, |symbol| symbol.description).into())
 }

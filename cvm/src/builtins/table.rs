@@ -3,7 +3,7 @@
 //! Owns: hashing of values, tombstones, compaction. Iterators hold the number of the entry they gave last, so entries may move.
 //! Must not: run user code. The index is derived: an empty one is made again on first use.
 
-use crate::heap::object::{Kind, Table};
+use crate::heap::object::{Kind, Object, Table};
 use crate::value::{Id, Value};
 use crate::vm::Vm;
 use std::hash::{BuildHasher, Hasher};
@@ -18,7 +18,16 @@ impl Vm<'_> {
     }
 
     fn table_mut(&mut self, id: Id) -> Option<&mut Table> {
-        match &mut self.st.heap.obj_mut(id).kind {
+        Self::table_in(self.st.heap.obj_mut(id))
+    }
+
+    /// The table for writing one entry.
+    fn table_entry(&mut self, id: Id, place: usize) -> Option<&mut Table> {
+        Self::table_in(self.st.heap.obj_item(id, place))
+    }
+
+    fn table_in(object: &mut Object) -> Option<&mut Table> {
+        match &mut object.kind {
             Kind::Map(table) | Kind::Set(table) => Some(table),
             _ => None,
         }
@@ -68,7 +77,7 @@ impl Vm<'_> {
         let live = table.entries.iter().enumerate().filter(|(_, (key, _))| *key != Value::Hole);
         let hashes: Vec<(u64, u32)> =
             live.map(|(place, (key, _))| (self.hash_value(*key), place as u32)).collect();
-        if let Some(table) = self.table_mut(id) {
+        if let Some(table) = self.st.heap.obj_derived(id).and_then(Self::table_in) {
             table.index.clear();
             for (hash, place) in hashes {
                 table.index.entry(hash).or_default().push(place);
@@ -97,13 +106,14 @@ impl Vm<'_> {
         self.ensure_index(id);
         let key = if key.as_num() == Some(0.0) { Value::Int(0) } else { key };
         if let Some(place) = self.place(id, key) {
-            if let Some(entry) = self.table_mut(id).and_then(|table| table.entries.get_mut(place)) {
+            if let Some(entry) = self.table_entry(id, place).and_then(|table| table.entries.get_mut(place)) {
                 entry.1 = value;
             }
             return;
         }
         let hash = self.hash_value(key);
-        let Some(table) = self.table_mut(id) else { return };
+        let end = self.table(id).map_or(0, |table| table.entries.len());
+        let Some(table) = self.table_entry(id, end) else { return };
         table.index.entry(hash).or_default().push(table.entries.len() as u32);
         table.entries.push((key, value));
         table.order.push(table.next);
@@ -117,7 +127,7 @@ impl Vm<'_> {
         self.ensure_index(id);
         let Some(place) = self.place(id, key) else { return false };
         let hash = self.hash_value(key);
-        let Some(table) = self.table_mut(id) else { return false };
+        let Some(table) = self.table_entry(id, place) else { return false };
         if let Some(places) = table.index.get_mut(&hash) {
             places.retain(|known| *known as usize != place);
             if places.is_empty() {

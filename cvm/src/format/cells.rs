@@ -5,19 +5,28 @@ use super::FormatError;
 use super::codec::{Reader, Writer};
 use crate::heap::object::{Array, Code, Coroutine, Func, Kind, Object, Promise, Prop, Props, Table};
 use crate::heap::text::Buf;
-use crate::heap::{Cell, StrCell, SymCell};
+use crate::heap::{Cell, PART_ITEMS, PART_TEXT, StrCell, SymCell};
 use crate::value::{Id, Key, Value};
 use num_bigint::BigInt;
 
 type Res<T> = Result<T, FormatError>;
 
-/// Items of one chunk; a container with more than this keeps them outside its cell.
-pub(super) const CHUNK_ITEMS: usize = 128;
+/// Items of one chunk.
+const CHUNK_ITEMS: usize = PART_ITEMS;
 /// Bytes of text of one chunk.
-pub(super) const CHUNK_TEXT: usize = 2048;
+const CHUNK_TEXT: usize = PART_TEXT;
+/// A container with more items than this keeps them outside its cell. Smaller than a chunk, because a page of cells is
+/// written whole when one of them changed.
+const INLINE_ITEMS: usize = 32;
+/// The same for bytes of text.
+const INLINE_TEXT: usize = 256;
+/// A base object with more new properties than this is written whole.
+const MOST_NEW_PROPS: usize = 128;
 
 /// Where a cell's chunks go to and come from.
 pub(super) trait Chunks {
+    /// The container that is being written has so many chunks; which of them to put, ascending.
+    fn wanted(&mut self, count: u32) -> Vec<u32>;
     /// Encoded chunk `n` of the cell that is being written.
     fn put(&mut self, n: u32, bytes: Vec<u8>);
 }
@@ -29,21 +38,27 @@ pub(super) trait Source {
 }
 
 /// Writes a list inline or, when long, as chunks.
-fn list<T>(w: &mut Writer, items: &[T], chunks: &mut dyn Chunks, each: impl Fn(&mut Writer, &T)) {
-    w.count(items.len());
-    if items.len() <= CHUNK_ITEMS {
-        for i in items {
+fn list(w: &mut Writer, len: usize, chunks: &mut dyn Chunks, each: impl Fn(&mut Writer, usize)) {
+    w.count(len);
+    if len <= INLINE_ITEMS {
+        for i in 0..len {
             each(w, i);
         }
         return;
     }
-    for (n, part) in items.chunks(CHUNK_ITEMS).enumerate() {
+    for n in chunks.wanted(len.div_ceil(CHUNK_ITEMS) as u32) {
+        let from = n as usize * CHUNK_ITEMS;
         let mut inner = Writer::default();
-        for i in part {
+        for i in from..len.min(from + CHUNK_ITEMS) {
             each(&mut inner, i);
         }
-        chunks.put(n as u32, inner.out);
+        chunks.put(n, inner.out);
     }
+}
+
+/// Has this cell two lists that may take turns in being the one outside?
+pub(super) fn has_two_lists(cell: &Cell) -> bool {
+    matches!(cell, Cell::Obj(o) if o.props.raw().len() > INLINE_ITEMS && !matches!(o.kind, Kind::Plain))
 }
 
 fn read_list<T>(
@@ -52,7 +67,7 @@ fn read_list<T>(
     each: impl Fn(&mut Reader<'_>) -> Res<T>,
 ) -> Res<Vec<T>> {
     let n = r.num()? as usize;
-    if n <= CHUNK_ITEMS {
+    if n <= INLINE_ITEMS {
         return (0..n).map(|_| each(r)).collect();
     }
     let mut items = Vec::new();
@@ -70,18 +85,33 @@ fn read_list<T>(
 
 fn text(w: &mut Writer, bytes: &[u8], chunks: &mut dyn Chunks) {
     w.count(bytes.len());
-    if bytes.len() <= CHUNK_TEXT {
+    if bytes.len() <= INLINE_TEXT {
         w.out.extend_from_slice(bytes);
         return;
     }
-    for (n, part) in bytes.chunks(CHUNK_TEXT).enumerate() {
-        chunks.put(n as u32, part.to_vec());
+    for n in chunks.wanted(bytes.len().div_ceil(CHUNK_TEXT) as u32) {
+        let from = n as usize * CHUNK_TEXT;
+        chunks.put(n, bytes.get(from..bytes.len().min(from + CHUNK_TEXT)).unwrap_or(&[]).to_vec());
+    }
+}
+
+/// The same for units of two bytes.
+fn wide_text(w: &mut Writer, units: &[u16], chunks: &mut dyn Chunks) {
+    w.count(units.len() * 2);
+    if units.len() * 2 <= INLINE_TEXT {
+        w.out.extend(units.iter().flat_map(|u| u.to_le_bytes()));
+        return;
+    }
+    for n in chunks.wanted((units.len() * 2).div_ceil(CHUNK_TEXT) as u32) {
+        let from = n as usize * (CHUNK_TEXT / 2);
+        let part = units.get(from..units.len().min(from + CHUNK_TEXT / 2)).unwrap_or(&[]);
+        chunks.put(n, part.iter().flat_map(|u| u.to_le_bytes()).collect());
     }
 }
 
 fn read_text(r: &mut Reader<'_>, source: &dyn Source) -> Res<Vec<u8>> {
     let n = usize::try_from(r.num()?).map_err(|_| FormatError::Invalid("length"))?;
-    if n <= CHUNK_TEXT {
+    if n <= INLINE_TEXT {
         return Ok(r.take(n)?.to_vec());
     }
     let mut bytes = Vec::new();
@@ -95,10 +125,6 @@ fn read_text(r: &mut Reader<'_>, source: &dyn Source) -> Res<Vec<u8>> {
         number += 1;
     }
     Ok(bytes)
-}
-
-fn wide_bytes(units: &[u16]) -> Vec<u8> {
-    units.iter().flat_map(|u| u.to_le_bytes()).collect()
 }
 
 fn wide_units(bytes: &[u8]) -> Res<Vec<u16>> {
@@ -138,7 +164,7 @@ pub(super) fn write(w: &mut Writer, cell: &Cell, base: Option<&Cell>, chunks: &m
         }
         Cell::Str(StrCell::Wide(t, interned)) => {
             w.u8(if *interned { 4 } else { 3 });
-            text(w, &wide_bytes(t), chunks);
+            wide_text(w, t, chunks);
         }
         Cell::Str(StrCell::View(buf, len)) => {
             w.u8(5);
@@ -171,7 +197,7 @@ pub(super) fn write(w: &mut Writer, cell: &Cell, base: Option<&Cell>, chunks: &m
             }
             Buf::Wide(t) => {
                 w.u8(11);
-                text(w, &wide_bytes(t), chunks);
+                wide_text(w, t, chunks);
             }
         },
         Cell::Obj(o) => write_object(w, o, base, chunks),
@@ -187,7 +213,7 @@ fn write_object(w: &mut Writer, o: &Object, base: Option<&Cell>, chunks: &mut dy
         && b.extensible == o.extensible
         && b.props.raw().len() <= props.len()
         && b.props.raw().iter().zip(props).all(|(x, y)| x.key == y.key && x.flags == y.flags)
-        && props.len() - b.props.raw().len() <= CHUNK_ITEMS
+        && props.len() - b.props.raw().len() <= MOST_NEW_PROPS
     {
         let old = b.props.raw();
         w.u8(13);
@@ -204,10 +230,10 @@ fn write_object(w: &mut Writer, o: &Object, base: Option<&Cell>, chunks: &mut dy
     w.u8(12);
     w.id(o.proto);
     let chunked_kind = write_kind(w, &o.kind, o.extensible, chunks);
-    let props_out = props.len() > CHUNK_ITEMS && !chunked_kind;
+    let props_out = props.len() > INLINE_ITEMS && !chunked_kind;
     w.u8(u8::from(props_out));
     if props_out {
-        list(w, props, chunks, write_prop);
+        list(w, props.len(), chunks, |w, i| write_prop(w, &props[i]));
     } else {
         w.count(props.len());
         for p in props {
@@ -232,8 +258,8 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
             w.u8(flag | if matches!(kind, Kind::Array(_)) { 1 } else { 2 });
             w.num(u64::from(a.len));
             w.u8(u8::from(a.len_writable));
-            list(w, &a.dense, chunks, |w, v| w.value(*v));
-            return a.dense.len() > CHUNK_ITEMS;
+            list(w, a.dense.len(), chunks, |w, i| w.value(a.dense[i]));
+            return a.dense.len() > INLINE_ITEMS;
         }
         Kind::Function(f) => {
             w.u8(flag | 0x03);
@@ -269,14 +295,12 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
                     11
                 });
             w.num(t.next);
-            let numbered: Vec<(Value, Value, u64)> =
-                t.entries.iter().zip(&t.order).map(|(&(k, v), &n)| (k, v, n)).collect();
-            list(w, &numbered, chunks, |w, (k, v, n)| {
-                w.value(*k);
-                w.value(*v);
-                w.num(*n);
+            list(w, t.entries.len().min(t.order.len()), chunks, |w, i| {
+                w.value(t.entries[i].0);
+                w.value(t.entries[i].1);
+                w.num(t.order[i]);
             });
-            return t.entries.len() > CHUNK_ITEMS;
+            return t.entries.len() > INLINE_ITEMS;
         }
         Kind::Coroutine(c) => {
             w.u8(flag | 0x0c);

@@ -15,8 +15,8 @@ mod verify_state;
 #[cfg(test)]
 pub(crate) use generation::write_generation;
 pub(crate) use generation::{read_generation, read_generation_natives};
+pub(crate) use pages::Versions;
 pub use pages::{Checkpoint, Page};
-pub(crate) use pages::{ENDED_BY, Versions};
 
 /// Version of the stored format; goes up with every change of it.
 pub(crate) const VERSION: u8 = 1;

@@ -12,12 +12,14 @@ use crate::outcome::Request;
 use crate::program::Program;
 use crate::state::{Back, Frame, Job, LimitKind, Limits, Phase, State};
 use crate::value::{Id, Value};
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// Magic of a page.
 const MAGIC: [u8; 2] = *b"CP";
 /// Set in the numbers of chunks.
 const CHUNK_BIT: u64 = 1 << 62;
+/// No state gets as old as this.
+const MOST_CHECKPOINTS: u64 = 1 << 60;
 /// Chunks of one cell.
 const MAX_CHUNKS: u64 = 1 << 24;
 
@@ -48,23 +50,51 @@ pub(crate) struct Versions {
     chunks: BTreeMap<u64, (Option<u64>, u64)>,
 }
 
+/// Takes the chunks of a cell that may have changed.
 struct Collect<'v> {
     id: Id,
     number: u64,
+    /// Parts that were written since the last checkpoint; none: any
+    parts: Option<Vec<u32>>,
     versions: &'v mut Versions,
-    fresh: &'v mut HashMap<u64, Vec<u8>>,
-    seen: BTreeSet<u64>,
+    fresh: &'v mut BTreeMap<u64, Vec<u8>>,
+    count: u32,
 }
 
 impl Chunks for Collect<'_> {
+    fn wanted(&mut self, count: u32) -> Vec<u32> {
+        self.count = count;
+        let Some(parts) = &self.parts else { return (0..count).collect() };
+        let mut wanted: Vec<u32> = parts.iter().copied().filter(|&n| n < count).collect();
+        // What was short enough for its cell until now has no first chunk yet.
+        if self.versions.chunks.get(&chunk_key(self.id, 0)).is_none_or(|(hash, _)| hash.is_none()) {
+            wanted.push(0);
+        }
+        wanted.sort_unstable();
+        wanted.dedup();
+        wanted
+    }
+
     fn put(&mut self, n: u32, bytes: Vec<u8>) {
         let key = chunk_key(self.id, n);
-        self.seen.insert(key);
         let hash = hash(&bytes);
         if self.versions.chunks.get(&key).is_none_or(|(old, _)| *old != Some(hash)) {
             self.versions.chunks.insert(key, (Some(hash), self.number));
+            self.fresh.insert(key, bytes);
         }
-        self.fresh.insert(key, bytes);
+    }
+}
+
+/// Takes one chunk of a cell.
+struct One(u32, Vec<u8>);
+
+impl Chunks for One {
+    fn wanted(&mut self, count: u32) -> Vec<u32> {
+        if self.0 < count { vec![self.0] } else { Vec::new() }
+    }
+
+    fn put(&mut self, _: u32, bytes: Vec<u8>) {
+        self.1 = bytes;
     }
 }
 
@@ -79,52 +109,81 @@ fn hash(bytes: &[u8]) -> u64 {
     h.finish()
 }
 
-/// Ignores chunks: they were looked at before.
-struct Drop0;
-impl Chunks for Drop0 {
+/// Takes no chunks: they were looked at before.
+struct CellsOnly;
+
+impl Chunks for CellsOnly {
+    fn wanted(&mut self, _: u32) -> Vec<u32> {
+        Vec::new()
+    }
+
     fn put(&mut self, _: u32, _: Vec<u8>) {}
 }
 
 impl State {
-    /// Seals the state as a checkpoint and gives the pages that changed after checkpoint `since` (0: all of them).
+    /// Seals the state as a checkpoint and gives the pages that changed after checkpoint `since` (0: all of them). Asked for
+    /// what changed since the last one, it costs what changed.
     pub fn pages_since(&mut self, program: &Program, since: u64) -> Checkpoint {
+        let last = self.checkpoint;
         self.checkpoint += 1;
         let number = self.checkpoint;
         let mut versions = std::mem::take(&mut self.versions);
-        let mut fresh = HashMap::new();
+        let mut fresh = BTreeMap::new();
+        let written = self.note_changes(program, number, &mut versions, &mut fresh);
+        let mut pages = vec![Page { number: 0, bytes: frame(MAGIC, 0, &self.write_frame_page(program)) }];
+        if since == last && since != 0 {
+            pages.extend(written.into_iter().map(|page| self.heap_page(program, page)));
+            pages.extend(fresh.into_iter().map(|(number, bytes)| Page {
+                number,
+                bytes: if bytes.is_empty() { bytes } else { frame(MAGIC, number, &bytes) },
+            }));
+        } else {
+            let changed = (0..versions.heap.len()).filter(|&page| versions.heap[page] > since);
+            pages.extend(changed.map(|page| self.heap_page(program, page)));
+            for (&key, (hash, _)) in versions.chunks.iter().filter(|(_, (_, v))| *v > since) {
+                let bytes = match (hash, fresh.remove(&key)) {
+                    (None, _) => Vec::new(),
+                    (Some(_), Some(bytes)) => frame(MAGIC, key, &bytes),
+                    (Some(_), None) => frame(MAGIC, key, &self.chunk_again(program, key)),
+                };
+                pages.push(Page { number: key, bytes });
+            }
+        }
+        self.versions = versions;
+        Checkpoint { number, pages }
+    }
+
+    /// Notes what was written since the last checkpoint: gives the heap pages, and puts the chunks into `fresh`, empty for one to
+    /// forget.
+    fn note_changes(
+        &mut self,
+        program: &Program,
+        number: u64,
+        versions: &mut Versions,
+        fresh: &mut BTreeMap<u64, Vec<u8>>,
+    ) -> Vec<usize> {
+        let mut parts: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (id, part) in std::mem::take(&mut self.heap.parts) {
+            parts.entry(id).or_default().push(part);
+        }
         versions.heap.resize(self.heap.dirty.len(), 0);
+        let mut written = Vec::new();
         for page in 0..self.heap.dirty.len() {
-            let mask = std::mem::take(&mut self.heap.dirty[page]);
+            let whole = std::mem::take(&mut self.heap.dirty[page]);
+            let partly = std::mem::take(&mut self.heap.partly[page]);
+            let mask = whole | partly;
             if mask == 0 {
                 continue;
             }
             versions.heap[page] = number;
+            written.push(page);
             for bit in (0..PAGE_CELLS).filter(|b| mask & (1 << b) != 0) {
                 let id = Id((page * PAGE_CELLS + bit) as u32);
-                self.note_chunks(program, id, number, &mut versions, &mut fresh);
+                let parts = if whole & (1 << bit) == 0 { parts.remove(&id.0) } else { None };
+                self.note_chunks(program, id, number, parts, versions, fresh);
             }
         }
-        let mut pages = vec![Page { number: 0, bytes: frame(MAGIC, 0, &self.write_frame_page(program)) }];
-        for page in (0..versions.heap.len()).filter(|&p| versions.heap[p] > since) {
-            let number = page as u64 + 1;
-            let body = self.write_heap_page(program, page);
-            pages.push(Page {
-                number,
-                bytes: if body.is_empty() { Vec::new() } else { frame(MAGIC, number, &body) },
-            });
-        }
-        for (&key, (hash, _)) in versions.chunks.iter().filter(|(_, (_, v))| *v > since) {
-            let bytes = match hash {
-                None => Vec::new(),
-                Some(_) => match fresh.remove(&key) {
-                    Some(bytes) => frame(MAGIC, key, &bytes),
-                    None => frame(MAGIC, key, &self.chunk_again(program, key)),
-                },
-            };
-            pages.push(Page { number: key, bytes });
-        }
-        self.versions = versions;
-        Checkpoint { number, pages }
+        written
     }
 
     /// Encodes the chunks of a changed cell and forgets those it no longer has.
@@ -133,28 +192,38 @@ impl State {
         program: &Program,
         id: Id,
         number: u64,
+        parts: Option<Vec<u32>>,
         versions: &mut Versions,
-        fresh: &mut HashMap<u64, Vec<u8>>,
+        fresh: &mut BTreeMap<u64, Vec<u8>>,
     ) {
-        let Some(cell) = self.heap.cells.get(id.index()) else { return };
-        let mut collect = Collect { id, number, versions, fresh, seen: BTreeSet::new() };
-        let base = program.base.get(id.index());
-        cells::write(&mut Writer::default(), cell, base, &mut collect);
-        let seen = collect.seen;
-        let range = chunk_key(id, 0)..=chunk_key(id, (MAX_CHUNKS - 1) as u32);
-        for (key, entry) in versions.chunks.range_mut(range) {
-            if entry.0.is_some() && !seen.contains(key) {
+        let cell = self.heap.cells.get(id.index()).unwrap_or(&Cell::Free);
+        let parts = parts.filter(|_| !cells::has_two_lists(cell));
+        let mut collect = Collect { id, number, parts, versions, fresh, count: 0 };
+        cells::write(&mut Writer::default(), cell, program.base.get(id.index()), &mut collect);
+        let count = collect.count;
+        let range = chunk_key(id, count)..=chunk_key(id, (MAX_CHUNKS - 1) as u32);
+        for (&key, entry) in versions.chunks.range_mut(range) {
+            if entry.0.is_some() {
                 *entry = (None, number);
+                fresh.insert(key, Vec::new());
             }
         }
     }
 
     fn chunk_again(&self, program: &Program, key: u64) -> Vec<u8> {
         let id = Id(((key & !CHUNK_BIT) >> 24) as u32);
-        let mut versions = Versions::default();
-        let mut fresh = HashMap::new();
-        self.note_chunks(program, id, 0, &mut versions, &mut fresh);
-        fresh.remove(&key).unwrap_or_default()
+        let mut one = One((key & (MAX_CHUNKS - 1)) as u32, Vec::new());
+        if let Some(cell) = self.heap.cells.get(id.index()) {
+            cells::write(&mut Writer::default(), cell, program.base.get(id.index()), &mut one);
+        }
+        one.1
+    }
+
+    fn heap_page(&self, program: &Program, page: usize) -> Page {
+        let number = page as u64 + 1;
+        let body = self.write_heap_page(program, page);
+        let bytes = if body.is_empty() { Vec::new() } else { frame(MAGIC, number, &body) };
+        Page { number, bytes }
     }
 
     fn write_heap_page(&self, program: &Program, page: usize) -> Vec<u8> {
@@ -177,7 +246,7 @@ impl State {
         for bit in (0..PAGE_CELLS).filter(|b| mask & (1 << b) != 0) {
             let cell = &self.heap.cells[first + bit];
             let base = program.base.get(first + bit).filter(|_| in_base);
-            cells::write(&mut w, cell, base, &mut Drop0);
+            cells::write(&mut w, cell, base, &mut CellsOnly);
         }
         w.out
     }
@@ -192,14 +261,21 @@ impl State {
             Phase::Host => 3,
             Phase::Done => 4,
             Phase::Failed => 5,
-            Phase::Limited => 6,
+            Phase::Limited(LimitKind::Heap) => 6,
+            Phase::Limited(LimitKind::Stack) => 7,
+            Phase::Limited(LimitKind::Steps) => 8,
+            Phase::Limited(LimitKind::Text) => 9,
+            Phase::Limited(LimitKind::Output) => 10,
+            Phase::Broken => 11,
         });
+        w.num(self.debt);
+        w.num(self.printed);
         for n in [self.checkpoint, self.steps, self.rng, self.heap.bytes, self.heap.gc_at] {
             w.num(n);
         }
         w.num(u64::from(self.heap.cursor));
         w.count(self.heap.cells.len());
-        w.u8(u8::from(self.heap.attention));
+        w.u8(u8::from(self.heap.attention) | u8::from(self.heap.too_long) << 1);
         match self.wait_back {
             Back::Push => w.num(0),
             Back::Construct => w.num(1),
@@ -292,7 +368,7 @@ impl State {
         }
         let mut state = State::new(program, &crate::state::StateConfig { limits, ..Default::default() });
         let head = bodies.remove(&0).ok_or(FormatError::Invalid("missing frame page"))?;
-        let cells = read_frame_page(&mut state, program, head, &bodies)?;
+        let cells = read_frame_page(&mut state, program, head)?;
         load_heap(&mut state, program, &bodies, cells)?;
         state.versions.heap = vec![state.checkpoint; state.heap.dirty.len()];
         for (&key, body) in bodies.range(CHUNK_BIT..) {
@@ -318,6 +394,8 @@ pub(crate) fn fingerprint(program: &Program) -> u32 {
 struct Stored<'b> {
     id: Id,
     bodies: &'b BTreeMap<u64, &'b [u8]>,
+    /// Chunks that cells asked for
+    taken: &'b std::cell::Cell<usize>,
 }
 
 impl Source for Stored<'_> {
@@ -325,6 +403,7 @@ impl Source for Stored<'_> {
         if u64::from(n) >= MAX_CHUNKS {
             return Err(FormatError::Invalid("chunk"));
         }
+        self.taken.set(self.taken.get() + 1);
         self.bodies.get(&chunk_key(self.id, n)).copied().ok_or(FormatError::Invalid("missing chunk"))
     }
 }
@@ -337,13 +416,15 @@ fn load_heap(
 ) -> Result<(), FormatError> {
     let base = state.heap.base as usize;
     // A cell is accounted with 32 bytes at least, so more than the limit allows never existed.
-    let most = state.heap.limit / 16 + (1 << 20);
+    let most = state.heap.limit / 16 + (1 << 16);
     if cells < base || (cells - base) as u64 > most {
         return Err(FormatError::Invalid("number of cells"));
     }
     state.heap.cells.resize(cells, Cell::Free);
     let pages = cells.div_ceil(PAGE_CELLS);
     state.heap.dirty = vec![0; pages];
+    state.heap.partly = vec![0; pages];
+    let taken = std::cell::Cell::new(0);
     for (&number, body) in bodies.range(1..CHUNK_BIT) {
         let page = number as usize - 1;
         if page >= pages {
@@ -356,7 +437,7 @@ fn load_heap(
             let id = Id(at as u32);
             let in_base = at < base;
             let old = program.base.get(at).filter(|_| in_base);
-            let cell = cells::read(&mut r, old, &Stored { id, bodies })?;
+            let cell = cells::read(&mut r, old, &Stored { id, bodies, taken: &taken })?;
             let place = state.heap.cells.get_mut(at).ok_or(FormatError::Invalid("cell number"))?;
             *place = cell;
             if in_base {
@@ -365,16 +446,17 @@ fn load_heap(
         }
         r.end()?;
     }
+    if taken.get() != bodies.range(CHUNK_BIT..).count() {
+        return Err(FormatError::Invalid("chunk of nothing"));
+    }
+    // What is there weighs something, whatever the stored sum says.
+    let weight = state.heap.cells.iter().map(Heap::weight).sum::<u64>() + state.bytes_beside_cells();
+    state.heap.bytes = state.heap.bytes.max(weight);
     state.heap.intern_loaded();
     Ok(())
 }
 
-fn read_frame_page(
-    state: &mut State,
-    program: &Program,
-    head: &[u8],
-    _bodies: &BTreeMap<u64, &[u8]>,
-) -> Result<usize, FormatError> {
+fn read_frame_page(state: &mut State, program: &Program, head: &[u8]) -> Result<usize, FormatError> {
     let mut r = Reader::new(head);
     if r.num()? != u64::from(fingerprint(program)) {
         return Err(FormatError::Program);
@@ -386,17 +468,32 @@ fn read_frame_page(
         3 => Phase::Host,
         4 => Phase::Done,
         5 => Phase::Failed,
-        6 => Phase::Limited,
+        6 => Phase::Limited(LimitKind::Heap),
+        7 => Phase::Limited(LimitKind::Stack),
+        8 => Phase::Limited(LimitKind::Steps),
+        9 => Phase::Limited(LimitKind::Text),
+        10 => Phase::Limited(LimitKind::Output),
+        11 => Phase::Broken,
         _ => return Err(FormatError::Invalid("phase")),
     };
+    state.debt = r.num()?;
+    state.printed = r.num()?;
     state.checkpoint = r.num()?;
+    if state.checkpoint > MOST_CHECKPOINTS {
+        return Err(FormatError::Invalid("checkpoint"));
+    }
     state.steps = r.num()?;
     state.rng = r.num()?;
     state.heap.bytes = r.num()?;
     state.heap.gc_at = r.num()?;
     state.heap.cursor = r.u32()?;
     let cells = r.num()? as usize;
-    state.heap.attention = r.bool()?;
+    let urgent = r.u8()?;
+    if urgent > 3 {
+        return Err(FormatError::Invalid("flag"));
+    }
+    state.heap.attention = urgent & 1 != 0;
+    state.heap.too_long = urgent & 2 != 0;
     state.wait_back = match r.num()? {
         0 => Back::Push,
         1 => Back::Construct,
@@ -469,9 +566,6 @@ fn read_frame(r: &mut Reader<'_>, program: &Program) -> Result<Frame, FormatErro
         },
     })
 }
-
-/// The kind of limit that ended a stored state is not kept; steps stand for all.
-pub(crate) const ENDED_BY: LimitKind = LimitKind::Steps;
 
 impl Heap {
     /// Finds canonical strings after a load.

@@ -12,9 +12,13 @@ use crate::heap::{Cell, StrCell};
 use crate::program::{Program, USER_TEMPLATES};
 use crate::state::{Back, Job, Phase, STACK_START, State};
 use crate::value::{Id, Key, Value};
-use std::collections::HashMap;
+use crate::vm::coroutine::state;
+use std::collections::{HashMap, HashSet};
 
 type Res = Result<(), FormatError>;
+
+/// Numbers of entries stay far below where floats lose whole numbers.
+const MOST_ENTRIES: u64 = 1 << 52;
 
 fn fail(what: &'static str) -> Res {
     Err(FormatError::Invalid(what))
@@ -28,6 +32,10 @@ struct Verifier<'v> {
 
 /// Verifies a whole state.
 pub(super) fn verify(program: &Program, state: &State) -> Res {
+    let heap = &state.heap;
+    if heap.cursor < heap.base || heap.cursor as usize > heap.cells.len() {
+        return fail("cursor");
+    }
     let mut v = Verifier { program, state, depths: HashMap::new() };
     for (i, cell) in state.heap.cells.iter().enumerate() {
         // Cells that still are the base's were made here.
@@ -35,6 +43,7 @@ pub(super) fn verify(program: &Program, state: &State) -> Res {
             v.cell(cell)?;
         }
     }
+    v.prototypes()?;
     for value in state.roots() {
         if value != Value::Obj(Id::NONE) {
             v.value(value)?;
@@ -126,6 +135,13 @@ impl Verifier<'_> {
             },
             Kind::RegExp(Value::Str(_), Value::Str(_)) => Ok(()),
             Kind::RegExp(..) => fail("regular expression"),
+            Kind::Primitive(Value::Obj(_) | Value::Cell(_) | Value::Hole | Value::Uninit) => fail("wrapper"),
+            Kind::Proxy(p)
+                if !matches!((p.0, p.1), (Value::Obj(_) | Value::Null, Value::Obj(_) | Value::Null)) =>
+            {
+                fail("proxy")
+            }
+            Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) if t.next > MOST_ENTRIES => fail("entry numbers"),
             Kind::Coroutine(c) => self.coroutine(c),
             Kind::Promise(p) if p.state > 2 => fail("promise"),
             _ => Ok(()),
@@ -158,8 +174,11 @@ impl Verifier<'_> {
         }
         if c.state == 0 || c.state == 1 {
             // What resuming pushes is not there yet.
-            let op = (self.program.template(c.template).start + c.pc).checked_sub(1);
-            let op = op.and_then(|i| self.program.code.get(i as usize)).map(|i| i.op);
+            let op = self.program.template(c.template).start.checked_add(c.pc);
+            let op = op
+                .and_then(|pc| pc.checked_sub(1))
+                .and_then(|i| self.program.code.get(i as usize))
+                .map(|i| i.op);
             let pushed = match op {
                 Some(crate::ops::Op::Yield | crate::ops::Op::YieldStar) => 2,
                 Some(crate::ops::Op::Await) => 1,
@@ -175,31 +194,67 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn coroutine_at(&self, id: Id) -> Res {
+    fn coroutine_at(&self, id: Id) -> Result<&Coroutine, FormatError> {
         match self.kind(id)? {
-            Cell::Obj(o) if matches!(o.kind, Kind::Coroutine(_)) => Ok(()),
-            _ => fail("coroutine"),
+            Cell::Obj(o) => match &o.kind {
+                Kind::Coroutine(c) => Ok(c),
+                _ => Err(FormatError::Invalid("coroutine")),
+            },
+            _ => Err(FormatError::Invalid("coroutine")),
         }
     }
 
+    /// Every chain of prototypes ends; those of pristine cells do.
+    fn prototypes(&self) -> Res {
+        let heap = &self.state.heap;
+        // 0: not looked at, 1: on the way, 2: known to end.
+        let mut seen = vec![0u8; heap.cells.len()];
+        let mut way = Vec::new();
+        for (start, cell) in heap.cells.iter().enumerate() {
+            let (mut at, mut cell) = (start, cell);
+            while let Cell::Obj(o) = cell {
+                match seen[at] {
+                    2 => break,
+                    1 => return fail("prototype"),
+                    _ => seen[at] = 1,
+                }
+                way.push(at);
+                // Whoever walks a chain stops at a proxy.
+                if o.proto == Id::NONE || matches!(o.kind, Kind::Proxy(_)) {
+                    break;
+                }
+                at = o.proto.index();
+                cell = heap.cells.get(at).ok_or(FormatError::Invalid("prototype"))?;
+            }
+            for at in way.drain(..) {
+                seen[at] = 2;
+            }
+        }
+        Ok(())
+    }
+
     fn frames(&mut self) -> Res {
-        let state = self.state;
+        let machine = self.state;
+        let mut running = HashSet::new();
         let mut base = STACK_START;
-        for (i, f) in state.frames.iter().enumerate() {
+        for (i, f) in machine.frames.iter().enumerate() {
             if f.base as usize != base {
                 return fail("frame base");
             }
             if f.coroutine != Id::NONE {
-                self.coroutine_at(f.coroutine)?;
+                let c = self.coroutine_at(f.coroutine)?;
+                if c.template != f.template || c.state != state::RUNNING || !running.insert(f.coroutine) {
+                    return fail("coroutine");
+                }
             }
             let t = self.program.template(f.template);
             let pc = f.pc.checked_sub(t.start).ok_or(FormatError::Invalid("position"))?;
             let depth = self.depth(f.template, pc)? as usize;
-            let waits = matches!(state.phase, Phase::Paused | Phase::Host);
+            let waits = matches!(machine.phase, Phase::Paused | Phase::Host);
             // The operand that the call above will push, or the answer from outside.
-            let back = match state.frames.get(i + 1) {
+            let back = match machine.frames.get(i + 1) {
                 Some(next) => Some(next.back),
-                None => (waits || state.thrown.is_some()).then_some(state.wait_back),
+                None => (waits || machine.thrown.is_some()).then_some(machine.wait_back),
             };
             let missing = usize::from(matches!(back, Some(Back::Push | Back::Construct)));
             base = (base + t.slots as usize + depth)
@@ -211,7 +266,7 @@ impl Verifier<'_> {
                 return fail("frame");
             }
         }
-        if state.sp == base { Ok(()) } else { fail("stack height") }
+        if machine.sp == base { Ok(()) } else { fail("stack height") }
     }
 }
 

@@ -137,6 +137,5 @@ impl Heap {
         self.cursor = first_free.min(self.cells.len()) as u32;
         self.bytes = bytes;
         self.gc_at = bytes + bytes.max(MIN_STEP);
-        self.attention = self.bytes > self.limit;
     }
 }

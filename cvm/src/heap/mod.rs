@@ -12,11 +12,18 @@ use crate::value::{Id, Key, Value};
 use base::{Base, Interns};
 use num_bigint::BigInt;
 use object::{Kind, Object};
+use std::collections::HashSet;
 use std::sync::Arc;
 use text::{Buf, Text};
 
 /// Cells of one page.
 pub(crate) const PAGE_CELLS: usize = 64;
+/// Items of one part of a long container: elements, entries, properties.
+pub(crate) const PART_ITEMS: usize = 128;
+/// Bytes of one part of a long text.
+pub(crate) const PART_TEXT: usize = 2048;
+/// More changed parts than this are not told apart.
+const MOST_PARTS: usize = 4096;
 
 /// A string cell's storage.
 #[derive(Clone, Debug)]
@@ -68,8 +75,12 @@ pub(crate) enum Cell {
 #[derive(Clone, Debug)]
 pub(crate) struct Heap {
     pub(crate) cells: Vec<Cell>,
-    /// Per page: cells written since the last checkpoint
+    /// Per page: cells written anywhere since the last checkpoint
     pub(crate) dirty: Vec<u64>,
+    /// Per page: cells of which only the noted parts were written, unless they are dirty too
+    pub(crate) partly: Vec<u64>,
+    /// Cell and part, for the cells that are partly written
+    pub(crate) parts: HashSet<(u32, u32), foldhash::fast::FixedState>,
     /// Per page of the base: cells that no longer are what the base built
     pub(crate) changed: Vec<u64>,
     /// Cells below are reproduced from the realm and the program
@@ -82,6 +93,10 @@ pub(crate) struct Heap {
     pub(crate) gc_at: u64,
     /// Limit of `bytes`
     pub(crate) limit: u64,
+    /// Units that a string may have
+    pub(crate) longest: usize,
+    /// A string with more came into being; the interpreter reacts before its next instruction
+    pub(crate) too_long: bool,
     /// Set when the interpreter must look after the heap before its next instruction
     pub(crate) attention: bool,
     /// What the cells marked [`Cell::Below`] are
@@ -96,12 +111,16 @@ impl Heap {
         Heap {
             cells: Vec::new(),
             dirty: Vec::new(),
+            partly: Vec::new(),
+            parts: HashSet::default(),
             changed: Vec::new(),
             base: 0,
             cursor: 0,
             bytes: 0,
             gc_at: u64::MAX,
             limit,
+            longest: usize::MAX,
+            too_long: false,
             attention: false,
             under: None,
             interns: Interns::default(),
@@ -116,6 +135,7 @@ impl Heap {
         Heap {
             cells: std::iter::repeat_with(|| Cell::Below).take(cells).collect(),
             dirty: vec![0; pages],
+            partly: vec![0; pages],
             changed: vec![0; pages],
             base: cells as u32,
             cursor: cells as u32,
@@ -128,8 +148,13 @@ impl Heap {
     /// A heap that has these cells and no base.
     pub(crate) fn of_cells(cells: Vec<Cell>) -> Heap {
         let pages = cells.len().div_ceil(PAGE_CELLS);
-        let mut heap =
-            Heap { cursor: cells.len() as u32, cells, dirty: vec![0; pages], ..Heap::new(u64::MAX) };
+        let mut heap = Heap {
+            cursor: cells.len() as u32,
+            cells,
+            dirty: vec![0; pages],
+            partly: vec![0; pages],
+            ..Heap::new(u64::MAX)
+        };
         for i in 0..heap.cells.len() {
             if let Cell::Str(StrCell::Narrow(_, true) | StrCell::Wide(_, true)) = heap.cells[i] {
                 heap.adopt_interned(Id(i as u32));
@@ -180,8 +205,17 @@ impl Heap {
     /// Accounts `n` more bytes; the interpreter reacts before its next instruction.
     #[inline]
     pub(crate) fn charge(&mut self, n: usize) {
-        self.bytes += n as u64;
+        self.bytes = self.bytes.saturating_add(n as u64);
         if self.bytes >= self.gc_at || self.bytes > self.limit {
+            self.attention = true;
+        }
+    }
+
+    /// Looks at the length of a new string.
+    #[inline]
+    pub(super) fn measure(&mut self, units: usize) {
+        if units > self.longest {
+            self.too_long = true;
             self.attention = true;
         }
     }
@@ -198,6 +232,55 @@ impl Heap {
         }
     }
 
+    /// As [`Heap::touch`] for one item of a container: a checkpoint writes that part and the cell itself only.
+    #[inline]
+    pub(crate) fn touch_item(&mut self, id: Id, item: usize) {
+        self.touch_part(id, item / PART_ITEMS);
+    }
+
+    /// As [`Heap::touch`] for bytes of a text.
+    fn touch_text(&mut self, id: Id, bytes: std::ops::Range<usize>) {
+        for part in bytes.start / PART_TEXT..bytes.end.div_ceil(PART_TEXT) {
+            self.touch_part(id, part);
+        }
+    }
+
+    fn touch_part(&mut self, id: Id, part: usize) {
+        let (page, bit) = (id.index() / PAGE_CELLS, 1 << (id.index() % PAGE_CELLS));
+        if self.dirty.get(page).is_some_and(|cells| cells & bit != 0) {
+            return;
+        }
+        if id.0 < self.base || self.parts.len() >= MOST_PARTS {
+            self.touch(id);
+            return;
+        }
+        if let Some(cells) = self.partly.get_mut(page) {
+            *cells |= bit;
+            self.parts.insert((id.0, part as u32));
+        }
+    }
+
+    /// The object for writing one item of its container and nothing else.
+    #[inline]
+    pub(crate) fn obj_item(&mut self, id: Id, item: usize) -> &mut Object {
+        self.touch_item(id, item);
+        match self.cells.get_mut(id.index()) {
+            Some(Cell::Obj(o)) => o,
+            _ => {
+                self.nobody = Object::new(Id::NONE, Kind::Plain);
+                &mut self.nobody
+            }
+        }
+    }
+
+    /// The object for writing what is derived and never stored.
+    pub(crate) fn obj_derived(&mut self, id: Id) -> Option<&mut Object> {
+        match self.cells.get_mut(id.index()) {
+            Some(Cell::Obj(o)) => Some(o),
+            _ => None,
+        }
+    }
+
     #[cold]
     fn own(&mut self, i: usize) {
         if let Some(page) = self.changed.get_mut(i / PAGE_CELLS) {
@@ -207,6 +290,8 @@ impl Heap {
             && matches!(cell, Cell::Below)
         {
             *cell = self.under.as_ref().and_then(|base| base.get(i)).cloned().unwrap_or_default();
+            let weight = Heap::weight(cell);
+            self.charge(weight as usize);
         }
     }
 
@@ -242,6 +327,7 @@ impl Heap {
             self.cells.push(cell);
             if self.cells.len().div_ceil(PAGE_CELLS) > self.dirty.len() {
                 self.dirty.push(0);
+                self.partly.push(0);
             }
         } else {
             self.cells[at] = cell;

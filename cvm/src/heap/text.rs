@@ -179,7 +179,10 @@ impl Heap {
         match text {
             [] => crate::builtins::ids::EMPTY,
             [unit] => Id(u32::from(*unit)),
-            _ => self.alloc(Cell::Str(StrCell::Narrow(text.into(), false))),
+            _ => {
+                self.measure(text.len());
+                self.alloc(Cell::Str(StrCell::Narrow(text.into(), false)))
+            }
         }
     }
 
@@ -189,6 +192,7 @@ impl Heap {
             let narrow: Vec<u8> = text.iter().map(|&u| u as u8).collect();
             return self.new_narrow(&narrow);
         }
+        self.measure(text.len());
         self.alloc(Cell::Str(StrCell::Wide(text.into(), false)))
     }
 
@@ -225,6 +229,8 @@ impl Heap {
         if n == 0 {
             return b;
         }
+        self.measure(n + m);
+        let (left, right) = (self.str(a), self.str(b));
         if n + m < SHARE_FROM {
             return match (left, right) {
                 (Text::Narrow(l), Text::Narrow(r)) => {
@@ -259,31 +265,41 @@ impl Heap {
 
     /// Appends `b` to a buffer whose end is `len`; refuses when another string already went on from there.
     fn append(&mut self, buf: Id, len: usize, b: Id) -> bool {
-        let Some(slot) = self.cells.get_mut(buf.index()) else { return false };
-        let Cell::Buf(target) = slot else { return false };
+        let Some(Cell::Buf(target)) = self.cells.get_mut(buf.index()) else { return false };
         if target.len() != len {
             return false;
         }
+        // While it grows it is out of its cell; `b` may be a part of it.
         let mut target = std::mem::replace(target, Box::new(Buf::Narrow(Vec::new())));
         let before = target.bytes();
-        let fits = match (&mut *target, self.str(b)) {
-            (Buf::Narrow(t), Text::Narrow(r)) => {
-                t.extend_from_slice(r);
+        let fits = match (&mut *target, self.cell(b)) {
+            (Buf::Narrow(t), Some(Cell::Str(StrCell::View(same, n)))) if *same == buf => {
+                t.extend_from_within(..(*n as usize).min(len));
                 true
             }
-            (Buf::Wide(t), r) => {
-                t.extend(r.units());
+            (Buf::Wide(t), Some(Cell::Str(StrCell::View(same, n)))) if *same == buf => {
+                t.extend_from_within(..(*n as usize).min(len));
                 true
             }
-            _ => false,
+            (target, _) => match (target, self.str(b)) {
+                (Buf::Narrow(t), Text::Narrow(r)) => {
+                    t.extend_from_slice(r);
+                    true
+                }
+                (Buf::Wide(t), r) => {
+                    t.extend(r.units());
+                    true
+                }
+                _ => false,
+            },
         };
-        let grown = target.bytes() - before;
+        let after = target.bytes();
         if let Some(slot) = self.cells.get_mut(buf.index()) {
             *slot = Cell::Buf(target);
         }
         if fits {
-            self.touch(buf);
-            self.charge(grown);
+            self.touch_text(buf, before..after);
+            self.charge(after - before);
         }
         fits
     }

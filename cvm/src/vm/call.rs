@@ -32,7 +32,7 @@ impl Vm<'_> {
                 Kind::Function(f) => (f.code, f.env, f.this, f.extra),
                 Kind::Bound(b) => {
                     let (target, this, bound) = (b.0, b.1, b.2.clone());
-                    self.insert_args(at, argc, &bound);
+                    self.insert_args(at, argc, &bound)?;
                     argc += bound.len();
                     self.set_slot(at - 2, target);
                     self.set_slot(at - 1, this);
@@ -152,20 +152,24 @@ impl Vm<'_> {
     /// Calls a function of the prelude with the topmost `argc` operands as arguments.
     pub(crate) fn call_pre(&mut self, template: u32, argc: usize, back: Back) -> Res<()> {
         let at = self.st.sp.wrapping_sub(argc);
-        self.insert_args(at, argc, &[Value::Undefined, Value::Undefined]);
+        self.insert_args(at, argc, &[Value::Undefined, Value::Undefined])?;
         self.push_frame(template, argc, Value::Undefined, Value::Undefined, back)
     }
 
     /// Opens a gap at `at` in front of the topmost `argc` operands.
-    fn insert_args(&mut self, at: usize, argc: usize, values: &[Value]) {
+    fn insert_args(&mut self, at: usize, argc: usize, values: &[Value]) -> Res<()> {
         let n = values.len();
         let end = at + argc + n;
+        if end > MAX_STACK {
+            return Err(Raise::Limit(LimitKind::Stack));
+        }
         if self.st.stack.len() < end {
             self.st.stack.resize(end + 64, Value::Undefined);
         }
         self.st.stack.copy_within(at..at + argc, at + n);
         self.st.stack[at..at + n].copy_from_slice(values);
         self.st.sp = end;
+        Ok(())
     }
 
     #[allow(clippy::too_many_arguments, reason = "the callee's slots, read once")]
@@ -349,7 +353,8 @@ impl Vm<'_> {
     /// Does this value have `[[Construct]]`?
     pub(crate) fn is_constructor(&self, value: Value) -> bool {
         let mut value = value;
-        while let Value::Obj(id) = value {
+        for _ in 0..MAX_HOPS {
+            let Value::Obj(id) = value else { return false };
             match &self.st.heap.obj(id).kind {
                 Kind::Function(f) => {
                     return match f.code {
@@ -362,8 +367,7 @@ impl Vm<'_> {
                         }
                     };
                 }
-                // Bound functions cannot form a cycle: a target exists before what binds it.
-                Kind::Bound(b) if b.0 != value => value = b.0,
+                Kind::Bound(b) => value = b.0,
                 Kind::Proxy(p) => return p.3,
                 _ => return false,
             }

@@ -22,7 +22,8 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
     match state.phase {
         Phase::Start | Phase::Running => {}
         Phase::Paused | Phase::Host => return waiting(state),
-        Phase::Limited => return Outcome::Limit(crate::format::ENDED_BY),
+        Phase::Limited(kind) => return Outcome::Limit(kind),
+        Phase::Broken => return Outcome::Corrupt("found before"),
         Phase::Failed => return Outcome::Throw(state.failure.clone().unwrap_or_default()),
         Phase::Done => return Vm { p: program, st: state }.done(),
     }
@@ -37,8 +38,8 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
         Ok(Some(outcome)) => outcome,
         Ok(None) => {
             if state.steps >= state.limits.steps {
-                state.phase = Phase::Limited;
-                return Outcome::Limit(crate::state::LimitKind::Steps);
+                state.end(Phase::Limited(LimitKind::Steps));
+                return Outcome::Limit(LimitKind::Steps);
             }
             Outcome::OutOfFuel
         }
@@ -49,14 +50,17 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
             waiting(state)
         }
         Err(Raise::Limit(kind)) => {
-            state.phase = Phase::Limited;
+            state.end(Phase::Limited(kind));
             Outcome::Limit(kind)
         }
         Err(Raise::Fault(what)) => {
-            state.phase = Phase::Limited;
+            state.end(Phase::Broken);
             Outcome::Corrupt(what)
         }
-        Err(Raise::Prim(..)) => Outcome::Corrupt("conversion outside an instruction"),
+        Err(Raise::Prim(..)) => {
+            state.end(Phase::Broken);
+            Outcome::Corrupt("conversion outside an instruction")
+        }
     }
 }
 
@@ -104,6 +108,7 @@ impl Vm<'_> {
     fn answer(&mut self, value: Result<Value, (crate::value::Id, &String)>) {
         self.st.phase = Phase::Running;
         self.st.request = None;
+        self.st.printed = 0;
         match value {
             Ok(value) => {
                 let back = self.st.wait_back;
@@ -122,6 +127,12 @@ impl Vm<'_> {
             self.handle(Raise::Throw(error))?;
         }
         loop {
+            if self.st.heap.attention {
+                self.attend(fuel)?;
+                if self.st.debt > 0 {
+                    return Ok(None);
+                }
+            }
             if !self.st.frames.is_empty()
                 && let Stop::Fuel = self.run_loop(fuel)?
             {
@@ -145,12 +156,28 @@ impl Vm<'_> {
         }
     }
 
-    /// Collects garbage, and ends the program when that does not help.
+    /// Sees to what cannot wait for another instruction: limits, garbage, work that has to be paid for.
     #[inline(never)]
-    pub(crate) fn attend(&mut self) -> Res<()> {
+    pub(crate) fn attend(&mut self, fuel: &mut u64) -> Res<()> {
+        if self.st.heap.too_long {
+            return Err(Raise::Limit(LimitKind::Text));
+        }
+        let paid = self.st.debt.min(*fuel);
+        self.st.debt -= paid;
+        *fuel -= paid;
+        if self.st.heap.bytes >= self.st.heap.gc_at || self.st.heap.bytes > self.st.heap.limit {
+            self.collect()?;
+        }
+        // What is not paid yet comes before the first instruction of the next slice.
+        self.st.heap.attention = self.st.debt > 0;
+        Ok(())
+    }
+
+    /// Collects garbage, and ends the program when that does not help.
+    fn collect(&mut self) -> Res<()> {
         let mut heap = std::mem::replace(&mut self.st.heap, crate::heap::Heap::new(0));
         heap.collect(self.st.roots());
-        heap.bytes += self.st.jobs.len() as u64 * crate::state::JOB_BYTES;
+        heap.bytes += self.st.bytes_beside_cells();
         self.st.heap = heap;
         if self.st.heap.bytes > self.st.heap.limit {
             return Err(Raise::Limit(LimitKind::Heap));
@@ -207,10 +234,7 @@ impl Vm<'_> {
 
     /// Ends the program with an exception, and a `note` beneath its stack where that says more.
     fn failed(&mut self, value: Value, note: &str) -> Outcome {
-        self.st.phase = Phase::Failed;
-        self.st.frames.clear();
-        self.st.sp = crate::state::STACK_START;
-        self.st.jobs.clear();
+        self.st.end(Phase::Failed);
         let mut text = self.uncaught_text(value);
         if !note.is_empty() {
             text.push_str("\n    ");

@@ -92,7 +92,7 @@ impl Vm<'_> {
             },
             _ => return false,
         }
-        if let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
+        if let Kind::Array(a) = &mut self.st.heap.obj_item(id, i).kind {
             a.dense[i] = value;
         }
         true

@@ -76,7 +76,7 @@ impl Vm<'_> {
             return Ok(());
         };
         if let Kind::Record(_, slots) = &mut self.st.heap.obj_mut(cursor).kind {
-            slots[1] = Value::Int(i as i32 + 1);
+            slots[1] = Value::Int((i as i32).wrapping_add(1));
         }
         self.jump_if(true, target);
         match self.get(array, Key::index(i)) {

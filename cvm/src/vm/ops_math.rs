@@ -5,6 +5,7 @@
 use super::{Raise, Res, Vm};
 use crate::ops::Op;
 use crate::pure::number::{to_int32, to_uint32};
+use crate::state::LimitKind;
 use crate::value::Value;
 use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive};
@@ -40,7 +41,7 @@ impl Vm<'_> {
     /// `a + b` of strings within the limit.
     pub(crate) fn concat(&mut self, a: crate::value::Id, b: crate::value::Id) -> Res<Value> {
         if self.st.heap.concat_len(a, b) > self.st.limits.string_units as usize {
-            return Err(self.range_error("Invalid string length"));
+            return Err(Raise::Limit(LimitKind::Text));
         }
         Ok(Value::Str(self.st.heap.concat(a, b)))
     }

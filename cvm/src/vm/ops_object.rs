@@ -271,7 +271,7 @@ impl Vm<'_> {
         if object.proto != ids::ARRAY_PROTO || !self.array_protos_bare() {
             return false;
         }
-        if let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
+        if let Kind::Array(a) = &mut self.st.heap.obj_item(id, i as usize).kind {
             a.dense.push(value);
             a.len += 1;
         }

@@ -27,6 +27,10 @@ impl Vm<'_> {
                 Ok(stop) => return Ok(stop),
                 Err(raise) => self.handle(raise)?,
             }
+            // An instruction that throws allocates too.
+            if self.st.heap.attention {
+                self.attend(fuel)?;
+            }
             if self.st.frames.is_empty() {
                 return Ok(Stop::Empty);
             }
@@ -516,7 +520,8 @@ impl Vm<'_> {
                 }
                 // A call or return: read the registers of the new frame.
                 if self.st.heap.attention {
-                    self.attend()?;
+                    self.attend(&mut fuel)?;
+                    *fuel_left = fuel;
                 }
                 let Some(frame) = self.st.frames.last() else {
                     *fuel_left = fuel;
@@ -534,7 +539,8 @@ impl Vm<'_> {
             self.slow(ins, base)?;
             fuel = *fuel_left;
             if self.st.heap.attention {
-                self.attend()?;
+                self.attend(&mut fuel)?;
+                *fuel_left = fuel;
             }
             let Some(frame) = self.st.frames.last() else { return Ok(Stop::Empty) };
             pc = frame.pc as usize;

@@ -10,7 +10,13 @@ pub(crate) const HEADER: usize = 11;
 
 /// What a hostile program may use.
 fn limits() -> Limits {
-    Limits { heap_bytes: 8 << 20, stack_depth: 1000, string_units: 1 << 20, steps: 200_000 }
+    Limits {
+        heap_bytes: 8 << 20,
+        stack_depth: 1000,
+        string_units: 1 << 20,
+        steps: 200_000,
+        output_bytes: 1 << 20,
+    }
 }
 
 /// The checksum of a page or program, so that changed bytes get past it.

@@ -1,0 +1,278 @@
+//! Every limit ends a program at exactly one instruction or allocation, nothing in the program notices, and the kind of
+//! limit is part of the ended state.
+
+use vm_system_cvm::{
+    Answer, CompileOptions, LimitKind, Limits, Outcome, Phase, Program, State, StateConfig, compile,
+    resume_pause, run,
+};
+
+fn program(source: &str) -> Program {
+    match compile(source, &CompileOptions::default()) {
+        Ok(program) => program,
+        Err(errors) => panic!("{source}\n{errors}"),
+    }
+}
+
+/// Runs with these limits: outcome, console lines, state.
+fn limited(program: &Program, limits: Limits) -> (Outcome, Vec<String>, State) {
+    let mut state = State::new(program, &StateConfig { limits, ..StateConfig::default() });
+    let outcome = run(program, &mut state, u64::MAX);
+    let lines = state.take_output().into_iter().map(|l| l.text).collect();
+    (outcome, lines, state)
+}
+
+/// The smallest value of a limit, up to `most`, with which the program ends by itself.
+fn threshold(program: &Program, most: u64, with: impl Fn(u64) -> Limits) -> u64 {
+    let (mut low, mut high) = (0, most);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        match limited(program, with(middle)).0 {
+            Outcome::Done { .. } => high = middle,
+            Outcome::Limit(_) => low = middle + 1,
+            other => panic!("{other:?}"),
+        }
+    }
+    low
+}
+
+#[test]
+fn steps_are_exact_to_one_instruction() {
+    for source in [
+        "let n = 0; for (let i = 0; i < 50; i++) n += i;",
+        "function* g() { yield* [1, 2, 3]; } [...g()].map((x) => x * 2).sort((a, b) => b - a);",
+        "async function f() { await null; return [1, 2].map(String); } function main() { return f(); }",
+        "const found = /(a+)+b/.exec('aaaaaaaaaaaac'); 'x'.replace(/x/, () => 'y');",
+    ] {
+        let program = program(source);
+        let whole = limited(&program, Limits::default()).2.steps();
+        let exact = threshold(&program, whole * 2, |steps| Limits { steps, ..Limits::default() });
+        assert_eq!(exact, whole, "{source}");
+        let (outcome, _, state) = limited(&program, Limits { steps: whole - 1, ..Limits::default() });
+        assert_eq!((outcome, state.steps()), (Outcome::Limit(LimitKind::Steps), whole - 1), "{source}");
+    }
+}
+
+#[test]
+fn slices_of_fuel_change_neither_the_steps_nor_where_a_limit_ends_a_program() {
+    let program = program(
+        "let n = 0; for (let i = 0; i < 4; i++) { n += /(x+x+)+y/.test('x'.repeat(7 + i)) ? 1 : 2; }",
+    );
+    let ends = |steps: u64, slice: u64| {
+        let limits = Limits { steps, ..Limits::default() };
+        let mut state = State::new(&program, &StateConfig { limits, ..StateConfig::default() });
+        loop {
+            match run(&program, &mut state, slice) {
+                Outcome::OutOfFuel => {
+                    let pages = state.pages_since(&program, 0).pages;
+                    let pages = pages.iter().map(|p| (p.number, p.bytes.as_slice()));
+                    state = State::restore(&program, limits, pages).expect("its own pages");
+                }
+                outcome => return (outcome, state.steps()),
+            }
+        }
+    };
+    let whole = ends(u64::MAX, u64::MAX);
+    assert!(whole.1 > 500, "matching costs steps: {}", whole.1);
+    for slice in [3, 10, 1000] {
+        assert_eq!(ends(u64::MAX, slice), whole);
+        assert_eq!(ends(whole.1 - 1, slice), ends(whole.1 - 1, u64::MAX));
+    }
+}
+
+#[test]
+fn the_heap_is_exact_to_one_allocation() {
+    let program = program(
+        "const kept = []; for (let i = 0; i < 40; i++) { kept.push('x'.repeat(4000 + i)); console.log(i); }",
+    );
+    let with = |heap_bytes| Limits { heap_bytes, ..Limits::default() };
+    let exact = threshold(&program, 64 << 20, with);
+    assert_eq!(limited(&program, with(exact)).1.len(), 40);
+    let (outcome, lines, _) = limited(&program, with(exact - 1));
+    assert_eq!(outcome, Outcome::Limit(LimitKind::Heap));
+    assert_eq!(lines.len(), 39, "the last allocation is the one too many");
+    // An element costs its text, its cell and its place: one less fits for each that the limit is lower.
+    let element = 4039 + 32 + 16;
+    let (outcome, lines, _) = limited(&program, with(exact - element));
+    assert_eq!((outcome, lines.len()), (Outcome::Limit(LimitKind::Heap), 39));
+    let (outcome, lines, _) = limited(&program, with(exact - element - 1));
+    assert_eq!((outcome, lines.len()), (Outcome::Limit(LimitKind::Heap), 38));
+}
+
+#[test]
+fn the_stack_is_exact_to_one_frame() {
+    let program = program("function f(n) { console.log(n); if (n < 50) f(n + 1); } f(1);");
+    let with = |stack_depth: u64| Limits { stack_depth: stack_depth as u32, ..Limits::default() };
+    assert_eq!(threshold(&program, 1000, with), 51, "the top level and fifty calls");
+    let (outcome, lines, _) = limited(&program, with(50));
+    assert_eq!((outcome, lines.len()), (Outcome::Limit(LimitKind::Stack), 49));
+}
+
+#[test]
+fn the_length_of_text_is_exact_to_one_unit_wherever_text_is_made() {
+    let limits = Limits { string_units: 1000, ..Limits::default() };
+    for make in [
+        "'x'.repeat(N)",
+        "'x'.repeat(N - 1) + 'y'",
+        "`${'x'.repeat(N - 2)}yz`",
+        "'x'.repeat(500).concat('y'.repeat(N - 500))",
+        "'x'.padStart(N)",
+        "'x'.padEnd(N, 'abc')",
+        "['x'.repeat(500), 'y'.repeat(N - 501)].join()",
+        "'ab'.replace('b', 'x'.repeat(N - 1))",
+        "'ab'.replace(/b/, 'x'.repeat(N - 1))",
+        "'ab'.replaceAll('b', () => 'x'.repeat(N - 1))",
+        "String.raw({ raw: ['x'.repeat(500), 'y'.repeat(N - 501)] }, '-')",
+        "JSON.stringify('x'.repeat(N - 2))",
+        "JSON.stringify({ a: 'x'.repeat(N - 8) })",
+        "JSON.stringify(['x'.repeat(N - 6)], (key, value) => value, 0) + 'yy'",
+        "JSON.parse('\"' + 'x'.repeat(N - 2) + '\"') + 'yy'",
+        "encodeURIComponent('x'.repeat(N - 3) + ' ')",
+        "'ß'.repeat(N / 2 | 0).toUpperCase() + (N % 2 ? 'x' : '')",
+        "'x'.repeat(N - 1).split('').concat('é').join('')",
+        "(2n ** BigInt(N - 1)).toString(2)",
+        "String.fromCharCode(...new Array(N).fill(300))",
+        "'ab'.repeat(N / 2).slice(0, N - 1) + 'c'",
+    ] {
+        let fits = program(&format!("const N = 1000; console.log(({make}).length);"));
+        let (outcome, lines, _) = limited(&fits, limits);
+        assert_eq!((outcome, lines), (done(), vec!["1000".to_owned()]), "{make}");
+        let not = program(&format!(
+            "const N = 1001; try {{ ({make}).length; }} catch (e) {{ console.log(String(e)); }}"
+        ));
+        let (outcome, lines, _) = limited(&not, limits);
+        assert_eq!((outcome, lines), (Outcome::Limit(LimitKind::Text), Vec::new()), "{make}");
+    }
+}
+
+fn done() -> Outcome {
+    Outcome::Done { json: "null".to_owned(), text: "undefined".to_owned() }
+}
+
+#[test]
+fn an_answer_that_is_too_long_ends_the_program_even_when_the_state_is_stored_in_between() {
+    let program =
+        program("try { CC('?'); } catch (e) { console.log('caught'); } finally { console.log('finally'); }");
+    let limits = Limits { string_units: 100, ..Limits::default() };
+    let (_, _, mut state) = limited(&program, limits);
+    assert!(resume_pause(&program, &mut state, &Answer::Text("x".repeat(101))));
+    let pages = state.pages_since(&program, 0).pages;
+    let pages = pages.iter().map(|p| (p.number, p.bytes.as_slice()));
+    let mut state = State::restore(&program, limits, pages).expect("its own pages");
+    assert_eq!(run(&program, &mut state, u64::MAX), Outcome::Limit(LimitKind::Text));
+    assert!(state.take_output().is_empty());
+}
+
+#[test]
+fn console_text_is_exact_to_one_byte_and_counts_from_the_last_answer() {
+    let program =
+        program("console.log('x'.repeat(99)); CC('?'); console.log('y'.repeat(99)); console.log('');");
+    let with = |output_bytes| Limits { output_bytes, ..Limits::default() };
+    let (outcome, lines, _) = limited(&program, with(99));
+    assert_eq!((outcome, lines.len()), (Outcome::Limit(LimitKind::Output), 0));
+    for (most, end) in [(101, None), (100, Some(LimitKind::Output))] {
+        let (outcome, lines, mut state) = limited(&program, with(most));
+        assert!(matches!(outcome, Outcome::Pause { .. }));
+        assert_eq!(lines.len(), 1);
+        resume_pause(&program, &mut state, &Answer::Text(String::new()));
+        let outcome = run(&program, &mut state, u64::MAX);
+        assert_eq!(outcome, end.map_or(done(), Outcome::Limit));
+    }
+}
+
+/// Ways to notice an exception; `WORK` stands for what runs into a limit. None must print.
+const NOTICE: &[&str] = &[
+    "try { WORK } catch (e) { console.log('caught'); } finally { console.log('finally'); }",
+    "function f() { try { WORK } finally { console.log('finally'); return 1; } } console.log(f());",
+    "new Promise(() => { WORK }).catch(() => console.log('caught')).finally(() => console.log('finally'));",
+    "async function f() { try { await null; WORK } catch { console.log('caught'); } finally { console.log('finally'); } } f();",
+    "Promise.resolve().then(() => { WORK }).then(() => console.log('then'), () => console.log('caught'));",
+    "function* g() { try { yield 1; } finally { WORK } } try { for (const x of g()) break; console.log('after'); } catch { console.log('caught'); }",
+    "function* g() { try { WORK yield 1; } finally { console.log('finally'); } } try { g().next(); } catch { console.log('caught'); }",
+    "const o = { [Symbol.iterator]() { return { next: () => ({ done: false, value: 1 }), return() { console.log('return'); return {}; } }; } }; \
+     try { for (const x of o) { WORK } } catch { console.log('caught'); }",
+    "const o = { get x() { WORK return 1; }, toString() { WORK return ''; } }; try { o.x; } catch { console.log('caught'); }",
+    "try { [1, 2].map(() => { WORK }); } catch { console.log('caught'); }",
+    "try { [2, 1].sort(() => { WORK return 1; }); } catch { console.log('caught'); }",
+    "try { 'a'.replace(/a/, () => { WORK return ''; }); } catch { console.log('caught'); }",
+    "try { JSON.stringify({ toJSON() { WORK } }); } catch { console.log('caught'); }",
+    "try { new Proxy({}, { get() { WORK } }).x; } catch { console.log('caught'); }",
+    "class A { static { try { WORK } catch { console.log('caught'); } } }",
+];
+
+#[test]
+fn no_limit_can_be_noticed() {
+    let works: &[(LimitKind, &str)] = &[
+        (LimitKind::Steps, "while (true) {}"),
+        (LimitKind::Heap, "const l = []; while (true) l.push([1, 2, 3]);"),
+        (LimitKind::Heap, "const l = []; while (true) { try { null.x; } catch (e) { l.push(e); } }"),
+        (LimitKind::Stack, "(function f() { f(); })();"),
+        (LimitKind::Stack, "(function f() { try { f(); } finally { f(); } })();"),
+        (LimitKind::Text, "'x'.repeat(100000);"),
+        (LimitKind::Text, "let s = 'ab'; while (true) s += s;"),
+        (LimitKind::Output, "while (true) console.warn('x'.repeat(1000));"),
+    ];
+    let limits = Limits {
+        heap_bytes: 4 << 20,
+        stack_depth: 200,
+        string_units: 50_000,
+        steps: 3_000_000,
+        output_bytes: 20_000,
+    };
+    for notice in NOTICE {
+        for (kind, work) in works {
+            let source = notice.replace("WORK", work);
+            let program = program(&source);
+            let (outcome, lines, mut state) = limited(&program, limits);
+            assert_eq!(outcome, Outcome::Limit(*kind), "{source}");
+            assert!(lines.iter().all(|l| l.starts_with("xxx")), "{source}: {lines:?}");
+            // The ended state says the same, stored or not.
+            assert_eq!(state.phase(), Phase::Limited(*kind));
+            let pages = state.pages_since(&program, 0).pages;
+            let pages = pages.iter().map(|p| (p.number, p.bytes.as_slice()));
+            let mut again = State::restore(&program, limits, pages).expect("its own pages");
+            assert_eq!(run(&program, &mut again, u64::MAX), Outcome::Limit(*kind), "{source}");
+        }
+    }
+}
+
+#[test]
+fn exceptions_alone_do_not_outrun_the_collector() {
+    let program = program("for (let i = 0; i < 20000; i++) { try { null.x; } catch {} }");
+    let (outcome, _, state) = limited(&program, Limits { heap_bytes: 3 << 20, ..Limits::default() });
+    assert_eq!(outcome, done());
+    assert!(state.heap_bytes() < 4 << 20, "{}", state.heap_bytes());
+}
+
+#[test]
+fn many_registered_symbols_are_found_without_a_search() {
+    let program = program(
+        "for (let i = 0; i < 60000; i++) Symbol.for('symbol ' + i); const s = Symbol.for('symbol 7'); \
+         CC('?'); console.log(s === Symbol.for('symbol 7'), Symbol.keyFor(s), s === Symbol.for('other'), Symbol.keyFor(Symbol('symbol 7')), \
+         Symbol.for(5) === Symbol.for('5'), Symbol.keyFor(Symbol.for(5)));",
+    );
+    let (_, _, mut state) = limited(&program, Limits::default());
+    let pages = state.pages_since(&program, 0).pages;
+    let pages = pages.iter().map(|p| (p.number, p.bytes.as_slice()));
+    let mut state = State::restore(&program, Limits::default(), pages).expect("its own pages");
+    resume_pause(&program, &mut state, &Answer::Text(String::new()));
+    assert_eq!(run(&program, &mut state, u64::MAX), done());
+    assert_eq!(state.take_output()[0].text, "true symbol 7 false undefined true 5");
+}
+
+#[test]
+fn bound_arguments_cannot_outgrow_the_stack() {
+    let program = program(
+        "let f = Math.max; const many = new Array(30000).fill(1); for (let i = 0; i < 60; i++) f = f.bind(null, ...many); \
+         try { f(); } catch { console.log('caught'); }",
+    );
+    assert_eq!(limited(&program, Limits::default()).0, Outcome::Limit(LimitKind::Stack));
+}
+
+#[test]
+fn text_that_is_added_to_itself_doubles() {
+    let program = program(
+        "let s = 'a'.repeat(40); s += 'b'; const one = s; s += s; let w = 'é€'.repeat(30); w += 'x'; const two = w; w += w; \
+         console.log(s === one + one, s.length, w === two + two, w.length);",
+    );
+    assert_eq!(limited(&program, Limits::default()).1, ["true 82 true 122"]);
+}
