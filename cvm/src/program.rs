@@ -157,6 +157,11 @@ impl Program {
         &self.unit.source
     }
 
+    /// Number of the generation of the builtins it was compiled for.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
     /// The name it was compiled under.
     pub fn filename(&self) -> &str {
         &self.unit.filename

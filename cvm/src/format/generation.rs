@@ -7,7 +7,7 @@ use super::codec::Reader;
 use super::unit::decode_unit;
 use super::{FormatError, unframe};
 use crate::builtins::prelude::Prelude;
-use crate::heap::Heap;
+use crate::heap::{Cell, Heap};
 use std::collections::BTreeMap;
 
 const MAGIC: [u8; 2] = *b"CG";
@@ -22,37 +22,29 @@ pub(crate) struct Kept {
     pub prelude: Prelude,
 }
 
-/// No cell of the realm is so long that it has chunks.
-struct NoChunks;
+/// The chunks of one cell.
+struct CellChunks<T>(Vec<T>);
 
-impl Source for NoChunks {
-    fn get(&self, _: u32) -> Res<&[u8]> {
-        Err(FormatError::Invalid("chunk"))
+impl Source for CellChunks<&[u8]> {
+    fn get(&self, n: u32) -> Res<&[u8]> {
+        self.0.get(n as usize).copied().ok_or(FormatError::Invalid("missing chunk"))
     }
 }
 
-/// Counts chunks that there must not be.
 #[cfg(test)]
-struct Refused(usize);
-
-#[cfg(test)]
-impl cells::Chunks for Refused {
+impl cells::Chunks for CellChunks<Vec<u8>> {
     fn wanted(&mut self, count: u32) -> Vec<u32> {
-        self.0 += count as usize;
-        Vec::new()
+        (0..count).collect()
     }
 
-    fn put(&mut self, _: u32, _: Vec<u8>) {}
+    fn put(&mut self, _: u32, bytes: Vec<u8>) {
+        self.0.push(bytes);
+    }
 }
 
-/// Writes a generation, to be kept; none when the realm has a cell that is too long for it.
+/// Writes a generation, to be kept.
 #[cfg(test)]
-pub(crate) fn write_generation(
-    number: u32,
-    natives: &[String],
-    heap: &Heap,
-    prelude: &Prelude,
-) -> Option<Vec<u8>> {
+pub(crate) fn write_generation(number: u32, natives: &[String], heap: &Heap, prelude: &Prelude) -> Vec<u8> {
     let mut w = super::codec::Writer::default();
     w.count(natives.len());
     for name in natives {
@@ -66,11 +58,15 @@ pub(crate) fn write_generation(
     }
     w.bytes(&super::unit::encode_unit(&prelude.unit, number));
     w.count(heap.cells.len());
-    let mut refused = Refused(0);
     for cell in &heap.cells {
-        cells::write(&mut w, cell, None, &mut refused);
+        let mut inner = super::codec::Writer::default();
+        let mut chunks = CellChunks(Vec::new());
+        cells::write(&mut inner, cell, None, &mut chunks);
+        w.count(chunks.0.len());
+        chunks.0.iter().for_each(|chunk| w.bytes(chunk));
+        w.out.extend_from_slice(&inner.out);
     }
-    (refused.0 == 0).then(|| super::frame(MAGIC, u64::from(number), &w.out))
+    super::frame(MAGIC, u64::from(number), &w.out)
 }
 
 fn read_names(r: &mut Reader<'_>) -> Res<Vec<String>> {
@@ -96,7 +92,12 @@ pub(crate) fn read_generation(number: u32, bytes: &[u8]) -> Res<Kept> {
         return Err(FormatError::Invalid("generation"));
     }
     let n = r.count(1)?;
-    let cells = (0..n).map(|_| cells::read(&mut r, None, &NoChunks)).collect::<Res<_>>()?;
+    let cells = (0..n).map(|_| read_cell(&mut r)).collect::<Res<_>>()?;
     r.end()?;
     Ok(Kept { heap: Heap::of_cells(cells), prelude: Prelude::new(unit, functions) })
+}
+
+fn read_cell(r: &mut Reader<'_>) -> Res<Cell> {
+    let chunks: Vec<&[u8]> = (0..r.count(1)?).map(|_| r.bytes()).collect::<Res<_>>()?;
+    cells::read(r, None, &CellChunks(chunks))
 }

@@ -11,7 +11,7 @@ const KEEP: &str = "CVM_KEEP_GENERATION";
 
 fn of_the_sources(number: u32) -> Vec<u8> {
     let (heap, prelude) = realm::build();
-    write_generation(number, &natives::names(), &heap, &prelude).expect("no cell of the realm is long")
+    write_generation(number, &natives::names(), &heap, &prelude)
 }
 
 #[test]
@@ -53,7 +53,38 @@ fn a_generation_survives_its_bytes() {
     let bytes = of_the_sources(7);
     let names = read_generation_natives(7, &bytes).expect("its names");
     let kept = read_generation(7, &bytes).expect("its own bytes");
-    assert!(write_generation(7, &names, &kept.heap, &kept.prelude) == Some(bytes));
+    assert!(write_generation(7, &names, &kept.heap, &kept.prelude) == bytes);
+}
+
+/// Set to `write` to append opcodes that are new.
+const GOLDEN: &str = "CVM_GOLDEN";
+
+#[test]
+fn opcodes_keep_their_bytes_and_effects() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/opcodes.txt");
+    let rows: Vec<String> = crate::ops::TABLE
+        .iter()
+        .map(|r| {
+            format!(
+                "{} {} {:?} {:?} pops {} pushes {} fuel {}",
+                r.op as u8, r.name, r.c, r.b, r.pops, r.pushes, r.fuel
+            )
+        })
+        .collect();
+    let kept = std::fs::read_to_string(&file).unwrap_or_default();
+    for (kept, row) in kept.lines().zip(&rows) {
+        assert_eq!(kept, row, "stored programs use this opcode as it was");
+    }
+    if std::env::var(GOLDEN).is_ok_and(|word| word == "write") {
+        std::fs::write(&file, rows.join("\n") + "\n").expect("the test folder is writable");
+    } else {
+        assert_eq!(
+            kept.lines().count(),
+            rows.len(),
+            "new opcodes: {GOLDEN}=write appends them to {}",
+            file.display()
+        );
+    }
 }
 
 #[test]

@@ -1,0 +1,216 @@
+//! States of released generations load, go on and end as they did; what they are stored as stays the same.
+//!
+//! `golden/README.md` says what the files are and when they may be written again.
+
+use std::path::{Path, PathBuf};
+use vm_system_cvm::{
+    Answer, CompileOptions, HostResult, Limits, Outcome, Page, Program, State, StateConfig, compile,
+    resume_host, resume_pause, run,
+};
+
+/// Set to `write` to make the files of the newest generation again.
+const WRITE: &str = "CVM_GOLDEN";
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden")
+}
+
+/// Files of a folder that end so, sorted.
+fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).expect("the golden files are there").flatten();
+    let mut list: Vec<PathBuf> =
+        entries.map(|e| e.path()).filter(|p| p.extension().is_some_and(|e| e == extension)).collect();
+    list.sort();
+    list
+}
+
+/// The folders of the generations that there are.
+fn generations() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder()).expect("the golden files are there").flatten();
+    let mut list: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
+    list.sort();
+    list
+}
+
+fn read(path: &Path) -> Vec<u8> {
+    std::fs::read(path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
+}
+
+/// Pages in one file: number, length, bytes.
+fn joined(pages: &[Page]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for page in pages.iter().filter(|p| !p.bytes.is_empty()) {
+        bytes.extend_from_slice(&page.number.to_le_bytes());
+        bytes.extend_from_slice(&(page.bytes.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&page.bytes);
+    }
+    bytes
+}
+
+fn split(mut bytes: &[u8]) -> Vec<(u64, &[u8])> {
+    let mut pages = Vec::new();
+    while let Some((header, rest)) = bytes.split_at_checked(12) {
+        let number = u64::from_le_bytes(header[..8].try_into().expect("eight bytes"));
+        let length = u32::from_le_bytes(header[8..].try_into().expect("four bytes")) as usize;
+        pages.push((number, &rest[..length]));
+        bytes = &rest[length..];
+    }
+    pages
+}
+
+/// Answers what the state waits for; none when it has ended: its end as text.
+fn answer(program: &Program, state: &mut State, outcome: Outcome, shown: &mut Vec<String>) -> Option<String> {
+    shown.extend(state.take_output().into_iter().map(|line| line.text));
+    match outcome {
+        Outcome::Pause { prompt, options } => {
+            shown.push(format!("? {prompt} {}", options.unwrap_or_default()));
+            assert!(resume_pause(program, state, &Answer::Text(format!("<{prompt}>"))));
+            None
+        }
+        Outcome::Host { name, args } => {
+            shown.push(format!("! {name} {args}"));
+            assert!(resume_host(program, state, &HostResult::Json("\"of the host\"".to_owned())));
+            None
+        }
+        Outcome::Done { json, .. } => Some(format!("=> {json}")),
+        other => Some(format!("{other:?}")),
+    }
+}
+
+/// Everything a state shows until it ends.
+fn drive(program: &Program, state: &mut State) -> String {
+    let mut shown = Vec::new();
+    loop {
+        let outcome = run(program, state, u64::MAX);
+        if let Some(end) = answer(program, state, outcome, &mut shown) {
+            shown.push(end);
+            return shown.join("\n") + "\n";
+        }
+    }
+}
+
+/// Runs a program to the pause that is stored: the third for most, so that earlier answers are in the state.
+fn at_its_pause(name: &str, program: &Program) -> State {
+    let config = StateConfig {
+        seed: 7,
+        args: vec!["one".to_owned(), "zwei ü".to_owned()],
+        env: vec![("HOME".to_owned(), "/nowhere".to_owned())],
+        ..StateConfig::default()
+    };
+    let mut state = State::new(program, &config);
+    state.set_time(1_700_000_000_000.0);
+    let pauses = match name {
+        "values" | "pages" | "host" => 1,
+        "failed" | "done" => u32::MAX,
+        _ => 3,
+    };
+    for pause in 1.. {
+        let outcome = run(program, &mut state, u64::MAX);
+        if pause == pauses || answer(program, &mut state, outcome, &mut Vec::new()).is_some() {
+            break;
+        }
+    }
+    state
+}
+
+fn write(source: &Path) {
+    let name = source.file_stem().and_then(|n| n.to_str()).expect("a name");
+    let text = String::from_utf8(read(source)).expect("UTF-8");
+    let options = CompileOptions { filename: format!("{name}.js"), ..CompileOptions::default() };
+    let program = compile(&text, &options).unwrap_or_else(|e| panic!("{name}: {e}"));
+    let dir = folder().join(program.generation().to_string());
+    std::fs::create_dir_all(&dir).expect("the test folder is writable");
+    let mut state = at_its_pause(name, &program);
+    let state_bytes = joined(&state.pages_since(&program, 0).pages);
+    let shown = drive(&program, &mut state);
+    for (extension, bytes) in
+        [("program", program.encode()), ("state", state_bytes), ("out", shown.into_bytes())]
+    {
+        std::fs::write(dir.join(name).with_extension(extension), bytes).expect("the test folder is writable");
+    }
+}
+
+#[test]
+fn stored_states_of_every_generation_go_on_and_end_as_they_did() {
+    if std::env::var(WRITE).is_ok_and(|word| word == "write") {
+        for source in files(&folder(), "js") {
+            write(&source);
+        }
+    }
+    let mut compared = 0;
+    for dir in generations() {
+        for path in files(&dir, "program") {
+            let what = path.display();
+            let program = Program::decode(&read(&path)).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let stored = read(&path.with_extension("state"));
+            let mut state = State::restore(&program, Limits::default(), split(&stored))
+                .unwrap_or_else(|e| panic!("{what}: {e}"));
+            let expected = String::from_utf8(read(&path.with_extension("out"))).expect("UTF-8");
+            assert_eq!(drive(&program, &mut state), expected, "{what}");
+            compared += 1;
+        }
+    }
+    assert!(
+        compared >= files(&folder(), "js").len(),
+        "only {compared} states: {WRITE}=write makes those of a new generation"
+    );
+}
+
+#[test]
+fn what_is_stored_is_written_again_as_it_was() {
+    for dir in generations() {
+        for path in files(&dir, "program") {
+            let what = path.display();
+            let bytes = read(&path);
+            let program = Program::decode(&bytes).unwrap_or_else(|e| panic!("{what}: {e}"));
+            assert!(program.encode() == bytes, "{what}");
+            let stored = read(&path.with_extension("state"));
+            let mut state = State::restore(&program, Limits::default(), split(&stored))
+                .unwrap_or_else(|e| panic!("{what}: {e}"));
+            let again = joined(&state.pages_since(&program, 0).pages);
+            let (old, new) = (split(&stored), split(&again));
+            let numbers = |pages: &[(u64, &[u8])]| pages.iter().map(|p| p.0).collect::<Vec<_>>();
+            assert_eq!(numbers(&old), numbers(&new), "{what}");
+            for (old, new) in old.iter().zip(&new) {
+                if old.0 == 0 {
+                    // The number of the checkpoint is another, and so is the checksum.
+                    let differ = old.1[11..].iter().zip(&new.1[11..]).filter(|(a, b)| a != b).count();
+                    assert_eq!((old.1.len(), differ), (new.1.len(), 1), "{what}");
+                } else {
+                    assert!(old.1 == new.1, "{what}: page {:#x}", old.0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_needs_its_own_program() {
+    let dir = generations().pop().expect("a generation");
+    let (one, other) = (dir.join("done.program"), dir.join("failed.state"));
+    let program = Program::decode(&read(&one)).expect("a stored program");
+    let stored = read(&other);
+    let refused =
+        State::restore(&program, Limits::default(), split(&stored)).expect_err("another program's state");
+    assert_eq!(refused.to_string(), "the state belongs to another program");
+}
+
+#[test]
+fn a_program_of_a_later_release_is_refused_by_name() {
+    let dir = generations().pop().expect("a generation");
+    let mut bytes = read(&dir.join("done.program"));
+    // The generation is the first number behind the header.
+    bytes[11] = 99;
+    seal(&mut bytes);
+    let refused = Program::decode(&bytes).expect_err("no such generation");
+    assert!(refused.to_string().contains("generation 99"), "{refused}");
+}
+
+/// Makes the header of a program right again.
+fn seal(bytes: &mut [u8]) {
+    hostile::seal(0, bytes);
+}
+
+#[allow(dead_code, reason = "the other checks are those of hostile_bytes")]
+#[path = "common/hostile.rs"]
+mod hostile;
