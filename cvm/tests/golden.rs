@@ -3,6 +3,7 @@
 //! `golden/README.md` says what the files are and when they may be written again.
 
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use vm_system_cvm::{
     Answer, CompileOptions, HostResult, Limits, Outcome, Page, Program, State, StateConfig, compile,
     resume_host, resume_pause, run,
@@ -26,6 +27,12 @@ fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
 
 /// The folders of the generations that there are.
 fn generations() -> Vec<PathBuf> {
+    static WRITTEN: Once = Once::new();
+    WRITTEN.call_once(|| {
+        if std::env::var(WRITE).is_ok_and(|word| word == "write") {
+            files(&folder(), "js").iter().for_each(|source| write(source));
+        }
+    });
     let entries = std::fs::read_dir(folder()).expect("the golden files are there").flatten();
     let mut list: Vec<PathBuf> = entries.map(|e| e.path()).filter(|p| p.is_dir()).collect();
     list.sort();
@@ -132,11 +139,6 @@ fn write(source: &Path) {
 
 #[test]
 fn stored_states_of_every_generation_go_on_and_end_as_they_did() {
-    if std::env::var(WRITE).is_ok_and(|word| word == "write") {
-        for source in files(&folder(), "js") {
-            write(&source);
-        }
-    }
     let mut compared = 0;
     for dir in generations() {
         for path in files(&dir, "program") {
