@@ -62,7 +62,7 @@ fn record(program: &Program, step: Option<u64>) -> String {
             let all = pages.iter().map(|(n, b)| (*n, b.as_slice()));
             match State::restore(program, Limits::default(), all) {
                 Ok(restored) => {
-                    // A load weighs what it reads: no honest state has more than it was charged for.
+                    // The account is part of the state: the collector runs at the same moments.
                     assert_eq!(restored.heap_bytes(), state.heap_bytes(), "accounted bytes\n{shown}");
                     state = restored;
                 }

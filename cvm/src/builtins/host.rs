@@ -45,6 +45,7 @@ pub(crate) fn install_inputs(state: &mut State, args: &[String], env: &[(String,
         let props = &mut heap.obj_mut(object).props;
         if props.find(key).is_none() {
             props.push(crate::heap::object::Prop { key, flags: attr::ALL, value });
+            heap.charge(24);
         }
     }
     for (name, id) in [("args", array), ("env", object)] {

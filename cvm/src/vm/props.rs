@@ -132,6 +132,7 @@ impl Vm<'_> {
             let proto = self.st.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
             let back = Prop { key: ids::key(ids::CONSTRUCTOR), flags: attr::HIDDEN, value: Value::Obj(id) };
             self.st.heap.obj_mut(proto).props.push(back);
+            self.st.heap.charge(24);
             add.push(Prop { key: ids::key(ids::PROTOTYPE), flags: attr::W, value: Value::Obj(proto) });
         }
         let object = self.st.heap.obj_mut(id);
