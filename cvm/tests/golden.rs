@@ -30,7 +30,9 @@ fn generations() -> Vec<PathBuf> {
     static WRITTEN: Once = Once::new();
     WRITTEN.call_once(|| {
         if std::env::var(WRITE).is_ok_and(|word| word == "write") {
-            files(&folder(), "js").iter().for_each(|source| write(source));
+            for source in files(&folder(), "js") {
+                write(&source);
+            }
         }
     });
     let entries = std::fs::read_dir(folder()).expect("the golden files are there").flatten();
