@@ -35,15 +35,15 @@ pub(crate) fn first(channel: OwnedFd, modes: Modes) -> ! {
     else {
         process::exit_now(EXIT_FILTER);
     };
-    if say_hello(&channel).is_err() || say(&channel, FromZygote::Ready, &[listener.as_fd()]).is_err() {
+    if say_hello(&channel).is_err() || say(&channel, &FromZygote::Ready, &[listener.as_fd()]).is_err() {
         process::exit_now(EXIT_CHANNEL);
     }
     drop(listener);
     take_orders(channel, body)
 }
 
-fn say(channel: &OwnedFd, message: FromZygote, fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
-    let bytes = encode(&message, ZYGOTE_MESSAGE_BYTES).map_err(std::io::Error::other)?;
+fn say(channel: &OwnedFd, message: &FromZygote, fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
+    let bytes = encode(message, ZYGOTE_MESSAGE_BYTES).map_err(std::io::Error::other)?;
     socket::send(channel, &[&bytes], fds, socket::Wait::Yes)
 }
 
@@ -89,7 +89,7 @@ fn fork(channel: &OwnedFd, newborns: OwnedFd, order: u64, as_zygote: bool) -> bo
             if !as_zygote {
                 return true;
             }
-            if say_hello(channel).is_err() || say(channel, FromZygote::Ready, &[]).is_err() {
+            if say_hello(channel).is_err() || say(channel, &FromZygote::Ready, &[]).is_err() {
                 process::exit_now(EXIT_CHANNEL);
             }
         }
@@ -97,7 +97,7 @@ fn fork(channel: &OwnedFd, newborns: OwnedFd, order: u64, as_zygote: bool) -> bo
             // First of all: its end tells the supervisor that there is no newborn.
             drop(newborns);
             let errno = error.raw_os_error().unwrap_or(0);
-            if say(channel, FromZygote::ForkFailed { order, errno }, &[]).is_err() {
+            if say(channel, &FromZygote::ForkFailed { order, errno }, &[]).is_err() {
                 process::exit_now(EXIT_CHANNEL);
             }
         }
@@ -133,7 +133,7 @@ fn evaluate(channel: &OwnedFd, body: &mut dyn Body, libraries: Vec<Library>) {
         Err(LibraryFailure { name, message }) => FromZygote::LibraryFailed { name, message },
     };
     let useless = answer != FromZygote::Loaded;
-    if say(channel, answer, &[]).is_err() {
+    if say(channel, &answer, &[]).is_err() {
         process::exit_now(EXIT_CHANNEL);
     }
     if useless {

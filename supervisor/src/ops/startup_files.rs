@@ -54,12 +54,11 @@ impl Ops {
         let by_path = clean_relative(reference)
             .ok()
             .and_then(|path| detail.startup_files.iter().position(|file| file.path == path));
-        let place = match by_path {
-            Some(place) => Some(place),
-            None => {
-                let ids = detail.startup_files.iter().map(|file| file.id.to_string());
-                super::resolve::among("startup file", ids, reference)?
-            }
+        let place = if by_path.is_some() {
+            by_path
+        } else {
+            let ids = detail.startup_files.iter().map(|file| file.id.to_string());
+            super::resolve::among("startup file", ids, reference)?
         };
         let file = place.and_then(|place| detail.startup_files.into_iter().nth(place));
         let file = file.ok_or_else(|| not_found(Entity::StartupFile, reference))?;
