@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use vm_system_protocol::control::{Op, ServerFrame};
+use vm_system_protocol::control::{ListPage, Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
 use vm_system_tests::command::{Output, command, run, vm_system};
@@ -112,7 +112,7 @@ mod cases {
         let mut slow = scene.daemon.client();
         let id = slow.send(Op::ExecStart(new));
         // It reads nothing until all is over; others are answered, and the supervisor keeps no second copy for it.
-        let list = Op::ExecList { session: session.id.to_string(), limit: 1 };
+        let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(1) };
         let begin = std::time::Instant::now();
         loop {
             let reply = scene.client.op(list.clone()).expect("answered");

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
 use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
 use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, Options};
@@ -53,7 +53,7 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     assert!(limit_files(pid, None));
     // The mark comes with the first commit that succeeds.
     let marked = || -> Vec<_> {
-        let list = Op::ExecList { session: session.id.to_string(), limit: 50 };
+        let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(50) };
         let Ok(Reply::Executions(executions)) = scene.daemon.client().op(list) else { return Vec::new() };
         executions.into_iter().filter(|execution| execution.degraded && execution.status.is_final()).collect()
     };

@@ -1,6 +1,6 @@
 //! Settings and startup files of templates: every field has its effect, through the daemon.
 
-use vm_system_protocol::control::{ErrorCode, NewStartupFile, Op, Reply, TemplateChange};
+use vm_system_protocol::control::{ErrorCode, ListPage, NewStartupFile, Op, Reply, TemplateChange};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Execution, ExecutionKind, ExecutionStatus, OnCrash, Session, SessionStatus, Settings,
@@ -38,7 +38,8 @@ fn add_startup(client: &mut Client, template: &str, path: &str, order_index: i64
 }
 
 fn executions(client: &mut Client, session: &str) -> Vec<Execution> {
-    match client.op(Op::ExecList { session: session.to_owned(), limit: 50 }).expect("listed") {
+    match client.op(Op::ExecList { session: session.to_owned(), page: ListPage::first(50) }).expect("listed")
+    {
         Reply::Executions(executions) => executions,
         other => panic!("{other:?}"),
     }
