@@ -4,7 +4,6 @@
 //! written back before anything outside the loop runs. Must not: allocate.
 
 use super::hints::add_fast;
-use super::sort::Next;
 use super::{Raise, Res, Vm};
 use crate::heap::Cell;
 use crate::heap::object::Kind;
@@ -416,15 +415,16 @@ impl Vm<'_> {
                         continue 'next;
                     }
                     Op::SortStep => {
-                        let (at, result) = (base + ins.b as usize, stack[sp - 1]);
-                        let Some(locals) = stack.get_mut(at..at + super::sort::LOCALS) else { break 'slow };
-                        match self.sort_step(locals, result) {
-                            Some(Next::Compare(call)) => {
-                                stack[sp - 1..sp + 3].copy_from_slice(&call);
-                                pc = ins.c as usize;
-                            }
-                            Some(Next::Done) => stack[sp - 1..sp + 3].fill(Value::Undefined),
-                            None => break 'slow,
+                        let at = base + ins.b as usize;
+                        let Some((below, operands)) = stack.split_at_mut_checked(sp - 1) else { break 'slow };
+                        let (Some(locals), Some(operands)) =
+                            (below.get_mut(at..at + super::sort::LOCALS), operands.get_mut(..4))
+                        else {
+                            break 'slow;
+                        };
+                        let Some(more) = self.sort_step(locals, operands) else { break 'slow };
+                        if more {
+                            pc = ins.c as usize;
                         }
                         sp += 3;
                         continue 'next;

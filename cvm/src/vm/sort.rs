@@ -11,14 +11,6 @@ use crate::value::{Id, Value};
 /// Locals of a sort.
 pub(crate) const LOCALS: usize = 8;
 
-/// What comes after a comparison.
-pub(super) enum Next {
-    /// Call this: comparator, `this`, two elements
-    Compare([Value; 4]),
-    /// The list is sorted and in the second local
-    Done,
-}
-
 /// The state in numbers.
 struct Merge {
     from: Id,
@@ -42,10 +34,12 @@ impl Merge {
 }
 
 impl Vm<'_> {
-    /// Takes the result of a comparison (`Uninit`: there was none yet). None: the result must be made a number first, or this is
-    /// not the state of a sort.
+    /// Takes the result of a comparison (`Uninit`: there was none yet) from the first of the operands and puts the next call there:
+    /// comparator, `this`, two elements. False at the end: the list is sorted and in the second local. None: the result must be
+    /// made a number first, or this is not the state of a sort.
     #[inline]
-    pub(super) fn sort_step(&mut self, locals: &mut [Value], result: Value) -> Option<Next> {
+    pub(super) fn sort_step(&mut self, locals: &mut [Value], operands: &mut [Value]) -> Option<bool> {
+        let &mut [result, ..] = operands else { return None };
         let [compare, Value::Obj(from), Value::Obj(to), width, start, left, right, out] = *locals else {
             return None;
         };
@@ -82,11 +76,14 @@ impl Vm<'_> {
             number(m.right)?,
             number(m.out)?,
         ]);
-        if !more {
-            return Some(Next::Done);
-        }
-        let list = self.elements(m.from)?;
-        Some(Next::Compare([compare, Value::Undefined, *list.get(m.left)?, *list.get(m.right)?]))
+        let [callee, this, left, right] = operands else { return None };
+        (*callee, *this, *left, *right) = if more {
+            let list = self.elements(m.from)?;
+            (compare, Value::Undefined, *list.get(m.left)?, *list.get(m.right)?)
+        } else {
+            (Value::Undefined, Value::Undefined, Value::Undefined, Value::Undefined)
+        };
+        Some(more)
     }
 
     #[inline]
