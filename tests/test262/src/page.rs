@@ -88,6 +88,16 @@ fn cause(path: &str, message: &str) -> &'static str {
     }
 }
 
+/// A message in one line of a table: what an assertion says without its wrapping.
+fn short(message: &str) -> String {
+    let inner = message.split_once("message: ").map_or(message, |(_, inner)| inner);
+    let words: Vec<&str> = inner.split_whitespace().collect();
+    let text = words.join(" ").replace("\\n", " ").replace('|', "\\|").replace('`', "'");
+    let text = text.trim_end_matches([' ', '}']).trim_matches('\'');
+    let cut: String = text.chars().take(140).collect();
+    if cut.len() < text.len() { format!("`{cut} …`") } else { format!("`{cut}`") }
+}
+
 /// One folder's part of the page.
 #[derive(Default)]
 struct Folder {
@@ -112,7 +122,7 @@ pub fn page(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> String {
             *folder.causes.entry(why).or_default() += 1;
             *causes.entry(why).or_default() += 1;
             if why == DETAIL {
-                details.insert(path, report::cause(message));
+                details.insert(path, short(message));
             }
         }
     }
@@ -143,7 +153,7 @@ pub fn page(suite: &Suite, places: &[usize], verdicts: &[Verdict]) -> String {
     }
     text.push_str("\n## Details\n\n| test | says |\n|---|---|\n");
     for (path, message) in details {
-        let _ = writeln!(text, "| {path} | {} |", message.replace('|', "\\|"));
+        let _ = writeln!(text, "| {path} | {message} |");
     }
     text
 }
