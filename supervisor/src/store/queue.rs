@@ -11,15 +11,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 /// Room of the queue, in units of [`UNIT_BYTES`]; a batch takes one and one more per unit of its content.
 const UNITS: u32 = 16_384;
 const UNIT_BYTES: usize = 4_096;
+const LAZY: Duration = Duration::from_millis(LAZY_MS);
+/// For this long after work the writer looks by itself as often as a lazy batch may wait, so that none has to wake it.
+const VIGIL: Duration = Duration::from_millis(50);
 
 /// A batch that waits for its commit.
 pub(super) struct Job {
     pub(super) batch: Batch,
+    /// About how much its content takes (bytes).
+    content_bytes: usize,
     done: oneshot::Sender<Result<Applied, StoreError>>,
     _room: OwnedSemaphorePermit,
 }
 
 impl Job {
+    pub(super) fn content_bytes(&self) -> usize {
+        self.content_bytes
+    }
+
     /// Tells the caller, if it still listens, and gives the room back.
     pub(super) fn finish(self, result: Result<Applied, StoreError>) {
         let _ = self.done.send(result);
@@ -40,8 +49,31 @@ pub(super) enum Turn {
 struct State {
     jobs: Vec<Job>,
     urgent: bool,
-    lazy_since: Option<Instant>,
+    /// When the oldest lazy batch must leave at the latest.
+    lazy_until: Option<Instant>,
+    /// While the writer sleeps: when it wakes up by itself.
+    sleeps_until: Option<Instant>,
     closed: bool,
+}
+
+impl State {
+    /// Whether the writer must be woken for a batch; only once, then it is on its way. One that looks again in time by
+    /// itself sleeps on: for the start of a short execution it would wake up only to wait for its end.
+    fn wakes_writer(&mut self, urgency: Urgency) -> bool {
+        let wanted_by = match urgency {
+            Urgency::Now => {
+                self.urgent = true;
+                None
+            }
+            Urgency::Lazy => Some(*self.lazy_until.get_or_insert_with(|| Instant::now() + LAZY)),
+        };
+        let is_late =
+            self.sleeps_until.is_some_and(|wakes_up| wanted_by.is_none_or(|wanted_by| wakes_up > wanted_by));
+        if is_late {
+            self.sleeps_until = None;
+        }
+        is_late
+    }
 }
 
 pub(super) struct Queue {
@@ -65,7 +97,8 @@ impl Queue {
     }
 
     pub(super) async fn push(&self, batch: Batch, urgency: Urgency) -> Result<Ticket, StoreError> {
-        let units = u32::try_from(1 + bytes(&batch) / UNIT_BYTES).unwrap_or(UNITS).min(UNITS);
+        let content_bytes = bytes(&batch);
+        let units = u32::try_from(1 + content_bytes / UNIT_BYTES).unwrap_or(UNITS).min(UNITS);
         // Closed together with the queue.
         let room = Arc::clone(&self.room).acquire_many_owned(units).await.map_err(|_| StoreError::Closed)?;
         let (done, ticket) = oneshot::channel();
@@ -73,15 +106,8 @@ impl Queue {
         if state.closed {
             return Err(StoreError::Closed);
         }
-        state.jobs.push(Job { batch, done, _room: room });
-        let wake = match urgency {
-            Urgency::Now => !std::mem::replace(&mut state.urgent, true),
-            Urgency::Lazy if state.lazy_since.is_none() => {
-                state.lazy_since = Some(Instant::now());
-                !state.urgent
-            }
-            Urgency::Lazy => false,
-        };
+        state.jobs.push(Job { batch, content_bytes, done, _room: room });
+        let wake = state.wakes_writer(urgency);
         drop(state);
         if wake {
             self.wake.notify_one();
@@ -91,25 +117,32 @@ impl Queue {
 
     /// Blocks until there is work that must not wait longer, or `idle` has passed without any.
     pub(super) fn take(&self, idle: Duration) -> Turn {
-        let started = Instant::now();
+        let called = Instant::now();
+        let idle_from = called + idle;
         let mut state = self.state();
         loop {
-            let lazy_left =
-                state.lazy_since.map(|since| Duration::from_millis(LAZY_MS).saturating_sub(since.elapsed()));
-            if state.urgent || state.closed || lazy_left == Some(Duration::ZERO) {
+            let now = Instant::now();
+            let is_due = state.lazy_until.is_some_and(|until| until <= now);
+            if state.urgent || state.closed || is_due {
                 if state.jobs.is_empty() {
                     return Turn::Closed;
                 }
                 state.urgent = false;
-                state.lazy_since = None;
+                state.lazy_until = None;
                 return Turn::Work(std::mem::take(&mut state.jobs));
             }
-            let idle_left = idle.saturating_sub(started.elapsed());
-            if idle_left.is_zero() && state.jobs.is_empty() {
+            if idle_from <= now && state.jobs.is_empty() {
                 return Turn::Idle;
             }
-            let wait = lazy_left.unwrap_or(idle_left);
-            state = self.wake.wait_timeout(state, wait).unwrap_or_else(PoisonError::into_inner).0;
+            let wakes_up = match state.lazy_until {
+                Some(until) => until,
+                None if now < called + VIGIL => idle_from.min(now + LAZY),
+                None => idle_from,
+            };
+            state.sleeps_until = Some(wakes_up);
+            let slept = self.wake.wait_timeout(state, wakes_up.saturating_duration_since(now));
+            state = slept.unwrap_or_else(PoisonError::into_inner).0;
+            state.sleeps_until = None;
         }
     }
 
@@ -161,7 +194,7 @@ fn write_bytes(write: &Write) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::{Queue, Turn, UNIT_BYTES, UNITS};
+    use super::{Queue, State, Turn, UNIT_BYTES, UNITS};
     use crate::store::{Batch, StoreError, Urgency, Write};
     use std::time::Duration;
 
@@ -201,6 +234,26 @@ mod tests {
         let queue = Queue::new();
         let _lazy = queue.push(meta(1), Urgency::Lazy).await.expect("there is room");
         assert!(matches!(queue.take(Duration::ZERO), Turn::Work(jobs) if jobs.len() == 1));
+    }
+
+    #[test]
+    fn lazy_batch_wakes_only_a_writer_that_would_sleep_too_long() {
+        let mut state = State::default();
+        assert!(!state.wakes_writer(Urgency::Lazy), "a writer at work looks before it sleeps");
+        let until = state.lazy_until.expect("it has to leave some time");
+        state.sleeps_until = Some(until);
+        assert!(!state.wakes_writer(Urgency::Lazy));
+        state.sleeps_until = Some(until + Duration::from_millis(1));
+        assert!(state.wakes_writer(Urgency::Lazy));
+        assert!(!state.wakes_writer(Urgency::Lazy), "it has been woken");
+    }
+
+    #[test]
+    fn urgent_batch_wakes_a_sleeping_writer_once() {
+        let mut state = State { sleeps_until: Some(std::time::Instant::now()), ..State::default() };
+        assert!(state.wakes_writer(Urgency::Now));
+        assert!(!state.wakes_writer(Urgency::Now));
+        assert!(state.urgent);
     }
 
     #[tokio::test]

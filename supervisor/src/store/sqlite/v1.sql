@@ -77,7 +77,7 @@ CREATE TABLE sessions (
     close_reason    TEXT,
     runtime_meta    TEXT    NOT NULL,
     worker_seq      INTEGER NOT NULL DEFAULT 0
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX sessions_by_time ON sessions (created_at, id);
 CREATE INDEX sessions_by_owner ON sessions (owner, created_at, id);
 CREATE INDEX sessions_by_status ON sessions (status, created_at, id);
@@ -110,7 +110,7 @@ CREATE TABLE executions (
     events          INTEGER NOT NULL DEFAULT 0,
     output_bytes    INTEGER NOT NULL DEFAULT 0,
     heap_peak_bytes INTEGER NOT NULL DEFAULT 0
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX executions_by_session ON executions (session, started_at, id);
 CREATE UNIQUE INDEX executions_name ON executions (owner, name)
     WHERE name IS NOT NULL AND status IN ('running', 'waiting');

@@ -13,10 +13,18 @@ const SOFT_PAGES: i64 = 1_024;
 /// never reaches the end, and without that the log cannot start over.
 const HARD_PAGES: i64 = 8_192;
 
+/// Bytes of content that a commit may have added before the log is looked at again. Looking is a statement that SQLite
+/// compiles anew each time, as much work as the insertion of a row.
+const LOOK_BYTES: usize = 1 << 20;
+/// What a batch adds besides its content, at most: every page that its rows and their indexes lie on (bytes).
+const BATCH_BYTES: usize = 16 * 4_096;
+
 pub(super) struct Checkpoints {
     connection: Arc<Mutex<Connection>>,
     wake: Option<SyncSender<()>>,
     thread: Option<JoinHandle<()>>,
+    /// About what was written since the last look (bytes).
+    unseen_bytes: usize,
 }
 
 impl Checkpoints {
@@ -29,11 +37,16 @@ impl Checkpoints {
             .name("store-checkpoint".to_owned())
             .spawn(move || work(&shared, &woken))
             .ok();
-        Ok(Self { connection, wake: Some(wake), thread })
+        Ok(Self { connection, wake: Some(wake), thread, unseen_bytes: 0 })
     }
 
-    /// After a commit: `writer` is the connection that made it.
-    pub(super) fn after_commit(&self, writer: &Connection) {
+    /// After a commit of `batches` with this much content: `writer` is the connection that made it.
+    pub(super) fn after_commit(&mut self, writer: &Connection, batches: usize, content_bytes: usize) {
+        self.unseen_bytes += batches * BATCH_BYTES + content_bytes;
+        if self.unseen_bytes < LOOK_BYTES {
+            return;
+        }
+        self.unseen_bytes = 0;
         let log = Log::of(writer);
         if log.pages >= HARD_PAGES {
             // Nobody writes meanwhile, so the checkpoint reaches the end, and the next commit starts the log over.

@@ -1,25 +1,28 @@
 //! One [`Write`] → statements, inside a transaction that the writer thread opened. Knows nothing of queues or commits.
 
 mod durable;
+mod ends;
 mod executions;
 mod keep;
 mod sessions;
 mod templates;
+
+pub(super) use ends::Ends;
 
 use super::failure::Failure;
 use crate::store::batch::{Batch, Write};
 use rusqlite::{Connection, Params};
 
 /// Applies all writes of a batch; on an error the caller rolls back.
-pub(super) fn apply(connection: &Connection, batch: &Batch) -> Result<u64, Failure> {
+pub(super) fn apply(connection: &Connection, batch: &Batch, ends: &Ends<'_>) -> Result<u64, Failure> {
     let mut rows = 0;
     for write in &batch.0 {
-        rows += apply_one(connection, write)?;
+        rows += apply_one(connection, write, ends)?;
     }
     Ok(rows)
 }
 
-fn apply_one(c: &Connection, write: &Write) -> Result<u64, Failure> {
+fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Failure> {
     match write {
         Write::TemplateInsert { owner, detail } => templates::insert(c, owner, detail),
         Write::TemplateUpdate { id, name, settings, at } => {
@@ -51,8 +54,13 @@ fn apply_one(c: &Connection, write: &Write) -> Result<u64, Failure> {
         }
         Write::SessionMeta { id, runtime_meta } => sessions::meta(c, *id, runtime_meta),
         Write::WorkerSeq { session, seq } => sessions::worker_seq(c, *session, *seq),
-        Write::ExecutionStarted { name, execution } => executions::start(c, name.as_deref(), execution),
+        Write::ExecutionStarted { name, execution } => {
+            let end = ends.of(execution.id).unwrap_or(execution);
+            executions::start(c, name.as_deref(), execution, end)
+        }
         Write::ExecutionStatus { id, status } => executions::status(c, *id, *status),
+        // Written with its start: one row.
+        Write::ExecutionEnded(execution) if ends.of(execution.id).is_some() => Ok(1),
         Write::ExecutionEnded(execution) => executions::end(c, execution),
         Write::ExecutionDegraded { id } => executions::degraded(c, *id),
         Write::Events(events) => executions::events(c, events),

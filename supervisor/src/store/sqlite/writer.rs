@@ -6,6 +6,7 @@
 
 use super::failure::{Failure, hopeless, poisoned, store_error};
 use super::wal::Checkpoints;
+use super::write::Ends;
 use super::{Place, write};
 use crate::store::batch::{Applied, Batch, Write};
 use crate::store::error::StoreError;
@@ -107,13 +108,17 @@ impl Writer {
     }
 
     fn turn(&mut self, jobs: Vec<Job>) {
+        let batches = jobs.len();
+        let content_bytes = jobs.iter().map(Job::content_bytes).sum();
         let verdicts = self.commit(&jobs);
         self.remember_lost(&jobs, &verdicts);
-        for (job, verdict) in jobs.into_iter().zip(verdicts) {
+        // The last first: a caller waits for its batches in order, and when it hears of the first one, the answers to
+        // all others of this turn are there too. Else it would be woken for each of them.
+        for (job, verdict) in jobs.into_iter().zip(verdicts).rev() {
             job.finish(verdict);
         }
         if let Some(connection) = &self.connection {
-            self.checkpoints.after_commit(connection);
+            self.checkpoints.after_commit(connection, batches, content_bytes);
         }
     }
 
@@ -222,7 +227,7 @@ impl Writer {
         match alone(connection, &batch) {
             Ok(0) => false,
             Ok(_) => {
-                self.checkpoints.after_commit(connection);
+                self.checkpoints.after_commit(connection, PRUNE_ROWS as usize, 0);
                 self.measure();
                 true
             }
@@ -266,7 +271,7 @@ fn together(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Resul
 }
 
 fn alone(c: &Connection, batch: &Batch) -> Result<u64, Failure> {
-    transaction(c, |c| write::apply(c, batch))
+    transaction(c, |c| write::apply(c, batch, &Ends::default()))
 }
 
 fn transaction<T>(
@@ -287,15 +292,18 @@ fn transaction<T>(
 
 fn plain(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, Failure> {
     mark_lost(c, lost)?;
-    jobs.iter().map(|job| write::apply(c, &job.batch).map(|rows| Ok(Applied { rows }))).collect()
+    let ends = Ends::among(jobs.iter().map(|job| &job.batch));
+    jobs.iter().map(|job| write::apply(c, &job.batch, &ends).map(|rows| Ok(Applied { rows }))).collect()
 }
 
 fn guarded(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, Failure> {
     mark_lost(c, lost)?;
+    // Each batch may fail alone: nothing is merged.
+    let ends = Ends::default();
     let mut verdicts = Verdicts::with_capacity(jobs.len());
     for job in jobs {
         c.prepare_cached("SAVEPOINT batch")?.execute([])?;
-        let verdict = match write::apply(c, &job.batch) {
+        let verdict = match write::apply(c, &job.batch, &ends) {
             Ok(rows) => Ok(Applied { rows }),
             Err(Failure::Batch(error)) => {
                 c.prepare_cached("ROLLBACK TO batch")?.execute([])?;

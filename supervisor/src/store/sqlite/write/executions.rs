@@ -7,9 +7,15 @@ use rusqlite::{Connection, params};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus};
 
-pub(super) fn start(c: &Connection, name: Option<&str>, execution: &Execution) -> Result<u64, Failure> {
-    let error = execution.error.as_ref();
-    let metrics = &execution.metrics;
+/// `end` says what is known of its end: the same record, or, if it ends with the same commit, the last one.
+pub(super) fn start(
+    c: &Connection,
+    name: Option<&str>,
+    execution: &Execution,
+    end: &Execution,
+) -> Result<u64, Failure> {
+    let error = end.error.as_ref();
+    let metrics = &end.metrics;
     let rows = run(
         c,
         "INSERT INTO executions (id, session, owner, name, kind, status, degraded, input, path, args, env, started_at,
@@ -23,15 +29,15 @@ pub(super) fn start(c: &Connection, name: Option<&str>, execution: &Execution) -
             execution.session_id.as_bytes(),
             name,
             execution.kind.as_str(),
-            execution.status.as_str(),
-            execution.degraded,
+            end.status.as_str(),
+            execution.degraded || end.degraded,
             execution.input,
             execution.path,
             execution.args.as_str(),
             execution.env.as_str(),
             execution.started_at.0,
-            execution.ended_at.map(|at| at.0),
-            execution.result.as_ref().map(vm_system_protocol::json::JsonText::as_str),
+            end.ended_at.map(|at| at.0),
+            end.result.as_ref().map(vm_system_protocol::json::JsonText::as_str),
             error.map(|error| &error.code),
             error.map(|error| &error.message),
             error.and_then(|error| error.reason.as_ref()),
