@@ -97,9 +97,9 @@ impl PidFd {
         (info.mask & INFO_EXIT != 0).then(|| Ending::from_wait_status(info.exit_code))
     }
 
-    /// CPU time used so far, all threads.
-    pub fn cpu_time(&self) -> io::Result<Duration> {
-        let time = sys::cpu_time(self.pid()?)?;
+    /// CPU time used so far, all threads. `pid` is the process's number here.
+    pub fn cpu_time(&self, pid: u32) -> io::Result<Duration> {
+        let time = sys::cpu_time(pid)?;
         // The clock was asked for by number: only now is it certain whose it was.
         self.signal(0)?;
         Ok(time)
@@ -136,12 +136,12 @@ mod tests {
         assert!(pidfd.is_alive());
         assert_eq!(pidfd.pid().expect("pid"), child.id());
         assert_eq!(pidfd.pids().expect("pids").here, child.id());
-        pidfd.cpu_time().expect("cpu time");
+        pidfd.cpu_time(child.id()).expect("cpu time");
         pidfd.kill().expect("kill");
         child.wait().expect("reap");
         assert!(!pidfd.is_alive());
         pidfd.kill().expect("killing the dead is fine");
-        assert!(pidfd.cpu_time().is_err());
+        assert!(pidfd.cpu_time(child.id()).is_err());
         match pidfd.ending() {
             Some(ending) => assert_eq!(ending, Ending::Signaled(libc::SIGKILL)),
             None => println!("SKIPPED: exit codes by pidfd need kernel >= 6.15"),

@@ -8,6 +8,7 @@
 //! - [`worktree`]: the folder whose files a session may run
 //! - [`store`]: the control database behind a trait, written by one thread; its in-memory twin
 //! - [`libraries`]: sources of installed libraries by the hash of their content
+//! - `reactor`: descriptors that the runtime watches
 //! - [`spawn`]: processes: the keeper, its zygotes, the workers
 //! - [`brokers`]: the jailed process that touches files for a session
 //! - [`runtime`]: one owner task per live session: real time, processes and the store around the machine
@@ -22,6 +23,7 @@ pub mod daemon;
 pub mod libraries;
 pub mod ops;
 pub mod policy;
+mod reactor;
 pub mod runtime;
 pub mod spawn;
 pub mod store;

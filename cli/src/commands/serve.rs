@@ -58,6 +58,7 @@ enum DurabilityArg {
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let config = config(context, args)?;
     tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(reactor_threads())
         .enable_all()
         .thread_name("vm-system")
         .build()
@@ -65,6 +66,14 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         .block_on(daemon::serve(config))
         .map_err(|error| failure(&error))?;
     Ok(exit::OK)
+}
+
+/// Threads that relay between clients, workers and the store. Their work is short, and what they wait for runs on the
+/// other processors: more of them would only wake each other up, and pass a session's messages from one to the next.
+fn reactor_threads() -> usize {
+    const MOST: usize = 8;
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    (processors / 4).clamp(1, MOST)
 }
 
 fn config(context: &Context, args: Args) -> Result<Config, CliError> {

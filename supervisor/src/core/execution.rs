@@ -381,7 +381,6 @@ impl SessionMachine {
         self.persist(pending, batch, urgent, out);
         self.peer.repeating = false;
         self.allow_cpu(&running, now, out);
-        self.ack_now(out);
         let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
         let argv = argv.chain(std::mem::take(&mut request.argv)).collect();
         out.push(Action::Send(ToWorker::Execute(Box::new(Execute {
@@ -395,6 +394,8 @@ impl SessionMachine {
             argv,
             policy: request.policy.wire.clone(),
         }))));
+        // Behind the job: it has its effect all the same, and the worker does not wake up for it alone.
+        self.ack_now(out);
         self.current = Some(Current::Running(Box::new(running)));
     }
 

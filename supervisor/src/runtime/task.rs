@@ -221,6 +221,13 @@ impl Task {
         self.next.push(input);
         while !self.next.is_empty() {
             for input in std::mem::take(&mut self.next) {
+                // Only where an execution may begin, end or be over its limit: the kernel is asked for it.
+                if matches!(
+                    input,
+                    Input::Execute { .. } | Input::SourceLoaded { .. } | Input::Message { .. } | Input::Tick
+                ) {
+                    self.look_at_cpu();
+                }
                 let now = self.now();
                 self.machine.step(input, now, actions);
                 if self.machine.is_released() {
@@ -234,17 +241,20 @@ impl Task {
         }
     }
 
-    pub(super) fn now(&mut self) -> Now {
-        if let Some(worker) = &self.worker
-            && let Ok(cpu) = worker.process.cpu_time()
-        {
-            self.cpu_us = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
-        }
+    fn now(&self) -> Now {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Now {
             mono_ms: u64::try_from(self.shared.started.elapsed().as_millis()).unwrap_or(u64::MAX),
             unix_ms: i64::try_from(unix.as_millis()).unwrap_or(i64::MAX),
             cpu_us: self.cpu_us,
+        }
+    }
+
+    fn look_at_cpu(&mut self) {
+        if let Some(worker) = &self.worker
+            && let Ok(cpu) = worker.process.cpu_time()
+        {
+            self.cpu_us = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
         }
     }
 

@@ -31,7 +31,7 @@ impl BrokerProcess {
         let pid = process::spawn(program, &[OsStr::new(MODE)], &[channel, worktree])?;
         // Our own child that nobody has reaped: the number is still its.
         let pidfd = PidFd::open(pid)?;
-        let end = super::sys::watch(pidfd.try_clone()?.into(), Interest::READABLE)?;
+        let end = crate::reactor::watch(pidfd.try_clone()?.into(), Interest::READABLE)?;
         Ok(Self { pid, pidfd, end })
     }
 

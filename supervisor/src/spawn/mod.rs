@@ -25,7 +25,6 @@ mod packets;
 pub mod process;
 mod sets;
 pub mod spawner;
-mod sys;
 mod zygote;
 
 pub use channel::{ChannelError, Received, WorkerReceiver, WorkerSender};

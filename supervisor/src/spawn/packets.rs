@@ -17,7 +17,7 @@ thread_local! {
 /// us to say that there is room again.
 pub(super) fn register(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     socket::set_nonblocking(&socket)?;
-    super::sys::watch(socket, Interest::READABLE)
+    crate::reactor::watch(socket, Interest::READABLE)
 }
 
 /// Waits for one packet and shows it to `take`. Cancel safe.
@@ -58,7 +58,7 @@ pub(super) async fn send(
         result => return result,
     }
     // Rare: the peer is behind. A descriptor of its own, watched for as long as it takes.
-    let full = super::sys::watch(socket.get_ref().try_clone()?, Interest::WRITABLE)?;
+    let full = crate::reactor::watch(socket.get_ref().try_clone()?, Interest::WRITABLE)?;
     loop {
         let mut guard = tokio::time::timeout_at(deadline, full.writable())
             .await

@@ -15,7 +15,7 @@ use vm_system_sandbox::{inspect, interrupt, rlimit};
 pub use vm_system_sandbox::inspect::Memory;
 
 use super::control::Control;
-use super::sys::watch;
+use crate::reactor::watch;
 
 /// After a worker's end the keeper tells its wait status within this time, or never.
 const STATUS_PATIENCE: Duration = Duration::from_secs(2);
@@ -121,7 +121,7 @@ impl WorkerProcess {
 
     /// CPU time it has used since its birth (0.2 µs to ask).
     pub fn cpu_time(&self) -> io::Result<Duration> {
-        self.0.pidfd.cpu_time()
+        self.0.pidfd.cpu_time(self.0.pid)
     }
 
     /// Moves the hard stop of its total CPU time (whole seconds, rounded up, one more for the polite limit).

@@ -9,7 +9,7 @@ use super::{Caller, ControlLimits, Door, Handler, Request};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -19,6 +19,8 @@ use vm_system_protocol::control::{
 
 /// Frames that may wait for a client's socket.
 const QUEUED_FRAMES: usize = 8;
+/// A usual request comes with one read (bytes); larger ones are read past this.
+const READ_BYTES: usize = 4_096;
 /// Longest idempotency key (bytes).
 const IDEMPOTENCY_KEY_BYTES: usize = 255;
 
@@ -59,7 +61,7 @@ where
 /// Serves one client until it leaves (`Ok`) or must be disconnected.
 pub(super) async fn serve<H, R, W>(
     shared: &Shared<H>,
-    mut reader: R,
+    reader: R,
     mut writer: W,
     caller: Caller,
 ) -> Result<(), Disconnect>
@@ -68,6 +70,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
+    let mut reader = BufReader::with_capacity(READ_BYTES, reader);
     greet(&mut reader, &mut writer, &shared.limits, None).await?;
     let (frames, queue) = mpsc::channel(QUEUED_FRAMES);
     let outgoing = Outgoing { frames, frame_bytes: shared.limits.frame_bytes };

@@ -2,7 +2,10 @@
 
 use super::frame;
 use super::{Handler, Request};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, ServerFrame};
@@ -74,22 +77,33 @@ pub(super) async fn run<H: Handler>(
         request.events = Some(sender);
         stream = Some(receiver);
     }
-    // A task of its own: a bug in a verb becomes this request's error and nothing else.
-    let work = tokio::spawn(async move { handler.handle(request).await });
-    if let Some(receiver) = stream {
-        forward(id, receiver, &outgoing, &unfollow).await;
-    }
-    let result = match work.await {
-        Ok(result) => result,
-        Err(failure) => {
-            tracing::error!(%failure, "a request ended without an answer");
-            Err(OpError::new(ErrorCode::Internal, "the supervisor failed at this request; see its log"))
-        }
+    // What all verbs together may need is large: it stays in one place instead of moving with the task.
+    let work = contained(Box::pin(async move { handler.handle(request).await }));
+    let result = match stream {
+        // Both at once: the verb waits for room in its stream.
+        Some(receiver) => tokio::join!(work, forward(id, receiver, &outgoing, &unfollow)).0,
+        None => work.await,
     };
+    let result = result.unwrap_or_else(|| {
+        tracing::error!(request = id, "a request ended without an answer");
+        Err(OpError::new(ErrorCode::Internal, "the supervisor failed at this request; see its log"))
+    });
     answered();
     let reply = ServerFrame::Reply { id, result: result.map(Box::<Reply>::new).map_err(Box::new) };
     // The client may be gone; then nobody waits for the reply.
     let _ = outgoing.send(&reply).await;
+}
+
+/// Does the work; `None` if it panicked: a bug in a verb becomes this request's error and nothing else.
+async fn contained<T>(mut work: Pin<Box<impl Future<Output = T>>>) -> Option<T> {
+    let poll = |context: &mut Context<'_>| {
+        // After a panic the work is dropped and never polled again, so that nobody sees what it left half-way.
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Some),
+            Err(_) => Poll::Ready(None),
+        }
+    };
+    std::future::poll_fn(poll).await
 }
 
 async fn forward(

@@ -1,10 +1,14 @@
 //! Accepts clients, asks the kernel who they are, and serves each in a task of its own.
 
 use super::connection::{self, Shared};
+use super::frame::FrameError;
 use super::{ControlLimits, Handler, PeerPolicy};
+use crate::reactor::{self, StreamReader, StreamWriter};
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::traits::StreamCommon as _;
 use interprocess::local_socket::traits::tokio::Listener as _;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -67,6 +71,12 @@ pub async fn serve<H: Handler>(
     let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
 }
 
+/// The stream, watched as we need it.
+fn halves(stream: Stream) -> io::Result<(StreamReader, StreamWriter)> {
+    let Stream::UdSocket(stream) = stream;
+    reactor::split(OwnedFd::try_from(stream)?)
+}
+
 async fn client<H: Handler>(
     shared: &Shared<H>,
     peers: &PeerPolicy,
@@ -87,7 +97,10 @@ async fn client<H: Handler>(
     let ended = match verdict {
         Ok(caller) => {
             tracing::debug!(client = number, uid, pid, "client connected");
-            connection::serve(shared, &stream, &stream, caller).await
+            match halves(stream) {
+                Ok((reader, writer)) => connection::serve(shared, reader, writer, caller).await,
+                Err(error) => Err(FrameError::Io(error).into()),
+            }
         }
         Err(reason) => Err(connection::refuse(stream, &shared.limits, reason).await),
     };
