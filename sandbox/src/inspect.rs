@@ -54,11 +54,26 @@ pub fn status(pid: u32) -> io::Result<Status> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "status without the expected lines"))
 }
 
-/// Reads a small file of `/proc`: these say that they are empty, so `read_to_string` would begin with 32 bytes.
+/// Reads a small file of `/proc`. These say that they are empty: `read_to_string` would ask for that, and for its place
+/// in the file, only to learn nothing.
 pub(crate) fn read_whole(path: &str) -> io::Result<String> {
-    let mut text = String::with_capacity(4096);
-    fs::File::open(path)?.read_to_string(&mut text)?;
-    Ok(text)
+    const STEP: usize = 4096;
+    let mut file = fs::File::open(path)?;
+    let mut bytes = vec![0; STEP];
+    let mut len = 0;
+    loop {
+        match file.read(&mut bytes[len..]) {
+            Ok(0) => break,
+            Ok(read) => len += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if len == bytes.len() {
+            bytes.resize(len + STEP, 0);
+        }
+    }
+    bytes.truncate(len);
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 fn parse_status(text: &str) -> Option<Status> {

@@ -51,9 +51,30 @@ pub struct Link {
     reply: Option<HostReply>,
 }
 
+/// Where a link receives packets. Made in the zygote, so that a newborn touches only the pages that packets fill, and not
+/// all of them to clear them.
+pub struct PacketBuffer(Vec<u8>);
+
+impl PacketBuffer {
+    /// Room for the largest packet.
+    pub fn new() -> Self {
+        Self(vec![0; PACKET_BYTES])
+    }
+}
+
+impl Default for PacketBuffer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Link {
     /// For a fresh channel; says hello.
-    pub fn open(socket: OwnedFd, interrupted: &'static AtomicBool) -> io::Result<Self> {
+    pub fn open(
+        socket: OwnedFd,
+        interrupted: &'static AtomicBool,
+        PacketBuffer(buffer): PacketBuffer,
+    ) -> io::Result<Self> {
         say_hello(&socket)?;
         let mut incoming = Reassembler::new(HOST_MESSAGE_BYTES);
         // The supervisor is trusted, and a new one does not know how far the old one had counted.
@@ -62,7 +83,7 @@ impl Link {
             socket,
             interrupted,
             incoming,
-            buffer: vec![0; PACKET_BYTES],
+            buffer,
             next_seq: 1,
             unacked: VecDeque::new(),
             unacked_bytes: 0,

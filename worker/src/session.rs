@@ -1,7 +1,7 @@
 //! A worker's life: one `Start`, then executions one after the other until the channel ends.
 
 use crate::engine::{self, Host, INTERRUPT, Library, LibraryFailure, Preloaded, Session};
-use crate::link::Link;
+use crate::link::{Link, PacketBuffer};
 use crate::roles::Body;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
@@ -16,12 +16,14 @@ const EXIT_ORDER: i32 = 74;
 /// Prepares JavaScript sessions; called once, in the zygote, before its filter.
 pub(crate) fn preload() -> Result<Box<dyn Body>, String> {
     interrupt::install(&INTERRUPT).map_err(|error| error.to_string())?;
+    let buffer = PacketBuffer::new();
     let preloaded = engine::preload().map_err(|error| error.to_string())?;
-    Ok(Box::new(Prepared { preloaded }))
+    Ok(Box::new(Prepared { preloaded, buffer }))
 }
 
 struct Prepared {
     preloaded: Preloaded,
+    buffer: PacketBuffer,
 }
 
 impl Body for Prepared {
@@ -30,7 +32,7 @@ impl Body for Prepared {
     }
 
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
-        let Ok(mut link) = Link::open(channel, &INTERRUPT) else { return EXIT_CHANNEL };
+        let Ok(mut link) = Link::open(channel, &INTERRUPT, self.buffer) else { return EXIT_CHANNEL };
         let ToWorker::Start(start) = link.next_order() else { return EXIT_ORDER };
         let mut session = Session::start(self.preloaded, &start);
         link.send(&FromWorker::Started { heap_bytes: session.heap_bytes() });

@@ -3,12 +3,12 @@
 
 use super::errors::stored;
 use super::settings;
-use crate::store::{PolicySnapshot, Scope, StoreHandle};
+use crate::store::{Owner, PolicySnapshot, Scope, StoreHandle};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{SessionId, TemplateId};
-use vm_system_protocol::model::Limits;
+use vm_system_protocol::model::{Limits, TemplateDetail};
 
 /// Entries that are kept of either kind; then all are dropped and loaded again as they are needed.
 const ENTRIES: usize = 20_000;
@@ -19,10 +19,18 @@ pub(super) struct Policies {
     inner: Mutex<Inner>,
 }
 
+/// An active template.
+pub(super) struct Known {
+    pub(super) owner: Owner,
+    pub(super) detail: TemplateDetail,
+    /// What it says, under the operator's ceilings.
+    pub(super) policy: Arc<PolicySnapshot>,
+}
+
 #[derive(Default)]
 struct Inner {
     /// `None`: deleted.
-    templates: HashMap<TemplateId, Option<Arc<PolicySnapshot>>>,
+    templates: HashMap<TemplateId, Option<Arc<Known>>>,
     sessions: HashMap<SessionId, TemplateId>,
     /// Counts changes, so that what was read before one is not kept after it.
     changes: u64,
@@ -70,30 +78,32 @@ impl Policies {
                 None => return Ok(None),
             },
         };
-        self.of_template(template).await
+        let known = self.template(template).await?;
+        Ok(known.map(|known| Arc::clone(&known.policy)))
     }
 
-    async fn of_template(&self, template: TemplateId) -> Result<Option<Arc<PolicySnapshot>>, OpError> {
+    /// A template, whoever may see it; `None` if it was deleted or never was.
+    pub(super) async fn template(&self, template: TemplateId) -> Result<Option<Arc<Known>>, OpError> {
         let changes = {
             let inner = self.inner();
-            if let Some(policy) = inner.templates.get(&template) {
-                return Ok(policy.clone());
+            if let Some(known) = inner.templates.get(&template) {
+                return Ok(known.clone());
             }
             inner.changes
         };
         let row = self.store.template(&Scope::All, template).await.map_err(stored)?;
-        let policy = row.map(|row| {
+        let known = row.map(|row| {
             let mut policy = PolicySnapshot::from(&row.detail);
             settings::under_ceilings(&mut policy.settings.limits, &self.ceilings);
-            Arc::new(policy)
+            Arc::new(Known { owner: row.owner, detail: row.detail, policy: Arc::new(policy) })
         });
         let mut inner = self.inner();
         if inner.changes == changes {
             if inner.templates.len() >= ENTRIES {
                 inner.templates.clear();
             }
-            inner.templates.insert(template, policy.clone());
+            inner.templates.insert(template, known.clone());
         }
-        Ok(policy)
+        Ok(known)
     }
 }

@@ -2,8 +2,10 @@
 //! the caller may see. Rows of others do not exist.
 
 use super::errors::{invalid, not_found, stored};
+use super::policies::Known;
 use super::{Call, Ops};
 use crate::store::{Entity, ExecutionRow, IdKind, SessionRow, TemplateRow};
+use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
@@ -32,6 +34,22 @@ impl Ops {
             },
         };
         row.map(|row| *row).ok_or_else(|| not_found(Entity::Template, reference))
+    }
+
+    /// As [`Ops::template`]; one that is named by its whole id is found without asking the store again and again.
+    pub(super) async fn known_template(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<Arc<Known>, OpError> {
+        let id = match plausible("template", reference)?.parse::<TemplateId>() {
+            Ok(id) => id,
+            Err(_) => self.template(call, reference).await?.detail.template.id,
+        };
+        let known = self.policies.template(id).await?;
+        known
+            .filter(|known| call.caller.may_see(&known.owner))
+            .ok_or_else(|| not_found(Entity::Template, reference))
     }
 
     /// The id of a session. A live one is found without asking the store.

@@ -1,7 +1,7 @@
 //! Verbs about sessions.
 
 use super::errors::{invalid, not_found, stored};
-use super::{Call, LIST_ROWS, Ops, fitting, libraries, settings};
+use super::{Call, LIST_ROWS, Ops, fitting, libraries};
 use crate::core::{LibraryFailure, LibraryProblem, Refusal};
 use crate::runtime::{CreateSession, RuntimeError};
 use crate::store::{Entity, PolicySnapshot, SessionQuery, SessionRow};
@@ -43,7 +43,8 @@ impl Ops {
             )
             .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"));
         }
-        let detail = self.template(call, &template).await?.detail;
+        let template = self.known_template(call, &template).await?;
+        let detail = &template.detail;
         if detail.template.engine == Engine::Cvm {
             return Err(OpError::new(
                 ErrorCode::EngineUnsupported,
@@ -53,8 +54,7 @@ impl Ops {
         }
         self.has_room()?;
         let id = SessionId::from_uuid(call.subject);
-        let mut policy = PolicySnapshot::from(&detail);
-        settings::under_ceilings(&mut policy.settings.limits, &self.options.ceilings);
+        let mut policy = PolicySnapshot::clone(&template.policy);
         shorten("ttl_s", &mut policy.settings.runtime.ttl_s, ttl_s)?;
         shorten("idle_timeout_s", &mut policy.settings.runtime.idle_timeout_s, idle_timeout_s)?;
         let request = CreateSession {

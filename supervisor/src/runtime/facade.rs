@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
@@ -223,6 +223,11 @@ impl Runtime {
         self.0.shared.registry.ids()
     }
 
+    /// Resolves whenever a session has ended, a record was degraded or restored, or a jail was replaced.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.shared.registry.changes()
+    }
+
     /// The record of an execution that the store could not take (completely), to be shown in place of what is stored.
     pub fn degraded(&self, execution: ExecutionId) -> Option<Arc<Execution>> {
         self.0.shared.registry.degraded(execution)
@@ -306,6 +311,9 @@ impl Runtime {
     }
 
     async fn open_worktree(&self, path: PathBuf) -> Result<Worktree, RuntimeError> {
+        if let Some(opened) = Worktree::open_cached(&path, &self.0.shared.roots) {
+            return Ok(opened?);
+        }
         let roots = self.0.shared.roots.clone();
         let opened = self.0.shared.files(move || Worktree::open(&path, &roots)).await;
         Ok(opened.ok_or(RuntimeError::ShuttingDown)??)

@@ -9,9 +9,9 @@ use super::notify::{self, Orders};
 use super::packets;
 use super::process::WorkerProcess;
 use super::sets::{self, LibrarySet, SetFacts, Sets, Taught};
-use super::sys::watch;
 use super::zygote::{self, Zygote};
 use crate::libraries::Shelf;
+use crate::reactor::watch;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -250,13 +250,14 @@ impl Jail {
         drop(ordered);
         let result = self.settle(session, limits, ours, &newborn).await;
         if result.is_err() {
-            // It has no job and nobody knows it: it must not stay.
+            // It has no job and nobody knows it but the keeper: it must not stay.
             let _ = newborn.pidfd.kill();
+            self.control.forget(session);
         }
         result
     }
 
-    /// Looks at the newborn, limits it and has it kept.
+    /// Has the newborn kept, and meanwhile looks at it and limits it. Until all of that is done it gets no job.
     async fn settle(
         &self,
         session: SessionId,
@@ -265,7 +266,12 @@ impl Jail {
         newborn: &Newborn,
     ) -> Result<WorkerHandle, SpawnError> {
         let Pids { here: pid, inner: inner_pid } = newborn.pids;
-        // A sender that is no fork of ours cannot be kept either: the parent must be the keeper.
+        let lost = || SpawnError::KeeperLost;
+        let death = self.control.watch(inner_pid, Arc::clone(&newborn.pidfd)).ok_or_else(lost)?;
+        let kept = self.control.when_kept(session);
+        let fds = [ours.as_fd(), newborn.pidfd.as_fd()];
+        self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await.map_err(|_| lost())?;
+        // A sender that is no fork of ours is not in the jail: its parent must be the keeper.
         let status = look_at(pid, self.sandbox)?;
         if let Some(status) = &status
             && status.ppid != self.pid
@@ -273,12 +279,6 @@ impl Jail {
             let what = format!("its parent is {}, the keeper is {}", status.ppid, self.pid);
             return Err(inspect::InspectError::NotJailed { pid, what }.into());
         }
-        let lost = || SpawnError::KeeperLost;
-        let death = self.control.watch(inner_pid, Arc::clone(&newborn.pidfd)).ok_or_else(lost)?;
-        let kept = self.control.when_kept(session);
-        let fds = [ours.as_fd(), newborn.pidfd.as_fd()];
-        self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await.map_err(|_| lost())?;
-        // While the keeper does its part.
         let mapped = status.map_or(0, |status| status.mapped_bytes);
         let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped)
             .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))

@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// Times a path is looked up again when folders above it are moved in the same moment (`openat2` says EAGAIN).
 const RACES: u32 = 16;
 
+/// How the folder itself is opened.
+const FOLDER: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
+
 /// A worktree or one of its files cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorktreeError {
@@ -75,12 +78,32 @@ impl AsFd for Worktree {
 impl Worktree {
     /// Opens a folder. Blocks. Where it really is, is asked after it was opened, so that nothing can be swapped between.
     pub fn open(path: &Path, roots: &Roots) -> Result<Self, WorktreeError> {
-        let shown = path.display();
-        if !path.is_absolute() {
-            return Err(WorktreeError::Worktree(format!("the worktree path {shown} is not absolute")));
+        Self::check(path)?;
+        Self::accept(path, roots, nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty()))
+    }
+
+    /// As [`Worktree::open`] with what the kernel knows of the path already; `None` where it would have to ask a disk or
+    /// a server, or cannot tell.
+    pub fn open_cached(path: &Path, roots: &Roots) -> Option<Result<Self, WorktreeError>> {
+        if let Err(error) = Self::check(path) {
+            return Some(Err(error));
         }
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
-        let handle = nix::fcntl::open(path, flags, nix::sys::stat::Mode::empty()).map_err(|errno| {
+        let cached = ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED);
+        let opened =
+            openat2(nix::fcntl::AT_FDCWD, path, OpenHow::new().flags(FOLDER).resolve(cached)).ok()?;
+        Some(Self::accept(path, roots, Ok(opened)))
+    }
+
+    fn check(path: &Path) -> Result<(), WorktreeError> {
+        if path.is_absolute() {
+            return Ok(());
+        }
+        Err(WorktreeError::Worktree(format!("the worktree path {} is not absolute", path.display())))
+    }
+
+    fn accept(path: &Path, roots: &Roots, opened: nix::Result<OwnedFd>) -> Result<Self, WorktreeError> {
+        let shown = path.display();
+        let handle = opened.map_err(|errno| {
             WorktreeError::Worktree(match errno {
                 Errno::ENOENT => format!("the worktree {shown} does not exist"),
                 Errno::ENOTDIR => format!("the worktree {shown} is not a folder"),

@@ -14,7 +14,7 @@ use vm_system_protocol::worker::{
     Done, Execute, FromWorker, HostReply, HostRequest, Outcome, ToWorker, Usage, WorkerEvent,
 };
 use vm_system_sandbox::{interrupt, process, socket};
-use vm_system_worker::link::Link;
+use vm_system_worker::link::{Link, PacketBuffer};
 use vm_system_worker::roles::{Body, Modes};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -35,7 +35,7 @@ struct Player {
 
 impl Body for Player {
     fn run(mut self: Box<Self>, channel: OwnedFd) -> i32 {
-        let Ok(mut link) = Link::open(channel, &INTERRUPTED) else { return 90 };
+        let Ok(mut link) = Link::open(channel, &INTERRUPTED, PacketBuffer::new()) else { return 90 };
         loop {
             match link.next_order() {
                 ToWorker::Start(_) => link.send(&FromWorker::Started { heap_bytes: 1 }),

@@ -10,7 +10,7 @@ use vm_system_protocol::model::EventPayload;
 use vm_system_protocol::worker::{Done, Execute, FromWorker, Outcome, ToWorker, Usage, WorkerEvent};
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::{interrupt, socket};
-use vm_system_worker::link::Link;
+use vm_system_worker::link::{Link, PacketBuffer};
 use vm_system_worker::roles::{Body, Modes};
 
 /// A program with this name never says hello.
@@ -42,7 +42,7 @@ impl Body for Obedient {
             let _ = socket::receive(&channel, &mut [0; 64], socket::Wait::Yes);
             return 0;
         }
-        let Ok(mut link) = Link::open(channel, &INTERRUPTED) else { return 90 };
+        let Ok(mut link) = Link::open(channel, &INTERRUPTED, PacketBuffer::new()) else { return 90 };
         loop {
             match link.next_order() {
                 ToWorker::Start(_) => link.send(&FromWorker::Started { heap_bytes: 1 }),
