@@ -70,6 +70,7 @@ impl Jails {
                     tracing::warn!(?event, "the jail is lost; building another");
                     let Some(next) = self.replace().await else { return };
                     events = next;
+                    registry.has_changed();
                 }
             }
         }

@@ -6,7 +6,7 @@ use crate::store::{Owner, PolicySnapshot};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::Execution;
 
@@ -80,6 +80,7 @@ pub(super) struct Registry {
     executions: Mutex<HashMap<ExecutionId, Arc<Live>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
     stopping: AtomicBool,
+    changed: watch::Sender<()>,
     pub(super) sessions_created: AtomicU64,
     pub(super) executions_started: AtomicU64,
 }
@@ -109,7 +110,19 @@ impl Registry {
     }
 
     pub(super) fn remove(&self, id: SessionId) {
-        lock(&self.sessions).remove(&id);
+        if lock(&self.sessions).remove(&id).is_some() {
+            self.has_changed();
+        }
+    }
+
+    /// Sees that sessions end, that records are degraded or restored, and that jails are replaced.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Tells whoever watches.
+    pub(super) fn has_changed(&self) {
+        self.changed.send_replace(());
     }
 
     pub(super) fn get(&self, id: SessionId) -> Option<Arc<Live>> {
@@ -159,10 +172,14 @@ impl Registry {
         if degraded.len() < DEGRADED {
             degraded.insert(record.id, record);
         }
+        drop(degraded);
+        self.has_changed();
     }
 
     pub(super) fn restore(&self, id: ExecutionId) {
-        lock(&self.degraded).remove(&id);
+        if lock(&self.degraded).remove(&id).is_some() {
+            self.has_changed();
+        }
     }
 }
 

@@ -20,9 +20,7 @@ async fn every_lie_ends_the_session_and_no_sibling_notices() {
         assert_eq!(error.code, "WORKER_DIED", "lie {lie}");
         let reason = error.reason.expect("says why");
         assert!(reason.starts_with("protocol_violation("), "lie {lie}: {reason}");
-        while world.runtime.live_sessions().contains(&session) {
-            tokio::task::yield_now().await;
-        }
+        world.gone(session).await;
         let row = world.stored(session).await;
         assert_eq!((row.status, row.close_reason), (SessionStatus::Crashed, Some(reason)), "lie {lie}");
         world.assert_unharmed(sibling).await;

@@ -19,9 +19,7 @@ cases! {
 }
 
 async fn gone(world: &World, session: SessionId) -> String {
-    while world.runtime.live_sessions().contains(&session) {
-        tokio::task::yield_now().await;
-    }
+    world.gone(session).await;
     let row = world.stored(session).await;
     assert_eq!(row.status, SessionStatus::Crashed);
     row.close_reason.expect("says why")

@@ -176,9 +176,7 @@ async fn an_idle_session_ends_by_itself() {
     let world = World::new().await;
     let session = world.session_with(|policy| policy.settings.runtime.idle_timeout_s = 1).await;
     let pid = world.inspect(session).await.pid;
-    while world.runtime.live_sessions().contains(&session) {
-        tokio::task::yield_now().await;
-    }
+    world.gone(session).await;
     let row = world.stored(session).await;
     assert_eq!((row.status, row.close_reason.as_deref()), (SessionStatus::Closed, Some("idle")));
     assert!(!is_alive(pid));
@@ -222,13 +220,9 @@ async fn a_lost_keeper_is_replaced() {
     signal(keeper, Signal::SIGKILL);
     let ended = world.end_of(execution).await;
     assert_eq!(ended.error.expect("says why").reason.as_deref(), Some("keeper_lost"));
-    while world.runtime.live_sessions().contains(&session) {
-        tokio::task::yield_now().await;
-    }
+    world.gone(session).await;
     assert_eq!(world.stored(session).await.close_reason.as_deref(), Some("keeper_lost"));
-    while world.runtime.jail().keeper_pid() == keeper {
-        tokio::task::yield_now().await;
-    }
+    world.until(|runtime| runtime.jail().keeper_pid() != keeper).await;
     let next = world.session().await;
     world.assert_unharmed(next).await;
     world.end().await;

@@ -23,6 +23,9 @@ use vm_system_tests::records;
 /// Sessions that may live at a time.
 pub(crate) const SESSIONS: usize = 8;
 
+/// Whatever is waited for has come by then.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) store: StoreHandle,
@@ -134,6 +137,22 @@ impl World {
         let drain = async { while events.recv().await.is_some() {} };
         tokio::join!(followed, drain);
         self.stored_execution(id).await.expect("a row")
+    }
+
+    /// Waits until something of the runtime is so; it says when to look again.
+    pub(crate) async fn until(&self, mut so: impl FnMut(&Runtime) -> bool) {
+        let mut changes = self.runtime.changes();
+        let seen = async {
+            while !so(&self.runtime) {
+                changes.changed().await.expect("the runtime lives");
+            }
+        };
+        tokio::time::timeout(PATIENCE, seen).await.expect("it never came to be");
+    }
+
+    /// Waits until a session has ended.
+    pub(crate) async fn gone(&self, session: SessionId) {
+        self.until(|runtime| !runtime.live_sessions().contains(&session)).await;
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
