@@ -2,5 +2,7 @@
 //!
 //! Figures are printed, never asserted. Compare by ratio, in one run, on a quiet machine.
 
+pub mod cost;
 pub mod figure;
+pub mod floor;
 pub mod peer;

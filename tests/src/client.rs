@@ -40,8 +40,9 @@ impl Client {
 
     /// Writes one frame.
     pub fn write(&mut self, bytes: &[u8]) {
-        self.stream.write_all(&(bytes.len() as u32).to_le_bytes()).expect("length");
-        self.stream.write_all(bytes).expect("frame");
+        // In one go, as any sensible client does.
+        let frame = [&(bytes.len() as u32).to_le_bytes(), bytes].concat();
+        self.stream.write_all(&frame).expect("frame");
     }
 
     /// Reads one frame.

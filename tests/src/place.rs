@@ -42,7 +42,13 @@ pub struct Place {
 impl Place {
     /// An empty worktree, an empty home, an empty state directory.
     pub fn new(user: User) -> Self {
-        let root = tempfile::Builder::new().prefix("vm-system-").tempdir().expect("temporary folder");
+        Self::new_in(&std::env::temp_dir(), user)
+    }
+
+    /// As [`Place::new`], in another folder than the system's for temporary files.
+    pub fn new_in(folder: &Path, user: User) -> Self {
+        let root =
+            tempfile::Builder::new().prefix("vm-system-").tempdir_in(folder).expect("temporary folder");
         let place = Self { root, user };
         for folder in ["worktree", "home", "state", "run"] {
             std::fs::create_dir(place.path(folder)).expect("folder");

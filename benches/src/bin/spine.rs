@@ -1,125 +1,293 @@
 //! Figures of the spine: making sessions, their idle memory, the round trip of an execution that is on record, and how
-//! many per second. Starts the real binary (build it in the same profile first); never asserts.
+//! many per second; beside them the floors of the machine. Starts the real binary (build it in the same profile first);
+//! never asserts.
+//!
+//! `cargo run --release -p vm-system-benches --bin spine [-- PART…]`: only these parts (`create`, `memory`, `eval`,
+//! `throughput`, `cli`). State lies in the folder for temporary files; what says "memory disk" has it in `/dev/shm`, so
+//! that the figure is the software's alone.
 
+use anyhow::Context as _;
+use std::path::Path;
 use std::time::Instant;
+use vm_system_benches::cost::Cost;
 use vm_system_benches::figure::{Figure, micros};
-use vm_system_benches::peer;
+use vm_system_benches::{floor, peer};
+use vm_system_protocol::control::Op;
+use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::{Session, Settings};
+use vm_system_supervisor::spawn::{SpawnConfig, Spawner, WorkerLimits};
 use vm_system_tests::client::Client;
+use vm_system_tests::command;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{Place, User};
+use vm_system_tests::program;
 
 const CREATES: usize = 300;
 const LIVE: usize = 200;
 const EVALS: usize = 2_000;
+const BLOCK: usize = 100;
 const CLIENTS: usize = 8;
+const COMMANDS: usize = 50;
+const FLOORS: usize = 1_000;
 const PEER_STARTS: usize = 20;
+const MEMORY_DISK: &str = "/dev/shm";
 
-fn main() {
-    let peers = peer::measure(PEER_STARTS, EVALS);
+fn main() -> anyhow::Result<()> {
+    let parts: Vec<String> = std::env::args().skip(1).collect();
+    let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
+    let peers = if parts.is_empty() { peer::measure(PEER_STARTS, EVALS) } else { Vec::new() };
     let peer = peers.first();
-    let normal = daemon("normal");
-    let full = daemon("full");
-
-    let create = create(&full);
-    create.print(peer.map(|peer| &peer.create));
-    let (uss, pss) = idle_memory(&full);
-    uss.print(peer.map(|peer| &peer.uss));
-    pss.print(None);
-    let (eval_normal, eval_full) = round_trips(&normal, &full);
-    eval_normal.print(peer.map(|peer| &peer.eval));
-    eval_full.print(peer.map(|peer| &peer.eval));
-    throughput(&normal, "NORMAL").print(None);
-    throughput(&full, "FULL").print(None);
+    let scene = Scene::start()?;
+    if wants("create") {
+        creates(&scene, peer.map(|peer| &peer.create))?;
+    }
+    if wants("memory") {
+        memory(&scene.full, peer.map(|peer| &peer.uss));
+    }
+    if wants("eval") {
+        round_trips(&scene, peer.map(|peer| &peer.eval));
+    }
+    if wants("throughput") {
+        for side in scene.sides() {
+            throughput(side);
+        }
+    }
+    if wants("cli") {
+        commands(&scene.full);
+    }
     for peer in &peers {
         peer.create.print(None);
         peer.uss.print(None);
         peer.eval.print(None);
     }
-    normal.stop();
-    full.stop();
+    scene.stop();
+    Ok(())
 }
 
-fn daemon(durability: &str) -> Daemon {
+/// A daemon and what its figures are called.
+struct Side {
+    daemon: Daemon,
+    name: &'static str,
+}
+
+/// Three daemons that differ in what a commit has to wait for.
+struct Scene {
+    normal: Side,
+    full: Side,
+    /// FULL on a disk that needs no time.
+    memory: Side,
+    floors: Floors,
+}
+
+struct Floors {
+    flush: Figure,
+    stream: Figure,
+}
+
+impl Scene {
+    fn start() -> anyhow::Result<Self> {
+        let normal = daemon(Place::new(User::AsStarted), "normal", "NORMAL");
+        let full = daemon(Place::new(User::AsStarted), "full", "FULL");
+        let memory = Place::new_in(Path::new(MEMORY_DISK), User::AsStarted);
+        let memory = daemon(memory, "full", "FULL, memory disk");
+        let state = full.daemon.place.path("state");
+        let floors = Floors {
+            flush: floor::flush(&state, FLOORS).context("floor of the disk")?,
+            stream: floor::stream(FLOORS).context("floor of a stream")?,
+        };
+        floors.flush.print(None);
+        floors.stream.print(None);
+        floor::packets(FLOORS).context("floor of packets")?.print(Some(&floors.stream));
+        Ok(Self { normal, full, memory, floors })
+    }
+
+    fn sides(&self) -> [&Side; 3] {
+        [&self.normal, &self.full, &self.memory]
+    }
+
+    fn stop(self) {
+        for side in [self.normal, self.full, self.memory] {
+            side.daemon.stop();
+        }
+    }
+}
+
+fn daemon(place: Place, durability: &str, name: &'static str) -> Side {
     let options = Options {
         program: "vm-system",
         arguments: vec!["--durability".to_owned(), durability.to_owned()],
         ..Options::default()
     };
-    Daemon::start_with(Place::new(User::AsStarted), &options)
+    Side { daemon: Daemon::start_with(place, &options), name }
 }
 
 fn session(client: &mut Client, daemon: &Daemon, template: &str) -> Session {
     client.session(template, &daemon.place.worktree()).expect("session")
 }
 
-fn create(daemon: &Daemon) -> Figure {
-    let mut client = daemon.client();
-    let template = client.template(Settings::default(), &[]);
-    let mut samples = Vec::with_capacity(CREATES);
-    for round in 0..CREATES + CREATES / 10 {
-        let begin = Instant::now();
-        let made = session(&mut client, daemon, &template);
-        let time = micros(begin.elapsed());
-        client.close(&made);
-        if round >= CREATES / 10 {
-            samples.push(time);
+/// The whole, and the stage in it that makes the process.
+fn creates(scene: &Scene, peer: Option<&Figure>) -> anyhow::Result<()> {
+    let births = births()?;
+    births.print(None);
+    let rounds = CREATES + CREATES / 10;
+    for side in scene.sides() {
+        let mut client = side.daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        let (mut creates, mut closes) = (Vec::with_capacity(rounds), Vec::with_capacity(rounds));
+        let before = Cost::of(side.daemon.pid());
+        for _ in 0..rounds {
+            let begin = Instant::now();
+            let made = session(&mut client, &side.daemon, &template);
+            creates.push(micros(begin.elapsed()));
+            let begin = Instant::now();
+            client.close(&made);
+            closes.push(micros(begin.elapsed()));
+        }
+        let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(side.daemon.pid())).each(rounds);
+        let figure = |what: &str, mut samples: Vec<f64>| {
+            Figure::new(format!("{what} ({})", side.name), "us", samples.split_off(CREATES / 10))
+        };
+        let create = figure("session create, row committed", creates);
+        create.print(Some(if std::ptr::eq(side, &raw const scene.full) {
+            &scene.floors.flush
+        } else {
+            &births
+        }));
+        figure("session close, row committed", closes).print(None);
+        println!("  supervisor: {cpu_us:.0} us of processor time and {sleeps:.1} sleeps for both");
+        if let Some(peer) = peer {
+            create.print(Some(peer));
         }
     }
-    Figure::new("session create, row committed (FULL)", "us", samples)
+    Ok(())
 }
 
-fn idle_memory(daemon: &Daemon) -> (Figure, Figure) {
-    let mut client = daemon.client();
+/// From the order to a worker that is limited, looked at from outside and kept by the keeper: no door, no store.
+fn births() -> anyhow::Result<Figure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let program = program::path("vm-system", User::AsStarted);
+        let (spawner, _events) = Spawner::start(SpawnConfig { program, ..SpawnConfig::embedded() }).await?;
+        let limits = WorkerLimits { memory_bytes: 64 << 20, cpu: None };
+        let mut samples = Vec::with_capacity(CREATES);
+        for number in 0..CREATES + CREATES / 10 {
+            let session = SessionId::from_uuid(uuid::Uuid::now_v7());
+            let begin = Instant::now();
+            let worker = spawner.spawn_worker(session, &limits).await?;
+            if number >= CREATES / 10 {
+                samples.push(micros(begin.elapsed()));
+            }
+            worker.process.kill()?;
+            worker.process.exited().await;
+            worker.process.forget();
+        }
+        spawner.shutdown(std::time::Duration::from_secs(5)).await;
+        Ok(Figure::new("  of it: a worker, born and kept", "us", samples))
+    })
+}
+
+fn memory(side: &Side, peer: Option<&Figure>) {
+    let mut client = side.daemon.client();
     let template = client.template(Settings::default(), &[]);
-    let live: Vec<Session> = (0..LIVE).map(|_| session(&mut client, daemon, &template)).collect();
+    let live: Vec<Session> = (0..LIVE).map(|_| session(&mut client, &side.daemon, &template)).collect();
+    sizes(&mut client, &live, "idle session, ready", None);
     for session in &live {
         client.eval(session, "1+2").expect("eval");
     }
-    let seen: Vec<_> = live.iter().map(|session| client.inspect(session).expect("live")).collect();
+    sizes(&mut client, &live, "idle session, after one eval", peer);
+    for session in &live {
+        client.eval(session, "console.log({ a: [1, 2], b: 'x' }); [1, 2, 3].map(x => x * 2)").expect("eval");
+    }
+    sizes(&mut client, &live, "idle session, after a second eval", peer);
     for session in &live {
         client.close(session);
     }
+}
+
+fn sizes(client: &mut Client, live: &[Session], what: &str, peer: Option<&Figure>) {
+    let seen: Vec<_> = live.iter().map(|session| client.inspect(session).expect("live")).collect();
     let kib = |values: Vec<Option<u64>>| values.into_iter().flatten().map(|kib| kib as f64).collect();
     let uss = kib(seen.iter().map(|session| session.uss_kib).collect());
     let pss = kib(seen.iter().map(|session| session.pss_kib).collect());
-    let name = |what: &str| format!("idle session after one eval, {LIVE} live: {what}");
-    (Figure::new(name("USS"), "KiB", uss), Figure::new(name("PSS"), "KiB", pss))
+    Figure::new(format!("{what}, {LIVE} live: USS"), "KiB", uss).print(peer);
+    Figure::new(format!("{what}, {LIVE} live: PSS"), "KiB", pss).print(None);
 }
 
-/// Alternates between the two daemons, so that both see the same noise.
-fn round_trips(normal: &Daemon, full: &Daemon) -> (Figure, Figure) {
-    let mut sides: Vec<(Client, Session, Vec<f64>)> = [normal, full]
+/// Alternates between the daemons, so that all see the same noise.
+fn round_trips(scene: &Scene, peer: Option<&Figure>) {
+    struct Run<'a> {
+        side: &'a Side,
+        client: Client,
+        session: Session,
+        evals: Vec<f64>,
+        nothings: Vec<f64>,
+        supervisor: Cost,
+        worker: Cost,
+        worker_pid: u32,
+    }
+    let mut runs: Vec<Run<'_>> = scene
+        .sides()
         .into_iter()
-        .map(|daemon| {
-            let mut client = daemon.client();
+        .map(|side| {
+            let mut client = side.daemon.client();
             let template = client.template(Settings::default(), &[]);
-            let session = session(&mut client, daemon, &template);
-            (client, session, Vec::with_capacity(EVALS))
+            let session = session(&mut client, &side.daemon, &template);
+            let worker_pid = client.inspect(&session).map_or(0, |seen| seen.pid);
+            let (evals, nothings) = (Vec::with_capacity(EVALS), Vec::with_capacity(EVALS));
+            let (supervisor, worker) = (Cost::default(), Cost::default());
+            Run { side, client, session, evals, nothings, supervisor, worker, worker_pid }
         })
         .collect();
-    for round in 0..EVALS + EVALS / 10 {
-        for (client, session, samples) in &mut sides {
-            let begin = Instant::now();
-            client.eval(session, "1+2").expect("eval");
-            if round >= EVALS / 10 {
-                samples.push(micros(begin.elapsed()));
+    // In blocks, as a peer is measured too: else the figure would be that of caches that the other daemons have filled.
+    for block in 0..=EVALS / BLOCK {
+        for run in &mut runs {
+            let (supervisor, worker) = (Cost::of(run.side.daemon.pid()), Cost::of(run.worker_pid));
+            for _ in 0..BLOCK {
+                let begin = Instant::now();
+                run.client.eval(&run.session, "1+2").expect("eval");
+                run.evals.push(micros(begin.elapsed()));
+            }
+            run.supervisor = run.supervisor.plus(supervisor, Cost::of(run.side.daemon.pid()));
+            run.worker = run.worker.plus(worker, Cost::of(run.worker_pid));
+            if block == 0 {
+                // To warm up.
+                run.evals.clear();
+                (run.supervisor, run.worker) = (Cost::default(), Cost::default());
             }
         }
     }
-    let mut samples = sides.into_iter().map(|(mut client, session, samples)| {
-        client.close(&session);
-        samples
-    });
-    let mut figure = |name: &str| {
-        let samples = samples.next().unwrap_or_default();
-        Figure::new(format!("eval 1+2, record and events committed ({name})"), "us", samples)
-    };
-    (figure("NORMAL"), figure("FULL"))
+    for mut run in runs {
+        let count = run.evals.len();
+        let (cpu_us, sleeps) = run.supervisor.each(count);
+        let (worker_us, worker_sleeps) = run.worker.each(count);
+        for _ in 0..EVALS {
+            let begin = Instant::now();
+            run.client.op(Op::Health).expect("health");
+            run.nothings.push(micros(begin.elapsed()));
+        }
+        let is_full = std::ptr::eq(run.side, &raw const scene.full);
+        let evals = Figure::new(
+            format!("eval 1+2, record and events committed ({})", run.side.name),
+            "us",
+            run.evals,
+        );
+        evals.print(Some(if is_full { &scene.floors.flush } else { &scene.floors.stream }));
+        println!(
+            "  supervisor: {cpu_us:.0} us of processor time, {sleeps:.1} sleeps; worker: {worker_us:.0} us, {worker_sleeps:.1}"
+        );
+        if let Some(peer) = peer {
+            evals.print(Some(peer));
+        }
+        Figure::new(format!("  a request that does nothing ({})", run.side.name), "us", run.nothings)
+            .print(Some(&scene.floors.stream));
+        run.client.close(&run.session);
+    }
 }
 
-fn throughput(daemon: &Daemon, durability: &str) -> Figure {
+fn throughput(side: &Side) {
+    let daemon = &side.daemon;
     let template = daemon.client().template(Settings::default(), &[]);
+    let before = Cost::of(daemon.pid());
     let begin = Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..CLIENTS {
@@ -134,5 +302,21 @@ fn throughput(daemon: &Daemon, durability: &str) -> Figure {
         }
     });
     let rate = (CLIENTS * EVALS) as f64 / begin.elapsed().as_secs_f64();
-    Figure::new(format!("executions with {CLIENTS} sessions ({durability})"), "per s", vec![rate])
+    Figure::new(format!("executions with {CLIENTS} sessions ({})", side.name), "per s", vec![rate])
+        .print(None);
+    let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(CLIENTS * EVALS);
+    println!("  supervisor: {cpu_us:.0} us of processor time and {sleeps:.1} sleeps for each");
+}
+
+fn commands(side: &Side) {
+    let place = &side.daemon.place;
+    let of = |name: &str, arguments: &[&str]| {
+        let run = |_| {
+            command::run(command::command(place, "vm-system").args(arguments), "");
+        };
+        Figure::of_times(name, COMMANDS, run).print(None);
+    };
+    of("command: --version", &["--version"]);
+    of("command: ops health", &["ops", "health"]);
+    of("command: run -e '1+2', a supervisor of its own", &["run", "-e", "1+2"]);
 }

@@ -1,0 +1,47 @@
+//! What a process spends, by the kernel's word: processor time and switches of all its threads. Unlike times on a clock,
+//! these mean the same on a busy machine.
+
+use std::path::PathBuf;
+
+/// Spent so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cost {
+    /// Time on a processor (nanoseconds).
+    pub cpu_ns: u64,
+    /// Times that a thread went to sleep by itself.
+    pub sleeps: u64,
+}
+
+impl Cost {
+    /// Of a process that lives: the sum over its threads. Threads that have ended are not in it.
+    pub fn of(pid: u32) -> Self {
+        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+        threads.map(|thread| Self::of_thread(&thread.path())).fold(Self::default(), |sum, one| Self {
+            cpu_ns: sum.cpu_ns + one.cpu_ns,
+            sleeps: sum.sleeps + one.sleeps,
+        })
+    }
+
+    fn of_thread(thread: &std::path::Path) -> Self {
+        let read = |name: &str| std::fs::read_to_string(thread.join(PathBuf::from(name))).unwrap_or_default();
+        let first = |text: &str| text.split_ascii_whitespace().next().and_then(|word| word.parse().ok());
+        let status = read("status");
+        let sleeps = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        Self { cpu_ns: first(&read("schedstat")).unwrap_or(0), sleeps: sleeps.and_then(first).unwrap_or(0) }
+    }
+
+    /// With what was spent from then to now.
+    #[must_use]
+    pub fn plus(self, then: Self, now: Self) -> Self {
+        Self {
+            cpu_ns: self.cpu_ns + now.cpu_ns.saturating_sub(then.cpu_ns),
+            sleeps: self.sleeps + now.sleeps.saturating_sub(then.sleeps),
+        }
+    }
+
+    /// For each of `count` rounds: microseconds on a processor, and sleeps.
+    pub fn each(self, count: usize) -> (f64, f64) {
+        let rounds = count.max(1) as f64;
+        (self.cpu_ns as f64 / 1e3 / rounds, self.sleeps as f64 / rounds)
+    }
+}
