@@ -46,6 +46,11 @@ const TOPICS: &[Topic] = &[
         text: include_str!("../../../docs/templates-and-sessions.md"),
     },
     Topic {
+        name: "api-reference",
+        summary: "The REST interface: doors, tokens, routes, codes",
+        text: include_str!("../../../docs/api-reference.md"),
+    },
+    Topic {
         name: "cli-command-reference",
         summary: "All commands, exit codes, formats, environment",
         text: include_str!("../help/cli-command-reference.md"),

@@ -13,7 +13,7 @@ use vm_system_tests::place::{Place, User};
 
 const TABLE: &str = include_str!("contract.txt");
 
-/// Codes of the contract. Those of programs, tasks and libraries in sessions come with their own tables; INTERNAL is a bug
+/// Codes of the contract. Those of programs and tasks come with their own tables; INTERNAL is a bug
 /// wherever it is reached.
 const CODES: &[&str] = &[
     "VALIDATION_ERROR",
@@ -23,6 +23,7 @@ const CODES: &[&str] = &[
     "EXECUTION_NOT_FOUND",
     "FILE_NOT_FOUND",
     "LIBRARY_NOT_FOUND",
+    "LIBRARY_NOT_INSTALLED",
     "NOT_FOUND",
     "METHOD_NOT_ALLOWED",
     "CONFLICT",

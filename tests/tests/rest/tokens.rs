@@ -2,6 +2,7 @@
 
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::json;
+use std::os::unix::process::CommandExt as _;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
@@ -61,7 +62,6 @@ fn another_user_of_this_machine_is_itself_over_loopback() {
         address.ip(),
         address.port()
     );
-    use std::os::unix::process::CommandExt as _;
     let output = std::process::Command::new("bash").args(["-c", &ask]).uid(4_711).gid(4_711).output();
     let Ok(output) = output else {
         println!("SKIPPED: no bash");

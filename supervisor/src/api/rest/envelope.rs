@@ -1,7 +1,7 @@
 //! Answers: JSON, and the one envelope of everything that is refused: `{"error":{"code","message","details"?}}`.
 
 use axum::body::Body;
-use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::header::{self, HeaderValue};
 use axum::http::{Response, StatusCode};
 use axum::response::IntoResponse;
 use serde::Serialize;
@@ -21,12 +21,13 @@ pub(super) struct Problem {
     code: &'static str,
     message: String,
     details: Option<JsonText>,
-    header: Option<(HeaderName, HeaderValue)>,
+    /// The answer asks for a token.
+    challenge: bool,
 }
 
 impl Problem {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
-        Self { status, code, message: message.into(), details: None, header: None }
+        Self { status, code, message: message.into(), details: None, challenge: false }
     }
 
     /// 400 `VALIDATION_ERROR`: a field, an id or a parameter.
@@ -54,7 +55,7 @@ impl Problem {
     /// 401 `UNAUTHORIZED`.
     pub(super) fn unauthorized(message: impl Into<String>) -> Self {
         let mut problem = Self::new(StatusCode::UNAUTHORIZED, "UNAUTHORIZED", message);
-        problem.header = Some((header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        problem.challenge = true;
         problem
     }
 
@@ -98,7 +99,7 @@ impl From<OpError> for Problem {
             None => message,
         };
         let status = StatusCode::from_u16(code.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        Self { status, code: code.as_str(), message, details, header: None }
+        Self { status, code: code.as_str(), message, details, challenge: false }
     }
 }
 
@@ -117,7 +118,7 @@ struct Inner<'a> {
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response<Body> {
-        let Self { status, code, message, details, header } = self;
+        let Self { status, code, message, details, challenge } = self;
         let bytes =
             |details| serde_json::to_vec(&Envelope { error: Inner { code, message: &message, details } });
         // Details that are no JSON can only be a bug: the code and the message still count.
@@ -126,7 +127,9 @@ impl IntoResponse for Problem {
         if status == StatusCode::SERVICE_UNAVAILABLE {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER_S));
         }
-        response.headers_mut().extend(header);
+        if challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
         response.extensions_mut().insert(Refused(code));
         response
     }

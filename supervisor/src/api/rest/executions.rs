@@ -176,7 +176,7 @@ pub(super) async fn events(
     let found = find(&ask, &execution).await?;
     if sse::is_wanted(&headers) {
         let after_seq = sse::last_event_id(&headers)?.unwrap_or(after_seq);
-        return sse::stream(ask, *found, after_seq, headers.contains_key("last-event-id"));
+        return sse::stream(ask, &found, after_seq, headers.contains_key("last-event-id"));
     }
     let op = Op::ExecEvents { execution: found.id.to_string(), after_seq, limit, follow: false };
     match ask.op(op).await? {

@@ -42,7 +42,7 @@ pub(super) fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem>
 }
 
 /// The stream of an execution from behind an event on.
-pub(super) fn stream(ask: Ask, execution: Execution, after_seq: u64, again: bool) -> Answer {
+pub(super) fn stream(ask: Ask, execution: &Execution, after_seq: u64, again: bool) -> Answer {
     if again && execution.status.is_final() && after_seq >= execution.metrics.events {
         let mut response = Response::new(Body::empty());
         *response.status_mut() = StatusCode::NO_CONTENT;
