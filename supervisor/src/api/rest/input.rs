@@ -204,7 +204,7 @@ impl Params {
     }
 
     /// A whole number that is at least `least`.
-    pub(super) fn number<N: FromStr + PartialOrd + std::fmt::Display>(
+    pub(super) fn number<N: Copy + FromStr + PartialOrd + std::fmt::Display>(
         &self,
         name: &str,
         least: N,

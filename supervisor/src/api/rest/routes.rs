@@ -25,6 +25,7 @@ impl Table {
         T: 'static,
     {
         let path = P::path();
+        let mut all: Option<MethodFilter> = None;
         for method in P::methods() {
             let (name, filter) = match method {
                 HttpMethod::Post => ("POST", MethodFilter::POST),
@@ -34,14 +35,16 @@ impl Table {
                 _ => ("GET", MethodFilter::GET),
             };
             self.listed.push(format!("{name} {path}"));
-            self.router = self.router.route(&path, on(filter, handler.clone()));
+            all = Some(all.map_or(filter, |all| all.or(filter)));
+        }
+        if let Some(all) = all {
+            self.router = self.router.route(&path, on(all, handler));
         }
         self
     }
 }
 
 /// All routes below [`PREFIX`].
-#[expect(clippy::used_underscore_items, reason = "the derive of the descriptions calls them so")]
 pub(super) fn table() -> Table {
     Table { router: Router::new(), listed: Vec::new() }
         .with(runtime::__path_health, runtime::health)

@@ -46,7 +46,6 @@ pub(super) async fn libraries(ask: Ask) -> Answer {
 
 /// This description.
 #[utoipa::path(get, path = "/openapi.json", tag = "runtime", responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json")))]
-#[expect(clippy::unused_async, reason = "a handler")]
 pub(super) async fn description(_: Ask) -> Response<Body> {
     let mut response = Response::new(Body::from(openapi::text()));
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
