@@ -38,11 +38,10 @@ impl Handler for Fake {
             Op::ExecGet { .. } => Ok(Reply::Execution(Box::new(execution()))),
             Op::ExecEvents { .. } => {
                 let events = request.events.expect("a stream is followed");
-                let mut seq = 0;
-                while self.talks {
-                    seq += 1;
-                    if events.send(vec![event(seq)]).await.is_err() {
-                        break;
+                if self.talks {
+                    let mut seq = 1;
+                    while events.send(vec![event(seq)]).await.is_ok() {
+                        seq += 1;
                     }
                 }
                 events.closed().await;
@@ -100,7 +99,9 @@ impl Scene {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
         let (fake, door) = (Arc::new(fake), Door::default());
-        let serving = runtime.block_on(async {
+        // Sockets and tasks are made inside the runtime.
+        let serving = {
+            let _inside = runtime.enter();
             let unix = UnixListener::bind(&socket).expect("a socket");
             let options = RestOptions {
                 tokens: Arc::new(TokenBook::empty()),
@@ -112,7 +113,7 @@ impl Scene {
             };
             let listeners = Listeners { unix, tcp: Vec::new() };
             tokio::spawn(rest::serve(listeners, Arc::clone(&fake), options, door.clone()))
-        });
+        };
         Self { runtime, fake, door, serving, socket, _folder: folder }
     }
 

@@ -84,7 +84,7 @@ impl Description {
                 Err(format!("{value} is not one of {members:?}"))
             };
         }
-        self.is_of_type(schema, value)?;
+        Self::is_of_type(schema, value)?;
         match value {
             Value::Object(object) if schema.get("properties").is_some() => self.object(schema, object),
             Value::Array(array) => {
@@ -117,7 +117,7 @@ impl Description {
         Ok(())
     }
 
-    fn is_of_type(&self, schema: &Value, value: &Value) -> Result<(), String> {
+    fn is_of_type(schema: &Value, value: &Value) -> Result<(), String> {
         let is = |kind: &str| match kind {
             "object" => value.is_object(),
             "array" => value.is_array(),

@@ -40,12 +40,10 @@ pub(super) fn matches(pattern: &Value, value: &Value, memory: &mut Memory) -> Re
             if pattern.len() != array.len() {
                 return Err(format!("{} elements instead of {}", array.len(), pattern.len()));
             }
-            let pairs = pattern.iter().zip(array).enumerate();
-            pairs
-                .map(|(place, (pattern, value))| {
-                    matches(pattern, value, memory).map_err(|why| format!("[{place}]: {why}"))
-                })
-                .collect()
+            let mut pairs = pattern.iter().zip(array).enumerate();
+            pairs.try_for_each(|(place, (pattern, value))| {
+                matches(pattern, value, memory).map_err(|why| format!("[{place}]: {why}"))
+            })
         }
         (Value::String(pattern), value) => text_matches(pattern, value, memory),
         (pattern, value) if pattern == value => Ok(()),

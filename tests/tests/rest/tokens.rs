@@ -8,13 +8,16 @@ use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{Place, User};
 
+/// Makes a connection.
+type Connect<'a> = Box<dyn Fn() -> Http + 'a>;
+
 const TEMPLATES: &str = "/api/v1/templates";
 
 #[test]
 fn tokens_and_local_users_are_who_they_are_on_both_doors() {
     let daemon = people::daemon(&[]);
     let address = daemon.addresses()[0];
-    let doors: [(&str, Box<dyn Fn() -> Http>); 2] =
+    let doors: [(&str, Connect<'_>); 2] =
         [("unix", Box::new(|| daemon.http())), ("tcp", Box::new(|| Http::tcp(address)))];
     for (door, connect) in &doors {
         for (token, name) in [(ALICE, "alice"), (BOB, "bob"), (ROOT, "root")] {
@@ -107,7 +110,7 @@ fn refused(arguments: &[String], config: &str) -> String {
         .map(|argument| argument.replace("PLACE", &place.path("").to_string_lossy()))
         .collect();
     let options = Options { arguments, config: config.to_owned(), ..Options::default() };
-    Daemon::try_start(place, &options).err().expect("a daemon that does not start").1
+    Daemon::try_start(place, &options).expect_err("a daemon that does not start").1
 }
 
 fn texts(arguments: &[&str]) -> Vec<String> {
