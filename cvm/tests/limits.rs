@@ -155,3 +155,36 @@ fn equal_inputs_give_equal_bytes() {
     assert_eq!(bytes(u64::MAX), bytes(u64::MAX));
     assert_eq!(bytes(u64::MAX), bytes(13));
 }
+
+/// Bytes that a program writes at each of so many pauses.
+fn written(source: &str, pauses: usize, answer: &str) -> Vec<usize> {
+    let program = program(source);
+    let mut state = State::new(&program, &StateConfig::default());
+    let mut last = 0;
+    (0..pauses)
+        .map(|_| {
+            assert!(matches!(run(&program, &mut state, u64::MAX), Outcome::Pause { .. }));
+            let checkpoint = state.pages_since(&program, last);
+            last = checkpoint.number;
+            assert!(resume_pause(&program, &mut state, &Answer::Text(answer.to_owned())));
+            checkpoint.pages.iter().map(|p| p.bytes.len()).sum()
+        })
+        .collect()
+}
+
+#[test]
+fn a_thousand_pauses_that_append_a_kilobyte_write_little_more_than_that() {
+    let answer = "k".repeat(1024);
+    for source in [
+        "const list = []; while (true) list.push(CC('more'));",
+        "const list = []; while (true) { list.push({ text: CC('more'), at: list.length }); let junk = []; for (let i = 0; i < 300; i++) junk.push([i]); }",
+        "let text = ''; while (true) text += CC('more');",
+        "const map = new Map(); while (true) map.set('key ' + map.size, CC('more'));",
+    ] {
+        let bytes = written(source, 1000, &answer);
+        let total: usize = bytes.iter().sum();
+        assert!(total < 12 * 1000 * 1024, "{total} bytes: {source}");
+        let (early, late): (usize, usize) = (bytes[100..200].iter().sum(), bytes[900..].iter().sum());
+        assert!(late < early * 2, "{early} early, {late} late: {source}");
+    }
+}

@@ -8,6 +8,8 @@ mod cells;
 mod codec;
 mod generation;
 mod pages;
+#[cfg(test)]
+mod tests;
 mod unit;
 mod verify_code;
 mod verify_state;

@@ -43,8 +43,8 @@ fn the_sources_are_the_newest_generation() {
     assert!(
         of_the_sources(NEWEST) == kept,
         "the realm or the prelude differ from generation {NEWEST}. If it was released: set OPEN to true in \
-         generations/mod.rs, and states of the old one go on loading. If it was not: {KEEP}={NEWEST} cargo test -p vm-system-cvm \
-         generations, and then the golden files (tests/golden/README.md)."
+         generations/mod.rs, and states of the old one go on loading. If it was not: make it again as \
+         tests/golden/README.md says."
     );
 }
 
