@@ -104,7 +104,7 @@ fn language_tests_give_their_expected_output() {
 }
 
 /// Loads of one run; longer programs are saved and loaded every 7 and 100 instructions only, which is said aloud.
-const MOST_LOADS: u64 = 60_000;
+const MOST_LOADS: u64 = 15_000;
 
 /// Instructions of a whole run whose pauses are answered.
 fn steps_of(program: &Program) -> u64 {
