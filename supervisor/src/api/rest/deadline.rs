@@ -88,7 +88,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_takes_nothing_is_given_up_and_one_that_reads_is_not() {
         let (ours, mut theirs) = tokio::io::duplex(16);
-        let mut stream = Deadline::new(ours, Duration::from_secs(60));
+        let mut stream = Deadline::new(ours, Duration::from_mins(1));
         let reading = tokio::spawn(async move {
             let mut taken = [0; 80];
             tokio::io::AsyncReadExt::read_exact(&mut theirs, &mut taken).await.expect("bytes");
