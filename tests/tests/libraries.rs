@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use vm_system_protocol::control::{ErrorCode, LibraryInfo, NewLibrary, Op, OpError, Reply};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Session, SessionStatus, Settings};
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::as_both;
@@ -58,7 +59,7 @@ fn zygotes(daemon: &Daemon) -> Vec<(Vec<String>, u32, u64)> {
 
 /// The session that a refused request has left.
 fn left_behind(client: &mut Client, error: &OpError) -> Session {
-    let details = error.details.as_ref().and_then(|details| details.to_value()).expect("details");
+    let details = error.details.as_ref().and_then(JsonText::to_value).expect("details");
     let session = details["session_id"].as_str().expect("the session's id").to_owned();
     match client.op(Op::SessionGet { session }).expect("its row") {
         Reply::Session(session) => *session,
@@ -150,7 +151,7 @@ mod cases {
         let template = with_libraries(&mut client, &["lodash"]);
         let error = client.session(&template, &daemon.place.worktree()).expect_err("not installed");
         assert_eq!(error.code, ErrorCode::LibraryNotInstalled);
-        let details = error.details.as_ref().and_then(|details| details.to_value()).expect("details");
+        let details = error.details.as_ref().and_then(JsonText::to_value).expect("details");
         assert_eq!(details["command"], "vm-system libs download");
         let session = left_behind(&mut client, &error);
         assert_eq!(session.status, SessionStatus::Crashed);
