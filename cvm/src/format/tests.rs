@@ -134,7 +134,7 @@ const CASES: &[Case] = &[
     ("operands too many", |s| s.sp += 1),
     ("operands too few", |s| s.sp -= 1),
     ("a job of the program's own", |s| {
-        s.jobs.push_back(Job::Call(crate::program::USER_TEMPLATES, Vec::new()))
+        s.jobs.push_back(Job::Call(crate::program::USER_TEMPLATES, Vec::new()));
     }),
     ("a job with too many arguments", |s| s.jobs.push_back(Job::Call(1, vec![Value::Null; 17]))),
     ("a job for what is no coroutine", |s| {
