@@ -44,7 +44,10 @@ fn the_topics_are_listed_and_shown() {
         let topic = line.split_whitespace().next().unwrap();
         let text = env.run(["help", topic]).ok();
         assert!(text.starts_with("# "), "{topic}");
-        assert!(text.lines().all(|line| line.chars().count() <= 120), "{topic} has long lines");
+        // Tables and generated lists of fields have lines of their own length.
+        let is_text = |line: &&str| !line.starts_with('|') && !line.starts_with("- **");
+        let long = |line: &&str| is_text(line) && line.chars().count() > 132;
+        assert_eq!(text.lines().find(long), None, "{topic} has long lines");
     }
     let error = env.run(["help", "nonsense"]).failed(2);
     assert!(error.contains("nonsense") && error.contains("hint:"), "{error}");
