@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
+use std::os::fd::{AsFd, BorrowedFd};
 use vm_system_protocol::broker::{FromBroker, ToBroker};
 use vm_system_protocol::codec::{self, CodecError};
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, WORKER_MESSAGE_BYTES};
@@ -17,6 +18,12 @@ pub(crate) enum ChannelError {
     /// A message that is none, or a reply above its cap.
     #[error(transparent)]
     Codec(#[from] CodecError),
+}
+
+impl AsFd for Channel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
 }
 
 /// The broker's end.

@@ -1,51 +1,84 @@
-//! The read part of the `fs` module: files, folders and facts beneath one directory handle. Never writes.
+//! The `fs` module: files, folders and facts beneath one directory handle.
 //!
 //! - [`beneath`]: opening, with the kernel checking every step of the path
 //! - [`read`]: contents of files and folders, with caps
+//! - [`facts`]: what a path is and where it leads
+//! - [`write`]: contents of files
+//! - [`change`]: folders, names, removal
 //! - [`error`]: the kernel's errors as scripts know them
+//!
+//! Files with more than one name (hard links) are read like any other; they are not written to, since another of their
+//! names may be outside of the worktree.
 
 mod beneath;
+mod change;
 mod error;
+mod facts;
 mod read;
+mod write;
 
+use beneath::Place;
+use error::host_error;
 use nix::errno::Errno;
 use nix::sys::stat::{FileStat as RawStat, SFlag};
 use std::os::fd::OwnedFd;
-use vm_system_protocol::broker::{FileKind, FileStat, FsReply, FsRequest};
+use vm_system_protocol::broker::{FileKind, FsReply, FsRequest, FsTerms};
 use vm_system_protocol::worker::HostError;
 
 /// Carries out one request beneath `worktree`.
-pub fn answer(worktree: &OwnedFd, request: &FsRequest) -> Result<FsReply, HostError> {
+pub fn answer(worktree: &OwnedFd, request: FsRequest, terms: FsTerms) -> Result<FsReply, HostError> {
+    let place = Place { worktree, terms };
     match request {
-        FsRequest::ReadFile { path } => read::file(worktree, path).map(FsReply::Bytes),
-        FsRequest::ReadDir { path } => read::folder(worktree, path).map(FsReply::Entries),
+        FsRequest::ReadFile { path } => read::file(&place, &path).map(FsReply::Bytes),
+        FsRequest::ReadDir { path } => read::folder(&place, &path).map(FsReply::Entries),
         FsRequest::Stat { path, no_follow } => {
-            let call = if *no_follow { "lstat" } else { "stat" };
-            let stat = beneath::stat(worktree, path, !no_follow);
-            stat.map(|stat| FsReply::Stat(describe(&stat)))
-                .map_err(|errno| error::host_error(errno, call, path))
+            let call = if no_follow { "lstat" } else { "stat" };
+            let stat = place.stat(&path, !no_follow);
+            stat.map(|stat| FsReply::Stat(facts::describe(&stat)))
+                .map_err(|errno| host_error(errno, call, &path))
         }
-        FsRequest::Exists { path } => match beneath::stat(worktree, path, true) {
+        FsRequest::Exists { path } => match place.stat(&path, true) {
             Ok(_) => Ok(FsReply::Bool(true)),
             // A broken disk is not an absent file.
-            Err(Errno::EIO) => Err(error::host_error(Errno::EIO, "access", path)),
+            Err(Errno::EIO) => Err(host_error(Errno::EIO, "access", &path)),
             Err(_) => Ok(FsReply::Bool(false)),
         },
+        FsRequest::Access { path, mode } => {
+            named(facts::access(&place, &path, mode), "access", &path).map(|()| FsReply::Done)
+        }
+        FsRequest::RealPath { path } => {
+            named(facts::real_path(&place, &path), "realpath", &path).map(|path| FsReply::Path(Some(path)))
+        }
+        FsRequest::Write { path, data, how, mode } => {
+            named(write::file(&place, &path, &data, how, mode), "open", &path).map(|()| FsReply::Done)
+        }
+        FsRequest::MakeDir { path, recursive: false, mode } => {
+            let made = named(change::make_dir(&place, &path, mode), "mkdir", &path);
+            made.map(|()| FsReply::Path(Some(path)))
+        }
+        FsRequest::MakeDir { path, recursive: true, mode } => {
+            named(change::make_dirs(&place, &path, mode), "mkdir", &path).map(FsReply::Path)
+        }
+        FsRequest::RemoveFile { path } => {
+            named(change::remove_file(&place, &path), "unlink", &path).map(|()| FsReply::Done)
+        }
+        FsRequest::RemoveDir { path } => {
+            named(change::remove_dir(&place, &path), "rmdir", &path).map(|()| FsReply::Done)
+        }
+        FsRequest::Remove { path, recursive, force } => {
+            named(change::remove(&place, &path, recursive, force), "rm", &path).map(|()| FsReply::Done)
+        }
+        FsRequest::Rename { from, to } => {
+            named(change::rename(&place, &from, &to), "rename", &from).map(|()| FsReply::Done)
+        }
+        FsRequest::Copy { from, to, exclusive } => {
+            named(write::copy(&place, &from, &to, exclusive), "copyfile", &from).map(FsReply::Written)
+        }
     }
 }
 
-fn describe(stat: &RawStat) -> FileStat {
-    let milliseconds = |seconds: i64, nanoseconds: i64| {
-        seconds.saturating_mul(1000).saturating_add(nanoseconds.div_euclid(1_000_000))
-    };
-    FileStat {
-        kind: kind(stat),
-        size: u64::try_from(stat.st_size).unwrap_or(0),
-        mode: stat.st_mode,
-        mtime_ms: milliseconds(stat.st_mtime, stat.st_mtime_nsec),
-        ctime_ms: milliseconds(stat.st_ctime, stat.st_ctime_nsec),
-        atime_ms: milliseconds(stat.st_atime, stat.st_atime_nsec),
-    }
+fn named<T>(result: Result<T, Errno>, call: &str, path: &str) -> Result<T, HostError> {
+    result.map_err(|errno| host_error(errno, call, path))
 }
 
 fn kind(stat: &RawStat) -> FileKind {

@@ -1,52 +1,84 @@
-//! The broker's process: takes its two descriptors, puts up the jail, then answers requests until the channel ends.
-//! Blocking and single-threaded; no logging, no clock, no environment.
+//! The broker's process: takes its descriptors, puts up the jail, then answers requests until the channel ends.
+//! Blocking and single-threaded; no logging, no environment.
 
 use crate::channel::{Channel, ChannelError};
-use crate::{fs, jail};
+use crate::database::Databases;
+use crate::fs;
+use crate::jail::{self, Needs};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
-use vm_system_protocol::broker::{FromBroker, ToBroker};
+use vm_system_protocol::broker::{BrokerCall, BrokerReply, FromBroker, ToBroker};
+use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process;
 
 /// The channel to the supervisor.
 const CHANNEL: i32 = process::FIRST_FD;
 /// The worktree's directory.
 const WORKTREE: i32 = process::FIRST_FD + 1;
+/// The directory of the workspace's databases, if there is one.
+const WORKSPACE: i32 = process::FIRST_FD + 2;
 
 /// The whole life of a broker. Ends the process itself: nothing of the runtime's tear-down is in the filter.
-pub(crate) fn run() -> ExitCode {
-    let Ok((channel, worktree)) = descriptors() else {
+/// `arguments` name what it is needed for beyond reading: `write`, `database`.
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let Ok((channel, needs)) = descriptors(arguments) else {
         // Started by hand: there is nobody to talk to.
         return ExitCode::from(2);
     };
     let mut channel = Channel::new(File::from(channel));
-    if let Err(failure) = jail::enter(&worktree) {
+    if let Err(failure) = jail::enter(&needs) {
         let _ = channel.send(&FromBroker::Failed { message: failure.to_string() });
         process::exit_now(1);
     }
-    match serve(&mut channel, &worktree) {
+    match serve(&mut channel, &needs) {
         Ok(()) => process::exit_now(0),
         Err(_) => process::exit_now(1),
     }
 }
 
-fn descriptors() -> io::Result<(OwnedFd, OwnedFd)> {
-    let pair = (process::inherited(CHANNEL)?, process::inherited(WORKTREE)?);
-    process::close_from(WORKTREE as u32 + 1)?;
-    Ok(pair)
+fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, Needs)> {
+    let arguments: Vec<OsString> = arguments.collect();
+    let named = |what: &str| arguments.iter().any(|argument| argument == what);
+    let (write, database) = (named("write"), named("database"));
+    let channel = process::inherited(CHANNEL)?;
+    let worktree = process::inherited(WORKTREE)?;
+    let workspace = if database { process::inherited(WORKSPACE).ok() } else { None };
+    let first_free = if workspace.is_some() { WORKSPACE + 1 } else { WORKSPACE };
+    process::close_from(first_free as u32)?;
+    Ok((channel, Needs { write, database, worktree, workspace }))
 }
 
-fn serve(channel: &mut Channel, worktree: &OwnedFd) -> Result<(), ChannelError> {
+fn serve(channel: &mut Channel, needs: &Needs) -> Result<(), ChannelError> {
+    let mut databases = Databases::new(needs.workspace.is_some());
+    let mut last = None;
     channel.send(&FromBroker::Ready)?;
     loop {
         match channel.receive()? {
-            Some(ToBroker::Call { call, request }) => {
-                let reply = fs::answer(worktree, &request);
+            Some(ToBroker::Call { call, execution, request }) => {
+                if last.replace(execution).is_some_and(|last| last != execution) {
+                    databases.roll_back();
+                }
+                let reply = answer(needs, &mut databases, request);
                 channel.send(&FromBroker::Reply { call, reply })?;
             }
+            Some(ToBroker::ExecutionEnded) => databases.roll_back(),
             Some(ToBroker::Shutdown) | None => return Ok(()),
         }
+    }
+}
+
+fn answer(needs: &Needs, databases: &mut Databases, request: BrokerCall) -> Result<BrokerReply, HostError> {
+    match request {
+        BrokerCall::Fs { request, terms } => fs::answer(&needs.worktree, request, terms).map(BrokerReply::Fs),
+        BrokerCall::Database { request, terms } if needs.database => {
+            databases.answer(&request, terms).map(BrokerReply::Database)
+        }
+        BrokerCall::Database { .. } | BrokerCall::Exec { .. } => Err(HostError {
+            code: "EBROKER".to_owned(),
+            message: "EBROKER: this broker was not made for that".to_owned(),
+        }),
     }
 }

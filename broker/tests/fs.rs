@@ -1,19 +1,32 @@
 //! The `fs` module beneath its directory handle: what it gives, and that nothing outside of the worktree answers.
 //! These run without the jail around them: each must hold by the way files are opened alone.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
-use vm_system_broker::fs::answer;
-use vm_system_protocol::broker::{DirEntry, FileKind, FileStat, FsReply, FsRequest};
+use vm_system_broker::fs as broker_fs;
+use vm_system_protocol::broker::{DirEntry, FileKind, FileStat, FsReply, FsRequest, FsTerms};
 use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 
 const SECRET: &str = "outside";
+
+/// What a session without path patterns has.
+const ALL: FsTerms = FsTerms {
+    links: true,
+    tree: true,
+    existing_levels: 0,
+    max_file_bytes: FS_READ_BYTES as u64,
+    max_entries: FS_DIR_ENTRIES as u32,
+};
+
+fn answer(worktree: &OwnedFd, request: &FsRequest) -> Result<FsReply, HostError> {
+    broker_fs::answer(worktree, request.clone(), ALL)
+}
 
 /// `base/worktree` is the worktree; `base/secret` must never be seen.
 struct Place {
@@ -24,8 +37,8 @@ struct Place {
 impl Place {
     fn new() -> Self {
         let base = tempfile::tempdir().expect("tempdir");
-        fs::create_dir(base.path().join("worktree")).expect("worktree");
-        fs::write(base.path().join("secret"), SECRET).expect("secret");
+        std::fs::create_dir(base.path().join("worktree")).expect("worktree");
+        std::fs::write(base.path().join("secret"), SECRET).expect("secret");
         let handle = File::open(base.path().join("worktree")).expect("open").into();
         Self { base, handle }
     }
@@ -35,8 +48,8 @@ impl Place {
     }
 
     fn write(&self, name: &str, content: &[u8]) {
-        fs::create_dir_all(self.path(name).parent().expect("parent")).expect("folders");
-        fs::write(self.path(name), content).expect("write");
+        std::fs::create_dir_all(self.path(name).parent().expect("parent")).expect("folders");
+        std::fs::write(self.path(name), content).expect("write");
     }
 
     fn read(&self, path: &str) -> Result<Vec<u8>, HostError> {
@@ -101,7 +114,7 @@ fn files_folders_and_facts_are_what_is_there() {
     assert_eq!((stat.kind, stat.size), (FileKind::File, 4));
     assert_eq!(place.stat("link", true).expect("lstat").kind, FileKind::Symlink);
     assert_eq!(place.stat("data", false).expect("stat").kind, FileKind::Directory);
-    let modified = fs::metadata(place.path("link")).expect("metadata").modified().expect("mtime");
+    let modified = std::fs::metadata(place.path("link")).expect("metadata").modified().expect("mtime");
     let since = modified.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
     assert_eq!(u128::try_from(stat.mtime_ms), Ok(since.as_millis()));
     assert!(place.exists("data") && place.exists("link") && !place.exists("nothing"));
@@ -111,7 +124,7 @@ fn files_folders_and_facts_are_what_is_there() {
 fn errors_have_nodes_code_and_wording() {
     let place = Place::new();
     place.write("file", b"x");
-    fs::create_dir(place.path("folder")).expect("folder");
+    std::fs::create_dir(place.path("folder")).expect("folder");
     symlink("loop", place.path("loop")).expect("loop");
     let message = |result: Result<Vec<u8>, HostError>| result.expect_err("error").message;
     assert_eq!(message(place.read("no")), "ENOENT: no such file or directory, open 'no'");
@@ -131,7 +144,7 @@ fn errors_have_nodes_code_and_wording() {
 #[test]
 fn nothing_outside_of_the_worktree_answers() {
     let place = Place::new();
-    fs::create_dir(place.path("folder")).expect("folder");
+    std::fs::create_dir(place.path("folder")).expect("folder");
     let absolute = place.base.path().join("secret");
     symlink("../secret", place.path("up")).expect("link");
     symlink("../../secret", place.path("folder/up")).expect("link");
@@ -223,16 +236,17 @@ fn files_that_claim_no_size_are_read_whole() {
 #[test]
 fn folders_above_the_cap_are_refused() {
     let place = Place::new();
-    fs::create_dir(place.path("many")).expect("folder");
+    std::fs::create_dir(place.path("many")).expect("folder");
     for number in 0..=FS_DIR_ENTRIES {
-        fs::hard_link(place.base.path().join("secret"), place.path(format!("many/{number}"))).map_or_else(
-            // File systems bound the links of one file.
-            |_| drop(File::create(place.path(format!("many/{number}"))).expect("create")),
-            |()| (),
-        );
+        std::fs::hard_link(place.base.path().join("secret"), place.path(format!("many/{number}")))
+            .map_or_else(
+                // File systems bound the links of one file.
+                |_| drop(File::create(place.path(format!("many/{number}"))).expect("create")),
+                |()| (),
+            );
     }
     assert_eq!(place.list("many").expect_err("one above").code, "EFBIG");
-    fs::remove_file(place.path("many/0")).expect("remove");
+    std::fs::remove_file(place.path("many/0")).expect("remove");
     assert_eq!(place.list("many").expect("at the cap").len(), FS_DIR_ENTRIES);
 }
 
@@ -255,7 +269,7 @@ fn deep_folders_are_read_up_to_the_longest_path() {
 fn names_that_are_not_utf8_are_shown_with_replacements() {
     let place = Place::new();
     let name = std::ffi::OsStr::from_bytes(b"bad\xff");
-    fs::write(place.path(name), b"x").expect("write");
+    std::fs::write(place.path(name), b"x").expect("write");
     place.write("gut\u{00e4}", b"y");
     let names: Vec<_> = place.list(".").expect("list").into_iter().map(|entry| entry.name).collect();
     assert_eq!(names, ["bad\u{fffd}", "gut\u{00e4}"]);
@@ -266,7 +280,7 @@ fn names_that_are_not_utf8_are_shown_with_replacements() {
 fn a_removed_worktree_has_nothing_in_it() {
     let place = Place::new();
     place.write("file", b"x");
-    fs::remove_dir_all(place.path("")).expect("remove");
+    std::fs::remove_dir_all(place.path("")).expect("remove");
     assert_eq!(place.read("file").expect_err("gone").code, "ENOENT");
     assert!(!place.exists("file"));
 }
@@ -275,7 +289,7 @@ fn a_removed_worktree_has_nothing_in_it() {
 fn an_unreadable_file_is_refused_to_those_who_may_not_read_it() {
     let place = Place::new();
     place.write("private", b"x");
-    fs::set_permissions(place.path("private"), fs::Permissions::from_mode(0o000)).expect("chmod");
+    std::fs::set_permissions(place.path("private"), std::fs::Permissions::from_mode(0o000)).expect("chmod");
     // Root reads it all the same here; inside the jail it has no capability (see jailed.rs).
     if !nix::unistd::geteuid().is_root() {
         assert_eq!(place.read("private").expect_err("mode 000").code, "EACCES");
@@ -297,7 +311,7 @@ fn a_link_exchanged_during_the_check_never_gives_the_outside() {
                 for target in ["..", "inside"] {
                     let next = place.path("next");
                     symlink(target, &next).expect("link");
-                    fs::rename(&next, place.path("now")).expect("exchange");
+                    std::fs::rename(&next, place.path("now")).expect("exchange");
                 }
             }
         });
@@ -323,14 +337,14 @@ fn a_link_exchanged_during_the_check_never_gives_the_outside() {
 fn a_folder_moved_out_during_the_walk_never_gives_the_outside() {
     let place = Place::new();
     place.write("a/b/c/file", b"inside");
-    fs::write(place.base.path().join("file"), SECRET).expect("secret");
+    std::fs::write(place.base.path().join("file"), SECRET).expect("secret");
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let (here, there) = (place.path("a/b"), place.base.path().join("moved"));
             while !stop.load(Ordering::Relaxed) {
-                fs::rename(&here, &there).expect("out");
-                fs::rename(&there, &here).expect("back");
+                std::fs::rename(&here, &there).expect("out");
+                std::fs::rename(&there, &here).expect("back");
             }
         });
         let mut seen = 0;
@@ -359,10 +373,10 @@ fn a_file_that_becomes_a_pipe_during_the_check_never_blocks() {
             while !stop.load(Ordering::Relaxed) {
                 for source in ["fifo", "file"] {
                     let next = place.path("next");
-                    fs::hard_link(place.path(source), &next).expect("link");
-                    fs::rename(&next, place.path("now")).expect("exchange");
+                    std::fs::hard_link(place.path(source), &next).expect("link");
+                    std::fs::rename(&next, place.path("now")).expect("exchange");
                     // A rename onto the same inode leaves the source in place.
-                    let _ = fs::remove_file(&next);
+                    let _ = std::fs::remove_file(&next);
                 }
             }
         });

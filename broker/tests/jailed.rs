@@ -9,13 +9,34 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
-use vm_system_protocol::broker::{FileKind, FromBroker, FsReply, FsRequest, ToBroker};
+use vm_system_protocol::broker::{
+    BrokerCall, BrokerReply, DatabaseReply, DatabaseRequest, DatabaseTerms, FileKind, FromBroker, FsReply,
+    FsRequest, FsTerms, SqlParameters, SqlValue, ToBroker, WriteMode,
+};
 use vm_system_protocol::codec::{decode, encode};
-use vm_system_protocol::limits::{FS_READ_BYTES, HOST_MESSAGE_BYTES};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES, HOST_MESSAGE_BYTES};
+use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::{Ending, spawn, wait_for};
 use vm_system_sandbox::{inspect, landlock};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_broker_alone");
+
+const TERMS: FsTerms = FsTerms {
+    links: true,
+    tree: true,
+    existing_levels: 0,
+    max_file_bytes: FS_READ_BYTES as u64,
+    max_entries: FS_DIR_ENTRIES as u32,
+};
+
+const SQL_TERMS: DatabaseTerms = DatabaseTerms {
+    read_only: false,
+    max_rows: 1_000_000,
+    max_result_bytes: 32 << 20,
+    max_database_bytes: 64 << 20,
+    timeout_ms: 5_000,
+};
 
 struct Broker {
     channel: UnixStream,
@@ -24,11 +45,18 @@ struct Broker {
 
 impl Broker {
     fn start(worktree: &Path) -> Self {
+        Self::start_for(&[], worktree, None)
+    }
+
+    fn start_for(needs: &[&str], worktree: &Path, workspace: Option<&Path>) -> Self {
         let (ours, theirs) = UnixStream::pair().expect("socketpair");
         ours.set_read_timeout(Some(Duration::from_secs(20))).expect("deadline");
         let folder = File::open(worktree).expect("worktree");
-        let descriptors = [theirs.as_fd(), folder.as_fd()];
-        let pid = spawn(Path::new(PROGRAM), &[OsStr::new("broker")], &descriptors).expect("spawn");
+        let workspace = workspace.map(|path| File::open(path).expect("workspace"));
+        let mut descriptors = vec![theirs.as_fd(), folder.as_fd()];
+        descriptors.extend(workspace.as_ref().map(std::os::fd::AsFd::as_fd));
+        let arguments: Vec<&OsStr> = ["broker"].iter().chain(needs).map(OsStr::new).collect();
+        let pid = spawn(Path::new(PROGRAM), &arguments, &descriptors).expect("spawn");
         let mut broker = Self { channel: ours, pid };
         drop(theirs);
         assert_eq!(broker.receive(), FromBroker::Ready);
@@ -48,11 +76,28 @@ impl Broker {
         self.channel.write_all(bytes).expect("message");
     }
 
-    fn call(&mut self, request: FsRequest) -> FsReply {
-        let bytes = encode(&ToBroker::Call { call: 7, request }, HOST_MESSAGE_BYTES).expect("encode");
-        self.send_bytes(&bytes);
+    fn ask(&mut self, request: BrokerCall) -> Result<BrokerReply, HostError> {
+        let call = ToBroker::Call { call: 7, execution: ExecutionId::from_bytes([1; 16]), request };
+        self.send_bytes(&encode(&call, HOST_MESSAGE_BYTES).expect("encode"));
         match self.receive() {
-            FromBroker::Reply { call: 7, reply } => reply.expect("allowed"),
+            FromBroker::Reply { call: 7, reply } => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn call(&mut self, request: FsRequest) -> FsReply {
+        match self.ask(BrokerCall::Fs { request, terms: TERMS }).expect("allowed") {
+            BrokerReply::Fs(reply) => reply,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn sql(&mut self, sql: &str) -> Result<DatabaseReply, HostError> {
+        let (database, sql) = ("main".to_owned(), sql.to_owned());
+        let parameters = SqlParameters::Positional(Vec::new());
+        let request = DatabaseRequest::Query { database, sql, parameters };
+        match self.ask(BrokerCall::Database { request, terms: SQL_TERMS })? {
+            BrokerReply::Database(reply) => Ok(reply),
             other => panic!("{other:?}"),
         }
     }
@@ -131,8 +176,7 @@ fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
     assert_eq!(inspect::status(broker.pid).expect("status").uid, 65_534);
     broker.call(FsRequest::ReadFile { path: "file".to_owned() });
     let request = FsRequest::ReadFile { path: "private".to_owned() };
-    broker.send_bytes(&encode(&ToBroker::Call { call: 1, request }, HOST_MESSAGE_BYTES).expect("encode"));
-    let FromBroker::Reply { reply: Err(error), .. } = broker.receive() else { panic!("was read") };
+    let error = broker.ask(BrokerCall::Fs { request, terms: TERMS }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
     assert_eq!(broker.ending(), Ending::Exited(0));
 }
@@ -185,4 +229,99 @@ fn landlock_is_in_force_where_the_kernel_has_it() {
         confined.join().expect("thread")
     });
     assert_eq!(ending, (true, true, true));
+}
+
+const ANEW: WriteMode = WriteMode { create: true, exclusive: false, truncate: true, append: false };
+
+/// Every call that changes something is really made behind the filter and Landlock.
+fn change_everything(broker: &mut Broker) {
+    let text = |text: &str| text.to_owned();
+    let write =
+        |path: &str, data: Vec<u8>, how| FsRequest::Write { path: text(path), data, how, mode: 0o644 };
+    for request in [
+        write("new", b"one".to_vec(), ANEW),
+        write("new", b"two".to_vec(), WriteMode { truncate: false, append: true, ..ANEW }),
+        FsRequest::MakeDir { path: text("a/b/c"), recursive: true, mode: 0o755 },
+        write("a/b/c/deep", vec![7; 3 << 20], ANEW),
+        FsRequest::Copy { from: text("new"), to: text("a/copy"), exclusive: true },
+        FsRequest::Rename { from: text("a/copy"), to: text("a/moved") },
+        FsRequest::RealPath { path: text("a/../new") },
+        FsRequest::Access { path: text("new"), mode: 6 },
+        FsRequest::RemoveFile { path: text("new") },
+        FsRequest::MakeDir { path: text("empty"), recursive: false, mode: 0o755 },
+        FsRequest::RemoveDir { path: text("empty") },
+        FsRequest::Remove { path: text("a"), recursive: true, force: false },
+        FsRequest::ReadDir { path: text(".") },
+    ] {
+        broker.call(request);
+    }
+}
+
+#[test]
+fn files_are_changed_behind_all_walls_where_that_is_granted() {
+    let folder = worktree();
+    let mut broker = Broker::start_for(&["write"], folder.path(), None);
+    change_everything(&mut broker);
+    let left: Vec<_> = std::fs::read_dir(folder.path()).expect("list").collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(broker.ending(), Ending::Exited(0));
+}
+
+/// The policy refuses such a call before; if it ever does not, the filter and Landlock do.
+#[test]
+fn a_broker_for_reading_cannot_write_whatever_it_is_told() {
+    let folder = worktree();
+    let mut broker = Broker::start(folder.path());
+    let request = FsRequest::Write { path: "file".to_owned(), data: b"x".to_vec(), how: ANEW, mode: 0o644 };
+    let call = ToBroker::Call {
+        call: 7,
+        execution: ExecutionId::from_bytes([1; 16]),
+        request: BrokerCall::Fs { request, terms: TERMS },
+    };
+    broker.send_bytes(&encode(&call, HOST_MESSAGE_BYTES).expect("encode"));
+    let ending = wait_or_refusal(broker);
+    assert!(ending, "neither refused nor killed");
+    assert_eq!(std::fs::read(folder.path().join("file")).expect("read"), b"content");
+}
+
+/// True if the call was refused, or the broker killed for it.
+fn wait_or_refusal(mut broker: Broker) -> bool {
+    let mut len = [0; 4];
+    match broker.channel.read_exact(&mut len) {
+        Err(_) => wait_for(broker.pid).expect("wait") == Ending::Signaled(31),
+        Ok(()) => {
+            let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
+            broker.channel.read_exact(&mut bytes).expect("message");
+            let refused = matches!(decode(&bytes), Ok(FromBroker::Reply { reply: Err(_), .. }));
+            refused && broker.ending() == Ending::Exited(0)
+        }
+    }
+}
+
+#[test]
+fn databases_answer_behind_all_walls() {
+    let (folder, workspace) = (worktree(), tempfile::tempdir().expect("tempdir"));
+    for round in 0..2 {
+        let mut broker = Broker::start_for(&["write", "database"], folder.path(), Some(workspace.path()));
+        change_everything(&mut broker);
+        if round == 0 {
+            broker.sql("CREATE TABLE t (a INTEGER PRIMARY KEY, b BLOB)").expect("create");
+        }
+        broker.sql("BEGIN").expect("begin");
+        for _ in 0..3 {
+            broker.sql("INSERT INTO t (b) VALUES (randomblob(300000))").expect("insert");
+        }
+        broker.sql("COMMIT").expect("commit");
+        broker.sql("BEGIN").expect("begin");
+        broker.sql("DELETE FROM t").expect("delete");
+        broker.sql("ROLLBACK").expect("roll back");
+        broker.sql("CREATE INDEX IF NOT EXISTS i ON t (b)").expect("index");
+        broker.sql("SELECT b FROM t ORDER BY b, a").expect("sort");
+        let error = broker.sql("ATTACH '/etc/passwd' AS x").expect_err("attach");
+        assert_eq!(error.code, "SQLITE_AUTH", "{error:?}");
+        let counted = broker.sql("SELECT count(*) AS n FROM t").expect("count");
+        let DatabaseReply::Rows { columns, values } = counted else { panic!("{counted:?}") };
+        assert_eq!((columns, values), (vec!["n".to_owned()], vec![SqlValue::Integer(3 * (round + 1))]));
+        assert_eq!(broker.ending(), Ending::Exited(0));
+    }
 }

@@ -1,8 +1,22 @@
 //! Supervisor ⇄ broker, and the requests of host modules that both the worker and the broker speak of.
 //!
-//! Paths are relative to the worktree, with `/` between names; the broker opens them beneath a directory handle.
+//! - [`fs`](self::FsRequest): files beneath the worktree; paths are relative, with `/` between names
+//! - [`database`](self::DatabaseRequest): SQLite files of the workspace
+//! - [`exec`](self::ExecRequest): commands that the operator listed
+//!
+//! A request is the script's word. What goes to a broker is a [`BrokerCall`]: the request as the supervisor let it pass,
+//! with the terms on which it may be carried out.
+
+mod database;
+mod exec;
+mod fs;
+
+pub use database::{DatabaseReply, DatabaseRequest, DatabaseTerms, SqlParameters, SqlValue};
+pub use exec::{ExecReply, ExecRequest, ExecTerms};
+pub use fs::{DirEntry, FileKind, FileStat, FsReply, FsRequest, FsTerms, WriteMode};
 
 use crate::codec::{Decode, Encode};
+use crate::ids::ExecutionId;
 use crate::worker::HostError;
 
 /// What a supervisor tells a broker. Requests were checked against the effective policy before.
@@ -12,9 +26,13 @@ pub enum ToBroker {
     Call {
         /// Echoed in the answer.
         call: u64,
+        /// For which execution: what an earlier one left open is closed first.
+        execution: ExecutionId,
         /// What.
-        request: FsRequest,
+        request: BrokerCall,
     },
+    /// The execution is over: transactions that it left open are rolled back. Not answered.
+    ExecutionEnded,
     /// End.
     Shutdown,
 }
@@ -34,85 +52,43 @@ pub enum FromBroker {
         /// The call's number.
         call: u64,
         /// What came of it.
-        reply: Result<FsReply, HostError>,
+        reply: Result<BrokerReply, HostError>,
     },
 }
 
-/// A call of the `fs` module.
+/// A request that was let pass.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum FsRequest {
-    /// All bytes of a regular file, up to [`crate::limits::FS_READ_BYTES`].
-    ReadFile {
-        /// Which.
-        path: String,
+pub enum BrokerCall {
+    /// Files.
+    Fs {
+        /// What.
+        request: FsRequest,
+        /// On which terms.
+        terms: FsTerms,
     },
-    /// The entries of a folder, sorted by name.
-    ReadDir {
-        /// Which.
-        path: String,
+    /// SQL.
+    Database {
+        /// What.
+        request: DatabaseRequest,
+        /// On which terms.
+        terms: DatabaseTerms,
     },
-    /// What a path is.
-    Stat {
-        /// Which.
-        path: String,
-        /// Describe a symbolic link itself (lstat).
-        no_follow: bool,
-    },
-    /// Whether a path leads to something that may be seen.
-    Exists {
-        /// Which.
-        path: String,
+    /// A command.
+    Exec {
+        /// What.
+        request: ExecRequest,
+        /// On which terms.
+        terms: ExecTerms,
     },
 }
 
-/// What an `fs` call gives.
+/// An answer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub enum FsReply {
-    /// Content of a file.
-    Bytes(Vec<u8>),
-    /// Entries of a folder.
-    Entries(Vec<DirEntry>),
-    /// What a path is.
-    Stat(FileStat),
-    /// A yes or no.
-    Bool(bool),
-}
-
-/// One entry of a folder.
-#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
-pub struct DirEntry {
-    /// Its name; names that are not UTF-8 are shown with replacement characters.
-    pub name: String,
-    /// What it is, without following links.
-    pub kind: FileKind,
-}
-
-/// What a directory entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub enum FileKind {
-    /// A regular file.
-    File,
-    /// A folder.
-    Directory,
-    /// A symbolic link.
-    Symlink,
-    /// Anything else.
-    Other,
-}
-
-/// What a path is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct FileStat {
-    /// What it is.
-    pub kind: FileKind,
-    /// Size (bytes).
-    pub size: u64,
-    /// Permission bits and file type as in `st_mode`.
-    pub mode: u32,
-    /// Last modification (milliseconds since the epoch).
-    pub mtime_ms: i64,
-    /// Last change of the inode (milliseconds since the epoch).
-    pub ctime_ms: i64,
-    /// Last access (milliseconds since the epoch).
-    pub atime_ms: i64,
+pub enum BrokerReply {
+    /// To [`BrokerCall::Fs`].
+    Fs(FsReply),
+    /// To [`BrokerCall::Database`].
+    Database(DatabaseReply),
+    /// To [`BrokerCall::Exec`].
+    Exec(ExecReply),
 }

@@ -59,3 +59,15 @@ pub const BROKER_IDLE_MS: u64 = 300_000;
 pub const BROKER_QUEUE: usize = 8;
 /// Calls of all sessions that are under way at a time; each may hold [`FS_READ_BYTES`].
 pub const BROKER_CALLS: usize = 32;
+/// Largest piece in which a script's bytes are sent to be written (bytes).
+pub const FS_WRITE_BYTES: usize = 1024 * 1024;
+/// Longest SQL text of one call (bytes).
+pub const SQL_BYTES: usize = 1024 * 1024;
+/// Most parameters of one statement.
+pub const SQL_PARAMETERS: usize = 32_766;
+/// Databases that a session may have open at a time.
+pub const SQL_DATABASES: usize = 4;
+/// Most arguments, and most variables, of one command.
+pub const EXEC_ARGUMENTS: usize = 1_000;
+/// Arguments and variables of one command together (bytes).
+pub const EXEC_ARGUMENT_BYTES: usize = 128 * 1024;

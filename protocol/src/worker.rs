@@ -136,6 +136,8 @@ pub struct Policy {
     pub strict: bool,
     /// Names of host modules that `require` and `import` give.
     pub modules: Vec<String>,
+    /// Host modules that the template names and the session does not get, with the reason.
+    pub refused_modules: Vec<(String, String)>,
     /// Names of intrinsics that must not be reachable as globals.
     pub disabled_globals: Vec<String>,
 }
@@ -215,6 +217,10 @@ pub enum HostRequest {
     },
     /// A call of the `fs` module.
     Fs(crate::broker::FsRequest),
+    /// A call of the `database` module.
+    Database(crate::broker::DatabaseRequest),
+    /// A call of the `exec` module.
+    Exec(crate::broker::ExecRequest),
 }
 
 /// What came of a host request.
@@ -233,6 +239,10 @@ pub enum HostReply {
     Fs(crate::broker::FsReply),
     /// It failed; becomes an `Error` with these properties.
     Failed(HostError),
+    /// The `database` module's answer.
+    Database(crate::broker::DatabaseReply),
+    /// The `exec` module's answer.
+    Exec(crate::broker::ExecReply),
 }
 
 /// A failed host request, as the script sees it.

@@ -71,8 +71,14 @@ fn current() -> Table {
     enums!(
         ToBroker,
         FromBroker,
+        BrokerCall,
+        BrokerReply,
         FsRequest,
         FsReply,
+        DatabaseRequest,
+        DatabaseReply,
+        SqlParameters,
+        SqlValue,
         FileKind,
         ToKeeper,
         FromKeeper,
@@ -103,7 +109,7 @@ fn current() -> Table {
         StartupMode,
         ErrorCode,
     );
-    every_variant::<Result<FsReply, HostError>>("CallResult", &mut now);
+    every_variant::<Result<BrokerReply, HostError>>("CallResult", &mut now);
     every_variant::<Result<Box<Reply>, Box<OpError>>>("OpResult", &mut now);
     structs!(ClientHello, ServerHello, Record, Execution, TemplateDetail, StartupFile, Capability);
     now

@@ -7,11 +7,13 @@
 //! - [`process`], [`pidfd`], [`interrupt`]: starting, watching, stopping and interrupting processes
 //! - [`socket`]: `SOCK_SEQPACKET` with descriptors and kernel-attested senders
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp
+//! - [`command_root`]: the root directory of a command
 //! - [`seccomp`]: the tables (one row, one reason), their compiler and the notification of the one clone row
 //! - [`selftest`]: sacrificed children prove the walls from inside
 //! - [`inspect`]: the same seen from outside, through `/proc`
 //! - [`doctor`]: what this machine can do
 
+pub mod command_root;
 pub mod doctor;
 pub mod inspect;
 pub mod interrupt;

@@ -16,9 +16,13 @@ pub const STACK_BYTES: u64 = 8 << 20;
 
 /// What keeper, zygotes and workers all live under: no core dumps, no files, no locked memory, no queues.
 pub fn constant() -> io::Result<()> {
+    not_the_files()?;
+    lower(libc::RLIMIT_FSIZE, 0)
+}
+
+fn not_the_files() -> io::Result<()> {
     for (resource, most) in [
         (libc::RLIMIT_CORE, 0),
-        (libc::RLIMIT_FSIZE, 0),
         (libc::RLIMIT_MEMLOCK, 0),
         (libc::RLIMIT_MSGQUEUE, 0),
         (libc::RLIMIT_SIGPENDING, 64),
@@ -48,13 +52,30 @@ const BROKER_MEMORY_BYTES: u64 = 512 << 20;
 /// CPU time of a broker's whole life (seconds); after it a new one takes over.
 const BROKER_CPU_SECONDS: u64 = 600;
 
-/// What a broker lives under; set by itself, for good.
-pub fn broker() -> io::Result<()> {
-    constant()?;
+/// What a broker lives under; set by itself, for good. Its files have at most `file_bytes`, 0 for one that only reads.
+pub fn broker(file_bytes: u64) -> io::Result<()> {
+    not_the_files()?;
+    lower(libc::RLIMIT_FSIZE, file_bytes)?;
     lower(libc::RLIMIT_NOFILE, BROKER_DESCRIPTORS)?;
     lower(libc::RLIMIT_STACK, STACK_BYTES)?;
     lower(libc::RLIMIT_AS, BROKER_MEMORY_BYTES)?;
     lower(libc::RLIMIT_CPU, BROKER_CPU_SECONDS)
+}
+
+/// Descriptors of a command's process.
+const COMMAND_DESCRIPTORS: u64 = 256;
+/// Largest file that a command makes (bytes).
+const COMMAND_FILE_BYTES: u64 = 256 << 20;
+
+/// What each process of a command lives under: memory (bytes), processes and threads of the whole command, CPU seconds.
+pub fn command(memory_bytes: u64, processes: u64, cpu_seconds: u64) -> io::Result<()> {
+    not_the_files()?;
+    lower(libc::RLIMIT_FSIZE, COMMAND_FILE_BYTES)?;
+    lower(libc::RLIMIT_NOFILE, COMMAND_DESCRIPTORS)?;
+    lower(libc::RLIMIT_STACK, STACK_BYTES)?;
+    lower(libc::RLIMIT_DATA, memory_bytes)?;
+    lower(libc::RLIMIT_NPROC, processes)?;
+    lower(libc::RLIMIT_CPU, cpu_seconds)
 }
 
 /// Soft and hard limit to `most`, or to the hard limit that is already lower.

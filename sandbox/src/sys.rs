@@ -97,6 +97,39 @@ pub(crate) fn prctl(option: c_int, arguments: [c_ulong; 4]) -> io::Result<c_int>
     check(c_long::from(unsafe { libc::prctl(option, a, b, c, d) })).map(|value| value as c_int)
 }
 
+/// Takes set-user-id and devices, and writing if `read_only`, from a mount and all beneath it; what is taken already
+/// stays so.
+pub(crate) fn mount_restrict(path: &std::path::Path, read_only: bool) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+    const RECURSIVE: c_uint = 0x8000;
+    const RDONLY: u64 = 1;
+    const NOSUID: u64 = 2;
+    const NODEV: u64 = 4;
+    #[repr(C)]
+    struct MountAttr {
+        set: u64,
+        clear: u64,
+        propagation: u64,
+        userns_fd: u64,
+    }
+    let path =
+        std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
+    let set = NOSUID | NODEV | if read_only { RDONLY } else { 0 };
+    let attribute = MountAttr { set, clear: 0, propagation: 0, userns_fd: 0 };
+    // SAFETY: path and attribute live over the call; the size is that of `mount_attr`.
+    check(unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            libc::AT_FDCWD,
+            path.as_ptr(),
+            RECURSIVE,
+            &raw const attribute,
+            size_of::<MountAttr>(),
+        )
+    })
+    .map(drop)
+}
+
 /// Gives up every capability (version 3, two words each of effective, permitted, inheritable).
 pub(crate) fn clear_capabilities() -> io::Result<()> {
     #[repr(C)]

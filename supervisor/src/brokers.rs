@@ -13,9 +13,11 @@ mod channel;
 mod live;
 mod owner;
 
-use owner::{Job, Owner};
+use crate::policy::BrokerAccess;
+use crate::workspaces::{Workspace, Workspaces};
+use owner::{Job, Owner, Work};
 use std::collections::HashMap;
-use std::os::fd::BorrowedFd;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,8 +25,8 @@ use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use vm_system_protocol::broker::{FsReply, FsRequest};
-use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::broker::{BrokerCall, BrokerReply};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits;
 use vm_system_protocol::worker::HostError;
 
@@ -50,6 +52,23 @@ impl Default for BrokerConfig {
             idle: Duration::from_millis(limits::BROKER_IDLE_MS),
         }
     }
+}
+
+/// One call with all that a broker needs for it.
+#[derive(Debug)]
+pub struct Call {
+    /// For which execution.
+    pub execution: ExecutionId,
+    /// What, as the policy let it pass.
+    pub request: BrokerCall,
+    /// What the execution's policy could ever ask of its broker: the walls leave no more.
+    pub access: BrokerAccess,
+    /// A handle of the worktree's folder, for a broker that has to be started.
+    pub worktree: OwnedFd,
+    /// Where the databases of workspaces are.
+    pub workspaces: Workspaces,
+    /// Whose databases a broker that has to be started is given.
+    pub workspace: Workspace,
 }
 
 /// All brokers of a supervisor; cheap to clone.
@@ -90,20 +109,20 @@ impl Brokers {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Carries out one call of a session whose effective policy allows it. `worktree` is a handle of its folder, used
-    /// when a broker has to be started. Dropping the future gives up the answer, not the broker.
-    pub async fn call(
-        &self,
-        session: SessionId,
-        worktree: BorrowedFd<'_>,
-        request: FsRequest,
-    ) -> Result<FsReply, HostError> {
-        let worktree = worktree
-            .try_clone_to_owned()
-            .map_err(|error| broker_error(&format!("the worktree's handle cannot be passed on ({error})")))?;
+    /// Carries out one call of a session whose effective policy allows it. Dropping the future gives up the answer, not
+    /// the broker.
+    pub async fn call(&self, session: SessionId, call: Call) -> Result<BrokerReply, HostError> {
         let (answer, answered) = oneshot::channel();
-        self.shared.enqueue(session, Job { request, worktree, answer })?;
+        self.shared.enqueue(session, Job::Call(Box::new(Work { call, answer })))?;
         answered.await.unwrap_or_else(|_| Err(broker_error("the session has ended")))
+    }
+
+    /// An execution of the session is over: its broker closes what that left open. Does not wait; a broker that does
+    /// not hear of it closes it at the next call.
+    pub fn execution_ended(&self, session: SessionId) {
+        if let Some(entry) = self.shared.sessions().get(&session) {
+            let _ = entry.jobs.try_send(Job::ExecutionEnded);
+        }
     }
 
     /// The session has ended: its broker is killed. Idempotent; does not wait.

@@ -22,7 +22,7 @@ mod stop_signals;
 pub use crate::runtime::examine_host;
 pub use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
 pub use crate::store::Durability;
-pub use config::{Config, ConfigError, ConfigFile, HttpConfig};
+pub use config::{Config, ConfigError, ConfigFile, HttpConfig, check_command};
 pub use embedded::Embedded;
 pub use error::DaemonError;
 pub use serve::serve;

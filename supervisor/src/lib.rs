@@ -6,6 +6,7 @@
 //! - [`core`]: one session as a pure state machine
 //! - [`policy`]: what an execution may do
 //! - [`worktree`]: the folder whose files a session may run
+//! - [`workspaces`]: the folders of the workspaces' databases
 //! - [`store`]: the control database behind a trait, written by one thread; its in-memory twin
 //! - [`libraries`]: sources of installed libraries by the hash of their content
 //! - `reactor`: descriptors that the runtime watches
@@ -27,4 +28,5 @@ mod reactor;
 pub mod runtime;
 pub mod spawn;
 pub mod store;
+pub mod workspaces;
 pub mod worktree;

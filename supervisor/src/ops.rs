@@ -81,11 +81,13 @@ pub struct OpsOptions {
     /// The operator has said where worktrees may be. If not, only administrators name one: the supervisor would read
     /// for others what they may not read themselves.
     pub worktrees_confined: bool,
+    /// The operator lists commands for the `exec` module.
+    pub commands_listed: bool,
 }
 
 impl Default for OpsOptions {
     fn default() -> Self {
-        Self { ceilings: settings::default_ceilings(), worktrees_confined: true }
+        Self { ceilings: settings::default_ceilings(), worktrees_confined: true, commands_listed: false }
     }
 }
 

@@ -1,11 +1,12 @@
 //! Brokers leave nothing behind. A test process of its own: it counts its children and descriptors.
 
 use std::fs::File;
-use std::os::fd::AsFd as _;
 use std::time::Duration;
-use vm_system_protocol::broker::FsRequest;
-use vm_system_protocol::ids::SessionId;
-use vm_system_supervisor::brokers::{BrokerConfig, Brokers};
+use vm_system_protocol::broker::{BrokerCall, FsRequest, FsTerms};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_supervisor::brokers::{BrokerConfig, Brokers, Call};
+use vm_system_supervisor::policy::BrokerAccess;
+use vm_system_supervisor::workspaces::{Workspace, Workspaces};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
 
@@ -41,8 +42,22 @@ fn no_process_and_no_descriptor_is_left() {
             let handle = File::open(folder.path()).expect("open");
             let session = SessionId::from_bytes([number as u8; 16]);
             for _ in 0..3 {
-                let request = FsRequest::Exists { path: "x".to_owned() };
-                let answer = brokers.call(session, handle.as_fd(), request).await;
+                let terms = FsTerms {
+                    links: true,
+                    tree: true,
+                    existing_levels: 0,
+                    max_file_bytes: 1 << 20,
+                    max_entries: 100,
+                };
+                let call = Call {
+                    execution: ExecutionId::from_bytes([1; 16]),
+                    request: BrokerCall::Fs { request: FsRequest::Exists { path: "x".to_owned() }, terms },
+                    access: BrokerAccess::default(),
+                    worktree: handle.try_clone().expect("handle").into(),
+                    workspaces: Workspaces::default(),
+                    workspace: Workspace { owner: String::new(), id: String::new() },
+                };
+                let answer = brokers.call(session, call).await;
                 assert_eq!(answer.is_ok(), behaviour.is_empty(), "{behaviour}: {answer:?}");
             }
             if number % 2 == 0 {

@@ -2,15 +2,17 @@
 //! way. Each costs its caller an error with a reason, nobody else anything, and the next call gets a new process.
 
 use std::fs::File;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use vm_system_protocol::broker::{FsReply, FsRequest};
-use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest, FsTerms};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::BROKER_QUEUE;
 use vm_system_protocol::worker::HostError;
-use vm_system_supervisor::brokers::{BrokerConfig, Brokers};
+use vm_system_supervisor::brokers::{BrokerConfig, Brokers, Call};
+use vm_system_supervisor::policy::BrokerAccess;
+use vm_system_supervisor::workspaces::{Workspace, Workspaces};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
 
@@ -38,8 +40,34 @@ impl Session {
     }
 
     async fn read(&self, brokers: &Brokers) -> Result<FsReply, HostError> {
-        let request = FsRequest::ReadFile { path: "file".to_owned() };
-        brokers.call(self.id, self.handle.as_fd(), request).await
+        self.ask(brokers, FsRequest::ReadFile { path: "file".to_owned() }, BrokerAccess::default()).await
+    }
+
+    async fn ask(
+        &self,
+        brokers: &Brokers,
+        request: FsRequest,
+        access: BrokerAccess,
+    ) -> Result<FsReply, HostError> {
+        let terms = FsTerms {
+            links: true,
+            tree: true,
+            existing_levels: 0,
+            max_file_bytes: 1 << 20,
+            max_entries: 100,
+        };
+        let call = Call {
+            execution: ExecutionId::from_bytes([1; 16]),
+            request: BrokerCall::Fs { request, terms },
+            access,
+            worktree: self.handle.try_clone().expect("handle"),
+            workspaces: Workspaces::default(),
+            workspace: Workspace { owner: "owner".to_owned(), id: "workspace".to_owned() },
+        };
+        match brokers.call(self.id, call).await? {
+            BrokerReply::Fs(reply) => Ok(reply),
+            other => panic!("{other:?}"),
+        }
     }
 }
 
@@ -82,7 +110,7 @@ async fn errors_of_the_file_system_are_no_failures_of_the_broker() {
     let session = Session::new(1, "");
     for _ in 0..20 {
         let request = FsRequest::ReadFile { path: "../up".to_owned() };
-        let error = brokers.call(session.id, session.handle.as_fd(), request).await.expect_err("refused");
+        let error = session.ask(&brokers, request, BrokerAccess::default()).await.expect_err("refused");
         assert_eq!(error.code, "EACCES");
     }
     assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
@@ -195,6 +223,25 @@ async fn an_idle_broker_ends_and_the_next_call_starts_another() {
         assert!(session.read(&brokers).await.is_ok());
         ends(&brokers, 0).await;
     }
+    brokers.shutdown(PATIENT).await;
+}
+
+#[tokio::test]
+async fn other_rights_are_another_process_behind_other_walls() {
+    let brokers = brokers(PATIENT);
+    let session = Session::new(1, "");
+    let writing = BrokerAccess { write: true, database: false };
+    let write = || FsRequest::MakeDir { path: "made".to_owned(), recursive: true, mode: 0o755 };
+    assert!(session.read(&brokers).await.is_ok());
+    assert!(session.ask(&brokers, write(), writing).await.is_ok(), "the right to write came with new walls");
+    assert!(session.read(&brokers).await.is_ok());
+    // Let pass by mistake: the walls of a reading broker are still there.
+    assert!(session.ask(&brokers, write(), BrokerAccess::default()).await.is_ok(), "it is there already");
+    let more = FsRequest::MakeDir { path: "more".to_owned(), recursive: false, mode: 0o755 };
+    let error = session.ask(&brokers, more, BrokerAccess::default()).await.expect_err("no right");
+    assert!(error.message.contains("Signaled(31)") || error.message.contains("it ended"), "{error:?}");
+    assert!(!session.folder.path().join("more").exists());
+    assert_eq!(brokers.live(), 0);
     brokers.shutdown(PATIENT).await;
 }
 

@@ -12,7 +12,8 @@ as_both!(
     floods_end_at_the_limits,
     a_worker_that_ignores_the_interruption_is_killed,
     a_worker_that_leaves_is_no_success,
-    descriptors_never_reach_the_supervisor
+    descriptors_never_reach_the_supervisor,
+    what_was_not_granted_is_refused_whatever_the_worker_says
 );
 
 /// Ways that are answered by the end of the session.
@@ -41,6 +42,31 @@ const VIOLATIONS: &[&str] = &[
 
 mod cases {
     use super::*;
+
+    pub(super) fn what_was_not_granted_is_refused_whatever_the_worker_says(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        daemon.place.write("forged", "kept");
+        let none =
+            "MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED";
+        let reads = "let pass EACCES EACCES MODULE_NOT_ALLOWED MODULE_NOT_ALLOWED";
+        for (modules, expected) in [(&[][..], none), (&["fs"][..], reads)] {
+            let template = client.template(Settings::default(), modules);
+            let session = client.session(&template, &daemon.place.worktree()).expect("session");
+            let execution = client.eval(&session, "calls what was not granted").expect("answered");
+            let events = client.events(&execution.id.to_string());
+            let answers = events.iter().find_map(|event| match &event.payload {
+                EventPayload::Console { text, .. } => Some(text.as_str()),
+                _ => None,
+            });
+            assert_eq!(answers, Some(expected), "{modules:?}: {events:?}");
+            client.close(&session);
+        }
+        let kept = std::fs::read_to_string(daemon.place.worktree().join("forged"));
+        assert_eq!(kept.expect("still there"), "kept");
+        drop(client);
+        daemon.stop();
+    }
 
     fn daemon(user: User) -> Daemon {
         let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };

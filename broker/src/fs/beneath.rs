@@ -1,56 +1,114 @@
 //! Opening beneath the worktree. The path is handed to the kernel as it is: `openat2` walks it and refuses any step that
-//! would leave the directory, also when a link or folder is exchanged during the walk. Nothing here inspects a path as
-//! text, because what is true of the text may not be true of the files a moment later.
+//! would leave the directory, also when a link or folder is exchanged during the walk. Nothing here decides by a path's
+//! text, because what is true of the text may not be true of the files a moment later; it is only taken apart into the
+//! folder, which is opened, and the last name in it.
 
 use super::kind;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
-use nix::sys::stat::{FileStat as RawStat, fstat};
+use nix::sys::stat::{FileStat as RawStat, Mode, fstat};
 use std::os::fd::{AsFd as _, OwnedFd};
-use vm_system_protocol::broker::FileKind;
+use vm_system_protocol::broker::{FileKind, FsTerms};
 
 /// How often a walk is begun again after the kernel saw a rename in the middle of it and could not vouch for `..`.
 const WALKS: usize = 16;
 
-fn open(worktree: &OwnedFd, path: &str, flags: OFlag) -> Result<OwnedFd, Errno> {
-    let how = OpenHow::new()
-        .flags(flags | OFlag::O_CLOEXEC)
-        .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-    let mut last = Errno::EAGAIN;
-    for _ in 0..WALKS {
-        match openat2(worktree.as_fd(), path, how) {
-            Err(errno @ (Errno::EAGAIN | Errno::EINTR)) => last = errno,
-            result => return result,
+/// A worktree, and the terms on which one call may use it.
+pub(super) struct Place<'a> {
+    pub(super) worktree: &'a OwnedFd,
+    pub(super) terms: FsTerms,
+}
+
+impl Place<'_> {
+    pub(super) fn open(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
+        let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        if !self.terms.links {
+            resolve |= ResolveFlag::RESOLVE_NO_SYMLINKS;
         }
+        let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).mode(mode).resolve(resolve);
+        let mut last = Errno::EAGAIN;
+        for _ in 0..WALKS {
+            match openat2(self.worktree.as_fd(), path, how) {
+                Err(errno @ (Errno::EAGAIN | Errno::EINTR)) => last = errno,
+                // Links are not followed here at all: say so, and not that there are too many.
+                Err(Errno::ELOOP) if !self.terms.links => return Err(Errno::EXDEV),
+                result => return result,
+            }
+        }
+        Err(last)
     }
-    Err(last)
+
+    /// What a path is, without opening it for anything.
+    pub(super) fn stat(&self, path: &str, follow: bool) -> Result<RawStat, Errno> {
+        fstat(self.path(path, follow)?)
+    }
+
+    /// A handle that stands for a path and can be used for nothing but its facts.
+    pub(super) fn path(&self, path: &str, follow: bool) -> Result<OwnedFd, Errno> {
+        if !follow && !self.terms.links {
+            return self.last_itself(path);
+        }
+        let no_follow = if follow { OFlag::empty() } else { OFlag::O_NOFOLLOW };
+        self.open(path, OFlag::O_PATH | no_follow, Mode::empty())
+    }
+
+    /// Opens a regular file for reading. Opening a device can have effects and a pipe would block, so the kind is looked
+    /// at first, and once more on the open file in case it was exchanged in between.
+    pub(super) fn regular_file(&self, path: &str) -> Result<(OwnedFd, RawStat), Errno> {
+        expect_file(&self.stat(path, true)?)?;
+        let file = self.open(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY, Mode::empty())?;
+        let stat = fstat(&file)?;
+        expect_file(&stat)?;
+        Ok((file, stat))
+    }
+
+    /// Opens a folder for listing.
+    pub(super) fn folder(&self, path: &str) -> Result<OwnedFd, Errno> {
+        self.open(path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NONBLOCK, Mode::empty())
+    }
+
+    /// The folder in which the last name of a path is, and that name. Changing a name needs a real one: not `.`, `..` or
+    /// nothing.
+    pub(super) fn parent<'p>(&self, path: &'p str) -> Result<(OwnedFd, &'p str), Errno> {
+        let (folder, name) = split(path)?;
+        let folder = self.open(folder, OFlag::O_PATH | OFlag::O_DIRECTORY, Mode::empty())?;
+        Ok((folder, name))
+    }
+
+    /// The last name of a path, not followed if it is a link, where no link is followed on the way either.
+    fn last_itself(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let Ok((folder, name)) = self.parent(path) else {
+            return self.open(path, OFlag::O_PATH, Mode::empty());
+        };
+        let how = OpenHow::new()
+            .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
+            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+        openat2(folder.as_fd(), name, how)
+    }
 }
 
-/// What a path is, without opening it for anything.
-pub(super) fn stat(worktree: &OwnedFd, path: &str, follow: bool) -> Result<RawStat, Errno> {
-    let no_follow = if follow { OFlag::empty() } else { OFlag::O_NOFOLLOW };
-    fstat(open(worktree, path, OFlag::O_PATH | no_follow)?)
+/// The folder of a path and its last name.
+fn split(path: &str) -> Result<(&str, &str), Errno> {
+    if path.is_empty() {
+        return Err(Errno::ENOENT);
+    }
+    let trimmed = path.trim_end_matches('/');
+    let (folder, name) = match trimmed.rfind('/') {
+        Some(at) => (&trimmed[..=at], &trimmed[at + 1..]),
+        None => (".", trimmed),
+    };
+    match name {
+        "" if path.starts_with('/') => Err(Errno::EXDEV),
+        "" | "." | ".." => Err(Errno::EBUSY),
+        name if name.contains('\0') => Err(Errno::EINVAL),
+        name => Ok((folder, name)),
+    }
 }
 
-/// Opens a regular file for reading. Opening a device can have effects and a pipe would block, so the kind is looked at
-/// first, and once more on the open file in case it was exchanged in between.
-pub(super) fn regular_file(worktree: &OwnedFd, path: &str) -> Result<(OwnedFd, RawStat), Errno> {
-    expect_file(&stat(worktree, path, true)?)?;
-    let file = open(worktree, path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY)?;
-    let stat = fstat(&file)?;
-    expect_file(&stat)?;
-    Ok((file, stat))
-}
-
-fn expect_file(stat: &RawStat) -> Result<(), Errno> {
+pub(super) fn expect_file(stat: &RawStat) -> Result<(), Errno> {
     match kind(stat) {
         FileKind::File => Ok(()),
         FileKind::Directory => Err(Errno::EISDIR),
         FileKind::Symlink | FileKind::Other => Err(Errno::ENODEV),
     }
-}
-
-/// Opens a folder for listing.
-pub(super) fn folder(worktree: &OwnedFd, path: &str) -> Result<OwnedFd, Errno> {
-    open(worktree, path, OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NONBLOCK)
 }

@@ -11,11 +11,18 @@ pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
     let (code, words) = match errno {
         Errno::ENOENT => ("ENOENT", "no such file or directory"),
         Errno::EACCES | Errno::EPERM => ("EACCES", "permission denied"),
-        // What `openat2` says of a path that would leave the directory.
+        // What `openat2` says of a path that would leave the directory, or of a link where none is followed.
         Errno::EXDEV => ("EACCES", "permission denied (the path leaves the worktree)"),
         Errno::ENODEV | Errno::ENXIO => ("EACCES", "permission denied (not a regular file)"),
+        Errno::EMLINK => ("EACCES", "permission denied (the file has other names: hard links)"),
         Errno::EISDIR => ("EISDIR", "illegal operation on a directory"),
         Errno::ENOTDIR => ("ENOTDIR", "not a directory"),
+        Errno::EEXIST => ("EEXIST", "file already exists"),
+        Errno::ENOTEMPTY => ("ENOTEMPTY", "directory not empty"),
+        Errno::EBUSY => ("EBUSY", "resource busy or locked"),
+        Errno::EROFS => ("EROFS", "read-only file system"),
+        Errno::ENOSPC => ("ENOSPC", "no space left on device"),
+        Errno::EDQUOT => ("EDQUOT", "disk quota exceeded"),
         Errno::ELOOP => ("ELOOP", "too many symbolic links encountered"),
         Errno::ENAMETOOLONG => ("ENAMETOOLONG", "name too long"),
         Errno::EFBIG => ("EFBIG", "file too large"),
@@ -23,6 +30,7 @@ pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
         Errno::EAGAIN => ("EAGAIN", "resource temporarily unavailable"),
         Errno::EMFILE | Errno::ENFILE => ("EMFILE", "too many open files"),
         Errno::ENOMEM => ("ENOMEM", "not enough memory"),
+        Errno::ETXTBSY => ("ETXTBSY", "text file is busy"),
         _ => ("EIO", "i/o error"),
     };
     let end = path.floor_char_boundary(SHOWN_BYTES);

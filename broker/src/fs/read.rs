@@ -1,10 +1,12 @@
 //! Contents of files and folders, never more than the caps say.
 
-use super::{beneath, error::host_error};
+use super::beneath::Place;
+use super::error::host_error;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
 use nix::fcntl::AtFlags;
 use nix::sys::stat::fstatat;
+use std::ffi::CString;
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
@@ -13,30 +15,37 @@ use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 
 /// All bytes of a regular file.
-pub(super) fn file(worktree: &OwnedFd, path: &str) -> Result<Vec<u8>, HostError> {
-    let (file, stat) =
-        beneath::regular_file(worktree, path).map_err(|errno| host_error(errno, "open", path))?;
+pub(super) fn file(place: &Place<'_>, path: &str) -> Result<Vec<u8>, HostError> {
+    let cap = place.terms.max_file_bytes.min(FS_READ_BYTES as u64);
+    let (file, stat) = place.regular_file(path).map_err(|errno| host_error(errno, "open", path))?;
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     let too_large = || host_error(Errno::EFBIG, "read", path);
-    if size > FS_READ_BYTES as u64 {
+    if size > cap {
         return Err(too_large());
     }
     // The size is a hint: the file may grow while it is read, and some kernel files claim none.
     let mut bytes = Vec::with_capacity(size as usize + 1);
-    let read = File::from(file).take(FS_READ_BYTES as u64 + 1).read_to_end(&mut bytes);
+    let read = File::from(file).take(cap + 1).read_to_end(&mut bytes);
     read.map_err(|error| {
         host_error(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO)), "read", path)
     })?;
-    if bytes.len() > FS_READ_BYTES { Err(too_large()) } else { Ok(bytes) }
+    if bytes.len() as u64 > cap { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// The entries of a folder, sorted by name.
-pub(super) fn folder(worktree: &OwnedFd, path: &str) -> Result<Vec<DirEntry>, HostError> {
-    entries(worktree, path).map_err(|errno| host_error(errno, "scandir", path))
+pub(super) fn folder(place: &Place<'_>, path: &str) -> Result<Vec<DirEntry>, HostError> {
+    let most = (place.terms.max_entries as usize).min(FS_DIR_ENTRIES);
+    let listed = place.folder(path).and_then(|folder| entries(folder, most));
+    let mut raw = listed.map_err(|errno| host_error(errno, "scandir", path))?;
+    raw.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let described =
+        raw.into_iter().map(|(name, kind)| DirEntry { name: name.to_string_lossy().into_owned(), kind });
+    Ok(described.collect())
 }
 
-fn entries(worktree: &OwnedFd, path: &str) -> Result<Vec<DirEntry>, Errno> {
-    let mut folder = Dir::from_fd(beneath::folder(worktree, path)?)?;
+/// At most `most` entries of an open folder, in no order; more are an error.
+pub(super) fn entries(folder: OwnedFd, most: usize) -> Result<Vec<(CString, FileKind)>, Errno> {
+    let mut folder = Dir::from_fd(folder)?;
     let mut raw = Vec::new();
     for entry in folder.iter() {
         let entry = entry?;
@@ -44,12 +53,11 @@ fn entries(worktree: &OwnedFd, path: &str) -> Result<Vec<DirEntry>, Errno> {
         if matches!(name.to_bytes(), b"." | b"..") {
             continue;
         }
-        if raw.len() == FS_DIR_ENTRIES {
+        if raw.len() == most {
             return Err(Errno::EFBIG);
         }
         raw.push((name.to_owned(), entry.file_type()));
     }
-    raw.sort_by(|(one, _), (other, _)| one.cmp(other));
     let described = raw.into_iter().map(|(name, kind)| {
         let kind = match kind {
             Some(Type::File) => FileKind::File,
@@ -60,7 +68,7 @@ fn entries(worktree: &OwnedFd, path: &str) -> Result<Vec<DirEntry>, Errno> {
             None => fstatat(&folder, name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW)
                 .map_or(FileKind::Other, |stat| super::kind(&stat)),
         };
-        DirEntry { name: name.to_string_lossy().into_owned(), kind }
+        (name, kind)
     });
     Ok(described.collect())
 }

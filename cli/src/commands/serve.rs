@@ -6,7 +6,7 @@ use crate::error::{CliError, exit};
 use clap::ValueEnum;
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use vm_system_supervisor::daemon::{self, Config, ConfigFile, DaemonError, Durability};
+use vm_system_supervisor::daemon::{self, Config, ConfigFile, DaemonError, Durability, check_command};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -44,6 +44,9 @@ pub struct Args {
     /// Which walls to build
     #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
+    /// A program that templates may let the exec module start, by a name of yours; may be given again
+    #[arg(long, value_name = "NAME=/PATH")]
+    allow_exec: Vec<String>,
 }
 
 /// What survives a power cut.
@@ -113,6 +116,14 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         Some(DurabilityArg::Full) => config.durability = Durability::Full,
         Some(DurabilityArg::Normal) => config.durability = Durability::Normal,
         None => {}
+    }
+    for command in &args.allow_exec {
+        let (name, path) = command.split_once('=').ok_or_else(|| {
+            CliError::usage(format!("--allow-exec {command}: not NAME=/PATH"))
+                .with_hint("for example --allow-exec wc=/usr/bin/wc")
+        })?;
+        check_command(name, path.as_ref()).map_err(CliError::usage)?;
+        config.operator.commands.insert(name.to_owned(), PathBuf::from(path));
     }
     if let Some(sandbox) = args.sandbox {
         config.sandbox = sandbox.into();

@@ -4,7 +4,7 @@
 
 #![allow(dead_code)] // each test binary uses its part
 
-use vm_system_protocol::broker::{DirEntry, FileKind, FileStat, FromBroker, FsReply, FsRequest, ToBroker};
+use vm_system_protocol::broker::*;
 use vm_system_protocol::control::*;
 use vm_system_protocol::ids::*;
 use vm_system_protocol::json::JsonText;

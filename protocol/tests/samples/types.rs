@@ -5,13 +5,19 @@ use super::*;
 structs! {
     DirEntry { name, kind }
     FileStat { kind, size, mode, mtime_ms, ctime_ms, atime_ms }
+    WriteMode { create, exclusive, truncate, append }
+    FsTerms { links, tree, existing_levels, max_file_bytes, max_entries }
+    DatabaseTerms { read_only, max_rows, max_result_bytes, max_database_bytes, timeout_ms }
+    ExecRequest { command, arguments, input, folder, environment }
+    ExecTerms { program, read, write, timeout_ms, max_output_bytes, memory_bytes, processes }
+    ExecReply { code, signal, timed_out, stdout, stderr, truncated }
     HostError { code, message }
     Record { session, inner_pid, wait_status }
     LayerReport { name, in_force, detail }
     JailFailure { step, errno, hint }
     Start { session, limits, random_seed, console }
     Execute { execution, kind, source, file_name, format, args, env, argv, policy }
-    Policy { limits, resolver, strict, modules, disabled_globals }
+    Policy { limits, resolver, strict, modules, refused_modules, disabled_globals }
     WorkerEvent { at_us, payload }
     Done { execution, events, outcome, result, usage }
     Usage { cpu_us, heap_bytes, heap_peak_bytes }
@@ -70,10 +76,23 @@ structs! {
 }
 
 enums! {
-    ToBroker { Call { call, request }, Shutdown }
+    ToBroker { Call { call, execution, request }, ExecutionEnded, Shutdown }
     FromBroker { Ready, Failed { message }, Reply { call, reply } }
-    FsRequest { ReadFile { path }, ReadDir { path }, Stat { path, no_follow }, Exists { path } }
-    FsReply { Bytes(bytes), Entries(entries), Stat(stat), Bool(flag) }
+    BrokerCall { Fs { request, terms }, Database { request, terms }, Exec { request, terms } }
+    BrokerReply { Fs(reply), Database(reply), Exec(reply) }
+    FsRequest {
+        ReadFile { path }, ReadDir { path }, Stat { path, no_follow }, Exists { path }, Access { path, mode },
+        RealPath { path }, Write { path, data, how, mode }, MakeDir { path, recursive, mode }, RemoveFile { path },
+        RemoveDir { path }, Remove { path, recursive, force }, Rename { from, to }, Copy { from, to, exclusive },
+    }
+    FsReply { Bytes(bytes), Entries(entries), Stat(stat), Bool(flag), Done, Path(path), Written(bytes) }
+    DatabaseRequest {
+        Configure { database }, Query { database, sql, parameters }, Exec { database, sql, parameters },
+        Close { database },
+    }
+    DatabaseReply { Done, Rows { columns, values }, Changed { rows, last_row_id } }
+    SqlParameters { Positional(values), Named(values) }
+    SqlValue { Null, Integer(number), Real(bits), Text(text), Blob(bytes) }
     FileKind { File, Directory, Symlink, Other }
     ToKeeper {
         Token { token }, Keep { session, inner_pid }, Forget { session }, KeepZygote { zygote, inner_pid }, List,
@@ -96,8 +115,8 @@ enums! {
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
-    HostRequest { LoadModule { specifier, referrer, import }, Fs(request) }
-    HostReply { Module { path, source, format }, Fs(reply), Failed(error) }
+    HostRequest { LoadModule { specifier, referrer, import }, Fs(request), Database(request), Exec(request) }
+    HostReply { Module { path, source, format }, Fs(reply), Failed(error), Database(reply), Exec(reply) }
     LimitKind { Memory, Cpu, Wall, Output, Events, Pids }
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),

@@ -63,6 +63,8 @@ pub enum Otherwise {
     Kill,
     /// The process waits in the call; whoever listens learns its number and kills it.
     Report,
+    /// It goes through: for a table of what is refused.
+    Allow,
 }
 
 impl Otherwise {
@@ -70,6 +72,7 @@ impl Otherwise {
         match self {
             Self::Kill => libc::SECCOMP_RET_KILL_PROCESS,
             Self::Report => libc::SECCOMP_RET_USER_NOTIF,
+            Self::Allow => libc::SECCOMP_RET_ALLOW,
         }
     }
 }

@@ -5,12 +5,14 @@
 //! - [`table_worker`]: zygote and worker; its one clone row is a notification
 //! - [`table_keeper`]: pid 1 of the jail
 //! - [`table_broker`]: the process that touches files on a session's behalf
+//! - [`table_command`]: commands of the operator: what they are refused
 //! - [`notify`]: the supervisor's side of the clone row and of forbidden calls; [`names`]: what they are called
 
 pub mod bpf;
 pub mod names;
 pub mod notify;
 pub mod table_broker;
+pub mod table_command;
 pub mod table_keeper;
 pub mod table_worker;
 
@@ -22,6 +24,11 @@ use std::os::fd::OwnedFd;
 /// Puts the calling process under a table. Needs `no_new_privs`.
 pub fn install(table: &[Row]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Kill)?)
+}
+
+/// Puts the calling process under a table of refusals: what no row names goes through. Needs `no_new_privs`.
+pub fn install_refusals(table: &[Row]) -> io::Result<()> {
+    sys::install_filter(&bpf::compile(table, Otherwise::Allow)?)
 }
 
 /// As [`install`], for processes that a supervisor watches: what no row allows is reported to the listener that this

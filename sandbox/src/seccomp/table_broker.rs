@@ -1,14 +1,22 @@
-//! The filter of the broker: reading files through descriptors that it holds or opens, and its one socket. No network, no
+//! The filters of the broker: files through descriptors that it holds or opens, and its one socket. No network, no
 //! processes, no signals, no new privileges. Which files is Landlock's and `openat2`'s business.
+//!
+//! [`TABLE`] is for reading. [`WRITING`] comes on top where the session may change files, [`DATABASE`] on top of both
+//! where it has databases. Nobody makes links, devices, pipes or sockets.
 
 use super::bpf::{Check, Row};
 
 const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
 
-/// Rows in the order of their frequency.
+/// Reading. Rows in the order of their frequency.
 pub const TABLE: &[Row] = &[
     Row::allow(libc::SYS_read, "read", &[], "requests and file contents"),
-    Row::allow(libc::SYS_write, "write", &[], "answers; no file is ever open for writing, and FSIZE is 0"),
+    Row::allow(
+        libc::SYS_write,
+        "write",
+        &[],
+        "answers; without WRITING no file is ever open for writing, and FSIZE is 0",
+    ),
     Row::allow(
         libc::SYS_openat2,
         "openat2",
@@ -19,6 +27,8 @@ pub const TABLE: &[Row] = &[
     Row::allow(libc::SYS_newfstatat, "newfstatat", &[], "stat of an open file, as newer libcs do it"),
     Row::allow(libc::SYS_fstat, "fstat", &[], "the same in other libcs"),
     Row::allow(libc::SYS_getdents64, "getdents64", &[], "lists folders"),
+    Row::allow(libc::SYS_faccessat2, "faccessat2", &[], "access() of a file opened as a path"),
+    Row::allow(libc::SYS_readlinkat, "readlinkat", &[], "realpath() follows links itself, step by step"),
     Row::allow(libc::SYS_lseek, "lseek", &[], "a listed folder's handle is wound back"),
     Row::allow(
         libc::SYS_fcntl,
@@ -49,3 +59,75 @@ pub const TABLE: &[Row] = &[
     Row::allow(libc::SYS_mremap, "mremap", &[], "buffers grow with what arrives"),
     Row::allow(libc::SYS_exit_group, "exit_group", &[], "the end"),
 ];
+
+/// Changing files, on top of [`TABLE`].
+pub const WRITING: &[Row] = &[
+    Row::allow(libc::SYS_ftruncate, "ftruncate", &[], "a file is emptied after it was seen to be regular"),
+    Row::allow(libc::SYS_mkdirat, "mkdirat", &[], "makes folders"),
+    Row::allow(libc::SYS_unlinkat, "unlinkat", &[], "removes files and folders"),
+    Row::allow(libc::SYS_renameat, "renameat", &[], "renames"),
+    Row::allow(
+        libc::SYS_renameat2,
+        "renameat2",
+        &[Check::IsInt(4, libc::RENAME_NOREPLACE)],
+        "brings folders up that are removed with their content",
+    ),
+];
+
+/// Databases, on top of [`TABLE`] and [`WRITING`].
+pub const DATABASE: &[Row] = &[
+    Row::allow(
+        libc::SYS_openat,
+        "openat",
+        &[],
+        "SQLite opens by name, relative to the workspace's folder; everything else Landlock refuses",
+    ),
+    #[cfg(target_arch = "x86_64")]
+    Row::allow(libc::SYS_access, "access", &[], "SQLite asks whether a journal was left behind"),
+    #[cfg(target_arch = "x86_64")]
+    Row::allow(libc::SYS_unlink, "unlink", &[], "SQLite removes a journal that was left behind"),
+    #[cfg(not(target_arch = "x86_64"))]
+    Row::allow(libc::SYS_faccessat, "faccessat", &[], "SQLite asks whether a journal was left behind"),
+    Row::allow(
+        libc::SYS_fchown,
+        "fchown",
+        &[],
+        "where root owns the worktree SQLite gives a journal its database's owner, which is root without capabilities",
+    ),
+    Row::allow(libc::SYS_pread64, "pread64", &[], "SQLite reads pages"),
+    Row::allow(libc::SYS_pwrite64, "pwrite64", &[], "SQLite writes pages"),
+    Row::allow(libc::SYS_fsync, "fsync", &[], "a commit reaches the disk"),
+    Row::allow(
+        libc::SYS_fcntl,
+        "fcntl",
+        &[Check::IsInt(1, libc::F_SETLK as u32)],
+        "sessions of one workspace share its files by locks that never wait",
+    ),
+    Row::allow(
+        libc::SYS_fcntl,
+        "fcntl",
+        &[Check::IsInt(1, libc::F_GETLK as u32)],
+        "SQLite asks who holds a lock",
+    ),
+    Row::allow(libc::SYS_geteuid, "geteuid", &[], "SQLite asks whether a new journal needs another owner"),
+    Row::allow(libc::SYS_getpid, "getpid", &[], "SQLite notes that it was not forked"),
+    Row::allow(libc::SYS_clock_nanosleep, "clock_nanosleep", &[], "waits for another session's lock"),
+    Row::allow(
+        libc::SYS_clock_gettime,
+        "clock_gettime",
+        &[Check::IsInt(0, libc::CLOCK_MONOTONIC as u32)],
+        "the deadline of a statement, on machines whose clock source has no vdso",
+    ),
+];
+
+/// The rows for what a session may do.
+pub fn rows(write: bool, database: bool) -> Vec<Row> {
+    let mut rows = TABLE.to_vec();
+    if write || database {
+        rows.extend_from_slice(WRITING);
+    }
+    if database {
+        rows.extend_from_slice(DATABASE);
+    }
+    rows
+}

@@ -1,14 +1,18 @@
 //! One broker process with its channel: start, walls seen from outside, exchange of one call, end. Whoever holds a `Live` must
 //! end it: dropping it closes the channel, at which the process ends by itself, but nobody reaps it.
 
-use super::BrokerConfig;
 use super::channel::{Channel, ChannelError};
+use super::{BrokerConfig, Call};
 use crate::spawn::broker::BrokerProcess;
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::fd::AsFd;
+use std::time::Duration;
 use tokio::net::UnixStream;
 use tokio::time::timeout;
-use vm_system_protocol::broker::{FromBroker, FsReply, FsRequest, ToBroker};
+use vm_system_protocol::broker::{
+    BrokerCall, BrokerReply, DatabaseReply, DatabaseRequest, FromBroker, FsReply, FsRequest, ToBroker,
+};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::Ending;
@@ -43,12 +47,40 @@ pub(super) struct Live {
 
 impl Live {
     /// Starts a process; it is of no use before [`Live::ready`].
-    pub(super) fn start(config: &BrokerConfig, worktree: BorrowedFd<'_>) -> Result<Self, BrokerFailure> {
+    pub(super) fn start(config: &BrokerConfig, call: &Call) -> Result<Self, BrokerFailure> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let channel = Channel::new(UnixStream::from_std(ours)?);
-        let process = BrokerProcess::start(&config.program, theirs.as_fd(), worktree)?;
+        let workspace =
+            if call.access.database { call.workspaces.open(&call.workspace, &call.worktree)? } else { None };
+        let workspace = workspace.as_ref().map(AsFd::as_fd);
+        let process = BrokerProcess::start(
+            &config.program,
+            call.access,
+            theirs.as_fd(),
+            call.worktree.as_fd(),
+            workspace,
+        )?;
         Ok(Self { process, channel, calls: 0 })
+    }
+
+    /// Starts the process of one command. Its walls are put up around the command, fail closed, and are not its own.
+    pub(super) fn start_command(config: &BrokerConfig, call: &Call) -> Result<Self, BrokerFailure> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let channel = Channel::new(UnixStream::from_std(ours)?);
+        let process = BrokerProcess::start_command(&config.program, theirs.as_fd(), call.worktree.as_fd())?;
+        Ok(Self { process, channel, calls: 0 })
+    }
+
+    /// Waits until the process of a command takes its order.
+    pub(super) async fn command_ready(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
+        match timeout(config.start_deadline, self.channel.receive()).await {
+            Ok(Ok(FromBroker::Ready)) => Ok(()),
+            Ok(Ok(_)) => Err(BrokerFailure::Violation("no greeting")),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(BrokerFailure::Late(config.start_deadline.as_millis())),
+        }
     }
 
     /// Waits until it says that it is jailed, which is then checked from outside.
@@ -69,18 +101,24 @@ impl Live {
     pub(super) async fn exchange(
         &mut self,
         config: &BrokerConfig,
-        request: FsRequest,
-    ) -> Result<Result<FsReply, HostError>, BrokerFailure> {
+        execution: ExecutionId,
+        request: BrokerCall,
+    ) -> Result<Result<BrokerReply, HostError>, BrokerFailure> {
         self.calls += 1;
         let call = self.calls;
         let fits = expectation(&request);
+        let deadline = match &request {
+            BrokerCall::Exec { terms, .. } => {
+                config.call_deadline + Duration::from_millis(u64::from(terms.timeout_ms))
+            }
+            _ => config.call_deadline,
+        };
         let exchange = async {
-            self.channel.send(&ToBroker::Call { call, request }).await?;
+            self.channel.send(&ToBroker::Call { call, execution, request }).await?;
             self.channel.receive().await
         };
-        let answer = timeout(config.call_deadline, exchange)
-            .await
-            .map_err(|_| BrokerFailure::Late(config.call_deadline.as_millis()))??;
+        let answer =
+            timeout(deadline, exchange).await.map_err(|_| BrokerFailure::Late(deadline.as_millis()))??;
         match answer {
             FromBroker::Reply { call: answered, reply } if answered == call => match reply {
                 Ok(reply) if !fits(&reply) => Err(BrokerFailure::Violation("an answer of another kind")),
@@ -89,6 +127,12 @@ impl Live {
             FromBroker::Reply { .. } => Err(BrokerFailure::Violation("an answer to another call")),
             FromBroker::Ready | FromBroker::Failed { .. } => Err(BrokerFailure::Violation("no answer")),
         }
+    }
+
+    /// Tells it that an execution is over.
+    pub(super) async fn execution_ended(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
+        let told = timeout(config.call_deadline, self.channel.send(&ToBroker::ExecutionEnded)).await;
+        Ok(told.map_err(|_| BrokerFailure::Late(config.call_deadline.as_millis()))??)
     }
 
     /// Waits until the process ends by itself and reaps it; cancel safe before that.
@@ -114,15 +158,63 @@ impl Live {
 }
 
 /// What an answer to this request must look like.
-fn expectation(request: &FsRequest) -> fn(&FsReply) -> bool {
+fn expectation(request: &BrokerCall) -> Box<dyn Fn(&BrokerReply) -> bool + Send> {
     match request {
-        FsRequest::ReadFile { .. } => {
-            |reply| matches!(reply, FsReply::Bytes(bytes) if bytes.len() <= FS_READ_BYTES)
+        BrokerCall::Fs { request, terms } => {
+            let fits = files(request);
+            let (bytes, entries) = (terms.max_file_bytes as usize, terms.max_entries as usize);
+            Box::new(move |reply| match reply {
+                BrokerReply::Fs(reply) => {
+                    fits(reply)
+                        && match reply {
+                            FsReply::Bytes(content) => content.len() <= bytes.min(FS_READ_BYTES),
+                            FsReply::Entries(list) => list.len() <= entries.min(FS_DIR_ENTRIES),
+                            _ => true,
+                        }
+                }
+                _ => false,
+            })
         }
-        FsRequest::ReadDir { .. } => {
-            |reply| matches!(reply, FsReply::Entries(entries) if entries.len() <= FS_DIR_ENTRIES)
+        BrokerCall::Database { request: DatabaseRequest::Query { .. }, terms } => {
+            let rows = terms.max_rows as usize;
+            Box::new(move |reply| match reply {
+                BrokerReply::Database(DatabaseReply::Rows { columns, values }) => {
+                    (columns.is_empty() && values.is_empty())
+                        || (values.len() / columns.len().max(1) <= rows
+                            && values.len() % columns.len().max(1) == 0)
+                }
+                _ => false,
+            })
         }
+        BrokerCall::Database { request: DatabaseRequest::Exec { .. }, .. } => {
+            Box::new(|reply| matches!(reply, BrokerReply::Database(DatabaseReply::Changed { .. })))
+        }
+        BrokerCall::Database { .. } => {
+            Box::new(|reply| matches!(reply, BrokerReply::Database(DatabaseReply::Done)))
+        }
+        BrokerCall::Exec { terms, .. } => {
+            let most = terms.max_output_bytes as usize;
+            Box::new(move |reply| match reply {
+                BrokerReply::Exec(reply) => reply.stdout.len() <= most && reply.stderr.len() <= most,
+                _ => false,
+            })
+        }
+    }
+}
+
+fn files(request: &FsRequest) -> fn(&FsReply) -> bool {
+    match request {
+        FsRequest::ReadFile { .. } => |reply| matches!(reply, FsReply::Bytes(_)),
+        FsRequest::ReadDir { .. } => |reply| matches!(reply, FsReply::Entries(_)),
         FsRequest::Stat { .. } => |reply| matches!(reply, FsReply::Stat(_)),
         FsRequest::Exists { .. } => |reply| matches!(reply, FsReply::Bool(_)),
+        FsRequest::RealPath { .. } | FsRequest::MakeDir { .. } => |reply| matches!(reply, FsReply::Path(_)),
+        FsRequest::Copy { .. } => |reply| matches!(reply, FsReply::Written(_)),
+        FsRequest::Access { .. }
+        | FsRequest::Write { .. }
+        | FsRequest::RemoveFile { .. }
+        | FsRequest::RemoveDir { .. }
+        | FsRequest::Remove { .. }
+        | FsRequest::Rename { .. } => |reply| matches!(reply, FsReply::Done),
     }
 }

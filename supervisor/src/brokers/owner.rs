@@ -7,16 +7,16 @@
 //! ```
 
 use super::live::{BrokerFailure, Live};
-use super::{Shared, broker_error};
+use super::{Call, Shared, broker_error};
+use crate::policy::BrokerAccess;
 use std::collections::VecDeque;
-use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use vm_system_protocol::broker::{FsReply, FsRequest};
+use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::worker::HostError;
 
@@ -25,13 +25,21 @@ const FAILURES: usize = 5;
 /// … within this time is not started again before the oldest failure is past it.
 const FAILURE_WINDOW: Duration = Duration::from_mins(1);
 
-type Answer = Result<FsReply, HostError>;
+type Answer = Result<BrokerReply, HostError>;
+
+/// What is asked of a session's broker.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Do this.
+    Call(Box<Work>),
+    /// Close what the execution left open.
+    ExecutionEnded,
+}
 
 /// One call on its way.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) request: FsRequest,
-    pub(super) worktree: OwnedFd,
+pub(super) struct Work {
+    pub(super) call: Call,
     pub(super) answer: oneshot::Sender<Answer>,
 }
 
@@ -41,12 +49,24 @@ pub(super) struct Owner {
     session: SessionId,
     stop: CancellationToken,
     broker: Option<Live>,
+    /// The process of the command that runs.
+    command: Option<Live>,
+    /// What the walls of the living broker leave.
+    access: BrokerAccess,
     failures: VecDeque<Instant>,
 }
 
 impl Owner {
     pub(super) fn new(shared: Arc<Shared>, session: SessionId, stop: CancellationToken) -> Self {
-        Self { shared, session, stop, broker: None, failures: VecDeque::new() }
+        Self {
+            shared,
+            session,
+            stop,
+            broker: None,
+            command: None,
+            access: BrokerAccess::default(),
+            failures: VecDeque::new(),
+        }
     }
 
     /// Runs until the session ends or nobody calls any more.
@@ -74,35 +94,56 @@ impl Owner {
                 }
             }
         }
+        self.discard_command().await;
         self.discard().await;
     }
 
     async fn serve(&mut self, job: Job) {
-        if job.answer.is_closed() {
+        let work = match job {
+            Job::Call(work) => work,
+            Job::ExecutionEnded => return self.execution_ended().await,
+        };
+        let Work { call, answer } = *work;
+        if answer.is_closed() {
             return;
         }
         let shared = Arc::clone(&self.shared);
         let turn = timeout(shared.config.call_deadline, shared.calls.acquire()).await;
         let result = match turn {
-            Ok(Ok(_turn)) => self.answer(job.request, &job.worktree).await,
+            Ok(Ok(_turn)) => self.answer(call).await,
             _ => Err(HostError {
                 code: "EAGAIN".to_owned(),
-                message: "EAGAIN: too many file calls are under way, try again".to_owned(),
+                message: "EAGAIN: too many calls are under way, try again".to_owned(),
             }),
         };
         // Nobody waits any more: the execution has ended.
-        let _ = job.answer.send(result);
+        let _ = answer.send(result);
     }
 
-    async fn answer(&mut self, request: FsRequest, worktree: &OwnedFd) -> Answer {
+    async fn execution_ended(&mut self) {
+        let Some(broker) = &mut self.broker else { return };
+        if let Err(failure) = broker.execution_ended(&self.shared.config).await {
+            self.note_failure(&failure.to_string());
+            self.discard().await;
+        }
+    }
+
+    async fn answer(&mut self, call: Call) -> Answer {
         let shared = Arc::clone(&self.shared);
+        if let BrokerCall::Exec { .. } = call.request {
+            return self.run_command(call).await;
+        }
+        if self.broker.is_some() && self.access != call.access {
+            // The policy has changed: other walls, another process.
+            self.discard().await;
+        }
         if self.broker.is_none() {
-            self.start(worktree).await?;
+            self.start(&call).await?;
         }
         let Some(broker) = &mut self.broker else {
             return Err(broker_error("the broker is gone"));
         };
-        let failure = match broker.exchange(&shared.config, request).await {
+        let failure = match broker.exchange(&shared.config, call.execution, call.request).await {
             Ok(answer) => return answer,
             Err(failure) => failure,
         };
@@ -111,22 +152,23 @@ impl Owner {
         Err(match failure {
             BrokerFailure::Late(_) => HostError {
                 code: "ETIMEDOUT".to_owned(),
-                message: format!("ETIMEDOUT: the file broker was ended: {failure}"),
+                message: format!("ETIMEDOUT: the broker was ended: {failure}"),
             },
-            failure => broker_error(&format!("the file broker was ended: {failure}")),
+            failure => broker_error(&format!("the broker was ended: {failure}")),
         })
     }
 
-    async fn start(&mut self, worktree: &OwnedFd) -> Result<(), HostError> {
+    async fn start(&mut self, call: &Call) -> Result<(), HostError> {
         while self.failures.front().is_some_and(|at| at.elapsed() > FAILURE_WINDOW) {
             self.failures.pop_front();
         }
         if self.failures.len() >= FAILURES {
-            return Err(broker_error("the file broker failed 5 times within a minute; try again later"));
+            return Err(broker_error("the broker failed 5 times within a minute; try again later"));
         }
         let shared = Arc::clone(&self.shared);
-        let started = match Live::start(&shared.config, worktree.as_fd()) {
+        let started = match Live::start(&shared.config, call) {
             Ok(broker) => {
+                self.access = call.access;
                 shared.live.fetch_add(1, Ordering::Relaxed);
                 // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
                 let broker = self.broker.insert(broker);
@@ -138,7 +180,36 @@ impl Owner {
         let Err(failure) = started else { return Ok(()) };
         self.note_failure(&failure.to_string());
         self.discard().await;
-        Err(broker_error(&format!("the file broker is not available: {failure}")))
+        Err(broker_error(&format!("the broker is not available: {failure}")))
+    }
+
+    /// A command has a process of its own, which ends with it.
+    async fn run_command(&mut self, call: Call) -> Answer {
+        let shared = Arc::clone(&self.shared);
+        let result = match Live::start_command(&shared.config, &call) {
+            Ok(started) => {
+                shared.live.fetch_add(1, Ordering::Relaxed);
+                // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
+                let command = self.command.insert(started);
+                match command.command_ready(&shared.config).await {
+                    Ok(()) => command.exchange(&shared.config, call.execution, call.request).await,
+                    Err(failure) => Err(failure),
+                }
+            }
+            Err(failure) => Err(failure),
+        };
+        self.discard_command().await;
+        result.unwrap_or_else(|failure| {
+            tracing::warn!(session = %self.session, %failure, "a command's process failed");
+            Err(broker_error(&format!("the command's process was ended: {failure}")))
+        })
+    }
+
+    async fn discard_command(&mut self) {
+        if let Some(command) = self.command.take() {
+            command.end().await;
+            self.shared.live.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 
     fn note_failure(&mut self, why: &str) {

@@ -4,16 +4,21 @@ use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
 use super::input::{Action, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Source, Token, Write};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::record::{Mark, Pending};
-use crate::policy::EffectivePolicy;
+use crate::policy::{EffectivePolicy, Usage};
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics};
+use vm_system_protocol::model::{
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
+};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{Execute, SourceFormat, ToWorker, WorkerEvent};
 
 /// Events of one execution that are kept for its answer (bytes); more are read from the store.
 const COLLECT_BYTES: u64 = 1024 * 1024;
+
+/// Most events of its own that a supervisor adds to an execution: denials that are told, and a line per module.
+const ADOPTED_OWN_EVENTS: u64 = 20;
 
 /// What keeps the session busy.
 #[derive(Debug)]
@@ -82,6 +87,8 @@ pub(super) struct HostWait {
     pub(super) call: u64,
     pub(super) seq: u64,
     pub(super) since: u64,
+    /// Of which module; none for a file that is imported.
+    pub(super) module: Option<&'static str>,
 }
 
 /// A request that the worker has.
@@ -107,6 +114,11 @@ pub(super) struct Running {
     pub(super) start_lost: bool,
     /// Events for the answer, in the batches in which they were stored.
     pub(super) collected: Option<Vec<Arc<[Event]>>>,
+    /// What it used of its host modules.
+    pub(super) usage: Usage,
+    /// Events that this side added, and their bytes: the worker's limits do not count them.
+    pub(super) own_events: u64,
+    pub(super) own_bytes: u64,
     started: Now,
     next_seq: u64,
     last_ts: i64,
@@ -129,6 +141,9 @@ impl Running {
             lost: None,
             start_lost: false,
             collected: request.collect_events.then(Vec::new),
+            usage: Usage::default(),
+            own_events: 0,
+            own_bytes: 0,
             started: now,
             next_seq: 1,
             last_ts: now.unix_ms,
@@ -153,6 +168,10 @@ impl Running {
             lost: None,
             start_lost: false,
             collected: None,
+            usage: Usage::default(),
+            // How many of those that are stored were the previous supervisor's own is not known.
+            own_events: ADOPTED_OWN_EVENTS.min(adopted.events),
+            own_bytes: 0,
             started: Now { unix_ms: adopted.record.started_at.0, ..now },
             next_seq: adopted.events + 1,
             last_ts: adopted.last_ts.0,
@@ -180,6 +199,13 @@ impl Running {
             Event { execution_id: self.id(), seq: self.next_seq, ts: Timestamp(self.last_ts), payload };
         self.next_seq += 1;
         event
+    }
+
+    /// An event of this side's own about a running execution.
+    pub(super) fn number_own(&mut self, message: String, level: ConsoleLevel, now: Now) -> Event {
+        self.own_events += 1;
+        self.own_bytes += message.len() as u64;
+        self.number(now.unix_ms, EventPayload::System { message, level })
     }
 
     /// Gives a worker's events their places. Their time is the worker's word, kept between the last event and now.

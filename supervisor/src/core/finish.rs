@@ -121,7 +121,8 @@ impl SessionMachine {
         }
         let Some(Current::Running(mut running)) = self.current.take() else { return };
         let before = running.output_bytes();
-        let mut events = running.number_all(done.events, now);
+        let mut events = host_use(&mut running, now, out);
+        events.extend(running.number_all(done.events, now));
         let ending = match running.stop {
             Some(stop) => Ending::stopped(stop, &running),
             None => Ending::said(done.outcome, &running),
@@ -155,11 +156,24 @@ impl SessionMachine {
         now: Now,
     ) -> (Vec<Write>, Pending) {
         let ending = Ending::died(reason, self.closing.is_some(), &running);
+        // The session's broker ends with it.
+        let mut events = host_use(&mut running, now, &mut Vec::new());
         let text = format!("the worker ended in the middle of this execution: {reason}");
-        let event =
-            running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error });
-        conclude(running, ending, None, vec![event], 0, now)
+        events.push(
+            running.number(now.unix_ms, EventPayload::System { message: text, level: ConsoleLevel::Error }),
+        );
+        conclude(running, ending, None, events, 0, now)
     }
+}
+
+/// What the record says of the host modules that an execution used; what it left open is closed.
+fn host_use(running: &mut Running, now: Now, out: &mut Vec<Action>) -> Vec<Event> {
+    if running.usage.has_used("database") {
+        out.push(Action::EndHostUse);
+    }
+    let lines = running.usage.summary().into_iter();
+    let level = |denied| if denied { ConsoleLevel::Warn } else { ConsoleLevel::Info };
+    lines.map(|(line, denied)| running.number_own(line, level(denied), now)).collect()
 }
 
 fn judge_done(running: &Running, done: &Done) -> Result<(), Unfit> {

@@ -1,13 +1,13 @@
 //! What goes into the machine and what comes out of it.
 
-use crate::policy::EffectivePolicy;
+use crate::policy::{EffectivePolicy, Permit};
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, Execution, ExecutionKind, Session, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::{FromWorker, HostReply, HostRequest, SourceFormat, Start, ToWorker};
+use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 
 use super::death::Death;
 
@@ -283,11 +283,15 @@ pub enum Action {
     HostCall {
         /// The call's number.
         call: u64,
-        /// What.
-        request: HostRequest,
+        /// For which execution.
+        execution: ExecutionId,
+        /// What, and on which terms.
+        permit: Permit,
         /// The rights of the execution.
         policy: Arc<EffectivePolicy>,
     },
+    /// An execution that used host modules is over: what it left open is to be closed.
+    EndHostUse,
     /// Nobody waits for the pending host call or file any more.
     DropHostWork,
     /// Give to the store. Batches are committed in the order in which they are given.

@@ -7,7 +7,7 @@ use super::input::{
     Action, Answer, CloseCause, Input, LibraryFailure, Now, Refusal, SessionSpec, SpawnFailure, Token,
 };
 use super::record::Ledger;
-use crate::policy::EffectivePolicy;
+use crate::policy::{EffectivePolicy, SessionUsage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -96,6 +96,8 @@ pub struct SessionMachine {
     pub(super) idle_ms: Option<u64>,
     pub(super) peer: Peer,
     pub(super) ledger: Ledger,
+    /// What its executions used of host modules, since this supervisor knows it.
+    pub(super) host_usage: SessionUsage,
 }
 
 /// The execution that was running when the previous supervisor died, as the store knows it.
@@ -143,6 +145,7 @@ impl SessionMachine {
                 heap_bytes: 0,
             },
             ledger: Ledger::default(),
+            host_usage: SessionUsage::default(),
         }
     }
 

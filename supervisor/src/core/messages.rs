@@ -4,10 +4,12 @@ use super::execution::{Current, HostWait, Running};
 use super::input::{Action, ChannelFault, Now, Write};
 use super::machine::SessionMachine;
 use super::record::Pending;
+use crate::policy::{Denial, judge};
 use std::sync::Arc;
+use vm_system_protocol::broker::{DatabaseReply, FsReply, SqlValue};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, EVENT_TEXT_BYTES};
-use vm_system_protocol::model::{Event, EventPayload};
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload};
 use vm_system_protocol::reason::{CloseReason, LimitKind};
 use vm_system_protocol::worker::{FromWorker, HostError, HostReply, HostRequest, ToWorker, WorkerEvent};
 
@@ -15,6 +17,8 @@ use vm_system_protocol::worker::{FromWorker, HostError, HostReply, HostRequest, 
 const EVENTS_SLACK: u64 = 16;
 /// Bytes that a worker may send above `max_output_kb`: the event that crosses the line, and its word about it.
 const OUTPUT_SLACK_BYTES: u64 = 2 * EVENT_TEXT_BYTES as u64;
+/// Longest text of an event about a denied call (characters).
+const TOLD_CHARS: usize = 500;
 /// Host calls after which their numbers are recorded although the script put nothing out.
 const SETTLE_EVERY: u64 = 32;
 
@@ -120,29 +124,48 @@ impl SessionMachine {
     ) {
         let seq = self.peer.next_seq - 1;
         let expected = self.peer.next_call;
-        let running = match self.speaker(execution) {
-            Ok(running) => running,
-            Err(what) => return self.violation(what, now, out),
-        };
+        let mut session_usage = self.host_usage;
+        if let Err(what) = self.speaker(execution) {
+            return self.violation(what, now, out);
+        }
         if expected.is_some_and(|expected| call != expected) {
             return self.violation("a host call out of order", now, out);
         }
+        self.peer.next_call = Some(call.saturating_add(1));
+        let Ok(running) = self.speaker(execution) else { return };
         running.wall.pause(now);
-        running.host = Some(HostWait { call, seq, since: now.mono_ms });
+        running.host = Some(HostWait { call, seq, since: now.mono_ms, module: module_of(&request) });
         let policy = Arc::clone(&running.policy);
         let stopped = running.stop.is_some();
-        self.peer.next_call = Some(call.saturating_add(1));
         if stopped {
             let error = host_error("ECANCELED", "the execution is being ended");
             return self.host_replied(call, HostReply::Failed(error), now, out);
         }
-        if let HostRequest::Fs(_) = request
-            && !policy.allows_module("fs")
-        {
-            let error = host_error("MODULE_NOT_ALLOWED", "this session may not use the module 'fs'");
-            return self.host_replied(call, HostReply::Failed(error), now, out);
+        let judged = judge(&policy, request, &mut running.usage, &mut session_usage);
+        let denied = judged.map_err(|denial| (running.usage.denied(denial.module, denial.name), denial));
+        self.host_usage = session_usage;
+        match denied {
+            Ok(permit) => out.push(Action::HostCall { call, execution, permit, policy }),
+            Err((told, Denial { module, name, error })) => {
+                if told {
+                    self.tell(format!("denied: {module}.{name}: {}", error.message), now, out);
+                }
+                self.answer_call(call, HostReply::Failed(error), now, out);
+            }
         }
-        out.push(Action::HostCall { call, request, policy });
+    }
+
+    /// Adds an event of this side's own to the running execution.
+    fn tell(&mut self, message: String, now: Now, out: &mut Vec<Action>) {
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        let message = message.chars().take(TOLD_CHARS).collect();
+        let event = running.number_own(message, ConsoleLevel::Warn, now);
+        let execution = running.id();
+        let batch: Arc<[Event]> = Arc::new([event]);
+        running.collect(&batch);
+        let pending =
+            Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
+        self.persist(pending, vec![Write::Events(batch)], false, out);
     }
 
     /// The host's answer, from whom it may come: late ones, to calls that were answered before, are dropped.
@@ -150,6 +173,25 @@ impl SessionMachine {
         if !self.on_speaking_terms() {
             return;
         }
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        let Some(wait) = running.host.filter(|wait| wait.call == call) else { return };
+        if let Some(module) = wait.module {
+            let failed = matches!(reply, HostReply::Failed(_));
+            running.usage.answered(module, reply_bytes(&reply), failed);
+            self.host_usage.written_bytes += copied_bytes(&reply);
+            if let HostReply::Failed(error) = &reply
+                && is_refusal(error)
+                && running.usage.refused(module)
+            {
+                let message = format!("denied: {module}: {}", error.message);
+                self.tell(message, now, out);
+            }
+        }
+        self.answer_call(call, reply, now, out);
+    }
+
+    /// Lets the script go on.
+    fn answer_call(&mut self, call: u64, reply: HostReply, now: Now, out: &mut Vec<Action>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let Some(wait) = running.host.filter(|wait| wait.call == call) else { return };
         running.host = None;
@@ -179,6 +221,38 @@ impl SessionMachine {
     }
 }
 
+/// Which module a request is about.
+fn module_of(request: &HostRequest) -> Option<&'static str> {
+    match request {
+        HostRequest::LoadModule { .. } => None,
+        HostRequest::Fs(_) => Some("fs"),
+        HostRequest::Database(_) => Some("database"),
+        HostRequest::Exec(_) => Some("exec"),
+    }
+}
+
+/// Bytes that an answer brings to the script.
+fn reply_bytes(reply: &HostReply) -> u64 {
+    let bytes = match reply {
+        HostReply::Fs(FsReply::Bytes(bytes)) => bytes.len(),
+        HostReply::Fs(FsReply::Entries(entries)) => entries.iter().map(|entry| entry.name.len()).sum(),
+        HostReply::Database(DatabaseReply::Rows { values, .. }) => values.iter().map(SqlValue::bytes).sum(),
+        HostReply::Exec(reply) => reply.stdout.len() + reply.stderr.len(),
+        HostReply::Module { .. } | HostReply::Fs(_) | HostReply::Database(_) | HostReply::Failed(_) => 0,
+    };
+    bytes as u64
+}
+
+/// Bytes that a copy wrote, which is not known before it is done.
+fn copied_bytes(reply: &HostReply) -> u64 {
+    if let HostReply::Fs(FsReply::Written(bytes)) = reply { *bytes } else { 0 }
+}
+
+/// Whether an error says that a wall behind the policy stood in the way.
+fn is_refusal(error: &HostError) -> bool {
+    ["EACCES", "SQLITE_AUTH"].contains(&error.code.as_str())
+}
+
 /// Why events are not taken.
 pub(super) enum Unfit {
     /// No honest worker sends them.
@@ -189,7 +263,7 @@ pub(super) enum Unfit {
 
 /// Judges a batch before anything of it is recorded.
 pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<(), Unfit> {
-    let mut bytes = running.output_bytes();
+    let mut bytes = running.output_bytes().saturating_sub(running.own_bytes);
     for event in events {
         match &event.payload {
             EventPayload::Console { .. } | EventPayload::Exception { .. } | EventPayload::System { .. } => {}
@@ -208,7 +282,8 @@ pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<
         bytes = bytes.saturating_add(event.payload.output_bytes());
     }
     let limits = &running.policy.wire.limits;
-    if running.events() + events.len() as u64 > u64::from(limits.max_events) + EVENTS_SLACK {
+    let said = running.events().saturating_sub(running.own_events) + events.len() as u64;
+    if said > u64::from(limits.max_events) + EVENTS_SLACK {
         return Err(Unfit::TooMuch(LimitKind::Events));
     }
     if bytes > u64::from(limits.max_output_kb) * 1024 + OUTPUT_SLACK_BYTES {

@@ -8,7 +8,7 @@ use super::{
     Action, Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Executed, Input, Now, Refusal,
     SessionMachine, SessionSpec, Source, Token, Write, WriteId,
 };
-use crate::policy::{EffectivePolicy, Snapshot, effective};
+use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use std::sync::Arc;
 use vm_system_protocol::broker::{FsReply, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
@@ -42,7 +42,7 @@ struct Bench {
 fn rights(change: impl FnOnce(&mut Snapshot)) -> Arc<EffectivePolicy> {
     let mut snapshot = Snapshot { modules: vec!["fs".to_owned()], ..Snapshot::default() };
     change(&mut snapshot);
-    Arc::new(effective(&snapshot, None))
+    Arc::new(effective(&snapshot, None, &Operator::default()))
 }
 
 impl Bench {

@@ -5,9 +5,11 @@ use crate::api::control::{Caller, Handler, Request};
 use crate::brokers::BrokerConfig;
 use crate::libraries::Shelf;
 use crate::ops::{self, Ops, OpsOptions};
+use crate::policy::Operator;
 use crate::runtime::{Runtime, RuntimeConfig};
 use crate::spawn::SpawnConfig;
 use crate::store::{Owner, StoreHandle};
+use crate::workspaces::Workspaces;
 use crate::worktree::Roots;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,6 +34,9 @@ pub(super) struct Parts {
     pub(super) worktree_roots: Vec<PathBuf>,
     pub(super) max_sessions: u32,
     pub(super) ceilings: Limits,
+    /// The folder of the workspaces' databases; none: there are only those in memory.
+    pub(super) workspaces: Option<PathBuf>,
+    pub(super) operator: Operator,
     /// Cancelled by the verb that stops the supervisor.
     pub(super) stop: CancellationToken,
 }
@@ -39,13 +44,17 @@ pub(super) struct Parts {
 impl Assembly {
     /// Builds the jail; the store is closed again if that fails.
     pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
-        let Parts { store, shelf, spawn, worktree_roots, max_sessions, ceilings, stop } = parts;
+        let Parts { store, shelf, spawn, worktree_roots, max_sessions, ceilings, workspaces, operator, stop } =
+            parts;
+        let commands_listed = !operator.commands.is_empty();
         let worktrees_confined = !worktree_roots.is_empty();
         let started = async {
             let config = RuntimeConfig {
                 spawn: SpawnConfig { shelf: shelf.clone(), ..spawn },
                 brokers: BrokerConfig::default(),
                 roots: Roots::new(&worktree_roots).map_err(DaemonError::Roots)?,
+                workspaces: Workspaces::new(workspaces),
+                operator,
                 max_sessions: max_sessions as usize,
             };
             Ok(Runtime::start(config, store.clone()).await?)
@@ -57,7 +66,7 @@ impl Assembly {
                 return Err(error);
             }
         };
-        let options = OpsOptions { ceilings, worktrees_confined };
+        let options = OpsOptions { ceilings, worktrees_confined, commands_listed };
         let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, shelf, stop);
         Ok(Self { verbs: Arc::new(Verbs(ops)), runtime, store })
     }

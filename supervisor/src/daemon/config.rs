@@ -3,9 +3,11 @@
 //! Knows nothing of how it is carried out.
 
 use crate::ops::OpsOptions;
+use crate::policy::{Operator, is_command_name};
 use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
 use crate::store::{Durability, Retention};
 use serde::Deserialize;
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,6 +38,8 @@ pub struct Config {
     pub max_sessions: u32,
     /// The most that a template may ask for.
     pub ceilings: Limits,
+    /// What templates may name: variables for scripts, and commands for the `exec` module.
+    pub operator: Operator,
     /// What is forgotten when.
     pub retention: Retention,
     /// How long workers outlive a supervisor that was killed.
@@ -93,6 +97,7 @@ impl Config {
             worktree_roots: Vec::new(),
             max_sessions: 1_000,
             ceilings: OpsOptions::default().ceilings,
+            operator: Operator::default(),
             retention: Retention::default(),
             keeper_grace: Duration::from_secs(5),
             drain: Duration::from_secs(5),
@@ -113,6 +118,8 @@ impl Config {
         set(&mut self.stop, file.stop_s.map(seconds));
         set(&mut self.service_ids.uid, file.service_uid);
         set(&mut self.service_ids.gid, file.service_gid);
+        self.operator.env.extend(file.env.unwrap_or_default());
+        self.operator.commands.extend(file.allow_exec.unwrap_or_default());
         self.socket_group = file.socket_group.or(self.socket_group);
         if let Some(http) = file.http {
             self.http = http.into();
@@ -159,6 +166,10 @@ pub struct ConfigFile {
     drain_s: Option<u32>,
     stop_s: Option<u32>,
     http: Option<HttpFile>,
+    /// Values of variables that `env` rows of templates may name.
+    env: Option<BTreeMap<String, String>>,
+    /// Programs that the `exec` module may start, by name.
+    allow_exec: Option<BTreeMap<String, PathBuf>>,
     ceilings: Option<CeilingsFile>,
     retention: Option<RetentionFile>,
 }
@@ -301,8 +312,40 @@ impl ConfigFile {
         match file.worktree_roots.iter().flatten().find(|root| !root.is_absolute()) {
             Some(root) => Err(format!("worktree_roots must be absolute, `{}` is not", root.display())),
             None if file.max_sessions == Some(0) => Err("max_sessions must be at least 1".to_owned()),
-            None => file.http.iter().try_for_each(HttpFile::check).map(|()| file),
+            None => {
+                for (name, path) in file.allow_exec.iter().flatten() {
+                    check_command(name, path)?;
+                }
+                if let Some((name, _)) =
+                    file.env.iter().flatten().find(|(name, value)| !is_variable(name, value))
+                {
+                    return Err(format!("env: {name:?} is no variable"));
+                }
+                file.http.iter().try_for_each(HttpFile::check).map(|()| file)
+            }
         }
+    }
+}
+
+fn is_variable(name: &str, value: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
+}
+
+/// Whether a command of the operator can be offered: a plain name, and a program that is there. Says what is wrong.
+pub fn check_command(name: &str, path: &Path) -> Result<(), String> {
+    if !is_command_name(name) {
+        return Err(format!("allow_exec: {name:?} is no name of a command (letters, digits, . _ + -)"));
+    }
+    if !path.is_absolute() || path.to_str().is_none() {
+        return Err(format!(
+            "allow_exec: the path of {name:?} must be absolute, `{}` is not",
+            path.display()
+        ));
+    }
+    match path.metadata() {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(format!("allow_exec: `{}` is no program", path.display())),
+        Err(error) => Err(format!("allow_exec: `{}`: {error}", path.display())),
     }
 }
 

@@ -4,6 +4,7 @@ use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
 use crate::api::control::{Caller, Handler as _, Request};
 use crate::libraries::Shelf;
+use crate::policy::Operator;
 use crate::spawn::{SandboxMode, SpawnConfig};
 use crate::store::open_memory;
 use std::time::Duration;
@@ -34,6 +35,8 @@ impl Embedded {
             worktree_roots: Vec::new(),
             max_sessions: SESSIONS,
             ceilings: no_ceilings(),
+            workspaces: None,
+            operator: Operator::default(),
             stop: CancellationToken::new(),
         };
         let owner = format!("uid:{}", nix::unistd::geteuid());

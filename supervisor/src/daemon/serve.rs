@@ -139,6 +139,8 @@ fn parts(config: &Config, store: StoreHandle, shelf: Shelf, stop: CancellationTo
         worktree_roots: config.worktree_roots.clone(),
         max_sessions: config.max_sessions,
         ceilings: config.ceilings.clone(),
+        workspaces: Some(config.state_dir.join("workspaces")),
+        operator: config.operator.clone(),
         stop,
     }
 }

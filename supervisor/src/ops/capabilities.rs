@@ -1,7 +1,8 @@
-//! Capability rows of templates. What they mean is the policy's; here: that they are well-formed and unique.
+//! Capability rows of templates. What they mean is the policy's; here: that they mean something, and are unique.
 
 use super::errors::{invalid, not_found, stored};
 use super::{Call, Ops, now};
+use crate::policy::read_row;
 use crate::store::{Entity, Rejection, StoreError, Write};
 use vm_system_protocol::control::{ErrorCode, NewCapability, OpError, Reply};
 use vm_system_protocol::ids::CapabilityId;
@@ -24,6 +25,9 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         let name = name(new.kind, &new.name)?;
         let config = config(&new.config)?;
+        // A mistyped right would be one that is not there: what has no meaning is not stored.
+        read_row(new.kind, &name, &config)
+            .map_err(|error| invalid(error.message.clone()).with_hint(error.hint))?;
         let _deciding = self.deciding.lock().await;
         let detail = self.template(call, template).await?.detail;
         if detail.capabilities.len() >= ROWS {

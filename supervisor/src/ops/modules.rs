@@ -1,16 +1,20 @@
 //! The catalog of host modules, and which names are refused with which reason.
 
+use super::OpsOptions;
 use super::errors::invalid;
+use crate::policy::NO_HTTP;
 use vm_system_protocol::control::{ErrorCode, ModuleInfo, OpError};
 
 /// Host modules that exist, with what they give.
-const AVAILABLE: &[(&str, &str)] = &[("fs", "read files and folders beneath the session's worktree")];
-/// Host modules that are planned, with what is missing.
-const KNOWN: &[(&str, &str)] = &[
-    ("database", "this version has no database module"),
-    ("exec", "this version has no exec module"),
-    ("http", "this version has no http module"),
+const AVAILABLE: &[(&str, &str)] = &[
+    ("database", "SQLite databases of the session's workspace"),
+    ("exec", "commands that the operator lists and a capability row names, in a jail of their own"),
+    ("fs", "files and folders beneath the session's worktree; changing them needs the capability fs write"),
 ];
+/// Host modules that are planned, with what is missing.
+const KNOWN: &[(&str, &str)] = &[("http", NO_HTTP)];
+/// Why `exec` cannot be added where the operator lists nothing.
+const NO_COMMANDS: &str = "the operator of this daemon lists no commands (serve --allow-exec NAME=/PATH)";
 /// Part of the language: always there, and switched off by a capability row of kind `global`.
 const BUILT_IN: &[&str] = &["console", "math", "json", "date", "array", "string", "object", "promise"];
 
@@ -22,14 +26,17 @@ pub(super) fn catalog() -> Vec<ModuleInfo> {
     AVAILABLE.iter().map(info).collect()
 }
 
-/// Trims and lower-cases a name and checks it against the catalog.
-pub(super) fn checked(name: &str) -> Result<String, OpError> {
+/// Trims and lower-cases a name and checks it against the catalog, and `exec` against the operator's list.
+pub(super) fn checked(name: &str, options: &OpsOptions) -> Result<String, OpError> {
     let name = normal(name)?;
-    if AVAILABLE.iter().any(|(known, _)| *known == name) {
+    let unlisted = name == "exec" && !options.commands_listed;
+    if !unlisted && AVAILABLE.iter().any(|(known, _)| *known == name) {
         return Ok(name);
     }
     let why = if BUILT_IN.contains(&name.as_str()) {
         "it is part of JavaScript and needs no module".to_owned()
+    } else if unlisted {
+        NO_COMMANDS.to_owned()
     } else if let Some((_, why)) = KNOWN.iter().find(|(known, _)| *known == name) {
         (*why).to_owned()
     } else {

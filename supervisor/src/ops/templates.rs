@@ -21,7 +21,10 @@ impl Ops {
         if !modules.is_empty() {
             has_parts(engine, "host modules")?;
         }
-        let mut names = modules.iter().map(|name| modules::checked(name)).collect::<Result<Vec<_>, _>>()?;
+        let mut names = modules
+            .iter()
+            .map(|name| modules::checked(name, &self.options))
+            .collect::<Result<Vec<_>, _>>()?;
         names.sort_unstable();
         names.dedup();
         self.has_room()?;
@@ -101,7 +104,7 @@ impl Ops {
         name: &str,
     ) -> Result<Reply, OpError> {
         let detail = self.template(call, template).await?.detail;
-        let name = modules::checked(name)?;
+        let name = modules::checked(name, &self.options)?;
         has_parts(detail.template.engine, "host modules")?;
         let id = detail.template.id;
         let write = Write::ModuleAdd { template: id, name: name.clone(), at: now() };

@@ -1,6 +1,9 @@
 //! The intersection itself.
 
-use std::collections::BTreeSet;
+use super::rights::{DatabaseRights, ExecRights, FsRights, both};
+use super::row::{NO_HTTP, Row, read_row};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings};
 use vm_system_protocol::worker::Policy;
 
@@ -16,6 +19,15 @@ pub struct Snapshot {
     pub capabilities: Vec<Capability>,
 }
 
+/// What the operator of the daemon offers. A template can only name parts of it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Operator {
+    /// Values of variables that a row of kind `env` without a value of its own may name.
+    pub env: BTreeMap<String, String>,
+    /// Programs that the `exec` module may start, by the operator's name for them; absolute paths.
+    pub commands: BTreeMap<String, PathBuf>,
+}
+
 /// What one execution may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectivePolicy {
@@ -23,10 +35,25 @@ pub struct EffectivePolicy {
     pub wire: Policy,
     /// `.js` files are modules.
     pub esm: bool,
-    /// Names of variables that the environment may give (an `env` row each). Empty: none.
-    pub env_names: Vec<String>,
-    /// `fs` may also change files (an `fs` row called `write`).
-    pub fs_write: bool,
+    /// Variables that the environment has before the client's own.
+    pub env: Vec<(String, String)>,
+    /// The `fs` module, if it is granted.
+    pub fs: Option<FsRights>,
+    /// The `database` module, if it is granted.
+    pub database: Option<DatabaseRights>,
+    /// The `exec` module, if it is granted.
+    pub exec: Option<ExecRights>,
+    /// The programs behind the granted commands.
+    pub programs: BTreeMap<String, PathBuf>,
+}
+
+/// What a session's broker must be able to do for any call that the policy lets pass; its walls leave no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BrokerAccess {
+    /// Change files of the worktree.
+    pub write: bool,
+    /// Use the files of the workspace.
+    pub database: bool,
 }
 
 impl EffectivePolicy {
@@ -34,18 +61,40 @@ impl EffectivePolicy {
     pub fn allows_module(&self, name: &str) -> bool {
         self.wire.modules.iter().any(|module| module == name)
     }
+
+    /// What the session's broker needs.
+    pub fn broker_access(&self) -> BrokerAccess {
+        BrokerAccess {
+            write: self.fs.as_ref().is_some_and(|fs| fs.write.is_some()),
+            database: self.database.is_some(),
+        }
+    }
+
+    /// Why a module is not granted, if there is more to say than that it is not.
+    pub fn refusal(&self, name: &str) -> Option<&str> {
+        let refused = self.wire.refused_modules.iter().find(|(module, _)| module == name);
+        refused.map(|(_, why)| why.as_str())
+    }
 }
 
 /// The policy for the next execution of a session. `template` is `None` once it was deleted: its sessions go on with
 /// what they have.
-pub fn effective(session: &Snapshot, template: Option<&Snapshot>) -> EffectivePolicy {
+pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Operator) -> EffectivePolicy {
     let mine = Rights::of(session);
     let rights = match template {
         Some(template) => mine.intersect(&Rights::of(template)),
         None => mine,
     };
+    let rights = rights.within(operator);
     let settings = &session.settings;
     let now = template.map_or(settings, |template| &template.settings);
+    let granted = [
+        ("database", rights.database.is_some()),
+        ("exec", rights.exec.is_some()),
+        ("fs", rights.fs.is_some()),
+    ];
+    let commands = rights.exec.iter().flat_map(|exec| &exec.commands);
+    let programs = commands.filter_map(|name| operator.commands.get_key_value(name));
     EffectivePolicy {
         wire: Policy {
             limits: min_limits(&settings.limits, &now.limits),
@@ -55,56 +104,191 @@ pub fn effective(session: &Snapshot, template: Option<&Snapshot>) -> EffectivePo
                 ..settings.resolver.clone()
             },
             strict: settings.runtime.strict,
-            modules: rights.modules.into_iter().collect(),
+            modules: granted.iter().filter(|(_, yes)| *yes).map(|(name, _)| (*name).to_owned()).collect(),
+            refused_modules: rights.refused.into_iter().collect(),
             disabled_globals: rights.disabled_globals.into_iter().collect(),
         },
         esm: settings.runtime.esm,
-        env_names: rights.env_names.into_iter().collect(),
-        fs_write: rights.fs_write,
+        env: rights.env.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
+        programs: programs.map(|(name, path)| (name.clone(), path.clone())).collect(),
+        fs: rights.fs,
+        database: rights.database,
+        exec: rights.exec,
     }
 }
 
 /// The rights of one snapshot. Sets, so that a template with many rows costs n log n.
+#[derive(Debug, Clone, Default)]
 struct Rights {
-    modules: BTreeSet<String>,
+    fs: Option<FsRights>,
+    database: Option<DatabaseRights>,
+    exec: Option<ExecRights>,
     disabled_globals: BTreeSet<String>,
-    env_names: BTreeSet<String>,
-    fs_write: bool,
+    /// Names, with the row's own value if it has one.
+    env: BTreeMap<String, Option<String>>,
+    /// Modules that are named and not granted: why.
+    refused: BTreeMap<String, String>,
 }
 
 impl Rights {
     fn of(snapshot: &Snapshot) -> Self {
-        let mut rights = Self {
-            modules: snapshot.modules.iter().cloned().collect(),
-            disabled_globals: BTreeSet::new(),
-            env_names: BTreeSet::new(),
-            fs_write: false,
-        };
-        for row in &snapshot.capabilities {
-            match (row.kind, row.enabled) {
-                (CapabilityKind::Module, false) => {
-                    rights.modules.remove(&row.name);
-                }
-                (CapabilityKind::Global, false) => {
-                    rights.disabled_globals.insert(row.name.clone());
-                }
-                (CapabilityKind::Env, true) => {
-                    rights.env_names.insert(row.name.clone());
-                }
-                (CapabilityKind::Fs, true) if row.name == "write" => rights.fs_write = true,
-                // An enabled module row narrows a module that was added, it does not add one; intrinsics are on
-                // without a row; `fs`, `net` and `env` rows that are off change nothing; there is no network yet.
-                _ => {}
-            }
+        let mut rights = Self::default();
+        for module in &snapshot.modules {
+            rights.grant(module);
         }
+        for row in &snapshot.capabilities {
+            rights.apply(row);
+        }
+        rights.settle_writing(&snapshot.capabilities);
         rights
     }
 
-    fn intersect(mut self, other: &Self) -> Self {
-        self.modules.retain(|name| other.modules.contains(name));
-        self.env_names.retain(|name| other.env_names.contains(name));
-        self.disabled_globals.extend(other.disabled_globals.iter().cloned());
-        self.fs_write &= other.fs_write;
+    fn grant(&mut self, module: &str) {
+        match module {
+            "fs" => self.fs = Some(FsRights::default()),
+            "database" => self.database = Some(DatabaseRights::default()),
+            "exec" => self.exec = Some(ExecRights::default()),
+            "http" => self.refuse(module, NO_HTTP),
+            _ => self.refuse(module, "this version has no such module"),
+        }
+    }
+
+    fn refuse(&mut self, module: &str, why: impl Into<String>) {
+        match module {
+            "fs" => self.fs = None,
+            "database" => self.database = None,
+            "exec" => self.exec = None,
+            _ => {}
+        }
+        self.refused.insert(module.to_owned(), why.into());
+    }
+
+    /// Puts one row over what the modules give.
+    fn apply(&mut self, row: &Capability) {
+        let meaning = match read_row(row.kind, &row.name, &row.config) {
+            Ok(meaning) => meaning,
+            Err(error) => return self.senseless(row, &error.to_string()),
+        };
+        match (meaning, row.enabled) {
+            (Row::Global(name), false) => {
+                self.disabled_globals.insert(name.to_owned());
+            }
+            (Row::Env(value), true) => {
+                self.env.insert(row.name.clone(), value);
+            }
+            (Row::Fs(_) | Row::Database(_) | Row::Exec(_), false) => {
+                self.refuse(&row.name, "a capability row of the template withdraws it");
+            }
+            // An enabled module row narrows a module that was added; it does not add one.
+            (Row::Fs(given), true) => {
+                if let Some(fs) = &mut self.fs {
+                    *fs = FsRights {
+                        read: both(fs.read.take(), given.read.as_ref()),
+                        write: fs.write.take(),
+                        ..given
+                    };
+                }
+            }
+            (Row::Database(given), true) => {
+                if let Some(database) = &mut self.database {
+                    *database = given;
+                }
+            }
+            (Row::Exec(given), true) => {
+                if let Some(exec) = &mut self.exec {
+                    *exec = given;
+                }
+            }
+            (Row::Read(paths), enabled) => {
+                if let Some(fs) = &mut self.fs {
+                    fs.read = if enabled { both(fs.read.take(), Some(&paths)) } else { None };
+                }
+            }
+            // Intrinsics are on without a row; `fs`, `env` and `net` rows that are off change nothing; writing is
+            // settled when all rows are read.
+            (Row::Global(_), true) | (Row::Env(_), false) | (Row::Write(_) | Row::Nothing, _) => {}
+        }
+    }
+
+    /// A stored row that cannot be read takes away what it is about.
+    fn senseless(&mut self, row: &Capability, why: &str) {
+        match row.kind {
+            CapabilityKind::Module => {
+                self.refuse(&row.name, format!("its capability row is not valid: {why}"))
+            }
+            CapabilityKind::Fs => {
+                self.refuse("fs", format!("the capability row fs {} is not valid: {why}", row.name))
+            }
+            CapabilityKind::Global if !row.enabled => {
+                self.disabled_globals.insert(row.name.clone());
+            }
+            CapabilityKind::Global | CapabilityKind::Env | CapabilityKind::Net => {}
+        }
+    }
+
+    /// Writing is off without a row of kind `fs`, and then within what the module's own row leaves.
+    fn settle_writing(&mut self, rows: &[Capability]) {
+        let Some(fs) = &mut self.fs else { return };
+        let find = |kind: CapabilityKind, name: &str| {
+            let row = rows.iter().find(|row| row.kind == kind && row.name == name && row.enabled)?;
+            read_row(row.kind, &row.name, &row.config).ok()
+        };
+        let Some(Row::Write(granted)) = find(CapabilityKind::Fs, "write") else { return };
+        fs.write = match find(CapabilityKind::Module, "fs") {
+            Some(Row::Fs(given)) => both(Some(granted), given.write.as_ref()),
+            _ => Some(granted),
+        };
+    }
+
+    fn intersect(self, now: &Self) -> Self {
+        let mut refused = self.refused;
+        for (module, had, has) in [
+            ("fs", self.fs.is_some(), now.fs.is_some()),
+            ("database", self.database.is_some(), now.database.is_some()),
+            ("exec", self.exec.is_some(), now.exec.is_some()),
+        ] {
+            if had && !has {
+                let why =
+                    now.refused.get(module).map_or("it was withdrawn from the template", String::as_str);
+                refused.insert(module.to_owned(), why.to_owned());
+            } else if has && !had && !refused.contains_key(module) {
+                let why = "it was added to the template after this session was made; make a new session";
+                refused.insert(module.to_owned(), why.to_owned());
+            }
+        }
+        let mut env = self.env;
+        env.retain(|name, value| now.env.get(name) == Some(value));
+        let mut disabled_globals = self.disabled_globals;
+        disabled_globals.extend(now.disabled_globals.iter().cloned());
+        Self {
+            fs: self.fs.zip(now.fs.as_ref()).map(|(mine, now)| mine.and(now)),
+            database: self.database.zip(now.database.as_ref()).map(|(mine, now)| mine.and(now)),
+            exec: self.exec.zip(now.exec.as_ref()).map(|(mine, now)| mine.and(now)),
+            disabled_globals,
+            env,
+            refused,
+        }
+    }
+
+    /// Only what the operator offers: listed commands, and variables that have a value.
+    fn within(mut self, operator: &Operator) -> Self {
+        if let Some(exec) = &mut self.exec {
+            exec.commands.retain(|name| operator.commands.contains_key(name));
+            if operator.commands.is_empty() {
+                self.refuse(
+                    "exec",
+                    "the operator of this daemon lists no commands (serve --allow-exec NAME=/PATH)",
+                );
+            }
+        }
+        for (name, value) in &mut self.env {
+            if value.is_none() {
+                value.clone_from(&operator.env.get(name).cloned());
+            }
+        }
+        if !self.refused.contains_key("http") {
+            self.refuse("http", NO_HTTP);
+        }
         self
     }
 }

@@ -1,9 +1,20 @@
 //! Narrowing applies, widening does not.
 
-use super::{Snapshot, effective};
+use super::{EffectivePolicy, Operator, Snapshot};
 use vm_system_protocol::ids::{CapabilityId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, CapabilityKind};
+
+fn effective(session: &Snapshot, template: Option<&Snapshot>) -> EffectivePolicy {
+    super::effective(session, template, &operator())
+}
+
+fn operator() -> Operator {
+    let mut operator = Operator::default();
+    operator.env.insert("HOME".to_owned(), "/home/operator".to_owned());
+    operator.commands.insert("ls".to_owned(), "/bin/ls".into());
+    operator
+}
 
 fn row(kind: CapabilityKind, name: &str, enabled: bool) -> Capability {
     Capability {
@@ -84,9 +95,13 @@ fn files_network_and_environment_are_off_without_a_row_on_both_sides() {
     let mut session = Snapshot::default();
     session.capabilities.push(row(CapabilityKind::Env, "HOME", true));
     session.capabilities.push(row(CapabilityKind::Fs, "write", true));
+    session.modules.push("fs".to_owned());
+    let writes = |policy: &EffectivePolicy| policy.fs.as_ref().is_some_and(|fs| fs.write.is_some());
     let alone = effective(&session, None);
-    assert_eq!(alone.env_names, ["HOME"]);
-    assert!(alone.fs_write);
-    let narrowed = effective(&session, Some(&Snapshot::default()));
-    assert!(narrowed.env_names.is_empty() && !narrowed.fs_write);
+    assert_eq!(alone.env, [("HOME".to_owned(), "/home/operator".to_owned())]);
+    assert!(writes(&alone));
+    let narrowed = effective(&session, Some(&with_modules(&["fs"])));
+    assert!(narrowed.env.is_empty() && !writes(&narrowed) && narrowed.allows_module("fs"));
+    session.modules.clear();
+    assert!(!writes(&effective(&session, None)), "the row grants nothing without the module");
 }

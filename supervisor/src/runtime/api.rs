@@ -2,8 +2,10 @@
 
 use crate::brokers::BrokerConfig;
 use crate::core::{LibraryProblem, LoadFailure, Refusal, SpawnFault};
+use crate::policy::Operator;
 use crate::spawn::{LibrarySet, SpawnConfig};
 use crate::store::{Owner, PolicySnapshot, StoreError};
+use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, WorktreeError};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,6 +23,10 @@ pub struct RuntimeConfig {
     pub brokers: BrokerConfig,
     /// Where worktrees may be.
     pub roots: Roots,
+    /// Where the databases of workspaces are.
+    pub workspaces: Workspaces,
+    /// What the operator offers to templates.
+    pub operator: Operator,
     /// Sessions that may live at a time.
     pub max_sessions: usize,
 }

@@ -5,6 +5,7 @@ use super::host;
 use super::task::{Answering, Task, fault, no_worker};
 use crate::core::{Action, Answer, Input, Refusal, Token};
 use crate::spawn::{LibraryError, SpawnError, WorkerLimits};
+use crate::workspaces::Workspace;
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_protocol::worker::ToWorker;
@@ -49,10 +50,16 @@ impl Task {
                 let (shared, worktree) = (Arc::clone(&self.shared), self.worktree.clone());
                 self.host = Some(host::load_source(shared, worktree, execution, path, format, policy));
             }
-            Action::HostCall { call, request, policy } => {
+            Action::HostCall { call, execution, permit, policy } => {
                 let (shared, worktree) = (Arc::clone(&self.shared), self.worktree.clone());
-                self.host = Some(host::call(shared, worktree, self.live.id, call, request, policy));
+                let workspace = Workspace {
+                    owner: self.live.owner.as_str().to_owned(),
+                    id: self.machine.record().workspace_id.clone(),
+                };
+                let caller = host::Caller { session: self.live.id, execution, workspace };
+                self.host = Some(host::call(shared, worktree, caller, call, permit, policy));
             }
+            Action::EndHostUse => self.shared.brokers.execution_ended(self.live.id),
             Action::DropHostWork => self.host = None,
             Action::Write { id, batch, urgent } => {
                 let failed = self.writes.push(id, batch, urgent);

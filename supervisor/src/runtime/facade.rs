@@ -16,6 +16,7 @@ use crate::policy::EffectivePolicy;
 use crate::spawn::{SpawnError, Spawner};
 use crate::store::{Owner, StoreError, StoreHandle, Write};
 use crate::worktree::{Worktree, clean_relative, run_file_format};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -74,6 +75,8 @@ impl Runtime {
             jails,
             registry,
             roots: config.roots,
+            workspaces: config.workspaces,
+            operator: config.operator,
             started: Instant::now(),
             files: Semaphore::new(FILES),
         };
@@ -97,7 +100,7 @@ impl Runtime {
             NoRoom::Duplicate => RuntimeError::Duplicate,
             NoRoom::Stopping => RuntimeError::ShuttingDown,
         })?;
-        let machine = SessionMachine::new(spec(&request, &live.policy(None)));
+        let machine = SessionMachine::new(spec(&request, &live.policy(None, &shared.operator)));
         let writes = Writes::new(shared.store.clone(), owner, name, policy);
         let task =
             Task::new(machine, Arc::clone(shared), Arc::clone(&live), worktree, libraries, writes, inbox);
@@ -114,7 +117,7 @@ impl Runtime {
     /// Runs code. Order of checks: live session, path, busy, file; a check that fails leaves no row behind.
     pub async fn execute(&self, start: StartExecution) -> Result<Execution, RuntimeError> {
         let live = self.live(start.session)?;
-        let policy = live.policy(start.policy_now.as_ref());
+        let policy = live.policy(start.policy_now.as_ref(), &self.0.shared.operator);
         let source = source(&start, &policy)?;
         let StartExecution { id, kind, args, env, argv, recorded_args, recorded_env, wait, follower, .. } =
             start;
@@ -124,7 +127,7 @@ impl Runtime {
             kind,
             source,
             args,
-            env,
+            env: merged(&policy.env, env),
             argv,
             recorded_args,
             recorded_env,
@@ -320,6 +323,16 @@ impl Runtime {
     }
 }
 
+/// The client's variables over those of the policy.
+fn merged(granted: &[(String, String)], given: Vec<(String, String)>) -> Vec<(String, String)> {
+    if granted.is_empty() {
+        return given;
+    }
+    let mut all: BTreeMap<String, String> = granted.iter().cloned().collect();
+    all.extend(given);
+    all.into_iter().collect()
+}
+
 fn unexpected(answer: &Answer) -> RuntimeError {
     RuntimeError::Internal(format!("an answer of the wrong kind: {answer:?}"))
 }
@@ -377,7 +390,7 @@ fn startup(file: &StartupFile, policy: &Arc<EffectivePolicy>) -> ExecuteRequest 
         kind: ExecutionKind::Startup,
         source: Source::File { path: file.path.clone(), format },
         args: JsonText::empty_object(),
-        env: Vec::new(),
+        env: policy.env.clone(),
         argv: Vec::new(),
         recorded_args: JsonText::empty_object(),
         recorded_env: JsonText::empty_object(),

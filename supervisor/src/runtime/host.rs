@@ -1,15 +1,19 @@
 //! What a session asks of the host: files to run, modules, calls of the `fs` module. The policy was checked before.
 
 use super::task::Shared;
+use crate::brokers::Call;
 use crate::core::{Input, LoadFailure, LoadedSource};
-use crate::policy::EffectivePolicy;
+use crate::policy::{EffectivePolicy, Permit};
+use crate::workspaces::Workspace;
 use crate::worktree::{Wanted, Worktree, WorktreeError, resolve, run_file_format};
 use std::future::Future;
+use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::sync::Arc;
+use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::FS_READ_BYTES;
-use vm_system_protocol::worker::{HostError, HostReply, HostRequest, SourceFormat};
+use vm_system_protocol::worker::{HostError, HostReply, SourceFormat};
 
 /// Work that is under way; dropping it gives up the answer.
 pub(super) type HostWork = Pin<Box<dyn Future<Output = Input> + Send>>;
@@ -48,28 +52,61 @@ fn load_failure(error: &WorktreeError) -> LoadFailure {
     }
 }
 
+/// Whose call it is.
+pub(super) struct Caller {
+    pub(super) session: SessionId,
+    pub(super) execution: ExecutionId,
+    /// Whose databases it uses.
+    pub(super) workspace: Workspace,
+}
+
 /// Does what a script asks for.
 pub(super) fn call(
     shared: Arc<Shared>,
     worktree: Worktree,
-    session: SessionId,
+    caller: Caller,
     call: u64,
-    request: HostRequest,
+    permit: Permit,
     policy: Arc<EffectivePolicy>,
 ) -> HostWork {
     Box::pin(async move {
-        let reply = match request {
-            HostRequest::LoadModule { specifier, referrer, import } => {
+        let reply = match permit {
+            Permit::LoadModule { specifier, referrer, import } => {
                 load_module(&shared, worktree, policy, specifier, referrer, import).await
             }
-            HostRequest::Fs(request) => {
-                match shared.brokers.call(session, std::os::fd::AsFd::as_fd(&worktree), request).await {
-                    Ok(reply) => HostReply::Fs(reply),
-                    Err(error) => HostReply::Failed(error),
-                }
-            }
+            Permit::Broker(request) => broker_call(&shared, &worktree, caller, request, &policy)
+                .await
+                .unwrap_or_else(HostReply::Failed),
         };
         Input::HostReplied { call, reply }
+    })
+}
+
+async fn broker_call(
+    shared: &Arc<Shared>,
+    worktree: &Worktree,
+    caller: Caller,
+    request: BrokerCall,
+    policy: &EffectivePolicy,
+) -> Result<HostReply, HostError> {
+    let Caller { session, execution, workspace } = caller;
+    let handle = worktree.as_fd().try_clone_to_owned().map_err(|error| HostError {
+        code: "EBROKER".to_owned(),
+        message: format!("EBROKER: the worktree's handle cannot be passed on ({})", error.kind()),
+    })?;
+    let call = Call {
+        execution,
+        request,
+        access: policy.broker_access(),
+        worktree: handle,
+        workspaces: shared.workspaces.clone(),
+        workspace,
+    };
+    let reply = shared.brokers.call(session, call).await?;
+    Ok(match reply {
+        BrokerReply::Fs(reply) => HostReply::Fs(reply),
+        BrokerReply::Database(reply) => HostReply::Database(reply),
+        BrokerReply::Exec(reply) => HostReply::Exec(reply),
     })
 }
 

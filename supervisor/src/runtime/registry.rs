@@ -1,7 +1,7 @@
 //! Which sessions live here, and which executions run in them. Locks are held for a look-up only, never across an await.
 
 use super::task::Command;
-use crate::policy::{EffectivePolicy, Snapshot, effective};
+use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use crate::store::{Owner, PolicySnapshot};
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -43,7 +43,11 @@ impl Live {
     }
 
     /// The rights of the session's next execution.
-    pub(super) fn policy(&self, template: Option<&Arc<PolicySnapshot>>) -> Arc<EffectivePolicy> {
+    pub(super) fn policy(
+        &self,
+        template: Option<&Arc<PolicySnapshot>>,
+        operator: &Operator,
+    ) -> Arc<EffectivePolicy> {
         let mut cached = lock(&self.cached);
         if let Some(cached) = &*cached
             && same(cached.template.as_ref(), template)
@@ -51,7 +55,7 @@ impl Live {
             return Arc::clone(&cached.policy);
         }
         let now = template.map(|template| snapshot(template));
-        let policy = Arc::new(effective(&snapshot(&self.snapshot), now.as_ref()));
+        let policy = Arc::new(effective(&snapshot(&self.snapshot), now.as_ref(), operator));
         *cached = Some(Cached { template: template.cloned(), policy: Arc::clone(&policy) });
         policy
     }

@@ -14,10 +14,12 @@ use crate::core::{
     Action, Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LibraryFailure, LibraryProblem,
     Now, Refusal, SessionMachine, SpawnFailure, SpawnFault,
 };
+use crate::policy::Operator;
 use crate::spawn::{
     ChannelError, LibraryError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver,
 };
 use crate::store::StoreHandle;
+use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree};
 use std::future::Future;
 use std::pin::Pin;
@@ -43,6 +45,8 @@ pub(super) struct Shared {
     pub(super) jails: Arc<Jails>,
     pub(super) registry: Arc<Registry>,
     pub(super) roots: Roots,
+    pub(super) workspaces: Workspaces,
+    pub(super) operator: Operator,
     pub(super) started: Instant,
     pub(super) files: Semaphore,
 }

@@ -1,5 +1,6 @@
 //! Starts and watches one broker process. Knows nothing of requests.
 
+use crate::policy::BrokerAccess;
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -13,6 +14,9 @@ use vm_system_sandbox::process::{self, Ending};
 /// The hidden mode of the binary that plays the broker.
 const MODE: &str = "broker";
 
+/// The hidden mode for one command.
+const COMMAND_MODE: &str = "exec";
+
 /// A broker process that has not been reaped.
 #[derive(Debug)]
 pub(crate) struct BrokerProcess {
@@ -22,13 +26,37 @@ pub(crate) struct BrokerProcess {
 }
 
 impl BrokerProcess {
-    /// Starts `program broker` with its end of the channel and the worktree's handle, and nothing else of ours.
+    /// Starts `program broker` with its end of the channel, the worktree's handle, and that of the workspace's databases
+    /// if there is one; nothing else of ours. The arguments say for what it is needed.
     pub(crate) fn start(
+        program: &Path,
+        access: BrokerAccess,
+        channel: BorrowedFd<'_>,
+        worktree: BorrowedFd<'_>,
+        workspace: Option<BorrowedFd<'_>>,
+    ) -> io::Result<Self> {
+        let mut arguments = vec![OsStr::new(MODE)];
+        let mut descriptors = vec![channel, worktree];
+        if access.write {
+            arguments.push(OsStr::new("write"));
+        }
+        if access.database {
+            arguments.push(OsStr::new("database"));
+            descriptors.extend(workspace);
+        }
+        Self::spawned(process::spawn(program, &arguments, &descriptors)?)
+    }
+
+    /// Starts `program exec`: the process of one command.
+    pub(crate) fn start_command(
         program: &Path,
         channel: BorrowedFd<'_>,
         worktree: BorrowedFd<'_>,
     ) -> io::Result<Self> {
-        let pid = process::spawn(program, &[OsStr::new(MODE)], &[channel, worktree])?;
+        Self::spawned(process::spawn(program, &[OsStr::new(COMMAND_MODE)], &[channel, worktree])?)
+    }
+
+    fn spawned(pid: u32) -> io::Result<Self> {
         // Our own child that nobody has reaped: the number is still its.
         let pidfd = PidFd::open(pid)?;
         let end = crate::reactor::watch(pidfd.try_clone()?.into(), Interest::READABLE)?;

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::ExitCode;
-use vm_system_protocol::broker::{FromBroker, FsReply, ToBroker};
+use vm_system_protocol::broker::{BrokerReply, FromBroker, FsReply, ToBroker};
 use vm_system_protocol::codec;
 use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
 use vm_system_sandbox::process;
@@ -32,7 +32,7 @@ fn misbehave(behaviour: &str, channel: &mut File) -> std::io::Result<()> {
             return wait_for_the_end(channel);
         }
         "answers before a call" => {
-            send(channel, &FromBroker::Reply { call: 1, reply: Ok(FsReply::Bool(true)) })?;
+            send(channel, &FromBroker::Reply { call: 1, reply: Ok(BrokerReply::Fs(FsReply::Bool(true))) })?;
             return wait_for_the_end(channel);
         }
         "without walls" => {
@@ -55,13 +55,19 @@ fn misbehave(behaviour: &str, channel: &mut File) -> std::io::Result<()> {
             "announces too much" => channel.write_all(&u32::MAX.to_le_bytes())?,
             "announces and waits" => channel.write_all(&[0, 0, 0, 4, 1])?,
             "answers another call" => {
-                send(channel, &FromBroker::Reply { call: call + 1, reply: Ok(FsReply::Bool(true)) })?;
+                send(
+                    channel,
+                    &FromBroker::Reply { call: call + 1, reply: Ok(BrokerReply::Fs(FsReply::Bool(true))) },
+                )?;
             }
             "answers another kind" => {
-                send(channel, &FromBroker::Reply { call, reply: Ok(FsReply::Entries(Vec::new())) })?;
+                send(
+                    channel,
+                    &FromBroker::Reply { call, reply: Ok(BrokerReply::Fs(FsReply::Entries(Vec::new()))) },
+                )?;
             }
             "answers ready" => send(channel, &FromBroker::Ready)?,
-            _ => send(channel, &FromBroker::Reply { call, reply: Ok(FsReply::Bool(true)) })?,
+            _ => send(channel, &FromBroker::Reply { call, reply: Ok(BrokerReply::Fs(FsReply::Bool(true))) })?,
         }
     }
 }
@@ -79,7 +85,7 @@ fn receive_call(channel: &mut File) -> std::io::Result<u64> {
     channel.read_exact(&mut bytes)?;
     match codec::decode(&bytes).map_err(std::io::Error::other)? {
         ToBroker::Call { call, .. } => Ok(call),
-        ToBroker::Shutdown => Err(std::io::ErrorKind::UnexpectedEof.into()),
+        ToBroker::ExecutionEnded | ToBroker::Shutdown => Err(std::io::ErrorKind::UnexpectedEof.into()),
     }
 }
 

@@ -5,13 +5,16 @@ use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use vm_system_protocol::broker::{DatabaseRequest, ExecRequest, FsRequest, WriteMode};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, PACKET_BYTES, WORKER_MESSAGE_BYTES};
 use vm_system_protocol::model::{ConsoleLevel, EventPayload};
 use vm_system_protocol::packet::{Reassembler, packets};
-use vm_system_protocol::worker::{Done, FromWorker, HostRequest, Outcome, ToWorker, Usage, WorkerEvent};
+use vm_system_protocol::worker::{
+    Done, FromWorker, HostReply, HostRequest, Outcome, ToWorker, Usage, WorkerEvent,
+};
 use vm_system_sandbox::interrupt;
 use vm_system_sandbox::socket::{self, Wait};
 use vm_system_worker::link::say_hello;
@@ -182,9 +185,43 @@ impl Worker {
                 self.done(execution)?;
                 self.send(&FromWorker::Events { execution, events: vec![event("late")] })
             }
+            "calls what was not granted" => self.forge(execution),
             // "honest"
             _ => self.done(execution),
         }
+    }
+
+    /// Host calls that an honest worker would not have made, and what each was answered.
+    fn forge(&mut self, execution: ExecutionId) -> Option<()> {
+        let text = |text: &str| text.to_owned();
+        let how = WriteMode { create: true, exclusive: false, truncate: true, append: false };
+        let requests = [
+            HostRequest::Fs(FsRequest::ReadFile { path: text("forged") }),
+            HostRequest::Fs(FsRequest::Write { path: text("forged"), data: vec![1], how, mode: 0o666 }),
+            HostRequest::Fs(FsRequest::Remove { path: text("."), recursive: true, force: true }),
+            HostRequest::Database(DatabaseRequest::Configure { database: text("main") }),
+            HostRequest::Exec(ExecRequest {
+                command: text("sh"),
+                arguments: Vec::new(),
+                input: Vec::new(),
+                folder: String::new(),
+                environment: Vec::new(),
+            }),
+        ];
+        let mut answers = Vec::new();
+        for (number, request) in requests.into_iter().enumerate() {
+            self.send(&FromWorker::HostCall { execution, call: number as u64 + 1, request })?;
+            let reply = loop {
+                if let ToWorker::HostReply { reply, .. } = self.receive()? {
+                    break reply;
+                }
+            };
+            answers.push(match reply {
+                HostReply::Failed(error) => error.code,
+                _ => text("let pass"),
+            });
+        }
+        self.send(&done(execution, vec![event(&answers.join(" "))], None))
     }
 
     /// Where the kernel refuses them at the sender, the worker says so and goes on.

@@ -10,6 +10,7 @@ use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings,
 };
 use vm_system_supervisor::brokers::BrokerConfig;
+use vm_system_supervisor::policy::Operator;
 use vm_system_supervisor::runtime::{
     CreateSession, Libraries, Runtime, RuntimeConfig, RuntimeError, StartExecution,
 };
@@ -17,6 +18,7 @@ use vm_system_supervisor::spawn::{LibrarySet, SpawnConfig};
 use vm_system_supervisor::store::{
     MemoryFaults, Owner, PolicySnapshot, Scope, StoreHandle, Write, open_memory,
 };
+use vm_system_supervisor::workspaces::Workspaces;
 use vm_system_supervisor::worktree::Roots;
 use vm_system_tests::records;
 
@@ -57,6 +59,8 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         spawn: SpawnConfig::embedded(),
         brokers: BrokerConfig::default(),
         roots: Roots::default(),
+        workspaces: Workspaces::default(),
+        operator: Operator::default(),
         max_sessions: SESSIONS,
     };
     Runtime::start(config, store).await.expect("a runtime")

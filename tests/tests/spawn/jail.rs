@@ -36,6 +36,7 @@ pub(crate) fn order(source: impl Into<String>) -> ToWorker {
         resolver: Resolver::default(),
         strict: false,
         modules: Vec::new(),
+        refused_modules: Vec::new(),
         disabled_globals: Vec::new(),
     };
     ToWorker::Execute(Box::new(Execute {

@@ -83,7 +83,10 @@ fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {
     for (name, source) in [
         ("vm:buffer", include_str!("prelude/buffer.js")),
         ("vm:web", include_str!("prelude/web.js")),
+        ("vm:modules", include_str!("prelude/modules.js")),
         ("vm:fs", include_str!("prelude/fs.js")),
+        ("vm:database", include_str!("prelude/database.js")),
+        ("vm:exec", include_str!("prelude/exec.js")),
     ] {
         let part: Function = prelude(ctx, name, source)?;
         let _: rquickjs::Value = part.call((natives.clone(), captured.clone()))?;
@@ -120,6 +123,7 @@ fn warm(ctx: &Ctx<'_>, state: &Shared) {
                 resolver: Resolver::default(),
                 strict: false,
                 modules: Vec::new(),
+                refused_modules: Vec::new(),
                 disabled_globals: Vec::new(),
             },
         };

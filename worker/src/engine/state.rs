@@ -38,6 +38,8 @@ pub(super) struct State {
     pub(super) console: RefCell<super::console::ConsoleState>,
     /// Names of host modules that the running execution may use.
     pub(super) allowed_modules: RefCell<Vec<String>>,
+    /// Host modules that it may not use although the template names them, and why.
+    pub(super) refused_modules: RefCell<Vec<(String, String)>>,
     /// Top-level constants of earlier inputs.
     pub(super) constants: RefCell<HashSet<String>>,
     /// What was captured before any script ran.

@@ -1,7 +1,7 @@
 //! A session with a host made of memory.
 #![allow(dead_code)] // each test binary uses its part
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 use vm_system_protocol::broker::{DirEntry, FileKind, FileStat, FsReply, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -18,6 +18,8 @@ pub(crate) struct Memory {
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) events: Vec<EventPayload>,
     pub(crate) requests: Vec<HostRequest>,
+    /// Answers to the requests that this host cannot answer itself.
+    pub(crate) replies: VecDeque<HostReply>,
     /// Interrupt at the n-th poll or sleep.
     pub(crate) interrupt_after: Option<u32>,
     /// Time that each host call takes.
@@ -103,6 +105,21 @@ impl Host for Memory {
                     .map(|path| DirEntry { name: path.clone(), kind: FileKind::File })
                     .collect(),
             )),
+            HostRequest::Fs(FsRequest::Access { path, .. }) => match self.files.get(&path) {
+                Some(_) => HostReply::Fs(FsReply::Done),
+                None => missing("ENOENT", &path),
+            },
+            HostRequest::Fs(FsRequest::Write { path, data, how, .. }) => {
+                let text = String::from_utf8_lossy(&data).into_owned();
+                let file = self.files.entry(path).or_default();
+                if how.append {
+                    file.push_str(&text);
+                } else {
+                    *file = text;
+                }
+                HostReply::Fs(FsReply::Done)
+            }
+            _ => self.replies.pop_front().unwrap_or_else(|| missing("EIO", "an answer")),
         }
     }
 
@@ -165,6 +182,7 @@ impl Engine {
             resolver: Resolver::default(),
             strict: false,
             modules: vec!["fs".to_owned()],
+            refused_modules: Vec::new(),
             disabled_globals: Vec::new(),
         };
         Self { session, memory: Memory::default(), policy, env: Vec::new(), args: "{}".to_owned() }

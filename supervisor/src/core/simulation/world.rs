@@ -8,7 +8,7 @@ use crate::core::{
     Action, AdoptedExecution, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LoadFailure,
     LoadedSource, Now, SessionMachine, SessionSpec, Source, SpawnFailure, Token,
 };
-use crate::policy::{EffectivePolicy, Snapshot, effective};
+use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use std::sync::Arc;
 use vm_system_protocol::broker::FsReply;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
@@ -120,7 +120,7 @@ impl World {
         if rng.one_in(2) {
             snapshot.modules.push("fs".to_owned());
         }
-        let policy = Arc::new(effective(&snapshot, None));
+        let policy = Arc::new(effective(&snapshot, None, &Operator::default()));
         let spec = spec(&mut rng, &policy);
         Self {
             machine: SessionMachine::new(spec.clone()),

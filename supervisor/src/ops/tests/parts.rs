@@ -85,7 +85,7 @@ async fn capability_that_is_not_well_formed_is_refused() {
         let refused = bench.refused(capability(&id, CapabilityKind::Global, "a", &config)).await;
         assert_eq!(refused, ErrorCode::ValidationError);
     }
-    let other = capability("nobody", CapabilityKind::Global, "a", "{}");
+    let other = capability("nobody", CapabilityKind::Global, "eval", "{}");
     assert_eq!(bench.refused(other).await, ErrorCode::TemplateNotFound);
 }
 

@@ -1,7 +1,7 @@
 //! Owns `require`: wrapping, caching, cycles, JSON.
 
 use super::load::{coded_error, has_module_syntax, javascript, load};
-use super::{LoadedFile, folder_of, host_module, is_allowed, keep_map};
+use super::{LoadedFile, folder_of, host_module, is_allowed, keep_map, refusal};
 use crate::engine::library;
 use crate::engine::position::{FileMap, Insertion};
 use crate::engine::state::Shared;
@@ -83,7 +83,7 @@ fn require<'js>(ctx: &Ctx<'js>, state: &Shared, specifier: &str, referrer: &str)
 /// A host module's exports, if the running execution may use it.
 pub(super) fn host_exports<'js>(ctx: &Ctx<'js>, state: &Shared, module: &str) -> Result<Value<'js>> {
     if !is_allowed(state, module) {
-        let message = format!("The module '{module}' is not among the modules of this session's template.");
+        let message = refusal(state, module);
         return Err(coded_error(ctx, "MODULE_NOT_ALLOWED", &message));
     }
     state.captured_function(ctx, "hostModule")?.call((module,))

@@ -1,57 +1,66 @@
 //! Owns the native half of `fs`: one question to the host, its answer as plain values.
 
+use super::host_call::{failed, given, text_at, unexpected};
 use crate::engine::codec;
 use crate::engine::state::Shared;
 use crate::engine::sys;
 use rquickjs::{Array, Ctx, Function, Object, Result, Value};
-use vm_system_protocol::broker::{FileKind, FileStat, FsReply, FsRequest};
+use vm_system_protocol::broker::{FileKind, FileStat, FsReply, FsRequest, WriteMode};
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
 
-/// `fs(kind, path, flag)`: `[value]`, or `[undefined, code, message]`.
+/// `fs(kind, path, …)`: `[value]`, or `[undefined, code, message]`. What follows the path is said at each kind below.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
-    let call = move |ctx: Ctx<'js>, kind: String, path: String, flag: Value<'js>| {
-        let encoding = flag.as_string().and_then(|name| name.to_string().ok()).unwrap_or_default();
-        let encoding = if encoding.is_empty() {
-            None
-        } else {
-            match codec::encoding(&encoding) {
-                Some(encoding) => Some(encoding),
-                None => {
-                    return failed(&ctx, "ERR_UNKNOWN_ENCODING", &format!("Unknown encoding: {encoding}"));
-                }
+    let call = move |ctx: Ctx<'js>, kind: String, path: String, more: Array<'js>| {
+        let encoding = if kind == "read" { text_at(&more, 0)? } else { String::new() };
+        let encoding = match (encoding.as_str(), codec::encoding(&encoding)) {
+            ("", _) => None,
+            (_, Some(encoding)) => Some(encoding),
+            (_, None) => {
+                return failed(&ctx, "ERR_UNKNOWN_ENCODING", &format!("Unknown encoding: {encoding}"));
             }
         };
-        if !super::is_allowed(&shared, "fs") {
-            return failed(&ctx, "MODULE_NOT_ALLOWED", "the module 'fs' is not allowed in this execution");
-        }
-        let request = match kind.as_str() {
-            "read" => FsRequest::ReadFile { path },
-            "readdir" => FsRequest::ReadDir { path },
-            "stat" => FsRequest::Stat { path, no_follow: flag.as_bool().unwrap_or(false) },
-            _ => FsRequest::Exists { path },
-        };
+        let request = request(&kind, path, &more)?;
         match shared.call(&ctx, HostRequest::Fs(request))? {
-            HostReply::Fs(reply) => {
-                let answer = Array::new(ctx.clone())?;
-                answer.set(0, value(&ctx, reply, encoding)?)?;
-                Ok(answer)
-            }
+            HostReply::Fs(reply) => given(&ctx, value(&ctx, reply, encoding)?),
             HostReply::Failed(HostError { code, message }) => failed(&ctx, &code, &message),
-            HostReply::Module { .. } => {
-                failed(&ctx, "EIO", "the host gave another answer than was asked for")
-            }
+            _ => unexpected(&ctx),
         }
     };
     natives.set("fs", Function::new(ctx.clone(), call)?)
 }
 
-fn failed<'js>(ctx: &Ctx<'js>, code: &str, message: &str) -> Result<Array<'js>> {
-    let answer = Array::new(ctx.clone())?;
-    answer.set(0, Value::new_undefined(ctx.clone()))?;
-    answer.set(1, code)?;
-    answer.set(2, message)?;
-    Ok(answer)
+fn request(kind: &str, path: String, more: &Array<'_>) -> Result<FsRequest> {
+    let flag = |at: usize| Ok::<_, rquickjs::Error>(more.get::<Value>(at)?.as_bool().unwrap_or(false));
+    let number = |at: usize| Ok::<_, rquickjs::Error>(more.get::<f64>(at)? as u32);
+    Ok(match kind {
+        // encoding
+        "read" => FsRequest::ReadFile { path },
+        "readdir" => FsRequest::ReadDir { path },
+        // whether it is lstat
+        "stat" => FsRequest::Stat { path, no_follow: flag(0)? },
+        // mode
+        "access" => FsRequest::Access { path, mode: number(0)? },
+        "realpath" => FsRequest::RealPath { path },
+        // bytes, create, exclusive, truncate, append, mode
+        "write" => {
+            let how =
+                WriteMode { create: flag(1)?, exclusive: flag(2)?, truncate: flag(3)?, append: flag(4)? };
+            let data = sys::view_bytes(&more.get::<Object>(0)?, usize::MAX).map(|(bytes, _)| bytes);
+            FsRequest::Write { path, data: data.unwrap_or_default(), how, mode: number(5)? }
+        }
+        // recursive, mode
+        "mkdir" => FsRequest::MakeDir { path, recursive: flag(0)?, mode: number(1)? },
+        "unlink" => FsRequest::RemoveFile { path },
+        "rmdir" => FsRequest::RemoveDir { path },
+        // recursive, force
+        "rm" => FsRequest::Remove { path, recursive: flag(0)?, force: flag(1)? },
+        // the other path
+        "rename" => FsRequest::Rename { from: path, to: text_at(more, 0)? },
+        // the other path, exclusive
+        "copy" => FsRequest::Copy { from: path, to: text_at(more, 0)?, exclusive: flag(1)? },
+        _ => FsRequest::Exists { path },
+    })
 }
 
 fn value<'js>(ctx: &Ctx<'js>, reply: FsReply, encoding: Option<codec::Encoding>) -> Result<Value<'js>> {
@@ -72,6 +81,8 @@ fn value<'js>(ctx: &Ctx<'js>, reply: FsReply, encoding: Option<codec::Encoding>)
         }
         FsReply::Stat(stat) => Ok(stat_object(ctx, stat)?.into_value()),
         FsReply::Bool(answer) => Ok(Value::new_bool(ctx.clone(), answer)),
+        FsReply::Path(Some(path)) => Ok(rquickjs::String::from_str(ctx.clone(), &path)?.into_value()),
+        FsReply::Done | FsReply::Written(_) | FsReply::Path(None) => Ok(Value::new_undefined(ctx.clone())),
     }
 }
 

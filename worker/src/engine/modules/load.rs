@@ -62,7 +62,7 @@ pub(super) fn load(
     match state.call(ctx, request)? {
         HostReply::Module { path, source, format } => Ok(LoadedFile { path, source, format }),
         HostReply::Failed(HostError { code, message }) => Err(coded_error(ctx, &code, &message)),
-        HostReply::Fs(_) => Err(coded_error(ctx, "EIO", "the host gave another answer than was asked for")),
+        _ => Err(coded_error(ctx, "EIO", "the host gave another answer than was asked for")),
     }
 }
 

@@ -3,6 +3,9 @@
 
 mod common_js;
 mod esm;
+mod host_call;
+mod host_database;
+mod host_exec;
 mod host_fs;
 mod library;
 mod load;
@@ -62,6 +65,8 @@ pub(super) fn install(ctx: &Ctx<'_>, state: &Shared) -> Result<()> {
 /// Natives that the prelude needs.
 pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
     host_fs::install(ctx, state, natives)?;
+    host_database::install(ctx, state, natives)?;
+    host_exec::install(ctx, state, natives)?;
     common_js::install(ctx, state, natives)
 }
 
@@ -70,6 +75,10 @@ pub(super) fn host_module(specifier: &str) -> Option<&'static str> {
     match specifier.strip_prefix("node:").unwrap_or(specifier) {
         "fs" => Some("fs"),
         "fs/promises" => Some("fs/promises"),
+        // Not Node's, so not by Node's names; a file of the worktree is reached by `./database`.
+        "database" if specifier == "database" => Some("database"),
+        "exec" if specifier == "exec" => Some("exec"),
+        "http" => Some("http"),
         _ => None,
     }
 }
@@ -78,6 +87,19 @@ pub(super) fn host_module(specifier: &str) -> Option<&'static str> {
 pub(super) fn is_allowed(state: &Shared, module: &str) -> bool {
     let name = module.split('/').next().unwrap_or(module);
     state.allowed_modules.borrow().iter().any(|allowed| allowed == name || allowed == module)
+}
+
+/// Why a module is not allowed.
+pub(super) fn refusal(state: &Shared, module: &str) -> String {
+    let refused = state.refused_modules.borrow();
+    let why = refused.iter().find(|(name, _)| name == module).map(|(_, why)| why.as_str());
+    let why = why.unwrap_or("it is not among the modules of this session's template");
+    format!("The module '{module}' is not allowed: {why}.")
+}
+
+/// Defines an ordinary property, whatever its name.
+fn define_plain<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Result<()> {
+    object.prop(name, rquickjs::object::Property::from(value).enumerable().writable().configurable())
 }
 
 /// Sets `require` for the run that begins. Gives what else a file sees: `module`, `exports`, `__filename`, `__dirname`.

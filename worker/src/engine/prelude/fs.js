@@ -1,159 +1,249 @@
-// The `fs` host module, read part. `native.fs(kind, path, flag)` asks the host and throws nothing: it gives
-// [value] or [undefined, code, message]. Makes the module on first use, since most sessions never ask for it.
+// The `fs` host module. `native.fs(kind, path, more)` asks the host and throws nothing: it gives [value] or
+// [undefined, code, message]. Synchronous calls, callbacks and promises are made of the same functions.
 (function (native, captured) {
   'use strict';
+  const { defineProperty, freeze, getOwnPropertyDescriptor, assign } = Object;
+  const ErrorCtor = Error;
+  const DateCtor = Date;
+  const Bytes = Uint8Array;
+  const { isView } = ArrayBuffer;
+  const { floor, random } = Math;
   const errnos = {
-    __proto__: null, EPERM: -1, ENOENT: -2, EIO: -5, EACCES: -13, EEXIST: -17, ENOTDIR: -20, EISDIR: -21, EINVAL: -22,
-    EMFILE: -24, EFBIG: -27, ENAMETOOLONG: -36, ELOOP: -40,
+    __proto__: null, EPERM: -1, ENOENT: -2, EIO: -5, EAGAIN: -11, ENOMEM: -12, EACCES: -13, EBUSY: -16, EEXIST: -17,
+    ENOTDIR: -20, EISDIR: -21, EINVAL: -22, EMFILE: -24, ETXTBSY: -26, EFBIG: -27, ENOSPC: -28, EROFS: -30,
+    ENAMETOOLONG: -36, ENOTEMPTY: -39, ELOOP: -40, EDQUOT: -122,
   };
-  const texts = {
-    __proto__: null, EPERM: 'operation not permitted', ENOENT: 'no such file or directory', EIO: 'i/o error',
-    EACCES: 'permission denied', EEXIST: 'file already exists', ENOTDIR: 'not a directory',
-    EISDIR: 'illegal operation on a directory', EINVAL: 'invalid argument', EMFILE: 'too many open files',
-    EFBIG: 'file too large', ENAMETOOLONG: 'name too long', ELOOP: 'too many symbolic links encountered',
+  const WRITE_BYTES = 1048576;
+  const slice = captured.stringSlice;
+  const cut = (text, from, to) => captured.apply(slice, text, [from, to]);
+  const indexOf = String.prototype.indexOf;
+  const find = (text, what, from) => captured.apply(indexOf, text, [what, from]);
+  const endsWith = (text, what) => cut(text, -what.length) === what;
+  const subarray = Bytes.prototype.subarray;
+  const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789';
+
+  const pathOf = (path, name = 'path') => {
+    if (typeof path === 'string') {
+      if (find(path, '\0', 0) === -1) return path;
+      throw captured.invalidValue(`The argument '${name}' must be a string without null bytes.`);
+    }
+    if (path instanceof Bytes) return pathOf(native.decode(path, 'utf8', false), name);
+    throw captured.invalidType(`The "${name}" argument must be of type string or an instance of Buffer.`);
+  };
+  // The host's message is `CODE: words, call 'path'`; here it gets the script's own path and call.
+  const fail = (code, message, syscall, path, dest) => {
+    const end = find(message, ', ', 0);
+    const words = end === -1 ? message : cut(message, 0, end);
+    const known = errnos[code] !== undefined;
+    const where = dest === undefined ? `'${path}'` : `'${path}' -> '${dest}'`;
+    const error = new ErrorCtor(known ? `${words}, ${syscall} ${where}` : message);
+    if (known) error.errno = errnos[code];
+    error.code = code;
+    if (known) error.syscall = syscall;
+    if (known) error.path = path;
+    if (known && dest !== undefined) error.dest = dest;
+    return error;
+  };
+  const call = (kind, syscall, path, more = [], dest) => {
+    const [value, code, message] = native.fs(kind, path, more);
+    if (code !== undefined) throw fail(code, message, syscall, path, dest);
+    return value;
+  };
+  const encodingOf = (options) => (typeof options === 'string' ? options : options?.encoding ?? null);
+  const modeOf = (mode, usual) => {
+    if (mode === undefined || mode === null) return usual;
+    const number = typeof mode === 'string' ? +`0o${mode}` : mode;
+    if (typeof number === 'number' && number >= 0 && number <= 0o7777 && number % 1 === 0) return number;
+    throw captured.invalidValue('The "mode" argument must be a number or an octal string.');
+  };
+  const bytesOf = (data, options) => {
+    if (typeof data === 'string') return native.encode(data, encodingOf(options) ?? 'utf8');
+    if (isView(data)) return new Bytes(data.buffer, data.byteOffset, data.byteLength);
+    throw captured.invalidType(
+      'The "data" argument must be of type string or an instance of Buffer, TypedArray, or DataView.');
+  };
+  // create, exclusive, truncate, append
+  const flags = {
+    __proto__: null,
+    w: [true, false, true, false], 'w+': [true, false, true, false], wx: [true, true, true, false],
+    'wx+': [true, true, true, false], xw: [true, true, true, false], a: [true, false, false, true],
+    'a+': [true, false, false, true], ax: [true, true, false, true], 'ax+': [true, true, false, true],
+    as: [true, false, false, true], 'r+': [false, false, false, false], 'rs+': [false, false, false, false],
+  };
+  const write = (path, data, options, usualFlag) => {
+    path = pathOf(path);
+    const flag = (typeof options === 'object' && options !== null ? options.flag : undefined) ?? usualFlag;
+    const how = flags[flag];
+    if (how === undefined) throw captured.invalidValue(`The argument 'flag' is invalid. Received '${String(flag)}'`);
+    const mode = modeOf(typeof options === 'object' && options !== null ? options.mode : undefined, 0o666);
+    const bytes = bytesOf(data, options);
+    const part = (from) => captured.apply(subarray, bytes, [from, from + WRITE_BYTES]);
+    if (!how[3] && !how[2] && bytes.length > WRITE_BYTES) {
+      throw captured.hostError('EFBIG', `EFBIG: more than ${WRITE_BYTES} bytes cannot be written with the flag '${flag}'`);
+    }
+    call('write', 'open', path, [part(0), how[0], how[1], how[2], how[3], mode]);
+    for (let at = WRITE_BYTES; at < bytes.length; at += WRITE_BYTES) {
+      call('write', 'write', path, [part(at), false, false, false, true, mode]);
+    }
+  };
+
+  class Stats {
+    constructor(raw) {
+      this.size = raw.size;
+      this.mode = raw.mode;
+      for (const name of ['atime', 'mtime', 'ctime']) this[`${name}Ms`] = raw[`${name}Ms`];
+      for (const name of ['atime', 'mtime', 'ctime']) this[name] = new DateCtor(raw[`${name}Ms`]);
+      defineProperty(this, 'kind', { value: raw.kind });
+    }
+    isFile() { return this.kind === 'file'; }
+    isDirectory() { return this.kind === 'directory'; }
+    isSymbolicLink() { return this.kind === 'symlink'; }
+    isFIFO() { return false; }
+    isSocket() { return false; }
+    isBlockDevice() { return false; }
+    isCharacterDevice() { return false; }
+  }
+  class Dirent {
+    constructor(name, parentPath, kind) {
+      this.name = name;
+      this.parentPath = parentPath;
+      defineProperty(this, 'kind', { value: kind });
+    }
+    get path() { return this.parentPath; }
+  }
+  for (const name of ['isFile', 'isDirectory', 'isSymbolicLink', 'isFIFO', 'isSocket', 'isBlockDevice', 'isCharacterDevice']) {
+    defineProperty(Dirent.prototype, name, getOwnPropertyDescriptor(Stats.prototype, name));
+  }
+  const stats = (path, options, syscall, link) => {
+    try {
+      return new Stats(call('stat', syscall, pathOf(path), [link]));
+    } catch (error) {
+      if (options?.throwIfNoEntry === false && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined;
+      throw error;
+    }
+  };
+  const below = (folder, name) => (folder === '' || endsWith(folder, '/') ? folder + name : `${folder}/${name}`);
+
+  // How many arguments stand before the options, and the call itself.
+  const functions = {
+    readFile: [1, (path, options) => {
+      const encoding = encodingOf(options);
+      if (encoding === null || encoding === 'buffer') return captured.toBuffer(call('read', 'open', pathOf(path), ['']));
+      return call('read', 'open', pathOf(path), [`${encoding}`]);
+    }],
+    writeFile: [2, (path, data, options) => write(path, data, options, 'w')],
+    appendFile: [2, (path, data, options) => write(path, data, options, 'a')],
+    readdir: [1, (path, options) => {
+      const top = pathOf(path);
+      const typed = options?.withFileTypes === true;
+      const found = [];
+      // Level by level, as Node does.
+      const folders = [[top, '']];
+      for (let i = 0; i < folders.length; i++) {
+        const [folder, prefix] = folders[i];
+        const entries = call('readdir', 'scandir', folder);
+        for (let j = 0; j < entries.length; j++) {
+          const [name, kind] = entries[j];
+          found[found.length] = typed ? new Dirent(name, folder, kind) : prefix + name;
+          if (options?.recursive === true && kind === 'directory') {
+            folders[folders.length] = [below(folder, name), `${prefix}${name}/`];
+          }
+        }
+      }
+      return found;
+    }],
+    stat: [1, (path, options) => stats(path, options, 'stat', false)],
+    lstat: [1, (path, options) => stats(path, options, 'lstat', true)],
+    access: [1, (path, mode) => { call('access', 'access', pathOf(path), [mode === undefined ? 0 : mode & 7]); }],
+    realpath: [1, (path) => call('realpath', 'realpath', pathOf(path))],
+    mkdir: [1, (path, options) => {
+      const recursive = typeof options === 'object' && options !== null && options.recursive === true;
+      const mode = modeOf(typeof options === 'object' && options !== null ? options.mode : options, 0o777);
+      const made = call('mkdir', 'mkdir', pathOf(path), [recursive, mode]);
+      return recursive ? made : undefined;
+    }],
+    mkdtemp: [1, (prefix) => {
+      prefix = pathOf(prefix, 'prefix');
+      for (let attempt = 0; ; attempt++) {
+        let path = prefix;
+        for (let i = 0; i < 6; i++) path += letters[floor(random() * letters.length)];
+        try {
+          call('mkdir', 'mkdtemp', path, [false, 0o700]);
+          return path;
+        } catch (error) {
+          if (error.code !== 'EEXIST' || attempt >= 100) throw error;
+        }
+      }
+    }],
+    unlink: [1, (path) => { call('unlink', 'unlink', pathOf(path)); }],
+    rmdir: [1, (path, options) => {
+      path = pathOf(path);
+      if (options?.recursive === true) call('rm', 'rmdir', path, [true, false]);
+      else call('rmdir', 'rmdir', path);
+    }],
+    rm: [1, (path, options) => {
+      path = pathOf(path);
+      try {
+        call('rm', 'rm', path, [options?.recursive === true, options?.force === true]);
+      } catch (error) {
+        if (error.code !== 'EISDIR') throw error;
+        const folder = new ErrorCtor(`Path is a directory: rm returned EISDIR (is a directory) ${path}`);
+        folder.name = 'SystemError';
+        throw assign(folder, { code: 'ERR_FS_EISDIR', errno: 21, syscall: 'rm', path });
+      }
+    }],
+    rename: [2, (from, to) => {
+      [from, to] = [pathOf(from, 'oldPath'), pathOf(to, 'newPath')];
+      call('rename', 'rename', from, [to], to);
+    }],
+    copyFile: [2, (from, to, mode) => {
+      [from, to] = [pathOf(from, 'src'), pathOf(to, 'dest')];
+      call('copy', 'copyfile', from, [to, ((mode ?? 0) & 1) === 1], to);
+    }],
+  };
+  const exists = (path) => { try { return call('exists', 'access', pathOf(path)); } catch { return false; } };
+  const callbackOf = (callback) => {
+    if (typeof callback === 'function') return callback;
+    throw captured.invalidType('The "cb" argument must be of type function.');
+  };
+  const later = (work, callback) => {
+    let error = null;
+    let value;
+    try { value = work(); } catch (thrown) { error = thrown; }
+    native.immediateAdd(callback, error ? [error] : [null, value]);
   };
 
   const make = () => {
-    const pathOf = (path) => {
-      if (typeof path === 'string' && !path.includes('\0')) return path;
-      if (path instanceof Uint8Array) return native.decode(path, 'utf8', false);
-      const error = new TypeError(typeof path === 'string'
-        ? 'The argument \'path\' must be a string without null bytes.'
-        : 'The "path" argument must be of type string or an instance of Buffer.');
-      error.code = typeof path === 'string' ? 'ERR_INVALID_ARG_VALUE' : 'ERR_INVALID_ARG_TYPE';
-      throw error;
-    };
-    const call = (kind, syscall, path, flag) => {
-      path = pathOf(path);
-      const [value, code, message] = native.fs(kind, path, flag);
-      if (code === undefined) return value;
-      const error = new Error(texts[code] ? `${code}: ${texts[code]}, ${syscall} '${path}'` : `${code}: ${message}`);
-      if (errnos[code] !== undefined) error.errno = errnos[code];
-      error.code = code;
-      error.syscall = syscall;
-      error.path = path;
-      throw error;
-    };
-    const encodingOf = (options) => (typeof options === 'string' ? options : options?.encoding ?? null);
-
-    class Stats {
-      constructor(raw) {
-        this.size = raw.size;
-        this.mode = raw.mode;
-        for (const name of ['atime', 'mtime', 'ctime']) this[`${name}Ms`] = raw[`${name}Ms`];
-        for (const name of ['atime', 'mtime', 'ctime']) this[name] = new Date(raw[`${name}Ms`]);
-        Object.defineProperty(this, 'kind', { value: raw.kind });
-      }
-      isFile() { return this.kind === 'file'; }
-      isDirectory() { return this.kind === 'directory'; }
-      isSymbolicLink() { return this.kind === 'symlink'; }
-      isFIFO() { return false; }
-      isSocket() { return false; }
-      isBlockDevice() { return false; }
-      isCharacterDevice() { return false; }
-    }
-    class Dirent {
-      constructor(name, parentPath, kind) {
-        this.name = name;
-        this.parentPath = parentPath;
-        Object.defineProperty(this, 'kind', { value: kind });
-      }
-      get path() { return this.parentPath; }
-    }
-    for (const name of ['isFile', 'isDirectory', 'isSymbolicLink', 'isFIFO', 'isSocket', 'isBlockDevice', 'isCharacterDevice']) {
-      Object.defineProperty(Dirent.prototype, name, Object.getOwnPropertyDescriptor(Stats.prototype, name));
-    }
-
-    const sync = {
-      readFile(path, options) {
-        const encoding = encodingOf(options);
-        if (encoding === null || encoding === 'buffer') return captured.toBuffer(call('read', 'open', path, ''));
-        return call('read', 'open', path, encoding);
-      },
-      readdir(path, options) {
-        const walk = (folder, prefix) => {
-          const found = [];
-          for (const [name, kind] of call('readdir', 'scandir', folder)) {
-            found.push(options?.withFileTypes ? new Dirent(name, folder, kind) : prefix + name);
-            if (options?.recursive && kind === 'directory') found.push(...walk(`${folder}/${name}`, `${prefix}${name}/`));
-          }
-          return found;
-        };
-        return walk(pathOf(path), '');
-      },
-      stat(path, options) {
-        try {
-          return new Stats(call('stat', 'stat', path, false));
-        } catch (error) {
-          if (options?.throwIfNoEntry === false && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined;
-          throw error;
-        }
-      },
-      lstat(path, options) {
-        try {
-          return new Stats(call('stat', 'lstat', path, true));
-        } catch (error) {
-          if (options?.throwIfNoEntry === false && (error.code === 'ENOENT' || error.code === 'ENOTDIR')) return undefined;
-          throw error;
-        }
-      },
-      access(path, mode) {
-        call('stat', 'access', path, false);
-        if (mode & 2) {
-          const error = new Error(`EACCES: permission denied, access '${pathOf(path)}'`);
-          throw Object.assign(error, { errno: -13, code: 'EACCES', syscall: 'access', path: pathOf(path) });
-        }
-      },
-      exists(path) {
-        try { return call('exists', 'access', path); } catch { return false; }
-      },
-    };
-    const later = (work, callback, spread) => {
-      if (typeof callback !== 'function') {
-        const error = new TypeError('The "cb" argument must be of type function.');
-        error.code = 'ERR_INVALID_ARG_TYPE';
-        throw error;
-      }
-      let error = null;
-      let value;
-      try { value = work(); } catch (thrown) { error = thrown; }
-      native.immediateAdd(callback, spread ? [value] : error ? [error] : [null, value]);
-    };
-
     const fs = {};
     const promises = {};
-    for (const name of ['readFile', 'readdir', 'stat', 'lstat', 'access']) {
-      fs[`${name}Sync`] = { [`${name}Sync`](path, options) { return sync[name](path, options); } }[`${name}Sync`];
-      fs[name] = { [name](path, options, callback) {
-        if (typeof options === 'function') [options, callback] = [undefined, options];
-        later(() => sync[name](path, options), callback, false);
+    for (const name in functions) {
+      const [wanted, run] = functions[name];
+      fs[`${name}Sync`] = { [`${name}Sync`](a, b, c) { return run(a, b, c); } }[`${name}Sync`];
+      fs[name] = { [name](a, b, c, d) {
+        const given = [a, b, c, d];
+        // The callback is the last argument; options before it may be left out.
+        const at = typeof given[wanted] === 'function' ? wanted : wanted + 1;
+        const callback = callbackOf(given[at]);
+        for (let i = at; i < 4; i++) given[i] = undefined;
+        later(() => run(given[0], given[1], given[2]), callback);
       } }[name];
-      promises[name] = { async [name](path, options) { return sync[name](path, options); } }[name];
+      promises[name] = { async [name](a, b, c) { return run(a, b, c); } }[name];
     }
-    fs.existsSync = function existsSync(path) { return sync.exists(path); };
-    fs.exists = function exists(path, callback) { later(() => sync.exists(path), callback, true); };
+    fs.existsSync = function existsSync(path) { return exists(path); };
+    fs.exists = function exists_(path, callback) { native.immediateAdd(callbackOf(callback), [exists(path)]); };
+    defineProperty(fs.exists, 'name', { value: 'exists', configurable: true });
+    fs.realpathSync.native = fs.realpathSync;
     fs.promises = promises;
-    fs.constants = promises.constants = Object.freeze({ __proto__: null, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1 });
+    fs.constants = promises.constants = freeze({
+      __proto__: null, F_OK: 0, R_OK: 4, W_OK: 2, X_OK: 1, COPYFILE_EXCL: 1,
+    });
     fs.Stats = Stats;
     fs.Dirent = Dirent;
     return fs;
   };
-  captured.makeRequire = (referrer, cache) => {
-    const specifierOf = (specifier) => {
-      if (typeof specifier === 'string' && specifier !== '') return specifier;
-      const error = new TypeError(`The "id" argument must be a non-empty string. Received ${typeof specifier}`);
-      error.code = 'ERR_INVALID_ARG_TYPE';
-      throw error;
-    };
-    const require = function require(id) { return native.require(specifierOf(id), referrer); };
-    require.resolve = (id) => native.resolve(specifierOf(id), referrer);
-    require.cache = cache;
-    require.main = undefined;
-    return require;
-  };
   let fs;
-  captured.hostModule = (name) => {
+  captured.defineModule(['fs', 'fs/promises'], (name) => {
     fs ??= make();
     return name === 'fs/promises' ? fs.promises : fs;
-  };
+  });
 })

@@ -16,6 +16,7 @@ pub(super) fn begin<'js>(
 ) -> std::result::Result<Option<RunGlobals>, Failure<'js>> {
     let prepare = || -> Result<Option<RunGlobals>> {
         state.allowed_modules.borrow_mut().clone_from(&job.policy.modules);
+        state.refused_modules.borrow_mut().clone_from(&job.policy.refused_modules);
         *state.console.borrow_mut() = ConsoleState::default();
         disabled::apply(ctx, state, &job.policy.disabled_globals)?;
         let mut globals = modules::begin(ctx, state, job)?;

@@ -1,0 +1,207 @@
+//! One connection with its limits, and the names in the workspace's folder.
+
+use super::error::{from_sqlite, refused};
+use super::{guard, sys};
+use nix::dir::Dir;
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat2};
+use nix::sys::stat::{FileStat, SFlag, fstat};
+use rusqlite::config::DbConfig;
+use rusqlite::limits::Limit;
+use rusqlite::{Connection, OpenFlags};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+use vm_system_protocol::broker::DatabaseTerms;
+use vm_system_protocol::limits::{SQL_BYTES, SQL_PARAMETERS};
+use vm_system_protocol::worker::HostError;
+
+/// A database in memory.
+const MEMORY: &str = ":memory:";
+/// Most databases of one workspace.
+const FILES: usize = 16;
+/// A lock of another session is waited for (milliseconds).
+const BUSY_MS: u64 = 1_000;
+/// Instructions of SQLite's machine between two looks at the clock: well below a millisecond.
+const INSTRUCTIONS: i32 = 2_000;
+/// Memory of all of SQLite in this process (bytes).
+const MEMORY_BYTES: u64 = 192 << 20;
+
+/// An open database.
+pub(super) struct Open {
+    pub(super) connection: Connection,
+    pub(super) deadline: Arc<Deadline>,
+    terms: DatabaseTerms,
+}
+
+/// When the running statement must have ended.
+pub(super) struct Deadline {
+    epoch: Instant,
+    /// Microseconds since `epoch`.
+    at: AtomicU64,
+    passed: AtomicBool,
+}
+
+impl Deadline {
+    fn new() -> Self {
+        Self { epoch: Instant::now(), at: AtomicU64::new(u64::MAX), passed: AtomicBool::new(false) }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    /// A call begins that may take this long.
+    pub(super) fn begin(&self, time: Duration) {
+        let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.at.store(self.now().saturating_add(time), Ordering::Relaxed);
+        self.passed.store(false, Ordering::Relaxed);
+    }
+
+    /// Whether it is over; then the statement ends.
+    fn is_over(&self) -> bool {
+        let over = self.now() >= self.at.load(Ordering::Relaxed);
+        if over {
+            self.passed.store(true, Ordering::Relaxed);
+        }
+        over
+    }
+
+    /// Whether it ended a statement since it began.
+    pub(super) fn has_passed(&self) -> bool {
+        self.passed.load(Ordering::Relaxed)
+    }
+}
+
+impl Open {
+    /// Opens a database; its file is made if it is not there and may be changed.
+    pub(super) fn new(database: &str, has_folder: bool, terms: DatabaseTerms) -> Result<Self, HostError> {
+        let mut flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = if database == MEMORY {
+            flags |= OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE;
+            Connection::open_in_memory_with_flags(flags)
+        } else {
+            if !has_folder || !sys::register() {
+                let why = "there is no place for database files here; use ':memory:'";
+                return Err(refused("SQLITE_CANTOPEN", why));
+            }
+            let is_there = is_database(database)?;
+            if !is_there && !terms.read_only && databases()? >= FILES {
+                let why = format!("the workspace has {FILES} databases already");
+                return Err(refused("ERR_DATABASE_LIMIT", &why));
+            }
+            flags |= if terms.read_only {
+                OpenFlags::SQLITE_OPEN_READ_ONLY
+            } else {
+                OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+            };
+            Connection::open_with_flags_and_vfs(database, flags, sys::NAME)
+        };
+        let deadline = Arc::new(Deadline::new());
+        let connection = connection.map_err(|error| from_sqlite(&error, &deadline, terms))?;
+        deadline.begin(Duration::from_millis(u64::from(terms.timeout_ms)));
+        configure(&connection, &deadline, terms).map_err(|error| from_sqlite(&error, &deadline, terms))?;
+        Ok(Self { connection, deadline, terms })
+    }
+
+    /// Whether it was opened on these terms.
+    pub(super) fn fits(&self, terms: DatabaseTerms) -> bool {
+        (self.terms.read_only, self.terms.max_database_bytes, self.terms.max_result_bytes)
+            == (terms.read_only, terms.max_database_bytes, terms.max_result_bytes)
+    }
+
+    /// Ends an open transaction; `false`: it cannot be ended and the connection must go.
+    pub(super) fn roll_back(&mut self) -> bool {
+        if self.connection.is_autocommit() {
+            return true;
+        }
+        self.deadline.begin(Duration::from_secs(5));
+        let _ = self.connection.execute_batch("ROLLBACK");
+        self.connection.is_autocommit()
+    }
+}
+
+fn configure(
+    connection: &Connection,
+    deadline: &Arc<Deadline>,
+    terms: DatabaseTerms,
+) -> rusqlite::Result<()> {
+    for (config, value) in [
+        (DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true),
+        (DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_WRITABLE_SCHEMA, false),
+        (DbConfig::SQLITE_DBCONFIG_ENABLE_FTS3_TOKENIZER, false),
+    ] {
+        connection.set_db_config(config, value)?;
+    }
+    let value_bytes = i32::try_from(terms.max_result_bytes).unwrap_or(i32::MAX);
+    for (limit, value) in [
+        (Limit::SQLITE_LIMIT_LENGTH, value_bytes.max(SQL_BYTES as i32)),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, SQL_BYTES as i32),
+        (Limit::SQLITE_LIMIT_COLUMN, 500),
+        (Limit::SQLITE_LIMIT_EXPR_DEPTH, 200),
+        (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 100),
+        (Limit::SQLITE_LIMIT_VDBE_OP, 1_000_000),
+        (Limit::SQLITE_LIMIT_FUNCTION_ARG, 100),
+        (Limit::SQLITE_LIMIT_ATTACHED, 0),
+        (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 1_000),
+        (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, SQL_PARAMETERS as i32),
+        (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 20),
+        (Limit::SQLITE_LIMIT_WORKER_THREADS, 0),
+    ] {
+        connection.set_limit(limit, value)?;
+    }
+    connection.busy_timeout(Duration::from_millis(BUSY_MS.min(u64::from(terms.timeout_ms))))?;
+    let over = Arc::clone(deadline);
+    connection.progress_handler(INSTRUCTIONS, Some(move || over.is_over()))?;
+    let page_bytes: i64 = connection.query_row("PRAGMA page_size", [], |row| row.get(0))?;
+    let pages = (terms.max_database_bytes / u64::try_from(page_bytes).unwrap_or(4_096).max(512)).max(1);
+    connection.execute_batch(&format!(
+        "PRAGMA hard_heap_limit = {MEMORY_BYTES}; PRAGMA temp_store = MEMORY; PRAGMA mmap_size = 0;
+         PRAGMA cell_size_check = ON; PRAGMA cache_size = -8192; PRAGMA foreign_keys = ON;
+         PRAGMA synchronous = FULL; PRAGMA max_page_count = {pages};"
+    ))?;
+    if !terms.read_only {
+        // A rollback journal: several brokers share the file, and none of them maps memory together with others.
+        connection.query_row("PRAGMA journal_mode = TRUNCATE", [], |_| Ok(()))?;
+    }
+    connection.authorizer(Some(guard::authorize))
+}
+
+/// Whether there is a regular file of this name with no other name. It belongs to the workspace alone, so anything else
+/// was put there by somebody else.
+fn is_database(name: &str) -> Result<bool, HostError> {
+    match look(name) {
+        Ok(stat) if is_regular(&stat) && stat.st_nlink == 1 => Ok(true),
+        Err(Errno::ENOENT) => Ok(false),
+        _ => Err(refused("SQLITE_CANTOPEN", "what has this name is no database")),
+    }
+}
+
+fn is_regular(stat: &FileStat) -> bool {
+    SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT == SFlag::S_IFREG
+}
+
+fn look(name: &str) -> Result<FileStat, Errno> {
+    fstat(&beneath(name, OFlag::O_PATH | OFlag::O_NOFOLLOW)?)
+}
+
+fn beneath(name: &str, flags: OFlag) -> Result<std::os::fd::OwnedFd, Errno> {
+    let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).resolve(ResolveFlag::RESOLVE_BENEATH);
+    openat2(AT_FDCWD, name, how)
+}
+
+/// How many databases the workspace has.
+fn databases() -> Result<usize, HostError> {
+    let count = || -> Result<usize, Errno> {
+        let mut folder = Dir::from_fd(beneath(".", OFlag::O_RDONLY | OFlag::O_DIRECTORY)?)?;
+        let mut count = 0;
+        for entry in folder.iter() {
+            let entry = entry?;
+            let name = entry.file_name().to_bytes();
+            count += usize::from(!name.starts_with(b".") && !name.ends_with(b"-journal"));
+        }
+        Ok(count)
+    };
+    count().map_err(|_| refused("SQLITE_CANTOPEN", "the workspace's folder cannot be read"))
+}

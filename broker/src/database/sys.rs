@@ -1,0 +1,49 @@
+//! A file system for SQLite in which a name stays what it is. SQLite's own makes every name absolute, and from there the
+//! kernel would have to walk through folders that this process may not see; names relative to the working directory (the
+//! workspace's folder) need no walk. Everything else is SQLite's own code.
+
+use rusqlite::ffi;
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::OnceLock;
+
+/// Its name.
+pub(super) const NAME: &CStr = c"workspace";
+
+/// Makes it known to SQLite, once for the process. `false`: SQLite has no file system at all.
+pub(super) fn register() -> bool {
+    static DONE: OnceLock<bool> = OnceLock::new();
+    *DONE.get_or_init(|| {
+        // SAFETY: a null name asks for the default; the result is null or a structure that lives as long as SQLite.
+        let default = unsafe { ffi::sqlite3_vfs_find(std::ptr::null()) };
+        // SAFETY: null or valid, see above; only read here, before any connection exists.
+        let Some(default) = (unsafe { default.as_ref() }) else { return false };
+        let ours = ffi::sqlite3_vfs {
+            pNext: std::ptr::null_mut(),
+            zName: NAME.as_ptr(),
+            xFullPathname: Some(full_path_name),
+            ..*default
+        };
+        // SQLite keeps the pointer for ever, so this must live as long.
+        let ours: &'static mut ffi::sqlite3_vfs = Box::leak(Box::new(ours));
+        // SAFETY: a valid structure that is never freed; not the default (0).
+        unsafe { ffi::sqlite3_vfs_register(ours, 0) == ffi::SQLITE_OK }
+    })
+}
+
+/// Copies the name. SQLite passes a NUL-terminated name and room for `room` bytes.
+unsafe extern "C" fn full_path_name(
+    _: *mut ffi::sqlite3_vfs,
+    name: *const c_char,
+    room: c_int,
+    out: *mut c_char,
+) -> c_int {
+    // SAFETY: SQLite passes a NUL-terminated text that lives over the call.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes_with_nul();
+    if usize::try_from(room).is_ok_and(|room| name.len() <= room) {
+        // SAFETY: `out` has `room` bytes, which was checked to be enough; the two do not overlap.
+        unsafe { std::ptr::copy_nonoverlapping(name.as_ptr().cast::<c_char>(), out, name.len()) };
+        ffi::SQLITE_OK
+    } else {
+        ffi::SQLITE_CANTOPEN
+    }
+}

@@ -1,0 +1,111 @@
+//! The `exec` module: a process for one command. It makes the namespaces, starts the command in them, feeds it, gathers
+//! what it puts out, and ends it with everything it started when its time or its output is over, or when the supervisor
+//! no longer waits.
+//!
+//! - [`inside`]: pid 1 of the command's namespaces, and the command's own first steps
+//! - [`watch`]: pipes and deadline
+//!
+//! Never looks at what a command is: which one may be started, the supervisor has checked.
+
+mod inside;
+mod watch;
+
+use crate::channel::{Channel, ChannelError};
+use inside::Ended;
+use std::fs::File;
+use std::io::{self, PipeReader, PipeWriter};
+use std::os::fd::OwnedFd;
+use std::process::ExitCode;
+use vm_system_protocol::broker::{
+    BrokerCall, BrokerReply, ExecReply, ExecRequest, ExecTerms, FromBroker, ToBroker,
+};
+use vm_system_protocol::worker::HostError;
+use vm_system_sandbox::namespaces::{self, Ids};
+use vm_system_sandbox::process::{self, Fork};
+use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+
+/// First argument of the hidden mode.
+pub(crate) const MODE: &str = "exec";
+/// The channel to the supervisor.
+const CHANNEL: i32 = process::FIRST_FD;
+/// The worktree's directory.
+const WORKTREE: i32 = process::FIRST_FD + 1;
+
+/// The whole life of the process.
+pub(crate) fn run() -> ExitCode {
+    let Ok((channel, worktree)) = descriptors() else {
+        // Started by hand: there is nobody to talk to.
+        return ExitCode::from(2);
+    };
+    let mut channel = Channel::new(File::from(channel));
+    match serve(&mut channel, &worktree) {
+        Ok(()) => process::exit_now(0),
+        Err(_) => process::exit_now(1),
+    }
+}
+
+fn descriptors() -> io::Result<(OwnedFd, OwnedFd)> {
+    let pair = (process::inherited(CHANNEL)?, process::inherited(WORKTREE)?);
+    process::close_from(WORKTREE as u32 + 1)?;
+    Ok(pair)
+}
+
+fn serve(channel: &mut Channel, worktree: &OwnedFd) -> Result<(), ChannelError> {
+    channel.send(&FromBroker::Ready)?;
+    let Some(ToBroker::Call { call, request: BrokerCall::Exec { request, terms }, .. }) =
+        channel.receive()?
+    else {
+        return Ok(());
+    };
+    let reply = match start(worktree, &request, &terms) {
+        Ok(started) => watch::to_the_end(channel, started, &request, &terms).map_err(|error| failed(&error)),
+        Err(error) => Err(failed(&error)),
+    };
+    channel.send(&FromBroker::Reply { call, reply: reply.map(BrokerReply::Exec) })
+}
+
+/// Our ends of what connects us with the command.
+struct Started {
+    /// Pid 1 of its namespaces.
+    pid: u32,
+    input: PipeWriter,
+    output: PipeReader,
+    errors: PipeReader,
+    /// How it ended, from pid 1.
+    status: PipeReader,
+}
+
+fn start(worktree: &OwnedFd, request: &ExecRequest, terms: &ExecTerms) -> Result<Started, StepError> {
+    process::die_first_of_memory_shortage().at(Step::OomScore)?;
+    let owner = nix::sys::stat::fstat(worktree).at(Step::Descriptors)?;
+    // From here on this process is the worktree's owner, too.
+    namespaces::enter(Ids { uid: owner.st_uid, gid: owner.st_gid })?;
+    let (command_input, input) = io::pipe().at(Step::Descriptors)?;
+    let (output, command_output) = io::pipe().at(Step::Descriptors)?;
+    let (errors, command_errors) = io::pipe().at(Step::Descriptors)?;
+    let (status, command_status) = io::pipe().at(Step::Descriptors)?;
+    match process::fork().at(Step::Fork)? {
+        Fork::Parent(pid) => {
+            vm_system_sandbox::privileges::drop_all().at(Step::Privileges)?;
+            Ok(Started { pid, input, output, errors, status })
+        }
+        Fork::Child => {
+            drop((input, output, errors, status));
+            let streams = [command_input.into(), command_output.into(), command_errors.into()];
+            inside::run(worktree, request, terms, streams, command_status)
+        }
+    }
+}
+
+fn failed(error: &dyn std::error::Error) -> HostError {
+    HostError { code: "ERR_EXEC".to_owned(), message: format!("ERR_EXEC: the command did not run: {error}") }
+}
+
+/// What came of a command that was started.
+fn reply(ended: Ended, stdout: Vec<u8>, stderr: Vec<u8>, timed_out: bool, truncated: bool) -> ExecReply {
+    let (code, signal) = match ended {
+        Ended::Exited(code) => (Some(code), None),
+        Ended::Signaled(signal) => (None, Some(signal)),
+    };
+    ExecReply { code, signal, timed_out, stdout, stderr, truncated }
+}

@@ -1,0 +1,156 @@
+//! Inside of the command's namespaces: pid 1 puts up the walls, starts the command, waits for it, and says how it ended.
+//! When pid 1 ends, the kernel ends everything else in the namespace.
+
+use std::ffi::CString;
+use std::io::{PipeWriter, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use vm_system_protocol::broker::{ExecRequest, ExecTerms};
+use vm_system_sandbox::command_root::{self, View};
+use vm_system_sandbox::process::{self, Ending, Fork};
+use vm_system_sandbox::seccomp::{self, table_command};
+use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+use vm_system_sandbox::{privileges, rlimit};
+
+/// What every command's environment begins with.
+const ENVIRONMENT: &[&str] =
+    &["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LANG=C.UTF-8"];
+
+/// How a command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    Exited(i32),
+    Signaled(i32),
+}
+
+/// What pid 1 says at its end: a kind and a number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Status {
+    /// It ran.
+    Ended(Ended),
+    /// A wall could not be put up: step and errno.
+    Jail(StepError),
+    /// It could not be started: errno.
+    Exec(i32),
+}
+
+impl Status {
+    fn bytes(self) -> [u8; 6] {
+        let (kind, step, number) = match self {
+            Self::Ended(Ended::Exited(code)) => (0, 0, code),
+            Self::Ended(Ended::Signaled(signal)) => (1, 0, signal),
+            Self::Jail(StepError { step, errno }) => (2, step as u8, errno),
+            Self::Exec(errno) => (3, 0, errno),
+        };
+        let [a, b, c, d] = number.to_le_bytes();
+        [kind, step, a, b, c, d]
+    }
+
+    /// `None`: pid 1 was killed before it could say anything.
+    pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let &[kind, step, a, b, c, d] = bytes.get(..6)?.first_chunk::<6>()?;
+        let number = i32::from_le_bytes([a, b, c, d]);
+        Some(match kind {
+            0 => Self::Ended(Ended::Exited(number)),
+            1 => Self::Ended(Ended::Signaled(number)),
+            2 => Self::Jail(StepError { step: Step::from_number(step)?, errno: number }),
+            _ => Self::Exec(number),
+        })
+    }
+}
+
+/// Pid 1. `streams` are the command's input, output and errors.
+pub(super) fn run(
+    worktree: &OwnedFd,
+    request: &ExecRequest,
+    terms: &ExecTerms,
+    streams: [OwnedFd; 3],
+    mut status: PipeWriter,
+) -> ! {
+    let said = match walls(worktree, request, terms) {
+        Err(error) => Status::Jail(error),
+        Ok(()) => match process::fork() {
+            Err(error) => Status::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
+            Ok(Fork::Child) => {
+                let errno = command(request, terms, &streams);
+                let _ = status.write_all(&Status::Exec(errno).bytes());
+                process::exit_now(127)
+            }
+            Ok(Fork::Parent(pid)) => {
+                drop(streams);
+                match process::wait_for(pid) {
+                    Ok(Ending::Exited(code)) => Status::Ended(Ended::Exited(code)),
+                    Ok(Ending::Signaled(signal)) => Status::Ended(Ended::Signaled(signal)),
+                    Err(error) => Status::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
+                }
+            }
+        },
+    };
+    let _ = status.write_all(&said.bytes());
+    process::exit_now(0)
+}
+
+fn walls(worktree: &OwnedFd, request: &ExecRequest, terms: &ExecTerms) -> Result<(), StepError> {
+    let view = match (terms.read, terms.write) {
+        (false, _) => View::Nothing,
+        (true, false) => View::Read,
+        (true, true) => View::ReadWrite,
+    };
+    command_root::build(worktree.as_fd(), view, Path::new(&terms.program)).at(Step::Root)?;
+    if !request.folder.is_empty() {
+        // Whatever it leads to is in this root.
+        nix::unistd::chdir(request.folder.trim_start_matches('/')).at(Step::Root)?;
+    }
+    let seconds = u64::from(terms.timeout_ms).div_ceil(1_000) + 1;
+    rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(Step::Rlimits)?;
+    privileges::drop_all().at(Step::Privileges)?;
+    // Last: a change of credentials takes it back.
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(Step::Signals)
+}
+
+/// Becomes the command; the errno if that fails.
+fn command(request: &ExecRequest, terms: &ExecTerms, streams: &[OwnedFd; 3]) -> i32 {
+    let text = |text: &str| CString::new(text).map_err(|_| nix::errno::Errno::EINVAL);
+    let prepare = || -> Result<std::convert::Infallible, i32> {
+        let raw = |error: nix::errno::Errno| error as i32;
+        let code = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
+        process::settle().map_err(code)?;
+        nix::sys::stat::umask(nix::sys::stat::Mode::S_IWGRP | nix::sys::stat::Mode::S_IWOTH);
+        nix::unistd::dup2_stdin(&streams[0]).map_err(raw)?;
+        nix::unistd::dup2_stdout(&streams[1]).map_err(raw)?;
+        nix::unistd::dup2_stderr(&streams[2]).map_err(raw)?;
+        let program = text(&terms.program).map_err(raw)?;
+        let name = Path::new(&terms.program).file_name().and_then(|name| name.to_str()).unwrap_or("command");
+        let arguments = std::iter::once(name).chain(request.arguments.iter().map(String::as_str));
+        let arguments = arguments.map(text).collect::<Result<Vec<_>, _>>().map_err(raw)?;
+        let given = request.environment.iter().map(|(name, value)| format!("{name}={value}"));
+        let environment = ENVIRONMENT.iter().map(|variable| (*variable).to_owned()).chain(given);
+        let environment =
+            environment.map(|variable| text(&variable)).collect::<Result<Vec<_>, _>>().map_err(raw)?;
+        seccomp::install_refusals(table_command::TABLE).map_err(code)?;
+        nix::unistd::execve(&program, &arguments, &environment).map_err(raw)
+    };
+    match prepare() {
+        Err(errno) => errno,
+        Ok(never) => match never {},
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_pid_1_says_is_understood() {
+        for status in [
+            Status::Ended(Ended::Exited(3)),
+            Status::Ended(Ended::Signaled(9)),
+            Status::Jail(StepError { step: Step::Root, errno: 1 }),
+            Status::Exec(2),
+        ] {
+            assert_eq!(Status::from_bytes(&status.bytes()), Some(status));
+        }
+        assert_eq!(Status::from_bytes(&[]), None);
+        assert_eq!(Status::from_bytes(&[2, 200, 0, 0, 0, 0]), None);
+    }
+}

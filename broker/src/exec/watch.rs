@@ -1,0 +1,193 @@
+//! A command that runs: its input is written as it reads it, its output kept up to the cap, and at the end of its time,
+//! at too much output, or when nobody waits any more, all of it is killed.
+
+use super::inside::{Ended, Status};
+use super::{Started, reply};
+use crate::channel::Channel;
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use std::io::{self, Read, Write as _};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+use vm_system_protocol::broker::{ExecReply, ExecRequest, ExecTerms};
+use vm_system_sandbox::process;
+
+/// Bytes that are read at a time.
+const PIECE_BYTES: usize = 64 * 1024;
+/// After its end, what it put out must be there within; its last processes are being killed by the kernel.
+const LAST_WORDS: Duration = Duration::from_secs(2);
+
+/// Why a command gave no result.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WatchError {
+    #[error(transparent)]
+    Jail(vm_system_sandbox::step::StepError),
+    #[error("the operator's program cannot be started: {}", io::Error::from_raw_os_error(*.0))]
+    Exec(i32),
+    #[error("it cannot be watched: {0}")]
+    Io(#[from] io::Error),
+    #[error("nobody waits for it any more")]
+    Abandoned,
+}
+
+impl From<Errno> for WatchError {
+    fn from(errno: Errno) -> Self {
+        Self::Io(errno.into())
+    }
+}
+
+/// One of the command's output pipes.
+struct Stream<T> {
+    pipe: Option<T>,
+    kept: Vec<u8>,
+    most: usize,
+}
+
+impl<T: Read> Stream<T> {
+    fn new(pipe: T, most: usize) -> Self {
+        Self { pipe: Some(pipe), kept: Vec::new(), most }
+    }
+
+    /// Reads what is there; `false`: more than is kept.
+    fn read(&mut self, piece: &mut [u8]) -> io::Result<bool> {
+        let Some(pipe) = &mut self.pipe else { return Ok(true) };
+        let read = pipe.read(piece)?;
+        if read == 0 {
+            self.pipe = None;
+        }
+        let room = self.most - self.kept.len();
+        self.kept.extend_from_slice(&piece[..read.min(room)]);
+        Ok(read <= room)
+    }
+}
+
+/// Watches a command until it and everything that it started is gone.
+pub(super) fn to_the_end(
+    channel: &Channel,
+    started: Started,
+    request: &ExecRequest,
+    terms: &ExecTerms,
+) -> Result<ExecReply, WatchError> {
+    let Started { pid, input, output, errors, status } = started;
+    let most = usize::try_from(terms.max_output_bytes).unwrap_or(usize::MAX);
+    fcntl(&input, FcntlArg::F_SETFL(OFlag::O_NONBLOCK))?;
+    let mut input = (!request.input.is_empty()).then_some(input);
+    let mut left = request.input.as_slice();
+    let (mut output, mut errors) = (Stream::new(output, most), Stream::new(errors, most));
+    let mut status = Stream::new(status, 6);
+    let mut until = Instant::now() + Duration::from_millis(u64::from(terms.timeout_ms));
+    let (mut timed_out, mut truncated, mut abandoned, mut killed) = (false, false, false, false);
+    let mut piece = vec![0; PIECE_BYTES];
+    while output.pipe.is_some() || errors.pipe.is_some() || status.pipe.is_some() {
+        let ready = wait(
+            channel,
+            input.as_ref(),
+            [output.pipe.as_ref(), errors.pipe.as_ref(), status.pipe.as_ref()],
+            until,
+        )?;
+        if ready.input {
+            left = feed(&mut input, left);
+        }
+        let mut fits = true;
+        for (stream, ready) in
+            [(&mut output, ready.output), (&mut errors, ready.errors), (&mut status, ready.status)]
+        {
+            if ready {
+                fits &= stream.read(&mut piece)?;
+            }
+        }
+        truncated |= !fits;
+        abandoned |= ready.hung_up;
+        let over = Instant::now() >= until;
+        if over && killed {
+            break;
+        }
+        timed_out |= over && status.pipe.is_some();
+        if (over || truncated || abandoned) && !killed {
+            // Pid 1 of the namespace: the kernel takes everything else with it.
+            let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
+            (killed, until) = (true, Instant::now() + LAST_WORDS);
+        }
+        if status.pipe.is_none() && !killed {
+            (killed, until) = (true, Instant::now() + LAST_WORDS);
+        }
+    }
+    process::wait_for(pid)?;
+    if abandoned {
+        return Err(WatchError::Abandoned);
+    }
+    let ended = match Status::from_bytes(&status.kept) {
+        Some(Status::Ended(ended)) => ended,
+        Some(Status::Jail(error)) => return Err(WatchError::Jail(error)),
+        Some(Status::Exec(errno)) => return Err(WatchError::Exec(errno)),
+        // Killed, by us or by the kernel.
+        None => Ended::Signaled(libc::SIGKILL),
+    };
+    Ok(reply(ended, output.kept, errors.kept, timed_out, truncated))
+}
+
+/// Writes what fits; closes the pipe when all is written or nobody reads.
+fn feed<'a>(input: &mut Option<io::PipeWriter>, left: &'a [u8]) -> &'a [u8] {
+    let Some(pipe) = input else { return left };
+    match pipe.write(left) {
+        Ok(written) => {
+            let left = &left[written..];
+            if left.is_empty() {
+                *input = None;
+            }
+            left
+        }
+        Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => left,
+        Err(_) => {
+            *input = None;
+            &[]
+        }
+    }
+}
+
+/// What can be used without waiting.
+#[derive(Default)]
+struct Ready {
+    input: bool,
+    output: bool,
+    errors: bool,
+    status: bool,
+    hung_up: bool,
+}
+
+fn wait<T: AsFd>(
+    channel: &Channel,
+    input: Option<&io::PipeWriter>,
+    pipes: [Option<&T>; 3],
+    until: Instant,
+) -> Result<Ready, WatchError> {
+    let mut polled = vec![PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
+    let mut places = [None; 4];
+    if let Some(input) = input {
+        places[0] = Some(polled.len());
+        polled.push(PollFd::new(input.as_fd(), PollFlags::POLLOUT));
+    }
+    for (index, pipe) in pipes.iter().enumerate() {
+        if let Some(pipe) = pipe {
+            places[index + 1] = Some(polled.len());
+            polled.push(PollFd::new(pipe.as_fd(), PollFlags::POLLIN));
+        }
+    }
+    let left = until.saturating_duration_since(Instant::now());
+    let timeout = PollTimeout::try_from(left.as_millis().min(60_000) as u64 + 1).unwrap_or(PollTimeout::MAX);
+    match poll(&mut polled, timeout) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let any = |place: Option<usize>| place.is_some_and(|place| polled[place].any().unwrap_or(false));
+    Ok(Ready {
+        input: any(places[0]),
+        output: any(places[1]),
+        errors: any(places[2]),
+        status: any(places[3]),
+        hung_up: polled[0].any().unwrap_or(false),
+    })
+}

@@ -1,0 +1,172 @@
+//! Folders, names and removal. Every change is made in a folder that is held open, by one name in it: the kernel walks
+//! no path of the script's while something is changed.
+
+use super::beneath::Place;
+use super::{kind, read};
+use nix::errno::Errno;
+use nix::fcntl::{AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, openat2, renameat2};
+use nix::sys::stat::{Mode, fstatat, mkdirat};
+use nix::unistd::{UnlinkatFlags, unlinkat};
+use std::ffi::CString;
+use std::os::fd::{AsFd, OwnedFd};
+use vm_system_protocol::broker::FileKind;
+
+fn bits(mode: u32) -> Mode {
+    Mode::from_bits_truncate(mode & 0o777)
+}
+
+/// Makes one folder.
+pub(super) fn make_dir(place: &Place<'_>, path: &str, mode: u32) -> Result<(), Errno> {
+    let (folder, name) = match place.parent(path) {
+        Err(Errno::EBUSY) => return Err(Errno::EEXIST),
+        parent => parent?,
+    };
+    mkdirat(&folder, name, bits(mode))
+}
+
+/// Makes a folder with all folders on the way; gives the first one that was not there.
+pub(super) fn make_dirs(place: &Place<'_>, path: &str, mode: u32) -> Result<Option<String>, Errno> {
+    let mut first = None;
+    let names = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
+    let mut level = 0;
+    for end in names {
+        let upto = &path[..end];
+        let last = upto.rsplit('/').next().unwrap_or("");
+        if last.is_empty() && end != path.len() {
+            continue;
+        }
+        level += 1;
+        match place.stat(upto.trim_end_matches('/'), true) {
+            Ok(stat) if kind(&stat) == FileKind::Directory => continue,
+            Ok(_) if end == path.len() => return Err(Errno::EEXIST),
+            Ok(_) => return Err(Errno::ENOTDIR),
+            // The path's first levels are not in the session's rights: it may use them, not make them.
+            Err(Errno::ENOENT) if level <= place.terms.existing_levels => return Err(Errno::EACCES),
+            Err(Errno::ENOENT) if !upto.is_empty() => {}
+            Err(error) => return Err(error),
+        }
+        match make_dir(place, upto, mode) {
+            Ok(()) if first.is_none() => first = Some(upto.trim_end_matches('/').to_owned()),
+            // Somebody else was quicker.
+            Ok(()) | Err(Errno::EEXIST) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(first)
+}
+
+/// Removes what is no folder.
+pub(super) fn remove_file(place: &Place<'_>, path: &str) -> Result<(), Errno> {
+    let (folder, name) = place.parent(path)?;
+    if path.ends_with('/') {
+        return Err(Errno::ENOTDIR);
+    }
+    unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir)
+}
+
+/// Removes an empty folder.
+pub(super) fn remove_dir(place: &Place<'_>, path: &str) -> Result<(), Errno> {
+    let (folder, name) = place.parent(path)?;
+    unlinkat(&folder, name, UnlinkatFlags::RemoveDir)
+}
+
+/// Removes whatever is there.
+pub(super) fn remove(place: &Place<'_>, path: &str, recursive: bool, force: bool) -> Result<(), Errno> {
+    let absent_is_fine = |result| match result {
+        Err(Errno::ENOENT) if force => Ok(()),
+        result => result,
+    };
+    let removed = place.parent(path).and_then(|(folder, name)| {
+        let stat = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+        if kind(&stat) != FileKind::Directory {
+            return unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir);
+        }
+        if !recursive {
+            return Err(Errno::EISDIR);
+        }
+        if place.terms.tree {
+            empty(&open_folder(&folder, name)?, place.terms.max_entries as usize)?;
+        }
+        match unlinkat(&folder, name, UnlinkatFlags::RemoveDir) {
+            // Its content is not in the session's rights.
+            Err(Errno::ENOTEMPTY) if !place.terms.tree => Err(Errno::EACCES),
+            result => result,
+        }
+    });
+    absent_is_fine(removed)
+}
+
+/// A folder by its name in another one; a link is none.
+fn open_folder<P: nix::NixPath + ?Sized>(folder: &OwnedFd, name: &P) -> Result<OwnedFd, Errno> {
+    let flags =
+        OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
+    let how =
+        OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
+    openat2(folder.as_fd(), name, how)
+}
+
+/// Removes everything in a folder, however deep: folders in its folders are brought up into it first, so that two
+/// descriptors are enough and each entry is touched at most twice.
+fn empty(top: &OwnedFd, most: usize) -> Result<(), Errno> {
+    let mut left = most;
+    let mut brought_up = 0_u64;
+    loop {
+        let entries = read::entries(again(top)?, left.max(1))?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        for (name, kind) in entries {
+            left = left.checked_sub(1).ok_or(Errno::EFBIG)?;
+            if kind == FileKind::Directory {
+                clear_folder(top, &name, &mut left, &mut brought_up)?;
+            } else {
+                gone(unlinkat(top, name.as_c_str(), UnlinkatFlags::NoRemoveDir))?;
+            }
+        }
+    }
+}
+
+fn clear_folder(top: &OwnedFd, name: &CString, left: &mut usize, brought_up: &mut u64) -> Result<(), Errno> {
+    let folder = open_folder(top, name.as_c_str())?;
+    for (inner, kind) in read::entries(again(&folder)?, (*left).max(1))? {
+        *left = left.checked_sub(1).ok_or(Errno::EFBIG)?;
+        if kind != FileKind::Directory {
+            gone(unlinkat(&folder, inner.as_c_str(), UnlinkatFlags::NoRemoveDir))?;
+            continue;
+        }
+        loop {
+            *brought_up += 1;
+            let new = format!(".removed-{brought_up}");
+            match renameat2(&folder, inner.as_c_str(), top, new.as_str(), RenameFlags::RENAME_NOREPLACE) {
+                Err(Errno::EEXIST) => {}
+                result => break gone(result)?,
+            }
+        }
+    }
+    gone(unlinkat(top, name.as_c_str(), UnlinkatFlags::RemoveDir))
+}
+
+/// A second handle of a folder, whose listing begins at the beginning.
+fn again(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
+    open_folder(folder, ".")
+}
+
+/// Somebody else removed it meanwhile.
+fn gone(result: Result<(), Errno>) -> Result<(), Errno> {
+    match result {
+        Err(Errno::ENOENT) => Ok(()),
+        result => result,
+    }
+}
+
+/// Gives something another name.
+pub(super) fn rename(place: &Place<'_>, from: &str, to: &str) -> Result<(), Errno> {
+    let (old_folder, old) = place.parent(from)?;
+    let (new_folder, new) = place.parent(to)?;
+    let stat = fstatat(&old_folder, old, AtFlags::AT_SYMLINK_NOFOLLOW)?;
+    if kind(&stat) == FileKind::Directory && !place.terms.tree {
+        // What is in it is not in the session's rights.
+        return Err(Errno::EACCES);
+    }
+    renameat2(&old_folder, old, &new_folder, new, RenameFlags::empty())
+}

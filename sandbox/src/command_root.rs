@@ -1,0 +1,151 @@
+//! The root directory of a command: the system's programs and libraries, read-only; the worktree at `/work`; an empty
+//! `/tmp` in memory. Nothing else of the host's file system: no homes, no `/etc` but what programs need to start, no
+//! `/var`, no `/run`.
+
+use crate::sys;
+use nix::fcntl::{OFlag, open};
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::sys::stat::{Mode, fstat};
+use nix::unistd::{chdir, pivot_root};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+const NOTHING: Option<&str> = None;
+
+/// What a command sees of the system, where it is there. Links are made again, files and folders are shown read-only.
+const SYSTEM: &[&str] = &[
+    "/usr",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/libx32",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/ssl/certs",
+];
+/// Devices without effects.
+const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// What fits into `/tmp` and into the root itself.
+const ROOM: &str = "size=64m,nr_inodes=4096,mode=0755";
+
+/// What a command sees of the worktree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum View {
+    /// An empty folder.
+    Nothing,
+    /// The worktree.
+    Read,
+    /// The worktree, which it may change.
+    ReadWrite,
+}
+
+/// Replaces the root of this mount namespace, in which nobody else is; then `/work` is the working directory. `program`
+/// is shown too if it lies outside of the system's folders. Needs the capabilities of a new user namespace.
+pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result<()> {
+    mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
+    // Before anything is mounted over the way to it.
+    let worktree = match view {
+        View::Nothing => None,
+        View::Read | View::ReadWrite => Some(of_this_namespace(worktree)?),
+    };
+    let outside = !SYSTEM.iter().any(|path| program.starts_with(path));
+    let program_handle =
+        if outside { Some(open(program, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?) } else { None };
+    let place = "/tmp";
+    let walls = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
+    mount(Some("none"), place, Some("tmpfs"), walls, Some(ROOM))?;
+    for path in SYSTEM {
+        show(Path::new(path), place)?;
+    }
+    for path in DEVICES {
+        if Path::new(path).exists() {
+            bind(Path::new(path), &format!("{place}{path}"), false)?;
+        }
+    }
+    if let Some(handle) = program_handle {
+        let target = format!("{place}{}", program.display());
+        bind(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())), &target, true)?;
+    }
+    folder(&format!("{place}/tmp"))?;
+    mount(
+        Some("none"),
+        format!("{place}/tmp").as_str(),
+        Some("tmpfs"),
+        walls | MsFlags::MS_NOEXEC,
+        Some(ROOM),
+    )?;
+    let work = format!("{place}/work");
+    folder(&work)?;
+    if let Some(worktree) = &worktree {
+        let source = format!("/proc/self/fd/{}", worktree.as_raw_fd());
+        mount(Some(source.as_str()), work.as_str(), NOTHING, MsFlags::MS_BIND, NOTHING)?;
+        sys::mount_restrict(Path::new(&work), view == View::Read)?;
+    }
+    let proc = format!("{place}/proc");
+    folder(&proc)?;
+    // The kernel refuses a new one where parts of the host's are covered, as in containers; then there is none.
+    let _ = mount(Some("none"), proc.as_str(), Some("proc"), walls | MsFlags::MS_NOEXEC, NOTHING);
+    chdir(place)?;
+    pivot_root(".", ".")?;
+    umount2(".", MntFlags::MNT_DETACH)?;
+    chdir("/")?;
+    mount(
+        NOTHING,
+        "/",
+        NOTHING,
+        walls | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY,
+        NOTHING,
+    )?;
+    Ok(chdir("/work")?)
+}
+
+/// The same folder, by its path in this mount namespace: what was opened in another one cannot be mounted here.
+fn of_this_namespace(worktree: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let path = fs::read_link(format!("/proc/self/fd/{}", worktree.as_raw_fd()))?;
+    let here = open(&path, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
+    let (one, other) = (fstat(worktree)?, fstat(here.as_fd())?);
+    if (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino) {
+        Ok(here)
+    } else {
+        // It was moved or replaced.
+        Err(io::ErrorKind::NotFound.into())
+    }
+}
+
+fn folder(path: &str) -> io::Result<()> {
+    match fs::create_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn show(path: &Path, place: &str) -> io::Result<()> {
+    let target = format!("{place}{}", path.display());
+    let Ok(found) = fs::symlink_metadata(path) else { return Ok(()) };
+    if found.is_symlink() && path.parent() == Some(Path::new("/")) {
+        return std::os::unix::fs::symlink(fs::read_link(path)?, target);
+    }
+    bind(path, &target, true)
+}
+
+/// Shows a file or folder of the host, without set-user-id and, if `restrict`, read-only and without devices.
+fn bind(source: &Path, target: &str, restrict: bool) -> io::Result<()> {
+    let Ok(found) = fs::metadata(source) else { return Ok(()) };
+    if let Some(parent) = Path::new(target).parent() {
+        fs::create_dir_all(parent)?;
+    }
+    if found.is_dir() {
+        folder(target)?;
+    } else {
+        drop(fs::File::create(target)?);
+    }
+    mount(Some(source), target, NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)?;
+    if restrict { sys::mount_restrict(Path::new(target), true) } else { Ok(()) }
+}

@@ -1,0 +1,73 @@
+//! What commands of the operator are refused. They are ordinary programs, so that this is a list of what none of them
+//! needs and of what attacks the kernel; the other walls (namespaces, an own root directory, no capabilities, limits) do
+//! not rely on it.
+
+use super::bpf::{Action, Check, Row};
+
+const fn refuse(number: libc::c_long, name: &'static str, reason: &'static str) -> Row {
+    Row { number, name, when: &[], action: Action::Fail(libc::EPERM as u16), reason }
+}
+
+const fn without(flag: i32, reason: &'static str, when: &'static [Check]) -> Row {
+    assert!(flag != 0);
+    Row { number: libc::SYS_clone, name: "clone", when, action: Action::Fail(libc::EPERM as u16), reason }
+}
+
+macro_rules! namespace {
+    ($flag:ident, $reason:literal) => {
+        without(libc::$flag, $reason, &[Check::Masked(0, libc::$flag as u32, libc::$flag as u32)])
+    };
+}
+
+/// The rows.
+pub const TABLE: &[Row] = &[
+    Row {
+        number: libc::SYS_clone3,
+        name: "clone3",
+        when: &[],
+        action: Action::Fail(libc::ENOSYS as u16),
+        reason: "its flags cannot be looked at; libcs fall back to clone",
+    },
+    namespace!(CLONE_NEWUSER, "new user namespaces open the kernel's least tested parts"),
+    namespace!(CLONE_NEWNS, "no new mount namespace"),
+    namespace!(CLONE_NEWNET, "no new network namespace"),
+    namespace!(CLONE_NEWPID, "no new pid namespace"),
+    refuse(libc::SYS_unshare, "unshare", "no new namespaces"),
+    refuse(libc::SYS_setns, "setns", "no other namespaces"),
+    refuse(libc::SYS_socket, "socket", "no network, and no socket files of the worktree"),
+    refuse(libc::SYS_ptrace, "ptrace", "no debugging"),
+    refuse(libc::SYS_process_vm_readv, "process_vm_readv", "no debugging"),
+    refuse(libc::SYS_process_vm_writev, "process_vm_writev", "no debugging"),
+    refuse(libc::SYS_pidfd_getfd, "pidfd_getfd", "no descriptors of others"),
+    refuse(libc::SYS_mount, "mount", "the view is final"),
+    refuse(libc::SYS_umount2, "umount2", "the view is final"),
+    refuse(libc::SYS_pivot_root, "pivot_root", "the view is final"),
+    refuse(libc::SYS_chroot, "chroot", "the view is final"),
+    refuse(libc::SYS_fsopen, "fsopen", "the view is final"),
+    refuse(libc::SYS_fsmount, "fsmount", "the view is final"),
+    refuse(libc::SYS_move_mount, "move_mount", "the view is final"),
+    refuse(libc::SYS_open_tree, "open_tree", "the view is final"),
+    refuse(libc::SYS_mount_setattr, "mount_setattr", "the view is final"),
+    refuse(libc::SYS_open_by_handle_at, "open_by_handle_at", "files only by name"),
+    refuse(libc::SYS_name_to_handle_at, "name_to_handle_at", "files only by name"),
+    refuse(libc::SYS_bpf, "bpf", "kernel attack surface"),
+    refuse(libc::SYS_perf_event_open, "perf_event_open", "kernel attack surface"),
+    refuse(libc::SYS_userfaultfd, "userfaultfd", "kernel attack surface"),
+    refuse(libc::SYS_io_uring_setup, "io_uring_setup", "kernel attack surface"),
+    refuse(libc::SYS_io_uring_enter, "io_uring_enter", "kernel attack surface"),
+    refuse(libc::SYS_io_uring_register, "io_uring_register", "kernel attack surface"),
+    refuse(libc::SYS_keyctl, "keyctl", "keyrings are not namespaced"),
+    refuse(libc::SYS_add_key, "add_key", "keyrings are not namespaced"),
+    refuse(libc::SYS_request_key, "request_key", "keyrings are not namespaced"),
+    refuse(libc::SYS_kexec_load, "kexec_load", "administration"),
+    refuse(libc::SYS_init_module, "init_module", "administration"),
+    refuse(libc::SYS_finit_module, "finit_module", "administration"),
+    refuse(libc::SYS_delete_module, "delete_module", "administration"),
+    refuse(libc::SYS_reboot, "reboot", "administration"),
+    refuse(libc::SYS_swapon, "swapon", "administration"),
+    refuse(libc::SYS_swapoff, "swapoff", "administration"),
+    refuse(libc::SYS_syslog, "syslog", "the kernel's log"),
+    refuse(libc::SYS_acct, "acct", "administration"),
+    refuse(libc::SYS_quotactl, "quotactl", "administration"),
+    refuse(libc::SYS_personality, "personality", "weakens address randomisation"),
+];

@@ -1,0 +1,376 @@
+//! One host call, judged: carried out on which terms, or why not. What the worker checked before does not count; it may
+//! be hostile.
+
+use super::effective::EffectivePolicy;
+use super::paths::{CleanPath, PathRules};
+use super::rights::{DatabaseRights, ExecRights, FsRights};
+use super::usage::{SessionUsage, Usage};
+use vm_system_protocol::broker::{
+    BrokerCall, DatabaseRequest, DatabaseTerms, ExecRequest, ExecTerms, FsRequest, FsTerms, SqlParameters,
+};
+use vm_system_protocol::limits::{EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, SQL_BYTES, SQL_PARAMETERS};
+use vm_system_protocol::worker::{HostError, HostRequest};
+
+/// A call that may be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permit {
+    /// Find a module of the worktree.
+    LoadModule {
+        /// As written in the script.
+        specifier: String,
+        /// The importing file; empty for repl input.
+        referrer: String,
+        /// `import` or `require`.
+        import: bool,
+    },
+    /// For a broker.
+    Broker(BrokerCall),
+}
+
+/// A call that may not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Denial {
+    /// Which module.
+    pub module: &'static str,
+    /// Which of its calls.
+    pub name: &'static str,
+    /// What the script sees.
+    pub error: HostError,
+}
+
+/// Judges a call and counts it.
+pub fn judge(
+    policy: &EffectivePolicy,
+    request: HostRequest,
+    usage: &mut Usage,
+    session: &mut SessionUsage,
+) -> Result<Permit, Denial> {
+    match request {
+        HostRequest::LoadModule { specifier, referrer, import } => {
+            Ok(Permit::LoadModule { specifier, referrer, import })
+        }
+        HostRequest::Fs(request) => {
+            let name = fs_name(&request);
+            let rights = granted(policy, "fs", name, policy.fs.as_ref())?;
+            let judged = fs(rights, request, usage, session);
+            judged.map(Permit::Broker).map_err(|error| Denial { module: "fs", name, error })
+        }
+        HostRequest::Database(request) => {
+            let name = database_name(&request);
+            let rights = granted(policy, "database", name, policy.database.as_ref())?;
+            let judged = database(rights, request, usage);
+            judged.map(Permit::Broker).map_err(|error| Denial { module: "database", name, error })
+        }
+        HostRequest::Exec(request) => {
+            let rights = granted(policy, "exec", "run", policy.exec.as_ref())?;
+            let judged = exec(policy, rights, request, usage);
+            judged.map(Permit::Broker).map_err(|error| Denial { module: "exec", name: "run", error })
+        }
+    }
+}
+
+fn granted<'a, T>(
+    policy: &EffectivePolicy,
+    module: &'static str,
+    name: &'static str,
+    rights: Option<&'a T>,
+) -> Result<&'a T, Denial> {
+    rights.ok_or_else(|| {
+        let why = policy.refusal(module).unwrap_or("it is not among the modules of this session's template");
+        let message = format!("the module '{module}' is not allowed: {why}");
+        Denial { module, name, error: HostError { code: "MODULE_NOT_ALLOWED".to_owned(), message } }
+    })
+}
+
+fn error(code: &str, message: String) -> HostError {
+    HostError { code: code.to_owned(), message: format!("{code}: {message}") }
+}
+
+/// One more call of a module that has a limit of them.
+fn within_calls(
+    usage: &mut Usage,
+    module: &'static str,
+    name: &'static str,
+    bytes_out: u64,
+    max_calls: u32,
+) -> Result<(), HostError> {
+    if usage.module(module).calls >= u64::from(max_calls) {
+        let message =
+            format!("more than {max_calls} calls of the module '{module}' in one execution (max_calls)");
+        return Err(error("ERR_CALL_LIMIT", message));
+    }
+    usage.passed(module, name, bytes_out);
+    Ok(())
+}
+
+fn fs_name(request: &FsRequest) -> &'static str {
+    match request {
+        FsRequest::ReadFile { .. } => "readFile",
+        FsRequest::ReadDir { .. } => "readdir",
+        FsRequest::Stat { .. } => "stat",
+        FsRequest::Exists { .. } => "exists",
+        FsRequest::Access { .. } => "access",
+        FsRequest::RealPath { .. } => "realpath",
+        FsRequest::Write { .. } => "writeFile",
+        FsRequest::MakeDir { .. } => "mkdir",
+        FsRequest::RemoveFile { .. } => "unlink",
+        FsRequest::RemoveDir { .. } => "rmdir",
+        FsRequest::Remove { .. } => "rm",
+        FsRequest::Rename { .. } => "rename",
+        FsRequest::Copy { .. } => "copyFile",
+    }
+}
+
+/// The rules of one right, applied to the path of one request.
+struct Checked<'a> {
+    rights: &'a FsRights,
+    terms: FsTerms,
+}
+
+impl Checked<'_> {
+    /// The path as the broker gets it. Where patterns are in force it is the clean one, and links are not followed.
+    fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
+        let refused =
+            |why: String| error("EACCES", format!("permission denied ({why}), access '{}'", shown(&path)));
+        let Some(rules) = rules else {
+            return Err(refused(format!("no path may be {right}")));
+        };
+        if rules.is_everything() {
+            return Ok(path);
+        }
+        let Some(clean) = CleanPath::of(&path) else {
+            // The broker says of it what it says of any such path.
+            self.terms.links = false;
+            return Ok(path);
+        };
+        if !rules.cover(&clean) {
+            return Err(refused(format!("not among the paths that may be {right}")));
+        }
+        self.terms.links = false;
+        self.terms.tree &= rules.cover_tree(&clean);
+        self.terms.existing_levels = self.terms.existing_levels.max(rules.uncovered_levels(&clean));
+        Ok(clean.as_str().to_owned())
+    }
+
+    fn read(&mut self, path: String) -> Result<String, HostError> {
+        let rules = self.rights.read.as_ref();
+        self.path(path, rules, "read")
+    }
+
+    fn write(&mut self, path: String) -> Result<String, HostError> {
+        let rules = self.rights.write.as_ref();
+        self.path(path, rules, "changed")
+    }
+}
+
+fn fs(
+    rights: &FsRights,
+    request: FsRequest,
+    usage: &mut Usage,
+    session: &mut SessionUsage,
+) -> Result<BrokerCall, HostError> {
+    let name = fs_name(&request);
+    let bytes = match &request {
+        FsRequest::Write { data, .. } => data.len() as u64,
+        _ => 0,
+    };
+    let used = usage.module("fs");
+    let total = used.bytes_in.saturating_add(used.bytes_out);
+    if total.saturating_add(bytes) > rights.max_total_bytes || total == rights.max_total_bytes {
+        let limit = rights.max_total_bytes / 1024;
+        return Err(error(
+            "EDQUOT",
+            format!("more than {limit} KiB in one execution (max_total_kb), {name}"),
+        ));
+    }
+    if session.written_bytes.saturating_add(bytes) > rights.write_quota_bytes {
+        let limit = rights.write_quota_bytes / 1024;
+        return Err(error(
+            "EDQUOT",
+            format!("more than {limit} KiB written by this session (write_quota_kb), {name}"),
+        ));
+    }
+    let terms = FsTerms {
+        links: true,
+        tree: true,
+        existing_levels: 0,
+        max_file_bytes: rights.max_file_bytes,
+        max_entries: rights.max_entries,
+    };
+    let mut checked = Checked { rights, terms };
+    let request = rewrite(&mut checked, request)?;
+    if let FsRequest::Copy { .. } = &request {
+        // How much is copied is known when it is done; until then the largest file counts.
+        let left = rights.write_quota_bytes.saturating_sub(session.written_bytes);
+        checked.terms.max_file_bytes = checked.terms.max_file_bytes.min(left);
+    }
+    within_calls(usage, "fs", name, bytes, rights.max_calls)?;
+    session.written_bytes = session.written_bytes.saturating_add(bytes);
+    Ok(BrokerCall::Fs { request, terms: checked.terms })
+}
+
+/// Checks each path of a request against the right that it needs.
+fn rewrite(checked: &mut Checked<'_>, request: FsRequest) -> Result<FsRequest, HostError> {
+    Ok(match request {
+        FsRequest::ReadFile { path } => FsRequest::ReadFile { path: checked.read(path)? },
+        FsRequest::ReadDir { path } => FsRequest::ReadDir { path: checked.read(path)? },
+        FsRequest::Stat { path, no_follow } => FsRequest::Stat { path: checked.read(path)?, no_follow },
+        FsRequest::Exists { path } => FsRequest::Exists { path: checked.read(path)? },
+        FsRequest::RealPath { path } => FsRequest::RealPath { path: checked.read(path)? },
+        FsRequest::Access { path, mode } => {
+            let path = if mode & 2 == 0 { checked.read(path)? } else { checked.write(path)? };
+            FsRequest::Access { path, mode }
+        }
+        FsRequest::Write { path, data, how, mode } => {
+            FsRequest::Write { path: checked.write(path)?, data, how, mode }
+        }
+        FsRequest::MakeDir { path, recursive, mode } => {
+            FsRequest::MakeDir { path: checked.write(path)?, recursive, mode }
+        }
+        FsRequest::RemoveFile { path } => FsRequest::RemoveFile { path: checked.write(path)? },
+        FsRequest::RemoveDir { path } => FsRequest::RemoveDir { path: checked.write(path)? },
+        FsRequest::Remove { path, recursive, force } => {
+            FsRequest::Remove { path: checked.write(path)?, recursive, force }
+        }
+        FsRequest::Rename { from, to } => {
+            // What is moved can be read under its new name: it must be readable under the old one.
+            let from = checked.read(from)?;
+            FsRequest::Rename { from: checked.write(from)?, to: checked.write(to)? }
+        }
+        FsRequest::Copy { from, to, exclusive } => {
+            FsRequest::Copy { from: checked.read(from)?, to: checked.write(to)?, exclusive }
+        }
+    })
+}
+
+/// No message repeats more of a path than anybody reads.
+fn shown(path: &str) -> &str {
+    &path[..path.floor_char_boundary(200)]
+}
+
+fn database_name(request: &DatabaseRequest) -> &'static str {
+    match request {
+        DatabaseRequest::Configure { .. } => "configure",
+        DatabaseRequest::Query { .. } => "query",
+        DatabaseRequest::Exec { .. } => "exec",
+        DatabaseRequest::Close { .. } => "close",
+    }
+}
+
+fn database(
+    rights: &DatabaseRights,
+    request: DatabaseRequest,
+    usage: &mut Usage,
+) -> Result<BrokerCall, HostError> {
+    let (database, sql, parameters) = match &request {
+        DatabaseRequest::Configure { database } | DatabaseRequest::Close { database } => (database, "", None),
+        DatabaseRequest::Query { database, sql, parameters }
+        | DatabaseRequest::Exec { database, sql, parameters } => (database, sql.as_str(), Some(parameters)),
+    };
+    if !is_database_name(database) {
+        return Err(error(
+            "ERR_INVALID_ARG_VALUE",
+            "a database is ':memory:' or a plain name of letters, digits, '.', '_' and '-'".to_owned(),
+        ));
+    }
+    if sql.len() > SQL_BYTES {
+        return Err(error("SQLITE_TOOBIG", format!("the statement has more than {SQL_BYTES} bytes")));
+    }
+    if sql.contains('\0') {
+        return Err(error("ERR_INVALID_ARG_VALUE", "the statement has a null byte in it".to_owned()));
+    }
+    let (count, bytes) = match parameters {
+        None => (0, 0),
+        Some(SqlParameters::Positional(values)) => {
+            (values.len(), values.iter().map(|value| value.bytes()).sum())
+        }
+        Some(SqlParameters::Named(values)) => {
+            (values.len(), values.iter().map(|(name, value)| name.len() + value.bytes()).sum::<usize>())
+        }
+    };
+    if count > SQL_PARAMETERS {
+        return Err(error("SQLITE_RANGE", format!("more than {SQL_PARAMETERS} parameters")));
+    }
+    let name = database_name(&request);
+    within_calls(usage, "database", name, (sql.len() + bytes) as u64, rights.max_calls)?;
+    let terms = DatabaseTerms {
+        read_only: rights.read_only,
+        max_rows: rights.max_rows,
+        max_result_bytes: rights.max_result_bytes,
+        max_database_bytes: rights.max_database_bytes,
+        timeout_ms: rights.timeout_ms,
+    };
+    Ok(BrokerCall::Database { request, terms })
+}
+
+fn is_database_name(name: &str) -> bool {
+    name == ":memory:"
+        || (!name.is_empty()
+            && name.len() <= 64
+            && !name.starts_with('.')
+            && !name.ends_with("-journal")
+            && !name.ends_with("-wal")
+            && !name.ends_with("-shm")
+            && name.chars().all(|char| char.is_ascii_alphanumeric() || "._-".contains(char)))
+}
+
+fn exec(
+    policy: &EffectivePolicy,
+    rights: &ExecRights,
+    request: ExecRequest,
+    usage: &mut Usage,
+) -> Result<BrokerCall, HostError> {
+    let program = policy.programs.get(&request.command).and_then(|path| path.to_str());
+    let Some(program) = program else {
+        let known: Vec<&str> = policy.programs.keys().map(String::as_str).collect();
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+        let what: String = request.command.chars().take(100).collect();
+        return Err(error(
+            "COMMAND_NOT_ALLOWED",
+            format!("the command {what:?} is not among those that operator and template allow ({known})"),
+        ));
+    };
+    let variables = request.environment.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
+    let bytes = request.arguments.iter().map(String::len).sum::<usize>() + variables;
+    if request.arguments.len() > EXEC_ARGUMENTS
+        || request.environment.len() > EXEC_ARGUMENTS
+        || bytes > EXEC_ARGUMENT_BYTES
+    {
+        return Err(error("E2BIG", "arguments and variables are too long".to_owned()));
+    }
+    let nul = |text: &str| text.contains('\0');
+    let strange = |(name, value): &(String, String)| {
+        name.is_empty() || name.contains('=') || nul(name) || nul(value) || is_linkers(name)
+    };
+    if request.arguments.iter().any(|argument| nul(argument)) || nul(&request.folder) {
+        return Err(error("ERR_INVALID_ARG_VALUE", "an argument has a null byte in it".to_owned()));
+    }
+    if let Some((name, _)) = request.environment.iter().find(|variable| strange(variable)) {
+        let name: String = name.chars().take(100).collect();
+        return Err(error("ERR_INVALID_ARG_VALUE", format!("the variable {name:?} may not be set")));
+    }
+    within_calls(usage, "exec", "run", (bytes + request.input.len()) as u64, rights.max_calls)?;
+    let terms = ExecTerms {
+        program: program.to_owned(),
+        // A command knows no path patterns: it sees and changes what `fs` may without any.
+        read: policy.fs.as_ref().is_some_and(|fs| whole(fs.read.as_ref())),
+        write: policy.fs.as_ref().is_some_and(|fs| whole(fs.read.as_ref()) && whole(fs.write.as_ref())),
+        timeout_ms: rights.timeout_ms,
+        max_output_bytes: rights.max_output_bytes,
+        memory_bytes: rights.memory_bytes,
+        processes: rights.processes,
+    };
+    Ok(BrokerCall::Exec { request, terms })
+}
+
+fn whole(rules: Option<&PathRules>) -> bool {
+    rules.is_some_and(PathRules::is_everything)
+}
+
+/// Variables with which the dynamic linker and shells run other code than the operator named.
+fn is_linkers(name: &str) -> bool {
+    name.starts_with("LD_")
+        || name.starts_with("GLIBC_")
+        || name.starts_with("BASH_FUNC_")
+        || ["GCONV_PATH", "PATH", "HOME", "IFS", "ENV", "BASH_ENV", "SHELLOPTS"].contains(&name)
+}

@@ -1,0 +1,290 @@
+//! One capability row: what its name and its config mean. Unknown names, unknown keys and numbers out of range are
+//! refused when a row is made; a stored row that says nothing sensible gives nothing.
+
+use super::globals;
+use super::paths::{MAX_PATTERNS, PathRules, Pattern};
+use super::rights::{DatabaseRights, ExecRights, FsRights};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::CapabilityKind;
+
+/// Host modules that templates may name.
+pub const MODULES: &[&str] = &["fs", "database", "exec"];
+/// Why there is no `http` module.
+pub const NO_HTTP: &str = "the http module comes with a later version";
+/// Longest value of a variable (bytes).
+const VALUE_BYTES: usize = 32 * 1024;
+/// Longest config of a row (bytes).
+const CONFIG_BYTES: usize = 256 * 1024;
+/// Longest name of a variable or command (bytes).
+const NAME_BYTES: usize = 200;
+/// Longest time of one call of `database`: below the deadline at which its broker is killed (milliseconds).
+const MAX_SQL_MS: u32 = 8_000;
+/// Longest time of one command (milliseconds): below the deadline of a host call.
+const MAX_EXEC_MS: u32 = 50_000;
+
+/// What a row means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Row {
+    /// Narrows the `fs` module.
+    Fs(FsRights),
+    /// Narrows the `database` module.
+    Database(DatabaseRights),
+    /// Names the commands of the `exec` module.
+    Exec(ExecRights),
+    /// Files that may be read (kind `fs`).
+    Read(PathRules),
+    /// Files that may be changed (kind `fs`).
+    Write(PathRules),
+    /// A global, by its JavaScript name.
+    Global(&'static str),
+    /// A variable, and its value if the row has one.
+    Env(Option<String>),
+    /// Nothing that this version has: it gives nothing.
+    Nothing,
+}
+
+/// A row that says nothing sensible.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct RowError {
+    /// What is wrong.
+    pub message: String,
+    /// What would be right.
+    pub hint: String,
+}
+
+fn wrong<T>(message: impl Into<String>, hint: impl Into<String>) -> Result<T, RowError> {
+    Err(RowError { message: message.into(), hint: hint.into() })
+}
+
+/// What a row means, whether it is enabled or not.
+pub fn read_row(kind: CapabilityKind, name: &str, config: &JsonText) -> Result<Row, RowError> {
+    if config.as_str().len() > CONFIG_BYTES {
+        return wrong(format!("config has more than {CONFIG_BYTES} bytes"), "shorten it");
+    }
+    match kind {
+        CapabilityKind::Module => module(name, config),
+        CapabilityKind::Fs => {
+            let Paths { paths } = parse(config, "paths")?;
+            let rules = paths.map_or(Ok(PathRules::everything()), |paths| rules("paths", &paths))?;
+            match name {
+                "read" => Ok(Row::Read(rules)),
+                "write" => Ok(Row::Write(rules)),
+                _ => wrong(format!("there is no fs capability {name:?}"), "fs capabilities: read, write"),
+            }
+        }
+        CapabilityKind::Global => {
+            let Empty {} = parse(config, "none")?;
+            match globals::SWITCHABLE.iter().find(|known| **known == name) {
+                Some(name) => Ok(Row::Global(name)),
+                None => wrong(
+                    format!("{name:?} is no global that can be switched off"),
+                    format!("globals: {}", globals::SWITCHABLE.join(", ")),
+                ),
+            }
+        }
+        CapabilityKind::Env => {
+            let Variable { value } = parse(config, "value")?;
+            let sane = |text: &str| !text.contains('\0');
+            if name.is_empty() || name.len() > NAME_BYTES || name.contains('=') || !sane(name) {
+                return wrong(format!("{name:?} is no name of a variable"), "a name has no = in it");
+            }
+            if value.as_ref().is_some_and(|value| value.len() > VALUE_BYTES || !sane(value)) {
+                return wrong(
+                    "config.value is no value of a variable",
+                    format!("at most {VALUE_BYTES} bytes without NUL"),
+                );
+            }
+            Ok(Row::Env(value))
+        }
+        CapabilityKind::Net => {
+            let Empty {} = parse(config, "none")?;
+            Ok(Row::Nothing)
+        }
+    }
+}
+
+fn module(name: &str, config: &JsonText) -> Result<Row, RowError> {
+    match name {
+        "fs" => fs_config(config).map(Row::Fs),
+        "database" => database_config(config).map(Row::Database),
+        "exec" => exec_config(config).map(Row::Exec),
+        "http" => parse::<Empty>(config, "none").map(|Empty {}| Row::Nothing),
+        _ => match globals::of_built_in(name) {
+            Some(global) => parse::<Empty>(config, "none").map(|Empty {}| Row::Global(global)),
+            None => wrong(
+                format!("there is no module {name:?}"),
+                format!("modules: {}; built in: {}", MODULES.join(", "), globals::built_ins().join(", ")),
+            ),
+        },
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Empty {}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Paths {
+    paths: Option<Vec<String>>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct Variable {
+    value: Option<String>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct FsConfig {
+    read: Option<Vec<String>>,
+    write: Option<Vec<String>>,
+    max_calls: Option<u32>,
+    max_total_kb: Option<u32>,
+    max_file_kb: Option<u32>,
+    max_entries: Option<u32>,
+    write_quota_kb: Option<u32>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct DatabaseConfig {
+    read_only: bool,
+    max_calls: Option<u32>,
+    max_rows: Option<u32>,
+    max_result_kb: Option<u32>,
+    max_database_kb: Option<u32>,
+    timeout_ms: Option<u32>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(deny_unknown_fields, default)]
+struct ExecConfig {
+    commands: Vec<String>,
+    max_calls: Option<u32>,
+    timeout_ms: Option<u32>,
+    max_output_kb: Option<u32>,
+    memory_mb: Option<u32>,
+    processes: Option<u32>,
+}
+
+fn parse<T: DeserializeOwned>(config: &JsonText, keys: &str) -> Result<T, RowError> {
+    if !config.as_str().trim_start().starts_with('{') {
+        return wrong("config is not an object", format!("keys: {keys}"));
+    }
+    serde_json::from_str(config.as_str()).map_err(|error| RowError {
+        message: format!("config: {error}"),
+        hint: if keys == "none" { "this row takes no config".to_owned() } else { format!("keys: {keys}") },
+    })
+}
+
+/// A number from 1 to `most`; `usual` where it is absent.
+fn number(key: &str, value: Option<u32>, usual: u64, most: u64) -> Result<u64, RowError> {
+    let Some(value) = value.map(u64::from) else { return Ok(usual) };
+    if (1..=most).contains(&value) {
+        Ok(value)
+    } else {
+        wrong(format!("config.{key} = {value} is out of range"), format!("{key} is 1 to {most}"))
+    }
+}
+
+fn kibibytes(key: &str, value: Option<u32>, usual: u64, most: u64) -> Result<u64, RowError> {
+    Ok(number(key, value, usual / 1024, most / 1024)? * 1024)
+}
+
+fn small(key: &str, value: Option<u32>, usual: u32, most: u32) -> Result<u32, RowError> {
+    Ok(number(key, value, u64::from(usual), u64::from(most))? as u32)
+}
+
+fn rules(key: &str, patterns: &[String]) -> Result<PathRules, RowError> {
+    if patterns.len() > MAX_PATTERNS {
+        return wrong(
+            format!("config.{key} has more than {MAX_PATTERNS} patterns"),
+            "use ** for whole folders",
+        );
+    }
+    let parsed = patterns.iter().map(|text| Pattern::parse(text)).collect::<Result<Vec<_>, _>>();
+    match parsed {
+        Ok(patterns) => Ok(PathRules::one(patterns)),
+        Err(what) => wrong(format!("config.{key}: {what}"), "patterns are like \"data/**\" and \"*.csv\""),
+    }
+}
+
+fn fs_config(config: &JsonText) -> Result<FsRights, RowError> {
+    let keys = "read, write, max_calls, max_total_kb, max_file_kb, max_entries, write_quota_kb";
+    let given: FsConfig = parse(config, keys)?;
+    let usual = FsRights::default();
+    let list = |key: &str, patterns: Option<Vec<String>>| {
+        patterns.map_or(Ok(PathRules::everything()), |patterns| rules(key, &patterns)).map(Some)
+    };
+    Ok(FsRights {
+        read: list("read", given.read)?,
+        write: list("write", given.write)?,
+        max_calls: small("max_calls", given.max_calls, usual.max_calls, u32::MAX)?,
+        max_total_bytes: kibibytes("max_total_kb", given.max_total_kb, usual.max_total_bytes, u64::MAX)?,
+        max_file_bytes: kibibytes(
+            "max_file_kb",
+            given.max_file_kb,
+            usual.max_file_bytes,
+            usual.max_file_bytes,
+        )?,
+        max_entries: small("max_entries", given.max_entries, usual.max_entries, usual.max_entries)?,
+        write_quota_bytes: kibibytes(
+            "write_quota_kb",
+            given.write_quota_kb,
+            usual.write_quota_bytes,
+            u64::MAX,
+        )?,
+    })
+}
+
+fn database_config(config: &JsonText) -> Result<DatabaseRights, RowError> {
+    let keys = "read_only, max_calls, max_rows, max_result_kb, max_database_kb, timeout_ms";
+    let given: DatabaseConfig = parse(config, keys)?;
+    let usual = DatabaseRights::default();
+    Ok(DatabaseRights {
+        read_only: given.read_only,
+        max_calls: small("max_calls", given.max_calls, usual.max_calls, u32::MAX)?,
+        max_rows: small("max_rows", given.max_rows, usual.max_rows, 1_000_000)?,
+        max_result_bytes: kibibytes("max_result_kb", given.max_result_kb, usual.max_result_bytes, 32 << 20)?,
+        max_database_bytes: kibibytes(
+            "max_database_kb",
+            given.max_database_kb,
+            usual.max_database_bytes,
+            1 << 40,
+        )?,
+        timeout_ms: small("timeout_ms", given.timeout_ms, usual.timeout_ms, MAX_SQL_MS)?,
+    })
+}
+
+fn exec_config(config: &JsonText) -> Result<ExecRights, RowError> {
+    let keys = "commands, max_calls, timeout_ms, max_output_kb, memory_mb, processes";
+    let given: ExecConfig = parse(config, keys)?;
+    let usual = ExecRights::default();
+    if let Some(strange) = given.commands.iter().find(|name| !is_command_name(name)) {
+        return wrong(
+            format!("config.commands: {strange:?} is no name of a command"),
+            "commands are named as the operator named them with --allow-exec NAME=/PATH",
+        );
+    }
+    Ok(ExecRights {
+        commands: BTreeSet::from_iter(given.commands),
+        max_calls: small("max_calls", given.max_calls, usual.max_calls, u32::MAX)?,
+        timeout_ms: small("timeout_ms", given.timeout_ms, usual.timeout_ms, MAX_EXEC_MS)?,
+        max_output_bytes: kibibytes("max_output_kb", given.max_output_kb, usual.max_output_bytes, 16 << 20)?,
+        memory_bytes: number("memory_mb", given.memory_mb, usual.memory_bytes >> 20, 1 << 20)? << 20,
+        processes: small("processes", given.processes, usual.processes, 4_096)?,
+    })
+}
+
+/// Whether a text can name a command: letters, digits, `.`, `_`, `+` and `-`.
+pub fn is_command_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= NAME_BYTES
+        && name.chars().all(|char| char.is_ascii_alphanumeric() || "._+-".contains(char))
+}

@@ -1,0 +1,100 @@
+//! What one execution used of its host modules, and what its record says about it.
+//!
+//! Not one event per call: a loop over 100 000 files would bury its own output. Each denial is told when it happens, the
+//! first [`DENIALS_TOLD`] of an execution; at the end there is one line per module with all calls, denials and bytes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+/// Denials of one execution that get an event of their own.
+pub(super) const DENIALS_TOLD: u64 = 16;
+
+/// What one execution used.
+#[derive(Debug, Clone, Default)]
+pub struct Usage {
+    modules: BTreeMap<&'static str, ModuleUsage>,
+    denials: u64,
+}
+
+/// What a session used in its life.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SessionUsage {
+    /// Bytes written to files.
+    pub written_bytes: u64,
+}
+
+/// What one execution used of one module.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ModuleUsage {
+    pub(super) calls: u64,
+    pub(super) denied: u64,
+    pub(super) failed: u64,
+    /// Bytes that went to the script and came from it.
+    pub(super) bytes_in: u64,
+    pub(super) bytes_out: u64,
+    names: BTreeMap<&'static str, u64>,
+}
+
+impl Usage {
+    pub(super) fn module(&mut self, module: &'static str) -> &mut ModuleUsage {
+        self.modules.entry(module).or_default()
+    }
+
+    /// A call that was not let pass; whether it gets an event of its own.
+    pub fn denied(&mut self, module: &'static str, name: &'static str) -> bool {
+        let usage = self.module(module);
+        usage.denied += 1;
+        *usage.names.entry(name).or_default() += 1;
+        self.denials += 1;
+        self.denials <= DENIALS_TOLD
+    }
+
+    /// A call that was refused by the walls behind the policy; whether it gets an event of its own.
+    pub fn refused(&mut self, module: &'static str) -> bool {
+        self.module(module).denied += 1;
+        self.denials += 1;
+        self.denials <= DENIALS_TOLD
+    }
+
+    pub(super) fn passed(&mut self, module: &'static str, name: &'static str, bytes_out: u64) {
+        let usage = self.module(module);
+        usage.calls += 1;
+        usage.bytes_out = usage.bytes_out.saturating_add(bytes_out);
+        *usage.names.entry(name).or_default() += 1;
+    }
+
+    /// An answer came.
+    pub fn answered(&mut self, module: &'static str, bytes_in: u64, failed: bool) {
+        let usage = self.module(module);
+        usage.bytes_in = usage.bytes_in.saturating_add(bytes_in);
+        usage.failed += u64::from(failed);
+    }
+
+    /// Whether a module was used, successfully or not.
+    pub fn has_used(&self, module: &str) -> bool {
+        self.modules.contains_key(module)
+    }
+
+    /// One line per module that was used, and whether something of it was denied.
+    pub fn summary(&self) -> Vec<(String, bool)> {
+        self.modules.iter().map(|(module, usage)| (usage.line(module), usage.denied > 0)).collect()
+    }
+}
+
+impl ModuleUsage {
+    fn line(&self, module: &str) -> String {
+        let names: Vec<String> = self.names.iter().map(|(name, count)| format!("{name} {count}")).collect();
+        let mut line = format!("module {module}: {} calls", self.calls);
+        if !names.is_empty() {
+            let _ = write!(line, " ({})", names.join(", "));
+        }
+        let _ = write!(line, ", {} bytes read, {} bytes written", self.bytes_in, self.bytes_out);
+        if self.failed > 0 {
+            let _ = write!(line, ", {} failed", self.failed);
+        }
+        if self.denied > 0 {
+            let _ = write!(line, ", {} denied", self.denied);
+        }
+        line
+    }
+}

@@ -1,0 +1,107 @@
+//! The folders in which the databases of workspaces lie: `STATE_DIR/workspaces/<name>`, one for each owner, workspace and
+//! user of the worktree. Knows nothing of what is in them; only brokers open the files.
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::{Mode, fstat};
+use nix::unistd::{Gid, Uid, fchown, geteuid, mkdir};
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where the folders are.
+#[derive(Debug, Clone, Default)]
+pub struct Workspaces(Option<Arc<PathBuf>>);
+
+/// Whose databases.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Workspace {
+    /// The session's owner.
+    pub owner: String,
+    /// The client's label.
+    pub id: String,
+}
+
+impl Workspaces {
+    /// Beneath `root`, which is made on first use; `None`: there are no folders, only databases in memory.
+    pub fn new(root: Option<PathBuf>) -> Self {
+        Self(root.map(Arc::new))
+    }
+
+    /// The folder of a workspace, made if it is not there, that belongs to the owner of `worktree`: the user that a
+    /// broker of root becomes.
+    pub fn open(&self, workspace: &Workspace, worktree: impl AsFd) -> io::Result<Option<OwnedFd>> {
+        let Some(root) = &self.0 else { return Ok(None) };
+        make(root)?;
+        let owner = fstat(worktree)?;
+        let path = root.join(name(workspace, owner.st_uid));
+        make(&path)?;
+        let flags = OFlag::O_DIRECTORY | OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        let folder = open(&path, flags, Mode::empty())?;
+        if geteuid().is_root() && fstat(&folder)?.st_uid != owner.st_uid {
+            fchown(&folder, Some(Uid::from_raw(owner.st_uid)), Some(Gid::from_raw(owner.st_gid)))?;
+        }
+        Ok(Some(folder))
+    }
+}
+
+fn make(path: &std::path::Path) -> Result<(), Errno> {
+    match mkdir(path, Mode::S_IRWXU) {
+        Ok(()) | Err(Errno::EEXIST) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+/// A name of fixed length, whatever the labels are; their lengths keep two of them apart.
+fn name(workspace: &Workspace, uid: u32) -> String {
+    let Workspace { owner, id } = workspace;
+    let digest = Sha256::digest(format!("{}:{owner}{}:{id}{uid}", owner.len(), id.len()));
+    digest.iter().take(16).fold(String::with_capacity(32), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn workspace(owner: &str, id: &str) -> Workspace {
+        Workspace { owner: owner.to_owned(), id: id.to_owned() }
+    }
+
+    #[test]
+    fn every_owner_workspace_and_user_has_a_folder_of_its_own() {
+        let names = [
+            name(&workspace("a", "b"), 1),
+            name(&workspace("a", "b"), 2),
+            name(&workspace("ab", ""), 1),
+            name(&workspace("", "ab"), 1),
+            name(&workspace("a", "../b"), 1),
+        ];
+        let distinct: std::collections::HashSet<_> = names.iter().collect();
+        assert_eq!(distinct.len(), names.len());
+        assert!(
+            names.iter().all(|name| name.len() == 32 && name.chars().all(|char| char.is_ascii_hexdigit()))
+        );
+    }
+
+    #[test]
+    fn a_folder_is_made_once_and_a_link_in_its_place_is_not_followed() {
+        let place = tempfile::tempdir().expect("tempdir");
+        let root = place.path().join("workspaces");
+        let workspaces = Workspaces::new(Some(root.clone()));
+        let worktree = std::fs::File::open(place.path()).expect("open");
+        let label = workspace("uid:1", "w");
+        assert!(workspaces.open(&label, &worktree).expect("made").is_some());
+        assert!(workspaces.open(&label, &worktree).expect("again").is_some());
+        let folder = std::fs::read_dir(&root).expect("list").next().expect("one").expect("entry").path();
+        std::fs::remove_dir(&folder).expect("remove");
+        std::os::unix::fs::symlink("/", &folder).expect("link");
+        assert!(workspaces.open(&label, &worktree).is_err());
+        assert!(Workspaces::default().open(&label, &worktree).expect("none").is_none());
+    }
+}
