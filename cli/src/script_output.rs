@@ -90,6 +90,8 @@ impl ScriptOutput {
                 self.exception_shown.set(true);
                 line(Stream::Stderr, &exception(message, stack))
             }
+            // What the record says of a script's host calls is no output of the script.
+            EventPayload::System { level: ConsoleLevel::Info, .. } => None,
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),
             EventPayload::Task { prompt, .. } => line(Stream::Stderr, &format!("[task] {prompt}")),
             EventPayload::Stdout { text } => Some((Stream::Stdout, self.text(Stream::Stdout, text))),

@@ -44,7 +44,7 @@ pub struct Args {
     /// Which walls to build
     #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
-    /// A program that templates may let the exec module start, by a name of yours; may be given again
+    /// A program that templates may let the exec module start, by a name of yours
     #[arg(long, value_name = "NAME=/PATH")]
     allow_exec: Vec<String>,
 }
