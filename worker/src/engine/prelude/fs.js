@@ -126,6 +126,7 @@
 
   // How many arguments stand before the options, and the call itself.
   const functions = {
+    __proto__: null,
     readFile: [1, (path, options) => {
       const encoding = encodingOf(options);
       if (encoding === null || encoding === 'buffer') return captured.toBuffer(call('read', 'open', pathOf(path), ['']));
