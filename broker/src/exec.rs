@@ -25,7 +25,7 @@ use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::step::{AtStep as _, Step, StepError};
 
 /// First argument of the hidden mode.
-pub(crate) const MODE: &str = "exec";
+pub(crate) const MODE: &str = "broker-exec";
 /// The channel to the supervisor.
 const CHANNEL: i32 = process::FIRST_FD;
 /// The worktree's directory.

@@ -8,6 +8,7 @@
 //! - [`client`]: the control socket, one frame at a time; [`http`]: the HTTP door, one request at a time
 //! - [`records`]: rows for tests and figures of the store alone
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
+//! - [`rights`]: a template whose rights a test sets
 //! - [`observe`]: processes, descriptors and memory as the kernel sees them
 
 pub mod client;
@@ -18,6 +19,7 @@ pub mod observe;
 pub mod place;
 pub mod program;
 pub mod records;
+pub mod rights;
 pub mod scene;
 
 use std::time::Duration;

@@ -2,13 +2,13 @@
 //! of the template is in force at the next execution, and every use and denial is in the record.
 
 use std::os::unix::fs::symlink;
-use vm_system_protocol::control::{ErrorCode, NewCapability, Op, OpError, Reply};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{CapabilityKind, EventPayload, ExecutionStatus, Session, Settings};
+use vm_system_protocol::control::{ErrorCode, Op, Reply};
+use vm_system_protocol::model::{CapabilityKind, Settings};
 use vm_system_tests::as_both;
-use vm_system_tests::client::{Client, value};
-use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::place::{Place, User};
+use vm_system_tests::client::value;
+use vm_system_tests::daemon::Options;
+use vm_system_tests::place::User;
+use vm_system_tests::rights::Bench;
 
 as_both!(
     files_are_changed_only_where_a_row_grants_it,
@@ -26,92 +26,6 @@ as_both!(
     commands_run_in_a_jail_of_their_own,
     examples_of_the_rights_page_run
 );
-
-/// A daemon, a connection, a template.
-struct Bench {
-    daemon: Daemon,
-    client: Client,
-    template: String,
-}
-
-impl Bench {
-    fn new(user: User, modules: &[&str]) -> Self {
-        Self::with(user, modules, &Options::default())
-    }
-
-    fn with(user: User, modules: &[&str], options: &Options) -> Self {
-        let daemon = Daemon::start_with(Place::new(user), options);
-        let mut client = daemon.client();
-        let template = client.template(Settings::default(), modules);
-        Self { daemon, client, template }
-    }
-
-    fn try_row(
-        &mut self,
-        kind: CapabilityKind,
-        name: &str,
-        enabled: bool,
-        config: &str,
-    ) -> Result<String, OpError> {
-        let config = JsonText::from_untrusted(config.to_owned());
-        let capability = Box::new(NewCapability { kind, name: name.to_owned(), enabled, config });
-        let op = Op::TemplateAddCapability { template: self.template.clone(), capability };
-        self.client.op(op).map(|reply| match reply {
-            Reply::Capability(row) => row.id.to_string(),
-            other => panic!("{other:?}"),
-        })
-    }
-
-    fn row(&mut self, kind: CapabilityKind, name: &str, config: &str) -> String {
-        self.try_row(kind, name, true, config).expect("a row")
-    }
-
-    fn remove_row(&mut self, capability: String) {
-        let op = Op::TemplateRemoveCapability { template: self.template.clone(), capability };
-        self.client.op(op).expect("removed");
-    }
-
-    fn session(&mut self) -> Session {
-        self.client.session(&self.template, &self.daemon.place.worktree()).expect("session")
-    }
-
-    /// The preview of a value.
-    #[track_caller]
-    fn eval(&mut self, session: &Session, code: &str) -> String {
-        let execution = self.client.eval(session, code).expect("answered");
-        let events = self.client.events(&execution.id.to_string());
-        match value(&events) {
-            Some(value) if execution.status == ExecutionStatus::Ok => value.to_owned(),
-            _ => panic!("{code}: {:?} {events:?}", execution.error),
-        }
-    }
-
-    /// The code of what a piece of code throws.
-    #[track_caller]
-    fn code(&mut self, session: &Session, code: &str) -> String {
-        self.eval(
-            session,
-            &format!("try {{ {code}; 'nothing' }} catch (error) {{ error.code ?? String(error) }}"),
-        )
-    }
-
-    /// Messages of the system about a piece of code.
-    #[track_caller]
-    fn told(&mut self, session: &Session, code: &str) -> Vec<String> {
-        let execution = self.client.eval(session, code).expect("answered");
-        let events = self.client.events(&execution.id.to_string());
-        let told = events.into_iter().filter_map(|event| match event.payload {
-            EventPayload::System { message, .. } => Some(message),
-            _ => None,
-        });
-        told.collect()
-    }
-
-    fn end(self) {
-        drop(self.client);
-        self.daemon.stop();
-    }
-}
 
 mod cases {
     use super::*;

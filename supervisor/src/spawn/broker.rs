@@ -15,7 +15,7 @@ use vm_system_sandbox::process::{self, Ending};
 const MODE: &str = "broker";
 
 /// The hidden mode for one command.
-const COMMAND_MODE: &str = "exec";
+const COMMAND_MODE: &str = "broker-exec";
 
 /// A broker process that has not been reaped.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ impl BrokerProcess {
         Self::spawned(process::spawn(program, &arguments, &descriptors)?)
     }
 
-    /// Starts `program exec`: the process of one command.
+    /// Starts `program broker-exec`: the process of one command.
     pub(crate) fn start_command(
         program: &Path,
         channel: BorrowedFd<'_>,

@@ -1,0 +1,105 @@
+//! A daemon with a template whose rights a test sets, and what scripts then see of it.
+
+use crate::client::{Client, value};
+use crate::daemon::{Daemon, Options};
+use crate::place::{Place, User};
+use vm_system_protocol::control::{NewCapability, Op, OpError, Reply};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{CapabilityKind, EventPayload, ExecutionStatus, Session, Settings};
+
+/// A daemon, a connection, a template.
+#[derive(Debug)]
+pub struct Bench {
+    /// The daemon.
+    pub daemon: Daemon,
+    /// A connection to it.
+    pub client: Client,
+    /// The template whose rights the test changes.
+    pub template: String,
+}
+
+impl Bench {
+    /// With these modules.
+    pub fn new(user: User, modules: &[&str]) -> Self {
+        Self::with(user, modules, &Options::default())
+    }
+
+    /// With these modules, and a daemon of these options.
+    pub fn with(user: User, modules: &[&str], options: &Options) -> Self {
+        let daemon = Daemon::start_with(Place::new(user), options);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), modules);
+        Self { daemon, client, template }
+    }
+
+    /// A capability row; its id.
+    pub fn try_row(
+        &mut self,
+        kind: CapabilityKind,
+        name: &str,
+        enabled: bool,
+        config: &str,
+    ) -> Result<String, OpError> {
+        let config = JsonText::from_untrusted(config.to_owned());
+        let capability = Box::new(NewCapability { kind, name: name.to_owned(), enabled, config });
+        let op = Op::TemplateAddCapability { template: self.template.clone(), capability };
+        self.client.op(op).map(|reply| match reply {
+            Reply::Capability(row) => row.id.to_string(),
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// An enabled row; its id.
+    pub fn row(&mut self, kind: CapabilityKind, name: &str, config: &str) -> String {
+        self.try_row(kind, name, true, config).expect("a row")
+    }
+
+    /// Takes a row away.
+    pub fn remove_row(&mut self, capability: String) {
+        let op = Op::TemplateRemoveCapability { template: self.template.clone(), capability };
+        self.client.op(op).expect("removed");
+    }
+
+    /// A new session of the template.
+    pub fn session(&mut self) -> Session {
+        self.client.session(&self.template, &self.daemon.place.worktree()).expect("session")
+    }
+
+    /// The preview of a value.
+    #[track_caller]
+    pub fn eval(&mut self, session: &Session, code: &str) -> String {
+        let execution = self.client.eval(session, code).expect("answered");
+        let events = self.client.events(&execution.id.to_string());
+        match value(&events) {
+            Some(value) if execution.status == ExecutionStatus::Ok => value.to_owned(),
+            _ => panic!("{code}: {:?} {events:?}", execution.error),
+        }
+    }
+
+    /// The code of what a piece of code throws.
+    #[track_caller]
+    pub fn code(&mut self, session: &Session, code: &str) -> String {
+        self.eval(
+            session,
+            &format!("try {{ {code}; 'nothing' }} catch (error) {{ error.code ?? String(error) }}"),
+        )
+    }
+
+    /// Messages of the system about a piece of code.
+    #[track_caller]
+    pub fn told(&mut self, session: &Session, code: &str) -> Vec<String> {
+        let execution = self.client.eval(session, code).expect("answered");
+        let events = self.client.events(&execution.id.to_string());
+        let told = events.into_iter().filter_map(|event| match event.payload {
+            EventPayload::System { message, .. } => Some(message),
+            _ => None,
+        });
+        told.collect()
+    }
+
+    /// Ends the daemon.
+    pub fn end(self) {
+        drop(self.client);
+        self.daemon.stop();
+    }
+}
