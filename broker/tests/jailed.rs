@@ -287,15 +287,13 @@ fn a_broker_for_reading_cannot_write_whatever_it_is_told() {
 /// True if the call was refused, or the broker killed for it.
 fn wait_or_refusal(mut broker: Broker) -> bool {
     let mut len = [0; 4];
-    match broker.channel.read_exact(&mut len) {
-        Err(_) => wait_for(broker.pid).expect("wait") == Ending::Signaled(31),
-        Ok(()) => {
-            let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
-            broker.channel.read_exact(&mut bytes).expect("message");
-            let refused = matches!(decode(&bytes), Ok(FromBroker::Reply { reply: Err(_), .. }));
-            refused && broker.ending() == Ending::Exited(0)
-        }
+    if broker.channel.read_exact(&mut len).is_err() {
+        return wait_for(broker.pid).expect("wait") == Ending::Signaled(31);
     }
+    let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
+    broker.channel.read_exact(&mut bytes).expect("message");
+    let refused = matches!(decode(&bytes), Ok(FromBroker::Reply { reply: Err(_), .. }));
+    refused && broker.ending() == Ending::Exited(0)
 }
 
 #[test]

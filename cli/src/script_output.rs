@@ -76,7 +76,8 @@ impl ScriptOutput {
             Some((stream, line))
         };
         match payload {
-            EventPayload::InputEcho { .. } => None,
+            // What the record says of a script's host calls is no output of the script.
+            EventPayload::InputEcho { .. } | EventPayload::System { level: ConsoleLevel::Info, .. } => None,
             EventPayload::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text } => {
                 line(Stream::Stderr, text)
             }
@@ -90,8 +91,6 @@ impl ScriptOutput {
                 self.exception_shown.set(true);
                 line(Stream::Stderr, &exception(message, stack))
             }
-            // What the record says of a script's host calls is no output of the script.
-            EventPayload::System { level: ConsoleLevel::Info, .. } => None,
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),
             EventPayload::Task { prompt, .. } => line(Stream::Stderr, &format!("[task] {prompt}")),
             EventPayload::Stdout { text } => Some((Stream::Stdout, self.text(Stream::Stdout, text))),

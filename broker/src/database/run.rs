@@ -128,8 +128,8 @@ impl From<rusqlite::Error> for BindError {
     }
 }
 
-fn range(why: String) -> BindError {
-    BindError::Told(refused("SQLITE_RANGE", &why))
+fn range(why: &str) -> BindError {
+    BindError::Told(refused("SQLITE_RANGE", why))
 }
 
 fn bind(statement: &mut Statement<'_>, parameters: &SqlParameters) -> Result<(), BindError> {
@@ -137,7 +137,7 @@ fn bind(statement: &mut Statement<'_>, parameters: &SqlParameters) -> Result<(),
     match parameters {
         SqlParameters::Positional(values) => {
             if values.len() != wanted {
-                return Err(range(format!(
+                return Err(range(&format!(
                     "the statement has {wanted} parameters, {} were given",
                     values.len()
                 )));
@@ -150,7 +150,7 @@ fn bind(statement: &mut Statement<'_>, parameters: &SqlParameters) -> Result<(),
             let mut bound = vec![false; wanted];
             for (name, value) in values {
                 let index = index_of(statement, name)?
-                    .ok_or_else(|| range(format!("the statement has no parameter {name:?}")))?;
+                    .ok_or_else(|| range(&format!("the statement has no parameter {name:?}")))?;
                 statement.raw_bind_parameter(index, output(value))?;
                 if let Some(bound) = bound.get_mut(index - 1) {
                     *bound = true;
@@ -158,7 +158,7 @@ fn bind(statement: &mut Statement<'_>, parameters: &SqlParameters) -> Result<(),
             }
             if let Some(unbound) = bound.iter().position(|bound| !bound) {
                 let name = statement.parameter_name(unbound + 1).unwrap_or("?").to_owned();
-                return Err(range(format!("the parameter {name} was not given")));
+                return Err(range(&format!("the parameter {name} was not given")));
             }
         }
     }

@@ -92,6 +92,7 @@ pub(super) fn copy(place: &Place<'_>, from: &str, to: &str, exclusive: bool) -> 
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "the shape that `map_err` wants")]
 fn errno(error: io::Error) -> Errno {
     Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))
 }

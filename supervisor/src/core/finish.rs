@@ -172,8 +172,7 @@ fn host_use(running: &mut Running, now: Now, out: &mut Vec<Action>) -> Vec<Event
         out.push(Action::EndHostUse);
     }
     let lines = running.usage.summary().into_iter();
-    let level = |denied| if denied { ConsoleLevel::Warn } else { ConsoleLevel::Info };
-    lines.map(|(line, denied)| running.number_own(line, level(denied), now)).collect()
+    lines.map(|line| running.number_own(line, ConsoleLevel::Info, now)).collect()
 }
 
 fn judge_done(running: &Running, done: &Done) -> Result<(), Unfit> {

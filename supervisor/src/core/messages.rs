@@ -148,7 +148,8 @@ impl SessionMachine {
             Ok(permit) => out.push(Action::HostCall { call, execution, permit, policy }),
             Err((told, Denial { module, name, error })) => {
                 if told {
-                    self.tell(format!("denied: {module}.{name}: {}", error.message), now, out);
+                    let message = format!("denied: {module}.{name}: {}", error.message);
+                    self.tell(&message, ConsoleLevel::Warn, now, out);
                 }
                 self.answer_call(call, HostReply::Failed(error), now, out);
             }
@@ -156,10 +157,10 @@ impl SessionMachine {
     }
 
     /// Adds an event of this side's own to the running execution.
-    fn tell(&mut self, message: String, now: Now, out: &mut Vec<Action>) {
+    fn tell(&mut self, message: &str, level: ConsoleLevel, now: Now, out: &mut Vec<Action>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let message = message.chars().take(TOLD_CHARS).collect();
-        let event = running.number_own(message, ConsoleLevel::Warn, now);
+        let event = running.number_own(message, level, now);
         let execution = running.id();
         let batch: Arc<[Event]> = Arc::new([event]);
         running.collect(&batch);
@@ -184,7 +185,8 @@ impl SessionMachine {
                 && running.usage.refused(module)
             {
                 let message = format!("denied: {module}: {}", error.message);
-                self.tell(message, now, out);
+                // As any file error: the script asked for what is not there for it.
+                self.tell(&message, ConsoleLevel::Info, now, out);
             }
         }
         self.answer_call(call, reply, now, out);

@@ -214,10 +214,10 @@ impl Rights {
     fn senseless(&mut self, row: &Capability, why: &str) {
         match row.kind {
             CapabilityKind::Module => {
-                self.refuse(&row.name, format!("its capability row is not valid: {why}"))
+                self.refuse(&row.name, format!("its capability row is not valid: {why}"));
             }
             CapabilityKind::Fs => {
-                self.refuse("fs", format!("the capability row fs {} is not valid: {why}", row.name))
+                self.refuse("fs", format!("the capability row fs {} is not valid: {why}", row.name));
             }
             CapabilityKind::Global if !row.enabled => {
                 self.disabled_globals.insert(row.name.clone());

@@ -7,6 +7,7 @@ use super::rights::{DatabaseRights, ExecRights, FsRights};
 use super::usage::{SessionUsage, Usage};
 use vm_system_protocol::broker::{
     BrokerCall, DatabaseRequest, DatabaseTerms, ExecRequest, ExecTerms, FsRequest, FsTerms, SqlParameters,
+    SqlValue,
 };
 use vm_system_protocol::limits::{EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, SQL_BYTES, SQL_PARAMETERS};
 use vm_system_protocol::worker::{HostError, HostRequest};
@@ -82,7 +83,7 @@ fn granted<'a, T>(
     })
 }
 
-fn error(code: &str, message: String) -> HostError {
+fn error(code: &str, message: &str) -> HostError {
     HostError { code: code.to_owned(), message: format!("{code}: {message}") }
 }
 
@@ -97,7 +98,7 @@ fn within_calls(
     if usage.module(module).calls >= u64::from(max_calls) {
         let message =
             format!("more than {max_calls} calls of the module '{module}' in one execution (max_calls)");
-        return Err(error("ERR_CALL_LIMIT", message));
+        return Err(error("ERR_CALL_LIMIT", &message));
     }
     usage.passed(module, name, bytes_out);
     Ok(())
@@ -131,7 +132,7 @@ impl Checked<'_> {
     /// The path as the broker gets it. Where patterns are in force it is the clean one, and links are not followed.
     fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
         let refused =
-            |why: String| error("EACCES", format!("permission denied ({why}), access '{}'", shown(&path)));
+            |why: String| error("EACCES", &format!("permission denied ({why}), access '{}'", shown(&path)));
         let Some(rules) = rules else {
             return Err(refused(format!("no path may be {right}")));
         };
@@ -180,14 +181,14 @@ fn fs(
         let limit = rights.max_total_bytes / 1024;
         return Err(error(
             "EDQUOT",
-            format!("more than {limit} KiB in one execution (max_total_kb), {name}"),
+            &format!("more than {limit} KiB in one execution (max_total_kb), {name}"),
         ));
     }
     if session.written_bytes.saturating_add(bytes) > rights.write_quota_bytes {
         let limit = rights.write_quota_bytes / 1024;
         return Err(error(
             "EDQUOT",
-            format!("more than {limit} KiB written by this session (write_quota_kb), {name}"),
+            &format!("more than {limit} KiB written by this session (write_quota_kb), {name}"),
         ));
     }
     let terms = FsTerms {
@@ -270,26 +271,24 @@ fn database(
     if !is_database_name(database) {
         return Err(error(
             "ERR_INVALID_ARG_VALUE",
-            "a database is ':memory:' or a plain name of letters, digits, '.', '_' and '-'".to_owned(),
+            "a database is ':memory:' or a plain name of letters, digits, '.', '_' and '-'",
         ));
     }
     if sql.len() > SQL_BYTES {
-        return Err(error("SQLITE_TOOBIG", format!("the statement has more than {SQL_BYTES} bytes")));
+        return Err(error("SQLITE_TOOBIG", &format!("the statement has more than {SQL_BYTES} bytes")));
     }
     if sql.contains('\0') {
-        return Err(error("ERR_INVALID_ARG_VALUE", "the statement has a null byte in it".to_owned()));
+        return Err(error("ERR_INVALID_ARG_VALUE", "the statement has a null byte in it"));
     }
     let (count, bytes) = match parameters {
         None => (0, 0),
-        Some(SqlParameters::Positional(values)) => {
-            (values.len(), values.iter().map(|value| value.bytes()).sum())
-        }
+        Some(SqlParameters::Positional(values)) => (values.len(), values.iter().map(SqlValue::bytes).sum()),
         Some(SqlParameters::Named(values)) => {
             (values.len(), values.iter().map(|(name, value)| name.len() + value.bytes()).sum::<usize>())
         }
     };
     if count > SQL_PARAMETERS {
-        return Err(error("SQLITE_RANGE", format!("more than {SQL_PARAMETERS} parameters")));
+        return Err(error("SQLITE_RANGE", &format!("more than {SQL_PARAMETERS} parameters")));
     }
     let name = database_name(&request);
     within_calls(usage, "database", name, (sql.len() + bytes) as u64, rights.max_calls)?;
@@ -327,7 +326,7 @@ fn exec(
         let what: String = request.command.chars().take(100).collect();
         return Err(error(
             "COMMAND_NOT_ALLOWED",
-            format!("the command {what:?} is not among those that operator and template allow ({known})"),
+            &format!("the command {what:?} is not among those that operator and template allow ({known})"),
         ));
     };
     let variables = request.environment.iter().map(|(name, value)| name.len() + value.len()).sum::<usize>();
@@ -336,18 +335,18 @@ fn exec(
         || request.environment.len() > EXEC_ARGUMENTS
         || bytes > EXEC_ARGUMENT_BYTES
     {
-        return Err(error("E2BIG", "arguments and variables are too long".to_owned()));
+        return Err(error("E2BIG", "arguments and variables are too long"));
     }
     let nul = |text: &str| text.contains('\0');
     let strange = |(name, value): &(String, String)| {
         name.is_empty() || name.contains('=') || nul(name) || nul(value) || is_linkers(name)
     };
     if request.arguments.iter().any(|argument| nul(argument)) || nul(&request.folder) {
-        return Err(error("ERR_INVALID_ARG_VALUE", "an argument has a null byte in it".to_owned()));
+        return Err(error("ERR_INVALID_ARG_VALUE", "an argument has a null byte in it"));
     }
     if let Some((name, _)) = request.environment.iter().find(|variable| strange(variable)) {
         let name: String = name.chars().take(100).collect();
-        return Err(error("ERR_INVALID_ARG_VALUE", format!("the variable {name:?} may not be set")));
+        return Err(error("ERR_INVALID_ARG_VALUE", &format!("the variable {name:?} may not be set")));
     }
     within_calls(usage, "exec", "run", (bytes + request.input.len()) as u64, rights.max_calls)?;
     let terms = ExecTerms {

@@ -75,9 +75,9 @@ impl Usage {
         self.modules.contains_key(module)
     }
 
-    /// One line per module that was used, and whether something of it was denied.
-    pub fn summary(&self) -> Vec<(String, bool)> {
-        self.modules.iter().map(|(module, usage)| (usage.line(module), usage.denied > 0)).collect()
+    /// One line per module that was used.
+    pub fn summary(&self) -> Vec<String> {
+        self.modules.iter().map(|(module, usage)| usage.line(module)).collect()
     }
 }
 

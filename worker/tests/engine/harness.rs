@@ -18,6 +18,8 @@ pub(crate) struct Memory {
     pub(crate) files: BTreeMap<String, String>,
     pub(crate) events: Vec<EventPayload>,
     pub(crate) requests: Vec<HostRequest>,
+    /// Refuses host modules, as a supervisor does whose policy has none.
+    pub(crate) refuses: bool,
     /// Answers to the requests that this host cannot answer itself.
     pub(crate) replies: VecDeque<HostReply>,
     /// Interrupt at the n-th poll or sleep.
@@ -63,8 +65,17 @@ impl Host for Memory {
             std::hint::spin_loop();
         }
         let missing = |code: &str, what: &str| {
-            HostReply::Failed(HostError { code: code.to_owned(), message: format!("Cannot find {what}") })
+            HostReply::Failed(HostError {
+                code: code.to_owned(),
+                message: match code {
+                    "ENOENT" => format!("ENOENT: no such file or directory, open '{what}'"),
+                    _ => format!("Cannot find {what}"),
+                },
+            })
         };
+        if self.refuses && !matches!(request, HostRequest::LoadModule { .. }) {
+            return missing("MODULE_NOT_ALLOWED", "the right");
+        }
         match request {
             HostRequest::LoadModule { specifier, referrer, .. } => {
                 match self.resolve(&specifier, &referrer) {

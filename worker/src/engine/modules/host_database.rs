@@ -21,11 +21,8 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>
                      sql: String,
                      names: Value<'js>,
                      values: Array<'js>| {
-        let parameters = match parameters(&names, &values)? {
-            Some(parameters) => parameters,
-            None => {
-                return failed(&ctx, "ERR_OUT_OF_RANGE", "ERR_OUT_OF_RANGE: a bigint has more than 64 bits");
-            }
+        let Some(parameters) = parameters(&names, &values)? else {
+            return failed(&ctx, "ERR_OUT_OF_RANGE", "ERR_OUT_OF_RANGE: a bigint has more than 64 bits");
         };
         let request = match kind.as_str() {
             "configure" => DatabaseRequest::Configure { database },
