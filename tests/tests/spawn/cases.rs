@@ -301,7 +301,12 @@ async fn a_dead_keeper_takes_everything_with_it() {
     let (spawner, mut events) = embedded().await;
     let workers = [born(&spawner, 1).await, born(&spawner, 2).await];
     PidFd::open(spawner.keeper_pid()).and_then(|keeper| keeper.kill()).expect("kill");
-    assert_eq!(event(&mut events).await, SpawnEvent::KeeperLost);
+    let mut said = event(&mut events).await;
+    if said == SpawnEvent::ZygotesLost {
+        // They die of it; whose end is noticed first is the kernel's choice.
+        said = event(&mut events).await;
+    }
+    assert_eq!(said, SpawnEvent::KeeperLost);
     for worker in workers {
         assert_eq!(worker.process.exited().await, WorkerDeath::KeeperLost);
     }
