@@ -44,10 +44,9 @@ impl Ops {
             config,
         };
         let write = Write::CapabilityAdd { capability: capability.clone(), at: now() };
-        let result = self.store.apply(write).await.map_err(|error| taken(error, &capability));
-        self.policies.changed(id);
-        self.audit(call, "template add-capability", id, &result).await;
-        result.map(|_| Reply::Capability(Box::new(capability)))
+        let refused = |error| taken(error, &capability);
+        self.changed(call, "template add-capability", id, write, refused).await?;
+        Ok(Reply::Capability(Box::new(capability)))
     }
 
     pub(super) async fn template_remove_capability(

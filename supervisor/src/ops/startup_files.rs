@@ -38,10 +38,9 @@ impl Ops {
             mode,
         };
         let write = Write::StartupFileAdd { file: file.clone(), at: now() };
-        let result = self.store.apply(write).await.map_err(|error| taken(error, &file.path));
-        self.policies.changed(id);
-        self.audit(call, "template add-startup", id, &result).await;
-        result.map(|_| Reply::StartupFile(Box::new(file)))
+        let refused = |error| taken(error, &file.path);
+        self.changed(call, "template add-startup", id, write, refused).await?;
+        Ok(Reply::StartupFile(Box::new(file)))
     }
 
     pub(super) async fn template_remove_startup(

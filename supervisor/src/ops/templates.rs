@@ -91,10 +91,8 @@ impl Ops {
 
     pub(super) async fn template_delete(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
         let id = self.template(call, template).await?.detail.template.id;
-        let result = self.store.apply(Write::TemplateDelete { id, at: now() }).await.map_err(stored);
-        self.policies.changed(id);
-        self.audit(call, "template delete", id, &result).await;
-        result.map(|_| Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id })
+        self.part_changed(call, "template delete", id, Write::TemplateDelete { id, at: now() }).await?;
+        Ok(Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id })
     }
 
     pub(super) async fn template_add_module(
@@ -135,15 +133,11 @@ impl Ops {
         write: Write,
         name: &str,
     ) -> Result<Reply, OpError> {
-        let result = self.store.apply(write).await.map_err(|error| taken(error, name));
-        // Also after a failure: nobody knows here what a failing disk has kept.
-        self.policies.changed(id);
-        self.audit(call, verb, id, &result).await;
-        result?;
+        self.changed(call, verb, id, write, |error| taken(error, name)).await?;
         self.template_get(call, &id.to_string()).await
     }
 
-    /// Applies a change of a template's parts.
+    /// Applies a change of a template or its parts that the store has no reason of its own to refuse.
     pub(super) async fn part_changed(
         &self,
         call: &Call<'_>,
@@ -151,7 +145,19 @@ impl Ops {
         id: TemplateId,
         write: Write,
     ) -> Result<(), OpError> {
-        let result = self.store.apply(write).await.map_err(stored);
+        self.changed(call, verb, id, write, stored).await
+    }
+
+    /// Applies a change of a template or its parts; `refused` words what the store says to it.
+    pub(super) async fn changed(
+        &self,
+        call: &Call<'_>,
+        verb: &str,
+        id: TemplateId,
+        write: Write,
+        refused: impl FnOnce(StoreError) -> OpError,
+    ) -> Result<(), OpError> {
+        let result = self.store.apply(write).await.map_err(refused);
         // Also after a failure: nobody knows here what a failing disk has kept.
         self.policies.changed(id);
         self.audit(call, verb, id, &result).await;
