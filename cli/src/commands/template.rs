@@ -17,6 +17,14 @@ use clap::Subcommand;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Template, TemplateDetail};
 
+/// Arguments of a verb that needs nothing but its template.
+#[derive(Debug, clap::Args)]
+pub struct Of {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "TEMPLATE")]
+    template: String,
+}
+
 /// Verbs of templates.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -25,29 +33,29 @@ pub enum Command {
     /// Show all templates
     List,
     /// Show one template with its settings
-    Get(get::Args),
+    Get(Of),
     /// Change a template; sessions see narrower rights at once, wider ones never
     Update(update::Args),
     /// Hide a template; its sessions go on
-    Delete(delete::Args),
+    Delete(Of),
     /// Let sessions require a host module
     AddModule(modules::Change),
     /// Withdraw a host module
     RemoveModule(modules::Change),
     /// Show a template's host modules
-    ListModules(modules::List),
+    ListModules(Of),
     /// Show the host modules there are
     ListAvailableModules,
     /// Let new sessions run a file first
     AddStartup(startup::Add),
     /// Show a template's startup files in order
-    ListStartup(startup::List),
+    ListStartup(Of),
     /// Take a startup file away
     RemoveStartup(startup::Remove),
     /// Give, narrow or take away a right of sessions
     AddCapability(capabilities::Add),
     /// Show a template's capabilities
-    ListCapabilities(capabilities::List),
+    ListCapabilities(Of),
     /// Remove a capability
     RemoveCapability(capabilities::Remove),
     /// Give new sessions a library
@@ -55,7 +63,7 @@ pub enum Command {
     /// Take a library away; sessions that have it keep it
     RemoveLibrary(libraries::Change),
     /// Show a template's libraries
-    ListLibraries(libraries::List),
+    ListLibraries(Of),
     /// Show the libraries there are
     ListAvailableLibraries,
 }

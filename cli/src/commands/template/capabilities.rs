@@ -1,7 +1,7 @@
 //! `template add-capability`, `list-capabilities` and `remove-capability`: rights that a template gives, narrows or takes
 //! away.
 
-use super::detail;
+use super::{Of, detail};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
@@ -30,14 +30,6 @@ pub struct Add {
     enabled: bool,
 }
 
-/// Arguments of `template list-capabilities`.
-#[derive(Debug, clap::Args)]
-pub struct List {
-    /// Id, unique beginning of one, or name
-    #[arg(value_name = "TEMPLATE")]
-    template: String,
-}
-
 /// Arguments of `template remove-capability`.
 #[derive(Debug, clap::Args)]
 pub struct Remove {
@@ -60,7 +52,7 @@ pub(super) async fn add(context: &Context, args: Add) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-pub(super) async fn list(context: &Context, args: List) -> Result<u8, CliError> {
+pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     let capabilities = detail(context, args.template).await?.capabilities;
     context.out.result(&capabilities, || {
         let mut rows = Rows::new(["ID", "KIND", "NAME", "ENABLED", "CONFIG"]);

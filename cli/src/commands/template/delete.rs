@@ -1,18 +1,11 @@
 //! `template delete`
 
+use super::Of;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use vm_system_protocol::control::{Op, Reply};
 
-/// Arguments of `template delete`.
-#[derive(Debug, clap::Args)]
-pub struct Args {
-    /// Id, unique beginning of one, or name
-    #[arg(value_name = "TEMPLATE")]
-    template: String,
-}
-
-pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+pub(crate) async fn run(context: &Context, args: Of) -> Result<u8, CliError> {
     let reply = context.call(Op::TemplateDelete { template: args.template.clone() }).await?;
     let id = match &reply {
         Reply::TemplateDeleted { template_id, .. } => template_id.to_string(),

@@ -1,6 +1,6 @@
 //! `template add-library`, `remove-library` and `list-libraries`: libraries that a template's sessions find.
 
-use super::detail;
+use super::{Of, detail};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
@@ -15,14 +15,6 @@ pub struct Change {
     /// The library with its version (`lodash-4.17.21`), or without where one version is installed
     #[arg(long, value_name = "NAME")]
     name: String,
-}
-
-/// Arguments of `template list-libraries`.
-#[derive(Debug, clap::Args)]
-pub struct List {
-    /// Id, unique beginning of one, or name
-    #[arg(value_name = "TEMPLATE")]
-    template: String,
 }
 
 pub(super) async fn add(context: &Context, args: Change) -> Result<u8, CliError> {
@@ -41,7 +33,7 @@ pub(super) async fn remove(context: &Context, args: Change) -> Result<u8, CliErr
     Ok(exit::OK)
 }
 
-pub(super) async fn list(context: &Context, args: List) -> Result<u8, CliError> {
+pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     let libraries = detail(context, args.template).await?.template.libraries;
     context.out.result(&libraries, || {
         let mut rows = Rows::new(["LIBRARY"]);

@@ -1,6 +1,6 @@
 //! `template add-module`, `remove-module`, `list-modules` and `list-available-modules`: the host modules of a template.
 
-use super::detail;
+use super::{Of, detail};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
@@ -16,14 +16,6 @@ pub struct Change {
     /// The module
     #[arg(long, value_name = "NAME")]
     name: String,
-}
-
-/// Arguments of `template list-modules`.
-#[derive(Debug, clap::Args)]
-pub struct List {
-    /// Id, unique beginning of one, or name
-    #[arg(value_name = "TEMPLATE")]
-    template: String,
 }
 
 #[derive(Serialize)]
@@ -61,7 +53,7 @@ fn done(context: &Context, module: &Module, line: &str) -> Result<u8, CliError> 
     Ok(exit::OK)
 }
 
-pub(super) async fn list(context: &Context, args: List) -> Result<u8, CliError> {
+pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     let modules = detail(context, args.template).await?.template.exposed_modules;
     context.out.result(&modules, || {
         let mut rows = Rows::new(["MODULE"]);

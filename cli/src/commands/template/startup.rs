@@ -1,6 +1,6 @@
 //! `template add-startup`, `list-startup` and `remove-startup`: files that every new session runs first.
 
-use super::detail;
+use super::{Of, detail};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
@@ -21,14 +21,6 @@ pub struct Add {
     /// `eval` runs it as a script, `import` as a module (needs `--esm`)
     #[arg(long, value_name = "MODE", default_value = "eval")]
     mode: String,
-}
-
-/// Arguments of `template list-startup`.
-#[derive(Debug, clap::Args)]
-pub struct List {
-    /// Id, unique beginning of one, or name
-    #[arg(value_name = "TEMPLATE")]
-    template: String,
 }
 
 /// Arguments of `template remove-startup`.
@@ -55,7 +47,7 @@ pub(super) async fn add(context: &Context, args: Add) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-pub(super) async fn list(context: &Context, args: List) -> Result<u8, CliError> {
+pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     let files = detail(context, args.template).await?.startup_files;
     context.out.result(&files, || {
         let mut rows = Rows::new(["ID", "ORDER", "MODE", "PATH"]);
