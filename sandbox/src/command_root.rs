@@ -2,11 +2,12 @@
 //! `/tmp` in memory. Nothing else of the host's file system: no homes, no `/etc` but what programs need to start, no
 //! `/var`, no `/run`.
 
+use crate::root::{make_read_only, pivot_to};
 use crate::sys;
 use nix::fcntl::{OFlag, open};
-use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::mount::{MsFlags, mount};
 use nix::sys::stat::{Mode, fstat};
-use nix::unistd::{chdir, pivot_root};
+use nix::unistd::chdir;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
@@ -92,17 +93,8 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
     folder(&proc)?;
     // The kernel refuses a new one where parts of the host's are covered, as in containers; then there is none.
     let _ = mount(Some("none"), proc.as_str(), Some("proc"), walls | MsFlags::MS_NOEXEC, NOTHING);
-    chdir(place)?;
-    pivot_root(".", ".")?;
-    umount2(".", MntFlags::MNT_DETACH)?;
-    chdir("/")?;
-    mount(
-        NOTHING,
-        "/",
-        NOTHING,
-        walls | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY,
-        NOTHING,
-    )?;
+    pivot_to(place)?;
+    make_read_only(walls)?;
     Ok(chdir("/work")?)
 }
 

@@ -17,19 +17,24 @@ pub fn replace_by_nothing() -> io::Result<()> {
     let place =
         ["/tmp", "/proc"].into_iter().find(|place| std::path::Path::new(place).is_dir()).unwrap_or("/proc");
     mount(Some("none"), place, Some("tmpfs"), walls, options)?;
+    pivot_to(place)?;
+    mkdir("/r", Mode::from_bits_truncate(0o555))?;
+    chdir("/r")?;
+    make_read_only(walls)?;
+    Ok(chroot(".")?)
+}
+
+/// Makes a mount the root, and takes the old root away.
+pub(crate) fn pivot_to(place: &str) -> io::Result<()> {
     chdir(place)?;
     pivot_root(".", ".")?;
     // The old root lies over the new one: take it away.
     umount2(".", MntFlags::MNT_DETACH)?;
-    chdir("/")?;
-    mkdir("/r", Mode::from_bits_truncate(0o555))?;
-    chdir("/r")?;
-    mount(
-        NOTHING,
-        "/",
-        NOTHING,
-        walls | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY,
-        NOTHING,
-    )?;
-    Ok(chroot(".")?)
+    Ok(chdir("/")?)
+}
+
+/// Makes the root read-only; `walls` are the flags that it keeps.
+pub(crate) fn make_read_only(walls: MsFlags) -> io::Result<()> {
+    let read_only = walls | MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
+    Ok(mount(NOTHING, "/", NOTHING, read_only, NOTHING)?)
 }
