@@ -1,23 +1,11 @@
 //! Stacks of resources and the error of errors while disposing: ECMA-262 20.5.8, 27.3 and 27.4. All of it calls user code, so all
 //! of it is in `dispose.js`.
 
+use super::error::ctor;
 use super::ids;
-use super::natives::{Ctor, CtorCode, EMPTY, Module};
+use super::natives::{EMPTY, Module};
 use crate::heap::object::attr;
-use crate::value::{Id, Value};
-
-const fn ctor(id: Id, name: &'static str, code: &'static str, length: u16, proto: Id, error: bool) -> Ctor {
-    Ctor {
-        id,
-        name,
-        length,
-        code: CtorCode::Prelude(code),
-        proto,
-        parent: if error { ids::ERROR } else { ids::FUNCTION_PROTO },
-        proto_parent: if error { ids::ERROR_PROTO } else { ids::OBJECT_PROTO },
-        global: true,
-    }
-}
+use crate::value::Value;
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[("referenceError", |vm, c| {
@@ -31,7 +19,7 @@ pub(super) const MODULE: Module = Module {
             "DisposableStack_",
             0,
             ids::DISPOSABLE_STACK_PROTO,
-            false,
+            true,
         ),
         ctor(
             ids::ASYNC_DISPOSABLE_STACK,
@@ -39,7 +27,7 @@ pub(super) const MODULE: Module = Module {
             "AsyncDisposableStack_",
             0,
             ids::ASYNC_DISPOSABLE_STACK_PROTO,
-            false,
+            true,
         ),
         ctor(
             ids::SUPPRESSED_ERROR,
@@ -47,7 +35,7 @@ pub(super) const MODULE: Module = Module {
             "SuppressedError_",
             3,
             ids::SUPPRESSED_ERROR_PROTO,
-            true,
+            false,
         ),
     ],
     lists: &[

@@ -7,7 +7,15 @@ use crate::heap::object::{Kind, Prop, attr};
 use crate::value::{Id, Value};
 use crate::vm::{Call, Res, Ret, Vm};
 
-const fn ctor(id: Id, name: &'static str, code: &'static str, length: u16, proto: Id, top: bool) -> Ctor {
+/// A constructor of the prelude: `top` like any other, or else a kind of error.
+pub(super) const fn ctor(
+    id: Id,
+    name: &'static str,
+    code: &'static str,
+    length: u16,
+    proto: Id,
+    top: bool,
+) -> Ctor {
     Ctor {
         id,
         name,
