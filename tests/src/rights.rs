@@ -3,9 +3,14 @@
 use crate::client::{Client, value};
 use crate::daemon::{Daemon, Options};
 use crate::place::{Place, User};
+use vm_system_protocol::broker::FsTerms;
 use vm_system_protocol::control::{NewCapability, Op, OpError, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, EventPayload, ExecutionStatus, Session, Settings};
+
+/// What a broker is told of rights that narrow nothing.
+pub const WIDE: FsTerms =
+    FsTerms { links: true, tree: true, existing_levels: 0, max_file_bytes: 1 << 20, max_entries: 100 };
 
 /// A daemon, a connection, a template.
 #[derive(Debug)]

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::time::Duration;
-use vm_system_protocol::broker::{BrokerCall, FsRequest, FsTerms};
+use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_supervisor::brokers::{BrokerConfig, Brokers, Call};
 use vm_system_supervisor::policy::BrokerAccess;
 use vm_system_supervisor::workspaces::{Workspace, Workspaces};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
+use vm_system_tests::rights::WIDE;
 
 fn children() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("tasks").flatten();
@@ -42,16 +43,12 @@ fn no_process_and_no_descriptor_is_left() {
             let handle = File::open(folder.path()).expect("open");
             let session = SessionId::from_bytes([number as u8; 16]);
             for _ in 0..3 {
-                let terms = FsTerms {
-                    links: true,
-                    tree: true,
-                    existing_levels: 0,
-                    max_file_bytes: 1 << 20,
-                    max_entries: 100,
-                };
                 let call = Call {
                     execution: ExecutionId::from_bytes([1; 16]),
-                    request: BrokerCall::Fs { request: FsRequest::Exists { path: "x".to_owned() }, terms },
+                    request: BrokerCall::Fs {
+                        request: FsRequest::Exists { path: "x".to_owned() },
+                        terms: WIDE,
+                    },
                     access: BrokerAccess::default(),
                     worktree: handle.try_clone().expect("handle").into(),
                     workspaces: Workspaces::default(),

@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
-use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest, FsTerms};
+use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::BROKER_QUEUE;
 use vm_system_protocol::worker::HostError;
@@ -15,6 +15,7 @@ use vm_system_supervisor::policy::BrokerAccess;
 use vm_system_supervisor::workspaces::{Workspace, Workspaces};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
+use vm_system_tests::rights::WIDE;
 
 struct Session {
     id: SessionId,
@@ -49,16 +50,9 @@ impl Session {
         request: FsRequest,
         access: BrokerAccess,
     ) -> Result<FsReply, HostError> {
-        let terms = FsTerms {
-            links: true,
-            tree: true,
-            existing_levels: 0,
-            max_file_bytes: 1 << 20,
-            max_entries: 100,
-        };
         let call = Call {
             execution: ExecutionId::from_bytes([1; 16]),
-            request: BrokerCall::Fs { request, terms },
+            request: BrokerCall::Fs { request, terms: WIDE },
             access,
             worktree: self.handle.try_clone().expect("handle"),
             workspaces: Workspaces::default(),
