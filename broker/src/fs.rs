@@ -3,7 +3,7 @@
 //! - [`beneath`]: opening, with the kernel checking every step of the path
 //! - [`read`]: contents of files and folders, with caps
 //! - [`facts`]: what a path is and where it leads
-//! - [`write`]: contents of files
+//! - [`mod@write`]: contents of files
 //! - [`change`]: folders, names, removal
 //! - [`error`]: the kernel's errors as scripts know them
 //!

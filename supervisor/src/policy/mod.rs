@@ -8,7 +8,7 @@
 //! - [`paths`]: path patterns
 //! - [`rights`]: what each module may do, and how two of them narrow each other
 //! - [`globals`]: which globals can be switched off
-//! - [`effective`]: the intersection
+//! - [`mod@effective`]: the intersection
 //! - [`permit`]: one call, judged
 //! - [`usage`]: what an execution used, and what is said about it
 
