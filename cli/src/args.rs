@@ -1,6 +1,6 @@
 //! The tree of commands and the flags that all of them take.
 
-use crate::commands::{completions, exec, help, libs, man, ops, repl, run, serve, session, template};
+use crate::commands::{completions, exec, help, libs, man, ops, program, repl, run, serve, session, task, template};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use vm_system_supervisor::daemon::SandboxMode;
@@ -97,6 +97,12 @@ pub enum Command {
     /// JavaScript libraries that templates may name
     #[command(subcommand)]
     Libs(libs::Command),
+    /// Programs that wait for answers and survive everything
+    #[command(subcommand)]
+    Program(program::Command),
+    /// The questions of programs
+    #[command(subcommand)]
+    Task(task::Command),
     /// The daemon and its host
     #[command(subcommand)]
     Ops(ops::Command),

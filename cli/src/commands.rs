@@ -6,10 +6,12 @@ pub(crate) mod help;
 pub(crate) mod libs;
 pub(crate) mod man;
 pub(crate) mod ops;
+pub(crate) mod program;
 pub(crate) mod repl;
 pub(crate) mod run;
 pub(crate) mod serve;
 pub(crate) mod session;
+pub(crate) mod task;
 pub(crate) mod template;
 
 use crate::args::Command;
@@ -26,6 +28,8 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
         Command::Session(command) => context.block_on(session::run(context, command)),
         Command::Exec(command) => context.block_on(exec::run(context, command)),
         Command::Libs(command) => context.block_on(libs::run(context, command)),
+        Command::Program(command) => context.block_on(program::run(context, command)),
+        Command::Task(command) => context.block_on(task::run(context, command)),
         Command::Ops(command) => context.block_on(ops::run(context, command)),
         Command::Completions(args) => completions::run(context, &args),
         Command::Man(args) => man::run(context, &args),

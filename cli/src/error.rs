@@ -35,11 +35,12 @@ pub(crate) struct CliError {
     message: Option<String>,
     hint: Option<String>,
     exit: u8,
+    about_the_answer: bool,
 }
 
 impl CliError {
     pub(crate) fn new(exit: u8, message: impl Into<String>) -> Self {
-        Self { message: Some(message.into()), hint: None, exit }
+        Self { message: Some(message.into()), hint: None, exit, about_the_answer: false }
     }
 
     pub(crate) fn usage(message: impl Into<String>) -> Self {
@@ -52,7 +53,7 @@ impl CliError {
 
     /// Ends the process without a word.
     pub(crate) fn silent(exit: u8) -> Self {
-        Self { message: None, hint: None, exit }
+        Self { message: None, hint: None, exit, about_the_answer: false }
     }
 
     #[must_use]
@@ -76,6 +77,11 @@ impl CliError {
             return Self::silent(exit::BROKEN_PIPE);
         }
         Self::new(exit::INTERNAL, format!("cannot write the output: {error}"))
+    }
+
+    /// The answer to a question did not fit; another one may.
+    pub(crate) fn is_about_the_answer(&self) -> bool {
+        self.about_the_answer
     }
 
     pub(crate) fn exit_code(&self) -> u8 {
@@ -108,6 +114,7 @@ impl From<OpError> for CliError {
             message: Some(format!("{} ({})", error.message, error.code)),
             hint,
             exit: error.code.exit_code(),
+            about_the_answer: error.code == ErrorCode::AnswerInvalid,
         }
     }
 }
@@ -118,6 +125,8 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
         ErrorCode::TemplateNotFound => "`vm-system template list` shows the templates",
         ErrorCode::SessionNotFound => "`vm-system session list` shows the sessions",
         ErrorCode::ExecutionNotFound => "`vm-system exec list SESSION` shows a session's executions",
+        ErrorCode::ProgramNotFound => "`vm-system program list` shows the programs",
+        ErrorCode::TaskNotPending => "`vm-system task get EXECUTION` shows where it stands",
         ErrorCode::SessionBusy => {
             "wait for the running execution, or end it: `vm-system exec list SESSION`, `vm-system exec cancel EXECUTION`"
         }

@@ -254,6 +254,11 @@ impl State {
         self.steps
     }
 
+    /// Number of the last checkpoint.
+    pub fn checkpoint_number(&self) -> u64 {
+        self.checkpoint
+    }
+
     /// Accounted bytes of the heap.
     pub fn heap_bytes(&self) -> u64 {
         self.heap.bytes

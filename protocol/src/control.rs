@@ -5,9 +5,11 @@
 //! [`CONTROL_FRAME_BYTES`](crate::limits::CONTROL_FRAME_BYTES)), then the value. First the client's [`ClientHello`], then the
 //! server's [`ServerHello`]; then any number of requests, answered in any order by their id.
 
+mod durable;
 mod op;
 mod reply;
 
+pub use durable::{DurableOp, DurableReply, NewRun};
 pub use op::{
     ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op,
     SessionFilter, TemplateChange,

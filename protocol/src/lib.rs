@@ -11,11 +11,13 @@
 //! - [`hello`]: the frozen first message of every channel
 //! - [`model`]: templates, sessions, executions, events as clients see them
 //! - [`reason`]: why a session ended
+//! - [`durable`]: what a worker that runs a durable program is told and tells
 //! - [`worker`], [`keeper`], [`zygote`], [`broker`], [`control`]: one enum per direction of each channel
 
 pub mod broker;
 pub mod codec;
 pub mod control;
+pub mod durable;
 pub mod hello;
 pub mod ids;
 pub mod json;

@@ -2,12 +2,16 @@
 //!
 //! Knows nothing of how these are stored or produced.
 
+mod durable;
 mod event;
 mod execution;
 mod session;
 mod settings;
 mod template;
 
+pub use durable::{
+    CheckpointInfo, Diagnostic, Program, ProgramFrame, ProgramState, Run, Task, TaskStatus, Variable,
+};
 pub use event::{ConsoleLevel, Event, EventPayload, JsType};
 pub use execution::{Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};
 pub use session::{Session, SessionInspection, SessionStatus};

@@ -5,6 +5,7 @@
 //! Everything that a worker says is hostile input: the supervisor checks it against the session's state machine.
 
 use crate::codec::{Decode, Encode};
+use crate::durable::{FromDurable, ToDurable};
 use crate::ids::{ExecutionId, SessionId};
 use crate::json::JsonText;
 use crate::model::{EventPayload, ExecutionKind, Limits, Resolver};
@@ -37,6 +38,9 @@ pub enum ToWorker {
     },
     /// End: exit with code 0 at the next message boundary.
     Shutdown,
+    /// An order about a durable program. As a first message: becomes a worker of that engine, which needs no
+    /// acknowledgements and cannot be adopted.
+    Durable(Box<ToDurable>),
 }
 
 /// What a worker tells the supervisor.
@@ -70,6 +74,8 @@ pub enum FromWorker {
         /// As in the question.
         last_committed: u64,
     },
+    /// About a durable program; only after an order of that kind.
+    Durable(Box<FromDurable>),
 }
 
 /// What a session is.

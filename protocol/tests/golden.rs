@@ -13,6 +13,7 @@ use std::fmt::Write as _;
 use vm_system_protocol::broker::*;
 use vm_system_protocol::codec::{Decode, Encode, decode, encode};
 use vm_system_protocol::control::*;
+use vm_system_protocol::durable::*;
 use vm_system_protocol::hello::Hello;
 use vm_system_protocol::keeper::*;
 use vm_system_protocol::model::*;
@@ -108,6 +109,14 @@ fn current() -> Table {
         CapabilityKind,
         StartupMode,
         ErrorCode,
+        DurableOp,
+        DurableReply,
+        ToDurable,
+        FromDurable,
+        TaskAnswer,
+        Cause,
+        End,
+        DurableLimit,
     );
     every_variant::<Result<BrokerReply, HostError>>("CallResult", &mut now);
     every_variant::<Result<Box<Reply>, Box<OpError>>>("OpResult", &mut now);

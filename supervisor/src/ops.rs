@@ -7,6 +7,7 @@
 //! - this file: [`Ops::handle`], which verb goes where
 //! - [`templates`], [`sessions`], [`executions`], [`runtime`]: the handlers, one file for each noun
 //! - [`capabilities`], [`startup_files`], [`libraries`]: the parts of a template, and what is installed
+//! - [`durable`]: the handlers of programs and tasks
 //! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
 //! - [`settings`], [`modules`], [`redact`]: what a template may ask for, what is never recorded
 //! - [`idempotency`]: the first answer again
@@ -14,6 +15,7 @@
 //! - [`runtime_api`]: what the verbs need from the live sessions
 
 mod capabilities;
+mod durable;
 mod errors;
 mod executions;
 mod idempotency;
@@ -212,6 +214,7 @@ impl Ops {
             Op::Doctor => Ok(Reply::Doctor(Box::new(self.runtime.doctor().await))),
             Op::Shutdown => self.shutdown(&call).await,
             Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog())),
+            Op::Durable(op) => self.durable(&call, op).await.map(Reply::Durable),
         }
     }
 
@@ -276,6 +279,7 @@ fn changes_something(op: &Op) -> bool {
         | Op::ModuleCatalog
         | Op::LibraryCatalog
         | Op::LibraryVerify { .. } => false,
+        Op::Durable(op) => durable::changes_something(op),
     }
 }
 

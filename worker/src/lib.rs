@@ -9,7 +9,9 @@
 //! - [`link`]: its channel
 //! - `examine`: what this machine could do, for `ops doctor`
 //! - [`engine`]: runs JavaScript, knows no process
+//! - `durable`: runs durable programs, order by order
 
+mod durable;
 pub mod engine;
 mod examine;
 mod keeper;

@@ -101,11 +101,13 @@ impl Link {
         &self.socket
     }
 
-    /// Waits for the next order: `Start` or `Execute`. Ends the process on `Shutdown` and at the channel's end.
+    /// Waits for the next order: `Start`, `Execute` or `Durable`. Ends the process on `Shutdown` and at the channel's end.
     pub fn next_order(&mut self) -> ToWorker {
         loop {
             match self.receive() {
-                Some(order @ (ToWorker::Start(_) | ToWorker::Execute(_))) => return order,
+                Some(order @ (ToWorker::Start(_) | ToWorker::Execute(_) | ToWorker::Durable(_))) => {
+                    return order;
+                }
                 // The answer to a call that was given up when its execution was interrupted.
                 Some(ToWorker::HostReply { .. }) | None => {}
                 Some(_) => exit_now(EXIT_PROTOCOL),
@@ -145,6 +147,14 @@ impl Link {
         self.transmit(seq, &bytes);
         self.unacked_bytes += bytes.len();
         self.unacked.push_back((seq, bytes));
+    }
+
+    /// Sends a message that is not kept: its sender ends with its supervisor.
+    pub fn tell(&mut self, message: &FromWorker) {
+        let Ok(bytes) = encode(message, WORKER_MESSAGE_BYTES) else { exit_now(EXIT_PROTOCOL) };
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        self.transmit(seq, &bytes);
     }
 
     /// Takes one event of the running execution.

@@ -1,5 +1,6 @@
 //! A worker's life: one `Start`, then executions one after the other until the channel ends.
 
+use crate::durable;
 use crate::engine::{self, Host, INTERRUPT, Library, LibraryFailure, Preloaded, Session};
 use crate::link::{Link, PacketBuffer};
 use crate::roles::Body;
@@ -17,6 +18,7 @@ const EXIT_ORDER: i32 = 74;
 pub(crate) fn preload() -> Result<Box<dyn Body>, String> {
     interrupt::install(&INTERRUPT).map_err(|error| error.to_string())?;
     let buffer = PacketBuffer::new();
+    durable::warm_up();
     let preloaded = engine::preload().map_err(|error| error.to_string())?;
     Ok(Box::new(Prepared { preloaded, buffer }))
 }
@@ -33,7 +35,14 @@ impl Body for Prepared {
 
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
         let Ok(mut link) = Link::open(channel, &INTERRUPT, self.buffer) else { return EXIT_CHANNEL };
-        let ToWorker::Start(start) = link.next_order() else { return EXIT_ORDER };
+        // The first order decides what this worker is.
+        let start = match link.next_order() {
+            ToWorker::Start(start) => start,
+            ToWorker::Durable(order) => {
+                return durable::live(&mut link, *order);
+            }
+            _ => return EXIT_ORDER,
+        };
         let mut session = Session::start(self.preloaded, &start);
         link.send(&FromWorker::Started { heap_bytes: session.heap_bytes() });
         loop {

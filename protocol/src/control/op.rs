@@ -1,6 +1,7 @@
 //! The verbs. References to templates, sessions and executions are text: a whole id, a unique prefix of one, or a name
 //! where the thing has one; the supervisor resolves them among what the caller may see.
 
+use super::DurableOp;
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
 use crate::model::{CapabilityKind, Engine, ExecutionKind, SessionStatus, Settings};
@@ -185,6 +186,8 @@ pub enum Op {
         /// At most this many.
         limit: u32,
     },
+    /// Something about durable programs.
+    Durable(DurableOp),
 }
 
 /// A part of a list that is sorted newest first.

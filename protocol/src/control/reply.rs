@@ -1,5 +1,6 @@
 //! What verbs answer.
 
+use super::DurableReply;
 use crate::codec::{Decode, Encode};
 use crate::ids::{SessionId, TemplateId};
 use crate::json::JsonText;
@@ -65,6 +66,8 @@ pub enum Reply {
     LibraryChecks(Vec<LibraryCheck>),
     /// Who changed what.
     Audit(Vec<AuditRecord>),
+    /// Something about durable programs.
+    Durable(DurableReply),
 }
 
 /// A line of the audit log.
@@ -308,6 +311,16 @@ error_codes! {
     StorageUnavailable = "STORAGE_UNAVAILABLE", 503, 75;
     /// The worktree is outside the operator's roots, or the caller may not do this.
     NotPermitted = "NOT_PERMITTED", 403, 77;
+    /// The source text of a program has errors; `details.diagnostics`.
+    CompileError = "COMPILE_ERROR", 422, 1;
+    /// No such program.
+    ProgramNotFound = "PROGRAM_NOT_FOUND", 404, 1;
+    /// No such task.
+    TaskNotFound = "TASK_NOT_FOUND", 404, 1;
+    /// The execution does not wait, or not for this task.
+    TaskNotPending = "TASK_NOT_PENDING", 409, 1;
+    /// The answer does not fit the task's schema.
+    AnswerInvalid = "ANSWER_INVALID", 422, 1;
     /// The supervisor is stopping.
     ShuttingDown = "SHUTTING_DOWN", 503, 75;
     /// A bug.

@@ -6,6 +6,7 @@
 
 use vm_system_protocol::broker::*;
 use vm_system_protocol::control::*;
+use vm_system_protocol::durable::*;
 use vm_system_protocol::ids::*;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::keeper::*;
@@ -164,7 +165,7 @@ impl Sample for Timestamp {
 macro_rules! ids { ($($id:ident),+ $(,)?) => { $(impl Sample for $id {
     fn sample(from: &mut Source<'_>) -> Self { Self::from_bytes(from.take()) }
 })+ } }
-ids!(TemplateId, SessionId, ExecutionId, TaskId, CapabilityId, StartupFileId);
+ids!(TemplateId, SessionId, ExecutionId, ProgramId, TaskId, CapabilityId, StartupFileId);
 
 /// Enums with a list of all their members.
 macro_rules! text_enums { ($($name:ident),+ $(,)?) => { $(

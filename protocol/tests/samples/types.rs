@@ -59,6 +59,24 @@ structs! {
     AuditRecord { seq, at, owner, door, verb, subject, outcome }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
     Health { status }
+    Program { id, name, version, source_hash, format, created_at, modified_at, source }
+    Diagnostic { message, line, column, snippet }
+    Task {
+        id, execution_id, prompt, schema, attempts, created_at, deadline, first_attempt_at, last_attempt_at,
+    }
+    TaskStatus { execution_id, status, task, result, error }
+    Run { execution, name, program_id, program, program_version, task }
+    CheckpointInfo { seq, at, cause, bytes }
+    ProgramState { frames, globals }
+    ProgramFrame { function, line, column, source_line, variables }
+    Variable { name, value }
+    NewRun { program, name, args, env, template, worktree_path }
+    StatePage { number, bytes }
+    DurableLimits { heap_bytes, stack_depth, steps }
+    Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
+    Stop { cause, cpu_us, heap_bytes }
+    HostCall { name, args }
+    Health { status }
     RuntimeSummary { active_sessions, active_session_ids }
     SandboxLayer { name, in_force, required, detail }
     ZygoteInfo { engine, libraries, pid, forks }
@@ -108,10 +126,35 @@ enums! {
     FromZygote { Ready, ForkFailed { order, errno }, Loaded, LibraryFailed { name, message } }
     ToWorker {
         Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed }, Shutdown,
+        Durable(order),
     }
     FromWorker {
         Started { heap_bytes }, Events { execution, events }, HostCall { execution, call, request }, Done(done),
-        Adopted { last_committed },
+        Adopted { last_committed }, Durable(message),
+    }
+    ToDurable {
+        Compile { source, file_name, typescript }, Load { code, limits }, Pages(pages), Restore,
+        Start { args, env, seed, segment }, GoOn { segment }, Answer { answer, segment },
+        HostResult { result, segment }, Inspect, Set { frame, name, value },
+    }
+    FromDurable {
+        Compiled { code }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Pages(pages),
+        Checkpoint(stop), Call(call), View(view), NotSet,
+    }
+    TaskAnswer { Text(text), Json(json), Failed(message), Expired(message) }
+    Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end) }
+    End { Ok { result }, Threw { message, stack }, Limit(limit), Interrupted, Corrupt(what) }
+    DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }
+    DurableOp {
+        ProgramLoad { name, source, typescript }, ProgramList, ProgramGet { program }, ProgramDelete { program },
+        ProgramStart(run), RunGet { execution }, RunList { program, limit }, TaskList { limit },
+        TaskGet { execution }, TaskSubmit { execution, task, result }, StateGet { execution, checkpoint },
+        StateSet { execution, name, value, frame }, CheckpointList { execution }, Rewind { execution, checkpoint },
+        Fork { execution, checkpoint, name },
+    }
+    DurableReply {
+        Program(program), Programs(programs), Run(run), Runs(runs), Tasks(tasks), TaskStatus(status), State(state),
+        Checkpoints(list),
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
@@ -139,14 +182,14 @@ enums! {
         TemplateAddStartup { template, file }, TemplateRemoveStartup { template, file },
         TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
         LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
-        AuditList { before, limit },
+        AuditList { before, limit }, Durable(op),
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },
         Session(session), Sessions(sessions), Inspection(inspection), Execution(execution), Executions(executions),
         Events(events), Health(health), RuntimeSummary(summary), RuntimeInfo(info), Doctor(report),
         Modules(modules), Capability(capability), StartupFile(file), TemplateName(name), Libraries(libraries),
-        Library(library), LibraryChecks(checks), Audit(records),
+        Library(library), LibraryChecks(checks), Audit(records), Durable(reply),
     }
 }
 

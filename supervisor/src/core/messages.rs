@@ -50,6 +50,7 @@ impl SessionMachine {
                 Err(what) => self.violation(what, now, out),
             },
             FromWorker::Adopted { .. } => self.violation("Adopted unasked", now, out),
+            FromWorker::Durable(_) => self.violation("a message of the other engine", now, out),
         }
     }
 

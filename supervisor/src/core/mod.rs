@@ -42,6 +42,7 @@
 mod close;
 mod deadlines;
 mod death;
+pub mod durable;
 mod execution;
 mod finish;
 mod input;

@@ -6,7 +6,7 @@ use crate::brokers::BrokerConfig;
 use crate::libraries::Shelf;
 use crate::ops::{self, Ops, OpsOptions};
 use crate::policy::Operator;
-use crate::runtime::{Runtime, RuntimeConfig};
+use crate::runtime::{DurableConfig, Runtime, RuntimeConfig};
 use crate::spawn::SpawnConfig;
 use crate::store::{Owner, StoreHandle};
 use crate::workspaces::Workspaces;
@@ -56,6 +56,7 @@ impl Assembly {
                 workspaces: Workspaces::new(workspaces),
                 operator,
                 max_sessions: max_sessions as usize,
+                durable: DurableConfig::default(),
             };
             Ok(Runtime::start(config, store.clone()).await?)
         };

@@ -19,6 +19,8 @@ fn missing(entity: Entity) -> ErrorCode {
         Entity::Execution | Entity::Event => ErrorCode::ExecutionNotFound,
         Entity::StartupFile => ErrorCode::FileNotFound,
         Entity::Library => ErrorCode::LibraryNotFound,
+        Entity::Program => ErrorCode::ProgramNotFound,
+        Entity::Task => ErrorCode::TaskNotFound,
         _ => ErrorCode::NotFound,
     }
 }

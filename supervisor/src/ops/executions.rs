@@ -210,6 +210,15 @@ fn check_body(new: &NewExecution) -> Result<Value, OpError> {
     Ok(args)
 }
 
+/// What a program is started with.
+pub(super) fn check_program_inputs(args: &[String], env: &[(String, String)]) -> Result<(), OpError> {
+    let bytes: usize = args.iter().map(String::len).sum();
+    if args.len() > ARGS_COUNT || bytes > ARGS_BYTES {
+        return Err(invalid("args is too long"));
+    }
+    check_env(env)
+}
+
 fn check_env(env: &[(String, String)]) -> Result<(), OpError> {
     let bytes: usize = env.iter().map(|(name, value)| name.len() + value.len()).sum();
     if env.len() > ARGS_COUNT || bytes > ARGS_BYTES {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
 use vm_system_protocol::codec;
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{DurableOp, ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
@@ -186,6 +186,10 @@ impl Ops {
                     None => None,
                 }
             }
+            Op::Durable(DurableOp::ProgramStart(_) | DurableOp::Fork { .. } | DurableOp::Rewind { .. }) => {
+                let call = Call { caller, subject: Uuid::from_bytes(subject), follower: None };
+                self.run_made(&call, ExecutionId::from_bytes(subject)).await?.map(Reply::Durable)
+            }
             _ => None,
         })
     }
@@ -234,7 +238,9 @@ fn counts(answer: &Answer) -> bool {
             ErrorCode::OutputLimitExceeded
             | ErrorCode::StartupFailed
             | ErrorCode::LibraryNotInstalled
-            | ErrorCode::LibraryCorrupt => true,
+            | ErrorCode::LibraryCorrupt
+            // Counts as an attempt.
+            | ErrorCode::AnswerInvalid => true,
             // A session whose worker could not be made has a row.
             ErrorCode::CapacityExceeded => error.details.is_some(),
             _ => false,

@@ -97,7 +97,7 @@ impl Ops {
         Ok(row)
     }
 
-    async fn by_prefix(
+    pub(super) async fn by_prefix(
         &self,
         call: &Call<'_>,
         kind: IdKind,
@@ -144,7 +144,7 @@ pub(super) fn among(
     }
 }
 
-fn plausible<'a>(what: &str, reference: &'a str) -> Result<&'a str, OpError> {
+pub(super) fn plausible<'a>(what: &str, reference: &'a str) -> Result<&'a str, OpError> {
     let reference = reference.trim();
     if reference.is_empty() {
         return Err(invalid(format!("the {what} is missing")));

@@ -1,6 +1,6 @@
 //! What the verbs need from the live sessions: a trait, so that they are tested without processes.
 
-use crate::runtime::{CreateSession, Follower, Runtime, RuntimeError, StartExecution};
+use crate::runtime::{CreateSession, Durables, Follower, Runtime, RuntimeError, StartExecution};
 use crate::store::{BoxFuture, Owner};
 use std::sync::Arc;
 use vm_system_protocol::control::{DoctorReport, SandboxLayer, ZygoteInfo};
@@ -46,6 +46,10 @@ pub trait RuntimeApi: Send + Sync {
     fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>>;
     /// About itself.
     fn facts(&self) -> RuntimeFacts;
+    /// Executions of durable programs; none where there is no such engine.
+    fn durables(&self) -> Option<&Arc<Durables>> {
+        None
+    }
     /// The host, wall by wall.
     fn doctor(&self) -> BoxFuture<'_, DoctorReport>;
 }
@@ -108,6 +112,10 @@ impl RuntimeApi for Runtime {
             sessions_created,
             executions_started,
         }
+    }
+
+    fn durables(&self) -> Option<&Arc<Durables>> {
+        Some(Self::durables(self))
     }
 
     fn doctor(&self) -> BoxFuture<'_, DoctorReport> {

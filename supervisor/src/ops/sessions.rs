@@ -209,7 +209,7 @@ fn shorten(field: &str, seconds: &mut u32, wanted: Option<u32>) -> Result<(), Op
     Ok(())
 }
 
-fn worktree(path: &str) -> Result<(), OpError> {
+pub(super) fn worktree(path: &str) -> Result<(), OpError> {
     if path.trim().is_empty() {
         return Err(invalid("worktree_path is missing"));
     }

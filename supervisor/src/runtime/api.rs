@@ -29,6 +29,8 @@ pub struct RuntimeConfig {
     pub operator: Operator,
     /// Sessions that may live at a time.
     pub max_sessions: usize,
+    /// Executions of durable programs.
+    pub durable: super::DurableConfig,
 }
 
 /// A session that is to be made.

@@ -1,6 +1,7 @@
 //! What can be asked of the live sessions.
 
 use super::api::{CreateSession, RuntimeConfig, RuntimeError, StartExecution};
+use super::durable::Durables;
 use super::follow::{Tail, joined};
 use super::inspect::inspect;
 use super::jails::Jails;
@@ -44,6 +45,7 @@ pub struct Runtime(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     shared: Arc<Shared>,
+    durables: Arc<Durables>,
     max_sessions: usize,
     tasks: TaskTracker,
 }
@@ -80,8 +82,10 @@ impl Runtime {
             started: Instant::now(),
             files: Semaphore::new(FILES),
         };
-        let inner =
-            Inner { shared: Arc::new(shared), max_sessions: config.max_sessions, tasks: TaskTracker::new() };
+        let shared = Arc::new(shared);
+        let durables = Durables::start(Arc::clone(&shared), config.durable);
+        let max_sessions = config.max_sessions;
+        let inner = Inner { shared, durables, max_sessions, tasks: TaskTracker::new() };
         Ok(Self(Arc::new(inner)))
     }
 
@@ -284,11 +288,20 @@ impl Runtime {
                 "sessions did not close in time; killing them"
             );
         }
+        self.0
+            .durables
+            .shutdown(Duration::from_secs(1).max(until.saturating_duration_since(Instant::now())))
+            .await;
         // The jail takes every worker with it that is still there; their ends are recorded as they come.
         let left = Duration::from_secs(1).max(until.saturating_duration_since(Instant::now()));
         tokio::join!(shared.jails.shutdown(left), shared.brokers.shutdown(left));
         let _ = tokio::time::timeout(left, self.0.tasks.wait()).await;
         shared.files.close();
+    }
+
+    /// Executions of durable programs.
+    pub fn durables(&self) -> &Arc<Durables> {
+        &self.0.durables
     }
 
     pub(super) fn store(&self) -> &StoreHandle {

@@ -13,10 +13,12 @@
 //! - [`outbox`], [`writes`], [`host`], [`followers`]: its hands, one for each neighbour
 //! - [`jails`]: keepers and zygotes, replaced when they die
 //! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
+//! - [`durable`]: the same for executions of durable programs
 
 mod api;
 mod carry_out;
 mod doctor;
+mod durable;
 mod facade;
 mod follow;
 mod followers;
@@ -30,5 +32,6 @@ mod writes;
 
 pub use api::{CreateSession, Libraries, RuntimeConfig, RuntimeError, StartExecution};
 pub use doctor::examine_host;
+pub use durable::{DurableConfig, Durables, StartProgram};
 pub use facade::{Runtime, StartError};
 pub use follow::Follower;

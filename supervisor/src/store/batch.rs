@@ -1,7 +1,8 @@
 //! What can be written. Enums of our own: nothing here knows how rows are stored.
 
 use super::rows::{
-    AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, TaskRow,
+    AuditEntry, Checkpoint, KeyClaim, LibraryRow, NewProgramVersion, Owner, PolicySnapshot, TaskOutcome,
+    TaskRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{
@@ -9,7 +10,7 @@ use vm_system_protocol::ids::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Capability, Event, Execution, ExecutionStatus, Session, SessionStatus, Settings, StartupFile,
+    Capability, Event, Execution, ExecutionStatus, Metrics, Session, SessionStatus, Settings, StartupFile,
     TemplateDetail,
 };
 use vm_system_protocol::reason::CloseReason;
@@ -240,12 +241,16 @@ pub enum Write {
     TaskAttempt {
         /// Which.
         id: TaskId,
+        /// When.
+        at: Timestamp,
     },
     /// The end of a question. `Rejected(Finished)` if it is not pending.
     TaskEnd {
         /// Which.
         id: TaskId,
-        /// The answer; none if it expired or was withdrawn.
+        /// How.
+        outcome: TaskOutcome,
+        /// The answer, or the message of the error that it becomes.
         answer: Option<String>,
         /// When.
         at: Timestamp,
@@ -258,6 +263,31 @@ pub enum Write {
         execution: ExecutionId,
         /// The oldest checkpoint that must stay whole.
         keep_from: u64,
+    },
+    /// Gives an execution the state of another one as of a checkpoint, under the same number.
+    CheckpointCopy {
+        /// Whose state.
+        from: ExecutionId,
+        /// As of when.
+        checkpoint: u64,
+        /// Who gets it.
+        to: ExecutionId,
+        /// When.
+        at: Timestamp,
+    },
+    /// Where an unfinished execution of a program stands, and what it used so far.
+    RunProgress {
+        /// Which.
+        id: ExecutionId,
+        /// `running` or `waiting`.
+        status: ExecutionStatus,
+        /// So far.
+        metrics: Metrics,
+    },
+    /// Takes an execution's name away.
+    ExecutionUnname {
+        /// Which.
+        id: ExecutionId,
     },
     /// Takes an idempotency key for a request. `Rejected(Conflict)` if it is taken since after `expired_before`.
     KeyClaim(Box<KeyClaim>),
@@ -303,7 +333,7 @@ impl Write {
     pub(crate) fn execution(&self) -> Option<ExecutionId> {
         match self {
             Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => Some(execution.id),
-            Self::ExecutionStatus { id, .. } => Some(*id),
+            Self::ExecutionStatus { id, .. } | Self::RunProgress { id, .. } => Some(*id),
             Self::Events(events) => events.first().map(|event| event.execution_id),
             Self::Checkpoint(checkpoint) => Some(checkpoint.execution),
             _ => None,

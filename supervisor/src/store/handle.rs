@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::query::{Answer, IdKind, Page, Query, SessionQuery};
 use super::rows::{
     AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, Scope, SessionRow, TaskRow, TemplateRow,
+    ProgramRow, RunRow, Scope, SessionRow, TaskRow, TemplateRow,
 };
 use super::{Store, StoreStatus, Urgency};
 use std::fmt;
@@ -16,10 +16,21 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::model::Event;
+use vm_system_protocol::time::Timestamp;
 
 /// A queued batch. Resolves when it is committed or has failed; dropping it does not take the batch back.
 #[derive(Debug)]
 pub struct Ticket(pub(super) oneshot::Receiver<Result<Applied, StoreError>>);
+
+impl Ticket {
+    /// Of a batch that was not even queued.
+    pub(crate) fn failed(error: StoreError) -> Self {
+        let (told, ticket) = oneshot::channel();
+        // The receiver is right here.
+        let _ = told.send(Err(error));
+        Self(ticket)
+    }
+}
 
 impl Future for Ticket {
     type Output = Result<Applied, StoreError>;
@@ -228,6 +239,45 @@ impl StoreHandle {
     /// Pending questions, oldest first.
     pub async fn pending_tasks(&self, scope: &Scope, page: Page) -> Result<Vec<TaskRow>, StoreError> {
         ask!(self, Query::PendingTasks(scope.clone(), page), Tasks)
+    }
+
+    /// The last question that an execution had asked as of a checkpoint, or now.
+    pub async fn task_of(
+        &self,
+        execution: ExecutionId,
+        checkpoint: Option<u64>,
+    ) -> Result<Option<Box<TaskRow>>, StoreError> {
+        ask!(self, Query::TaskOf(execution, checkpoint), Task)
+    }
+
+    /// Pending questions whose time is over before a moment, the longest first.
+    pub async fn due_tasks(&self, until: Timestamp, limit: u32) -> Result<Vec<TaskRow>, StoreError> {
+        ask!(self, Query::DueTasks { until, limit }, Tasks)
+    }
+
+    /// Executions of programs that have something to do, by id, behind one.
+    pub async fn running_programs(
+        &self,
+        after: ExecutionId,
+        limit: u32,
+    ) -> Result<Vec<[u8; 16]>, StoreError> {
+        ask!(self, Query::RunningPrograms { after, limit }, Ids)
+    }
+
+    /// Executions of programs, newest first: all, those of a program, or this one.
+    pub async fn runs(
+        &self,
+        scope: &Scope,
+        program: Option<ProgramId>,
+        execution: Option<ExecutionId>,
+        limit: u32,
+    ) -> Result<Vec<RunRow>, StoreError> {
+        ask!(self, Query::Runs { scope: scope.clone(), program, execution, limit }, Runs)
+    }
+
+    /// The newest checkpoint of an execution; at most one.
+    pub async fn last_checkpoint(&self, execution: ExecutionId) -> Result<Vec<CheckpointRow>, StoreError> {
+        ask!(self, Query::LastCheckpoint(execution), Checkpoints)
     }
 
     /// Checkpoints of an execution in order.

@@ -2,7 +2,7 @@
 
 use super::rows::{
     AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, Scope, SessionRow, TaskRow, TemplateRow,
+    ProgramRow, RunRow, Scope, SessionRow, TaskRow, TemplateRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
@@ -56,6 +56,10 @@ pub enum IdKind {
     Session,
     /// Executions.
     Execution,
+    /// Active programs.
+    Program,
+    /// Tasks.
+    Task,
 }
 
 /// A question.
@@ -112,6 +116,35 @@ pub enum Query {
     PendingTask(ExecutionId),
     /// Pending questions, oldest first, behind a place. → [`Answer::Tasks`]
     PendingTasks(Scope, Page),
+    /// The last question that an execution had asked as of a checkpoint; none = now. → [`Answer::Task`]
+    TaskOf(ExecutionId, Option<u64>),
+    /// Pending questions whose time is over before a moment, the longest first. → [`Answer::Tasks`]
+    DueTasks {
+        /// Deadlines up to here.
+        until: Timestamp,
+        /// At most this many.
+        limit: u32,
+    },
+    /// Executions of programs that have something to do, by id, behind one. → [`Answer::Ids`]
+    RunningPrograms {
+        /// Behind this one.
+        after: ExecutionId,
+        /// At most this many.
+        limit: u32,
+    },
+    /// Executions of programs, newest first. → [`Answer::Runs`]
+    Runs {
+        /// Whose.
+        scope: Scope,
+        /// Only of this program.
+        program: Option<ProgramId>,
+        /// Only this one.
+        execution: Option<ExecutionId>,
+        /// At most this many.
+        limit: u32,
+    },
+    /// The newest checkpoint of an execution. → [`Answer::Checkpoints`]
+    LastCheckpoint(ExecutionId),
     /// Checkpoints of an execution in order. → [`Answer::Checkpoints`]
     Checkpoints(ExecutionId),
     /// The state as of a checkpoint: the newest version of each page. → [`Answer::Pages`]
@@ -166,6 +199,8 @@ pub enum Answer {
     Task(Option<Box<TaskRow>>),
     /// Tasks.
     Tasks(Vec<TaskRow>),
+    /// Executions of programs.
+    Runs(Vec<RunRow>),
     /// Checkpoints.
     Checkpoints(Vec<CheckpointRow>),
     /// Pages by number.

@@ -207,8 +207,68 @@ pub struct TaskRow {
     pub deadline: Option<Timestamp>,
     /// When it ended; none = pending.
     pub ended_at: Option<Timestamp>,
-    /// Its answer.
+    /// How it ended.
+    pub outcome: Option<TaskOutcome>,
+    /// Its answer; the message of the error where it has none.
     pub answer: Option<String>,
+    /// The checkpoint at which it was asked.
+    pub checkpoint: u64,
+    /// How many answers may not fit; none = as many as come.
+    pub retries: Option<u32>,
+    /// JSON of the answer when the time is over.
+    pub fallback: Option<String>,
+    /// When the first answer came that did not fit.
+    pub first_attempt_at: Option<Timestamp>,
+    /// When the last answer came that did not fit.
+    pub last_attempt_at: Option<Timestamp>,
+}
+
+/// How a question ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TaskOutcome {
+    /// Somebody answered.
+    Answered,
+    /// The time was over; the answer is the default.
+    Defaulted,
+    /// The time was over.
+    Expired,
+    /// Too many answers did not fit.
+    Failed,
+    /// Its execution ended.
+    Withdrawn,
+}
+
+impl TaskOutcome {
+    const ALL: [(Self, &'static str); 5] = [
+        (Self::Answered, "answered"),
+        (Self::Defaulted, "defaulted"),
+        (Self::Expired, "expired"),
+        (Self::Failed, "failed"),
+        (Self::Withdrawn, "withdrawn"),
+    ];
+
+    /// As it is stored.
+    pub fn as_str(self) -> &'static str {
+        Self::ALL.iter().find(|(outcome, _)| *outcome == self).map_or("", |(_, text)| text)
+    }
+
+    /// From what is stored.
+    pub fn from_text(text: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, stored)| *stored == text).map(|(outcome, _)| *outcome)
+    }
+}
+
+/// An execution of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRow {
+    /// The execution.
+    pub row: ExecutionRow,
+    /// What it runs.
+    pub program: ProgramId,
+    /// Which version.
+    pub version: u32,
+    /// The program's name; none once it was deleted.
+    pub program_name: Option<String>,
 }
 
 /// A state of a durable execution. Pages are opaque; the newest version of each is the state.
@@ -220,7 +280,7 @@ pub struct Checkpoint {
     pub seq: u64,
     /// When.
     pub at: Timestamp,
-    /// `start`, `pause`, `effect`, `steps`, `end`.
+    /// `start`, `pause`, `effect`, `steps`, `edit`, `end`.
     pub cause: String,
     /// Pages that changed: number, and bytes (none = the page is gone).
     pub pages: Vec<(u64, Option<Vec<u8>>)>,

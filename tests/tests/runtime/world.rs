@@ -62,6 +62,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         workspaces: Workspaces::default(),
         operator: Operator::default(),
         max_sessions: SESSIONS,
+        durable: vm_system_supervisor::runtime::DurableConfig::default(),
     };
     Runtime::start(config, store).await.expect("a runtime")
 }

@@ -57,12 +57,22 @@ impl Tables {
             }
             Write::ProgramDelete { id, at } => self.program_delete(*id, *at),
             Write::TaskInsert(task) => self.task_insert(task),
-            Write::TaskAttempt { id } => self.task_change(*id, |task| task.attempts += 1),
-            Write::TaskEnd { id, answer, at } => self.task_change(*id, |task| {
+            Write::TaskAttempt { id, at } => self.task_change(*id, |task| {
+                task.attempts += 1;
+                task.first_attempt_at = task.first_attempt_at.or(Some(*at));
+                task.last_attempt_at = Some(*at);
+            }),
+            Write::TaskEnd { id, outcome, answer, at } => self.task_change(*id, |task| {
+                task.outcome = Some(*outcome);
                 task.ended_at = Some(*at);
                 task.answer.clone_from(answer);
             }),
             Write::Checkpoint(checkpoint) => self.checkpoint(checkpoint),
+            Write::CheckpointCopy { from, checkpoint, to, at } => {
+                self.checkpoint_copy(*from, *checkpoint, *to, *at)
+            }
+            Write::RunProgress { id, status, metrics } => self.run_progress(*id, *status, metrics),
+            Write::ExecutionUnname { id } => self.execution_unname(*id),
             Write::CheckpointCompact { execution, keep_from } => Ok(self.compact(*execution, *keep_from)),
             Write::KeyClaim(claim) => self.key_claim(claim),
             Write::KeyAnswer { owner, key, reply } => self.key_answer(owner, key, reply),

@@ -2,9 +2,10 @@
 
 use super::Tables;
 use crate::store::query::{Answer, Cursor, IdKind, Page, Query, SessionQuery};
-use crate::store::rows::{Owner, ProgramRow, Scope, SessionRow};
+use crate::store::rows::{Owner, ProgramRow, RunRow, Scope, SessionRow};
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_protocol::model::{ExecutionKind, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
 
 impl Tables {
@@ -107,6 +108,40 @@ impl Tables {
                 tasks.truncate(page.limit as usize);
                 Answer::Tasks(tasks)
             }
+            Query::TaskOf(execution, at) => {
+                let tasks = self.tasks.iter().map(|(_, task)| task);
+                let mine = tasks
+                    .filter(|task| task.execution == *execution && at.is_none_or(|at| task.checkpoint <= at));
+                Answer::Task(mine.max_by_key(|task| task.checkpoint).map(|task| Box::new(task.clone())))
+            }
+            Query::DueTasks { until, limit } => {
+                let tasks = self.tasks.iter().map(|(_, task)| task);
+                let due = tasks.filter(|task| {
+                    task.ended_at.is_none() && task.deadline.is_some_and(|deadline| deadline <= *until)
+                });
+                let mut due: Vec<_> = due.cloned().collect();
+                due.sort_by_key(|task| (task.deadline, task.id));
+                due.truncate(*limit as usize);
+                Answer::Tasks(due)
+            }
+            Query::RunningPrograms { after, limit } => {
+                let rows = self.executions.iter().map(|(id, row)| (id, &row.execution));
+                let running = rows.filter(|(id, execution)| {
+                    *id > after
+                        && execution.kind == ExecutionKind::Program
+                        && execution.status == ExecutionStatus::Running
+                });
+                Answer::Ids(running.take(*limit as usize).map(|(id, _)| *id.as_bytes()).collect())
+            }
+            Query::Runs { scope, program, execution, limit } => {
+                let mut rows: Vec<_> = self.runs_of(scope, *program, *execution);
+                rows.truncate(*limit as usize);
+                Answer::Runs(rows)
+            }
+            Query::LastCheckpoint(execution) => {
+                let rows = self.checkpoints.range((*execution, 0)..=(*execution, u64::MAX));
+                Answer::Checkpoints(rows.map(|(_, row)| row.clone()).last().into_iter().collect())
+            }
             Query::Checkpoints(execution) => {
                 let rows = self.checkpoints.range((*execution, 0)..=(*execution, u64::MAX));
                 Answer::Checkpoints(rows.map(|(_, row)| row.clone()).collect())
@@ -161,11 +196,40 @@ impl Tables {
         active.filter_map(row).collect()
     }
 
+    /// Newest first.
+    fn runs_of(
+        &self,
+        scope: &Scope,
+        program: Option<ProgramId>,
+        execution: Option<ExecutionId>,
+    ) -> Vec<RunRow> {
+        let mut rows: Vec<RunRow> = self
+            .runs
+            .iter()
+            .filter(|(id, (of, _))| {
+                program.is_none_or(|program| *of == program) && execution.is_none_or(|wanted| **id == wanted)
+            })
+            .filter_map(|(id, (program, version))| {
+                let row = self.executions.get(id).filter(|row| scope.sees(&row.owner))?.clone();
+                let named = self.programs.get(program).filter(|program| program.is_active);
+                let program_name = named.map(|program| program.name.clone());
+                Some(RunRow { row, program: *program, version: *version, program_name })
+            })
+            .collect();
+        rows.sort_by_key(|run| std::cmp::Reverse(run.row.execution.id));
+        rows
+    }
+
     fn ids(&self, scope: &Scope, kind: IdKind) -> Vec<[u8; 16]> {
         let mine = |owner: &Owner| scope.sees(owner);
         match kind {
             IdKind::Template => {
                 self.active_templates(scope).iter().map(|row| *row.detail.template.id.as_bytes()).collect()
+            }
+            IdKind::Program => self.programs_of(scope).iter().map(|row| *row.id.as_bytes()).collect(),
+            IdKind::Task => {
+                let rows = self.tasks.iter().filter(|(_, task)| mine(&task.owner));
+                rows.map(|(id, _)| *id.as_bytes()).collect()
             }
             IdKind::Session => {
                 let rows = self.sessions.iter().filter(|(_, session)| mine(&session.row.owner));
@@ -178,7 +242,7 @@ impl Tables {
         }
     }
 
-    fn state(&self, execution: ExecutionId, checkpoint: u64) -> Vec<(u64, Vec<u8>)> {
+    pub(super) fn state(&self, execution: ExecutionId, checkpoint: u64) -> Vec<(u64, Vec<u8>)> {
         let mut newest = std::collections::BTreeMap::new();
         for ((_, page, seq), bytes) in self.pages.range((execution, 0, 0)..=(execution, u64::MAX, u64::MAX)) {
             if *seq <= checkpoint {

@@ -72,6 +72,13 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         Query::Task(scope, id) => Answer::Task(durable::task(c, scope, *id)?.map(Box::new)),
         Query::PendingTask(execution) => Answer::Task(durable::pending_task(c, *execution)?.map(Box::new)),
         Query::PendingTasks(scope, page) => Answer::Tasks(durable::pending_tasks(c, scope, *page)?),
+        Query::TaskOf(execution, at) => Answer::Task(durable::task_of(c, *execution, *at)?.map(Box::new)),
+        Query::DueTasks { until, limit } => Answer::Tasks(durable::due_tasks(c, *until, *limit)?),
+        Query::RunningPrograms { after, limit } => Answer::Ids(durable::running(c, *after, *limit)?),
+        Query::Runs { scope, program, execution, limit } => {
+            Answer::Runs(durable::runs(c, scope, *program, *execution, *limit)?)
+        }
+        Query::LastCheckpoint(execution) => Answer::Checkpoints(durable::last_checkpoint(c, *execution)?),
         Query::Checkpoints(execution) => Answer::Checkpoints(durable::checkpoints(c, *execution)?),
         Query::State(execution, checkpoint) => Answer::Pages(durable::state(c, *execution, *checkpoint)?),
         Query::Key(owner, key) => Answer::Key(books::key(c, owner, key)?),

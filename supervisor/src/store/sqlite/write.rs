@@ -71,9 +71,14 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Fail
         }
         Write::ProgramDelete { id, at } => durable::program_delete(c, *id, *at),
         Write::TaskInsert(task) => durable::task_insert(c, task),
-        Write::TaskAttempt { id } => durable::task_attempt(c, *id),
-        Write::TaskEnd { id, answer, at } => durable::task_end(c, *id, answer.as_deref(), *at),
+        Write::TaskAttempt { id, at } => durable::task_attempt(c, *id, *at),
+        Write::TaskEnd { id, outcome, answer, at } => {
+            durable::task_end(c, *id, *outcome, answer.as_deref(), *at)
+        }
         Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint),
+        Write::CheckpointCopy { from, checkpoint, to, at } => durable::copy(c, *from, *checkpoint, *to, *at),
+        Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
+        Write::ExecutionUnname { id } => executions::unname(c, *id),
         Write::CheckpointCompact { execution, keep_from } => durable::compact(c, *execution, *keep_from),
         Write::KeyClaim(claim) => keep::claim(c, claim),
         Write::KeyAnswer { owner, key, reply } => keep::answer(c, owner, key, reply),

@@ -3,7 +3,7 @@
 use super::fixture::{in_memory, on_disk, owner, policy, session_record};
 use crate::store::{
     AuditEntry, Batch, Checkpoint, Cursor, IdKind, KeyClaim, NewProgramVersion, Page, PolicySnapshot, Query,
-    Scope, SessionQuery, TaskRow, Write,
+    Scope, SessionQuery, TaskOutcome, TaskRow, Write,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -261,10 +261,21 @@ fn durable_write() -> impl Strategy<Value = Write> {
                 deadline: None,
                 ended_at: ended.then_some(created_at),
                 answer: None,
+                outcome: None,
+                checkpoint: 0,
+                retries: None,
+                fallback: None,
+                first_attempt_at: None,
+                last_attempt_at: None,
             }))
         }),
-        task().prop_map(|id| Write::TaskAttempt { id }),
-        (task(), moment()).prop_map(|(id, at)| Write::TaskEnd { id, answer: None, at }),
+        (task(), moment()).prop_map(|(id, at)| Write::TaskAttempt { id, at }),
+        (task(), moment()).prop_map(|(id, at)| Write::TaskEnd {
+            id,
+            outcome: TaskOutcome::Expired,
+            answer: None,
+            at
+        }),
         (execution(), 0_u64..4, moment(), pages).prop_map(|(execution, seq, at, pages)| {
             let cause = "pause".to_owned();
             Write::Checkpoint(Box::new(Checkpoint { execution, seq, at, cause, pages }))

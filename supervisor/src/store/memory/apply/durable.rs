@@ -118,6 +118,21 @@ impl Tables {
         Ok(1 + checkpoint.pages.len() as u64)
     }
 
+    pub(super) fn checkpoint_copy(
+        &mut self,
+        from: ExecutionId,
+        checkpoint: u64,
+        to: ExecutionId,
+        at: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let known =
+            self.checkpoints.get(&(from, checkpoint)).ok_or(StoreError::missing(Entity::Checkpoint))?;
+        let cause = known.cause.clone();
+        let pages = self.state(from, checkpoint);
+        let pages = pages.into_iter().map(|(page, bytes)| (page, Some(bytes))).collect();
+        self.checkpoint(&Checkpoint { execution: to, seq: checkpoint, at, cause, pages })
+    }
+
     pub(super) fn compact(&mut self, execution: ExecutionId, keep_from: u64) -> u64 {
         let mine = (execution, 0, 0)..=(execution, u64::MAX, u64::MAX);
         let stale: Vec<_> = self

@@ -4,7 +4,7 @@ use super::super::Tables;
 use crate::store::error::{Entity, StoreError};
 use crate::store::rows::ExecutionRow;
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Event, Execution, ExecutionStatus};
+use vm_system_protocol::model::{Event, Execution, ExecutionStatus, Metrics};
 
 impl Tables {
     pub(super) fn execution_start(
@@ -47,6 +47,24 @@ impl Tables {
         status: ExecutionStatus,
     ) -> Result<u64, StoreError> {
         self.execution_change(id, |execution| execution.status = status)
+    }
+
+    pub(super) fn run_progress(
+        &mut self,
+        id: ExecutionId,
+        status: ExecutionStatus,
+        metrics: &Metrics,
+    ) -> Result<u64, StoreError> {
+        self.execution_change(id, |execution| {
+            execution.status = status;
+            execution.metrics = *metrics;
+        })
+    }
+
+    pub(super) fn execution_unname(&mut self, id: ExecutionId) -> Result<u64, StoreError> {
+        let row = self.executions.get(&id).cloned().ok_or(StoreError::missing(Entity::Execution))?;
+        self.executions.set(id, ExecutionRow { name: None, ..row });
+        Ok(1)
     }
 
     pub(super) fn execution_end(&mut self, end: &Execution) -> Result<u64, StoreError> {

@@ -17,9 +17,11 @@ pub(super) fn ids(
         IdKind::Template => "SELECT id FROM templates",
         IdKind::Session => "SELECT id FROM sessions",
         IdKind::Execution => "SELECT id FROM executions",
+        IdKind::Program => "SELECT id FROM programs",
+        IdKind::Task => "SELECT id FROM tasks",
     });
     select.and_value("id >=", from.to_vec()).and_value("id <=", to.to_vec());
-    if kind == IdKind::Template {
+    if matches!(kind, IdKind::Template | IdKind::Program) {
         select.and("is_active = 1");
     }
     select.scope(scope).text(" ORDER BY id LIMIT").value(i64::from(limit));

@@ -1,10 +1,13 @@
 //! Programs, tasks, checkpoints and pages.
 
-use super::{Read, ReadError, Select, count, maybe_moment, moment, small};
+use super::{Read, ReadError, Select, count, executions, maybe_moment, moment, small};
 use crate::store::query::{Cursor, Page};
-use crate::store::rows::{CheckpointRow, Owner, ProgramCode, ProgramRow, Scope, TaskRow};
+use crate::store::rows::{
+    CheckpointRow, Owner, ProgramCode, ProgramRow, RunRow, Scope, TaskOutcome, TaskRow,
+};
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::time::Timestamp;
 
 const PROGRAM: &str = "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
     source_hash, format FROM programs
@@ -58,8 +61,8 @@ pub(super) fn run(c: &Connection, execution: ExecutionId) -> Read<Option<(Progra
 }
 
 const TASK: &str =
-    "SELECT id, owner, execution, prompt, schema, attempts, created_at, deadline, ended_at, answer
-    FROM tasks";
+    "SELECT id, owner, execution, prompt, schema, attempts, created_at, deadline, ended_at, answer,
+    checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at FROM tasks";
 
 pub(super) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<TaskRow>> {
     let mut select = Select::new(TASK);
@@ -96,20 +99,95 @@ fn task_row(row: &Row<'_>) -> Read<TaskRow> {
         deadline: maybe_moment(row, 7)?,
         ended_at: maybe_moment(row, 8)?,
         answer: row.get(9)?,
+        checkpoint: count(row, 10)?,
+        retries: row.get(11)?,
+        fallback: row.get(12)?,
+        outcome: match row.get::<_, Option<String>>(13)? {
+            Some(text) => Some(TaskOutcome::from_text(&text).ok_or(ReadError::Damaged("task"))?),
+            None => None,
+        },
+        first_attempt_at: maybe_moment(row, 14)?,
+        last_attempt_at: maybe_moment(row, 15)?,
     })
+}
+
+pub(super) fn task_of(c: &Connection, execution: ExecutionId, at: Option<u64>) -> Read<Option<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    if let Some(checkpoint) = at {
+        select.and_value("checkpoint <=", i64::try_from(checkpoint).unwrap_or(i64::MAX));
+    }
+    select.text(" ORDER BY checkpoint DESC LIMIT 1");
+    select.first(c, task_row)
+}
+
+pub(super) fn due_tasks(c: &Connection, until: Timestamp, limit: u32) -> Read<Vec<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and("ended_at IS NULL").and("deadline IS NOT NULL").and_value("deadline <=", until.0);
+    select.paged = true;
+    select.text(" ORDER BY deadline, id LIMIT").value(i64::from(limit));
+    select.rows(c, task_row)
+}
+
+pub(super) fn running(c: &Connection, after: ExecutionId, limit: u32) -> Read<Vec<[u8; 16]>> {
+    let mut select = Select::new("SELECT id FROM executions");
+    select.and("kind = 'program'").and("status = 'running'").and_value("id >", after.as_bytes().to_vec());
+    select.paged = true;
+    select.text(" ORDER BY id LIMIT").value(i64::from(limit));
+    select.rows(c, |row| Ok(row.get(0)?))
+}
+
+/// Ids of executions begin with their time, so that the order of ids is the order in which they were made.
+pub(super) fn runs(
+    c: &Connection,
+    scope: &Scope,
+    program: Option<ProgramId>,
+    execution: Option<ExecutionId>,
+    limit: u32,
+) -> Read<Vec<RunRow>> {
+    let columns = executions::COLUMNS
+        .replacen("SELECT id, owner, name,", "SELECT executions.id, executions.owner, executions.name,", 1)
+        .replacen(" FROM executions", "", 1);
+    let mut select = Select::new(&format!(
+        "{columns}, program, program_runs.version, programs.name, programs.is_active FROM program_runs
+         CROSS JOIN executions ON executions.id = program_runs.execution
+         CROSS JOIN programs ON programs.id = program_runs.program"
+    ));
+    if let Some(program) = program {
+        select.and_value("program =", program.as_bytes().to_vec());
+    }
+    if let Some(execution) = execution {
+        select.and_value("execution =", execution.as_bytes().to_vec());
+    }
+    if let Scope::Owner(owner) = scope {
+        select.and_value("executions.owner =", owner.as_str().to_owned());
+    }
+    select.paged = true;
+    select.text(" ORDER BY program_runs.execution DESC LIMIT").value(i64::from(limit));
+    select.rows(c, |row| {
+        Ok(RunRow {
+            row: executions::execution(row)?,
+            program: ProgramId::from_bytes(row.get(23)?),
+            version: small(row, 24, "program run")?,
+            program_name: if row.get(26)? { row.get(25)? } else { None },
+        })
+    })
+}
+
+pub(super) fn last_checkpoint(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
+    let mut select = Select::new("SELECT seq, at, cause, bytes FROM checkpoints");
+    select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq DESC LIMIT 1");
+    select.rows(c, checkpoint_row)
+}
+
+fn checkpoint_row(row: &Row<'_>) -> Read<CheckpointRow> {
+    Ok(CheckpointRow { seq: count(row, 0)?, at: moment(row, 1)?, cause: row.get(2)?, bytes: count(row, 3)? })
 }
 
 pub(super) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
     let mut select = Select::new("SELECT seq, at, cause, bytes FROM checkpoints");
     select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq");
-    select.rows(c, |row| {
-        Ok(CheckpointRow {
-            seq: count(row, 0)?,
-            at: moment(row, 1)?,
-            cause: row.get(2)?,
-            bytes: count(row, 3)?,
-        })
-    })
+    select.rows(c, checkpoint_row)
 }
 
 pub(super) fn state(c: &Connection, execution: ExecutionId, checkpoint: u64) -> Read<Vec<(u64, Vec<u8>)>> {

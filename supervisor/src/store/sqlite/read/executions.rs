@@ -8,7 +8,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, Metrics};
 
-const COLUMNS: &str =
+pub(super) const COLUMNS: &str =
     "SELECT id, owner, name, session, kind, status, degraded, input, path, args, env, started_at,
     ended_at, result, error_code, error_message, error_reason, duration_ms, cpu_ms, host_wait_ms, events,
     output_bytes, heap_peak_bytes FROM executions";
@@ -38,7 +38,7 @@ pub(super) fn list(c: &Connection, scope: &Scope, session: SessionId, page: Page
     select.rows(c, execution)
 }
 
-fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
+pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
     let error = match row.get::<_, Option<String>>(14)? {
         Some(code) => Some(ExecutionError {
             code,

@@ -2,7 +2,7 @@
 
 use super::{exists, int, run};
 use crate::store::error::{Entity, StoreError};
-use crate::store::rows::{Checkpoint, NewProgramVersion, TaskRow};
+use crate::store::rows::{Checkpoint, NewProgramVersion, TaskOutcome, TaskRow};
 use crate::store::sqlite::failure::{Constrained, Failure};
 use rusqlite::{Connection, OptionalExtension, params};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -67,8 +67,9 @@ pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Re
 pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, Failure> {
     let rows = run(
         c,
-        "INSERT INTO tasks (id, execution, owner, prompt, schema, attempts, created_at, deadline, ended_at, answer)
-         SELECT ?1, id, owner, ?3, ?4, ?5, ?6, ?7, ?8, ?9 FROM executions WHERE id = ?2",
+        "INSERT INTO tasks (id, execution, owner, prompt, schema, attempts, created_at, deadline, ended_at, answer,
+             checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at)
+         SELECT ?1, id, owner, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM executions WHERE id = ?2",
         params![
             task.id.as_bytes(),
             task.execution.as_bytes(),
@@ -78,7 +79,13 @@ pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, Failure
             task.created_at.0,
             task.deadline.map(|at| at.0),
             task.ended_at.map(|at| at.0),
-            task.answer
+            task.answer,
+            int(task.checkpoint),
+            task.retries,
+            task.fallback,
+            task.outcome.map(TaskOutcome::as_str),
+            task.first_attempt_at.map(|at| at.0),
+            task.last_attempt_at.map(|at| at.0)
         ],
     )
     .constrained(Entity::Task, Entity::Execution)?;
@@ -93,20 +100,22 @@ fn missing_or_finished(c: &Connection, id: TaskId) -> Failure {
     }
 }
 
-pub(super) fn task_attempt(c: &Connection, id: TaskId) -> Result<u64, Failure> {
-    let sql = "UPDATE tasks SET attempts = attempts + 1 WHERE id = ?1 AND ended_at IS NULL";
-    let rows = run(c, sql, params![id.as_bytes()])?;
+pub(super) fn task_attempt(c: &Connection, id: TaskId, at: Timestamp) -> Result<u64, Failure> {
+    let sql = "UPDATE tasks SET attempts = attempts + 1, first_attempt_at = coalesce(first_attempt_at, ?2),
+            last_attempt_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
+    let rows = run(c, sql, params![id.as_bytes(), at.0])?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
 }
 
 pub(super) fn task_end(
     c: &Connection,
     id: TaskId,
+    outcome: TaskOutcome,
     answer: Option<&str>,
     at: Timestamp,
 ) -> Result<u64, Failure> {
-    let sql = "UPDATE tasks SET ended_at = ?2, answer = ?3 WHERE id = ?1 AND ended_at IS NULL";
-    let rows = run(c, sql, params![id.as_bytes(), at.0, answer])?;
+    let sql = "UPDATE tasks SET ended_at = ?2, answer = ?3, outcome = ?4 WHERE id = ?1 AND ended_at IS NULL";
+    let rows = run(c, sql, params![id.as_bytes(), at.0, answer, outcome.as_str()])?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
 }
 
@@ -133,6 +142,43 @@ pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64,
         .constrained(Entity::Checkpoint, Entity::Execution)?;
     }
     Ok(1 + checkpoint.pages.len() as u64)
+}
+
+/// A bare column beside max() comes from the row that has the maximum (SQLite, "Bare columns in an aggregate query").
+pub(super) fn copy(
+    c: &Connection,
+    from: ExecutionId,
+    checkpoint: u64,
+    to: ExecutionId,
+    at: Timestamp,
+) -> Result<u64, Failure> {
+    let source = params![from.as_bytes(), int(checkpoint)];
+    if !exists(c, "SELECT 1 FROM checkpoints WHERE execution = ?1 AND seq = ?2", source)? {
+        return Err(StoreError::missing(Entity::Checkpoint).into());
+    }
+    run(
+        c,
+        "INSERT INTO checkpoints (execution, seq, at, cause, bytes)
+         SELECT ?3, seq, ?4, cause, 0 FROM checkpoints WHERE execution = ?1 AND seq = ?2",
+        params![from.as_bytes(), int(checkpoint), to.as_bytes(), at.0],
+    )
+    .constrained(Entity::Checkpoint, Entity::Execution)?;
+    let pages = run(
+        c,
+        "INSERT INTO state_pages (execution, page, checkpoint, bytes)
+         SELECT ?3, page, ?2, bytes FROM
+             (SELECT page, bytes, max(checkpoint) FROM state_pages WHERE execution = ?1 AND checkpoint <= ?2 GROUP BY page)
+         WHERE bytes IS NOT NULL",
+        params![from.as_bytes(), int(checkpoint), to.as_bytes()],
+    )
+    .constrained(Entity::Checkpoint, Entity::Execution)?;
+    run(
+        c,
+        "UPDATE checkpoints SET bytes = (SELECT coalesce(sum(length(bytes)), 0) FROM state_pages WHERE execution = ?1)
+         WHERE execution = ?1 AND seq = ?2",
+        params![to.as_bytes(), int(checkpoint)],
+    )?;
+    Ok(1 + pages)
 }
 
 pub(super) fn compact(c: &Connection, execution: ExecutionId, keep_from: u64) -> Result<u64, Failure> {

@@ -5,7 +5,7 @@ use crate::store::error::{Entity, StoreError};
 use crate::store::sqlite::failure::{Constrained, Failure};
 use rusqlite::{Connection, params};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus};
+use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics};
 
 /// `end` says what is known of its end: the same record, or, if it ends with the same commit, the last one.
 pub(super) fn start(
@@ -66,6 +66,38 @@ pub(super) fn status(c: &Connection, id: ExecutionId, status: ExecutionStatus) -
     let sql = "UPDATE executions SET status = ?2 WHERE id = ?1 AND status IN ('running', 'waiting')";
     let rows = run(c, sql, params![id.as_bytes(), status.as_str()])?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+pub(super) fn progress(
+    c: &Connection,
+    id: ExecutionId,
+    status: ExecutionStatus,
+    metrics: &Metrics,
+) -> Result<u64, Failure> {
+    let rows = run(
+        c,
+        "UPDATE executions SET status = ?2, duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5, events = ?6,
+             output_bytes = ?7, heap_peak_bytes = ?8
+         WHERE id = ?1 AND status IN ('running', 'waiting')",
+        params![
+            id.as_bytes(),
+            status.as_str(),
+            int(metrics.duration_ms),
+            int(metrics.cpu_ms),
+            int(metrics.host_wait_ms),
+            int(metrics.events),
+            int(metrics.output_bytes),
+            int(metrics.heap_peak_bytes)
+        ],
+    )?;
+    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+pub(super) fn unname(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {
+    match run(c, "UPDATE executions SET name = NULL WHERE id = ?1", params![id.as_bytes()])? {
+        0 => Err(StoreError::missing(Entity::Execution).into()),
+        rows => Ok(rows),
+    }
 }
 
 pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, Failure> {

@@ -2,7 +2,9 @@
 
 use super::rejected;
 use crate::store::tests::fixture::{both, execution_id, mine, owner, running};
-use crate::store::{Batch, Checkpoint, Entity, NewProgramVersion, Page, Rejection, TaskRow, Write};
+use crate::store::{
+    Batch, Checkpoint, Entity, NewProgramVersion, Page, Rejection, TaskOutcome, TaskRow, Write,
+};
 use vm_system_protocol::ids::{ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 
@@ -57,15 +59,22 @@ async fn execution_has_at_most_one_pending_task() {
             deadline: Some(Timestamp(99)),
             ended_at: None,
             answer: None,
+            outcome: None,
+            checkpoint: 0,
+            retries: None,
+            fallback: None,
+            first_attempt_at: None,
+            last_attempt_at: None,
         };
         let insert = |n, execution| Write::TaskInsert(Box::new(task(n, execution)));
         let id = TaskId::from_bytes([1; 16]);
         assert_eq!(store.apply(insert(1, 9)).await, rejected(Rejection::Missing(Entity::Execution)));
         store.apply(insert(1, 1)).await.expect("new");
         assert_eq!(store.apply(insert(2, 1)).await, rejected(Rejection::Conflict(Entity::Task)));
-        store.apply(Write::TaskAttempt { id }).await.expect("pending");
+        store.apply(Write::TaskAttempt { id, at: Timestamp(4) }).await.expect("pending");
         assert_eq!(store.pending_tasks(&mine(), Page::ALL).await.expect("readable")[0].attempts, 1);
-        let end = Write::TaskEnd { id, answer: Some("so".to_owned()), at: Timestamp(5) };
+        let outcome = TaskOutcome::Answered;
+        let end = Write::TaskEnd { id, outcome, answer: Some("so".to_owned()), at: Timestamp(5) };
         store.apply(end.clone()).await.expect("pending");
         assert_eq!(store.apply(end).await, rejected(Rejection::Finished(Entity::Task)));
         assert_eq!(store.pending_task(execution_id(1)).await, Ok(None));

@@ -1,0 +1,90 @@
+//! `program …`: durable programs, and what runs of them.
+
+mod answers;
+mod checkpoints;
+mod delete;
+mod fork;
+mod get;
+mod list;
+mod load;
+mod rewind;
+mod runs;
+mod set;
+pub(crate) mod show;
+mod start;
+mod state;
+mod status;
+
+use crate::context::{Context, expect_reply};
+use crate::error::CliError;
+use clap::Subcommand;
+use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
+use vm_system_protocol::model::Run;
+
+/// Verbs of durable programs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Compile a program and keep it; the same name again makes a new version
+    Load(load::Args),
+    /// Show all programs
+    List,
+    /// Show one program with its source
+    Get(get::Args),
+    /// Hide a program; its executions go on
+    Delete(get::Args),
+    /// Run a program to its first question or its end
+    Start(start::Args),
+    /// Show executions of programs, newest first
+    Runs(runs::Args),
+    /// Show where an execution stands
+    Status(status::Args),
+    /// Show the variables and the source line where an execution stands
+    State(state::Args),
+    /// Change a variable of a waiting execution
+    Set(set::Args),
+    /// Show the states of an execution that are kept
+    Checkpoints(status::Args),
+    /// Go back to a checkpoint: a new execution takes over the name, the old one ends
+    Rewind(rewind::Args),
+    /// Branch off a new execution from a checkpoint
+    Fork(fork::Args),
+}
+
+pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
+    match command {
+        Command::Load(args) => load::run(context, args).await,
+        Command::List => list::run(context).await,
+        Command::Get(args) => get::run(context, args).await,
+        Command::Delete(args) => delete::run(context, args).await,
+        Command::Start(args) => start::run(context, args).await,
+        Command::Runs(args) => runs::run(context, args).await,
+        Command::Status(args) => status::run(context, args).await,
+        Command::State(args) => state::run(context, args).await,
+        Command::Set(args) => set::run(context, args).await,
+        Command::Checkpoints(args) => checkpoints::run(context, args).await,
+        Command::Rewind(args) => rewind::run(context, args).await,
+        Command::Fork(args) => fork::run(context, args).await,
+    }
+}
+
+/// Does one verb of durable programs.
+pub(crate) async fn call(
+    context: &Context,
+    op: DurableOp,
+    key: Option<String>,
+) -> Result<DurableReply, CliError> {
+    let reply = context.call_once(Op::Durable(op), key).await?;
+    Ok(expect_reply!(reply, Reply::Durable(reply) => reply))
+}
+
+/// Does one that answers where an execution stands.
+pub(crate) async fn call_run(
+    context: &Context,
+    op: DurableOp,
+    key: Option<String>,
+) -> Result<Box<Run>, CliError> {
+    match call(context, op, key).await? {
+        DurableReply::Run(run) => Ok(run),
+        other => Err(crate::context::unexpected(&Reply::Durable(other))),
+    }
+}

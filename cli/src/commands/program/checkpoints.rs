@@ -1,0 +1,29 @@
+//! `program checkpoints`
+
+use super::call;
+use super::status::Args;
+use crate::context::{Context, unexpected};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let op = DurableOp::CheckpointList { execution: args.execution };
+    let checkpoints = match call(context, op, None).await? {
+        DurableReply::Checkpoints(checkpoints) => checkpoints,
+        other => return Err(unexpected(&Reply::Durable(other))),
+    };
+    context.out.result(&checkpoints, || {
+        let mut rows = Rows::new(["CHECKPOINT", "CAUSE", "TIME", "BYTES"]);
+        for checkpoint in &checkpoints {
+            rows.row([
+                checkpoint.seq.to_string(),
+                checkpoint.cause.clone(),
+                checkpoint.at.to_string(),
+                checkpoint.bytes.to_string(),
+            ]);
+        }
+        rows.finish("No checkpoints.")
+    })?;
+    Ok(exit::OK)
+}

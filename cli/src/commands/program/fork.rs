@@ -1,0 +1,29 @@
+//! `program fork`
+
+use super::{call_run, show};
+use crate::args::IdempotencyArgs;
+use crate::context::Context;
+use crate::error::CliError;
+use vm_system_protocol::control::DurableOp;
+
+/// Arguments of `program fork`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "EXECUTION")]
+    execution: String,
+    /// From which checkpoint [default: where it stands]
+    #[arg(long, value_name = "N")]
+    checkpoint: Option<u64>,
+    /// A name for the new execution
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    idempotency: IdempotencyArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let op = DurableOp::Fork { execution: args.execution, checkpoint: args.checkpoint, name: args.name };
+    let run = call_run(context, op, args.idempotency.idempotency_key).await?;
+    show::run(context, &run)
+}

@@ -1,0 +1,64 @@
+//! `program load`
+
+use super::call;
+use crate::args::IdempotencyArgs;
+use crate::commands::run::read_stdin;
+use crate::context::{Context, unexpected};
+use crate::error::{CliError, exit};
+use std::path::Path;
+use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::Program;
+
+/// Arguments of `program load`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The source file, JavaScript or TypeScript; `-` reads it from stdin
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// The program's name [default: the file's, without folder and extension]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    #[command(flatten)]
+    idempotency: IdempotencyArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let program = load(context, &args.file, args.name, args.idempotency.idempotency_key).await?;
+    let line = format!("Loaded program: {} version {} (ID: {})", program.name, program.version, program.id);
+    context.out.done(&program, &line, &program.id.to_string())?;
+    Ok(exit::OK)
+}
+
+/// Reads a file and loads it.
+pub(super) async fn load(
+    context: &Context,
+    file: &str,
+    name: Option<String>,
+    key: Option<String>,
+) -> Result<Box<Program>, CliError> {
+    let path = Path::new(file);
+    let source = if file == "-" {
+        read_stdin()?
+    } else {
+        let size = std::fs::metadata(path).map_err(|error| CliError::file(file, &error))?.len();
+        if size > CONTROL_FRAME_BYTES as u64 / 2 {
+            return Err(CliError::usage(format!("{file} has {size} bytes, more than a program may have")));
+        }
+        std::fs::read_to_string(path).map_err(|error| CliError::file(file, &error))?
+    };
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
+    let name = match name.or(stem.filter(|_| file != "-")) {
+        Some(name) => name,
+        None => return Err(CliError::usage("a program from stdin needs --name")),
+    };
+    let typescript = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("ts" | "mts" | "cts") => Some(true),
+        Some("js" | "mjs" | "cjs") => Some(false),
+        _ => None,
+    };
+    match call(context, DurableOp::ProgramLoad { name, source, typescript }, key).await? {
+        DurableReply::Program(program) => Ok(program),
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
+}

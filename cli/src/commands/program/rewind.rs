@@ -1,0 +1,26 @@
+//! `program rewind`
+
+use super::{call_run, show};
+use crate::args::IdempotencyArgs;
+use crate::context::Context;
+use crate::error::CliError;
+use vm_system_protocol::control::DurableOp;
+
+/// Arguments of `program rewind`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "EXECUTION")]
+    execution: String,
+    /// To which checkpoint, as `program checkpoints` numbers them
+    #[arg(value_name = "CHECKPOINT")]
+    checkpoint: u64,
+    #[command(flatten)]
+    idempotency: IdempotencyArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let op = DurableOp::Rewind { execution: args.execution, checkpoint: args.checkpoint };
+    let run = call_run(context, op, args.idempotency.idempotency_key).await?;
+    show::run(context, &run)
+}

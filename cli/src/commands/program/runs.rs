@@ -1,0 +1,40 @@
+//! `program runs`
+
+use super::call;
+use crate::context::{Context, unexpected};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+
+/// Arguments of `program runs`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Only of this program
+    #[arg(value_name = "PROGRAM")]
+    program: Option<String>,
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    limit: u32,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let op = DurableOp::RunList { program: args.program, limit: args.limit };
+    let runs = match call(context, op, None).await? {
+        DurableReply::Runs(runs) => runs,
+        other => return Err(unexpected(&Reply::Durable(other))),
+    };
+    context.out.result(&runs, || {
+        let mut rows = Rows::new(["ID", "NAME", "PROGRAM", "STATUS", "STARTED"]);
+        for run in &runs {
+            rows.row([
+                run.execution.id.to_string(),
+                run.name.clone().unwrap_or_else(|| "-".to_owned()),
+                run.program.clone().unwrap_or_else(|| run.program_id.to_string()),
+                run.execution.status.to_string(),
+                run.execution.started_at.to_string(),
+            ]);
+        }
+        rows.finish("No executions of programs.")
+    })?;
+    Ok(exit::OK)
+}

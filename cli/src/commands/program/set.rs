@@ -1,0 +1,37 @@
+//! `program set`
+
+use super::{call_run, show};
+use crate::context::Context;
+use crate::error::CliError;
+use vm_system_protocol::control::DurableOp;
+use vm_system_protocol::json::JsonText;
+
+/// Arguments of `program set`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "EXECUTION")]
+    execution: String,
+    /// The variable
+    #[arg(value_name = "NAME")]
+    name: String,
+    /// Its new value as JSON; what is not JSON is taken as a text
+    #[arg(value_name = "VALUE", allow_hyphen_values = true)]
+    value: String,
+    /// In which call, as `program state` numbers them
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    frame: u32,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let value: serde_json::Value =
+        serde_json::from_str(&args.value).unwrap_or(serde_json::Value::String(args.value));
+    let op = DurableOp::StateSet {
+        execution: args.execution,
+        name: args.name,
+        value: JsonText::from_value(&value),
+        frame: args.frame,
+    };
+    let run = call_run(context, op, None).await?;
+    show::run(context, &run)
+}

@@ -1,0 +1,52 @@
+//! Executions of programs as people see them.
+
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use crate::output::escape;
+use crate::script_output::exit_code;
+use std::fmt::Write as _;
+use vm_system_protocol::model::{ExecutionStatus, Run};
+
+/// Prints where an execution stands; answers the exit code.
+pub(crate) fn run(context: &Context, run: &Run) -> Result<u8, CliError> {
+    if context.out.quiet && context.out.is_table() {
+        context.out.write(&format!("{}\n", run.execution.id))?;
+    } else {
+        context.out.result(run, || text(run))?;
+    }
+    Ok(code(run))
+}
+
+/// 0 while it waits or runs.
+pub(crate) fn code(run: &Run) -> u8 {
+    if run.execution.status.is_final() { exit_code(&run.execution) } else { exit::OK }
+}
+
+fn text(run: &Run) -> String {
+    let execution = &run.execution;
+    let mut text = String::new();
+    let name = run.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
+    let _ = writeln!(text, "Execution: {}{}", execution.id, escape::for_message(&name));
+    let program = run.program.clone().unwrap_or_else(|| run.program_id.to_string());
+    let _ = writeln!(text, "Program: {} version {}", escape::for_message(&program), run.program_version);
+    let _ = writeln!(text, "Status: {}", execution.status);
+    if let Some(result) = &execution.result {
+        let _ = writeln!(text, "Result: {}", escape::for_message(result.as_str()));
+    }
+    if let Some(error) = &execution.error {
+        let _ = writeln!(text, "Error: {} ({})", escape::for_message(&error.message), error.code);
+    }
+    if let Some(task) = &run.task {
+        let _ = writeln!(text, "Task: {}", task.id);
+        if let Some(deadline) = task.deadline {
+            let _ = writeln!(text, "Deadline: {deadline}");
+        }
+        if let Some(schema) = &task.schema {
+            let _ = writeln!(text, "Schema: {}", escape::for_message(schema.as_str()));
+        }
+        let _ = writeln!(text, "Prompt: {}", escape::for_message(&task.prompt));
+    } else if execution.status == ExecutionStatus::Waiting {
+        let _ = writeln!(text, "It waits for an answer: `vm-system task get {}`", execution.id);
+    }
+    text
+}

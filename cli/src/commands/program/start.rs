@@ -1,0 +1,134 @@
+//! `program start`
+
+use super::answers::Answers;
+use super::{call_run, load, show};
+use crate::args::IdempotencyArgs;
+use crate::context::{Context, expect_reply};
+use crate::error::CliError;
+use crate::parse;
+use crate::script_output::{ScriptOutput, ShowValues};
+use std::path::PathBuf;
+use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
+use vm_system_protocol::model::{ExecutionStatus, Run};
+
+/// Arguments of `program start`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Name, id, or unique beginning of one; or a .js or .ts file, which is loaded first
+    #[arg(value_name = "PROGRAM")]
+    program: String,
+    /// What the program sees as `args`
+    #[arg(value_name = "ARGS", last = true)]
+    args: Vec<String>,
+    /// A name for the execution, unique among the unfinished ones
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// What the program sees as `env`: a JSON object of strings
+    #[arg(long, value_name = "JSON", value_parser = parse::variables)]
+    env: Option<parse::Variables>,
+    /// The template with its limits [default: the built-in one]
+    #[arg(long, value_name = "TEMPLATE")]
+    template_id: Option<String>,
+    /// The folder whose files the program may use [default: no files]
+    #[arg(long, value_name = "PATH")]
+    worktree_path: Option<PathBuf>,
+    /// Answer the program's questions on the terminal
+    #[arg(long, conflicts_with = "answers")]
+    interactive: bool,
+    /// Answer the program's questions from this file: a JSON array, or a line for each
+    #[arg(long, value_name = "FILE")]
+    answers: Option<PathBuf>,
+    #[command(flatten)]
+    idempotency: IdempotencyArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let mut answers = match &args.answers {
+        Some(file) => Answers::read(file)?,
+        None if args.interactive => Answers::Terminal,
+        None => Answers::None,
+    };
+    let program = if is_file(&args.program) {
+        load::load(context, &args.program, None, None).await?.id.to_string()
+    } else {
+        args.program
+    };
+    let worktree_path = match args.worktree_path {
+        Some(path) => Some(
+            std::path::absolute(&path)
+                .map_err(|error| CliError::file(path.display(), &error))?
+                .to_string_lossy()
+                .into_owned(),
+        ),
+        None => None,
+    };
+    let new = NewRun {
+        program,
+        name: args.name,
+        args: args.args,
+        env: args.env.unwrap_or_default().0,
+        template: args.template_id,
+        worktree_path,
+    };
+    let key = args.idempotency.idempotency_key;
+    let run = call_run(context, DurableOp::ProgramStart(Box::new(new)), key).await?;
+    if matches!(answers, Answers::None) {
+        return show::run(context, &run);
+    }
+    answer_all(context, run, &mut answers).await
+}
+
+/// A path, or a name that looks like a source file and is one.
+fn is_file(program: &str) -> bool {
+    let path = std::path::Path::new(program);
+    let source =
+        path.extension().is_some_and(|e| ["js", "mjs", "cjs", "ts", "mts", "cts"].iter().any(|s| e == *s));
+    program.contains('/') || (source && path.is_file())
+}
+
+/// Answers questions until there are none, or no answers; console output is printed as it comes.
+async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> Result<u8, CliError> {
+    let output = ScriptOutput::new(context.out.style, ShowValues::Never);
+    let mut run = run;
+    loop {
+        if context.out.is_table() {
+            print_new(context, &run, &output).await?;
+        }
+        let Some(task) = run.task.clone().filter(|_| run.execution.status == ExecutionStatus::Waiting) else {
+            break;
+        };
+        let Some(answer) = answers.next(context, &task)? else { break };
+        let op = DurableOp::TaskSubmit {
+            execution: run.execution.id.to_string(),
+            task: Some(task.id.to_string()),
+            result: answer,
+        };
+        match call_run(context, op, None).await {
+            Ok(next) => run = next,
+            Err(error) if answers.may_try_again() && error.is_about_the_answer() => {
+                error.print(context.out.style);
+                let op = DurableOp::RunGet { execution: run.execution.id.to_string() };
+                run = call_run(context, op, None).await?;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    if run.execution.status.is_final() && context.out.is_table() && !context.out.quiet {
+        if let Some(result) = run.execution.result.as_ref().filter(|result| result.as_str() != "null") {
+            context.out.write(&format!("{}\n", result.as_str()))?;
+        }
+        if let Some(error) = &run.execution.error {
+            context.out.note(&format!("error: {} ({})", error.message, error.code));
+        }
+        return Ok(show::code(&run));
+    }
+    show::run(context, &run)
+}
+
+async fn print_new(context: &Context, run: &Run, output: &ScriptOutput) -> Result<(), CliError> {
+    let execution = run.execution.id.to_string();
+    let op = Op::ExecEvents { execution, after_seq: output.last_seq(), limit: 0, follow: false };
+    let reply = context.call(op).await?;
+    let events = expect_reply!(reply, Reply::Events(events) => events);
+    output.events(&events)
+}

@@ -1,0 +1,56 @@
+//! `program state`
+
+use super::call;
+use crate::context::{Context, unexpected};
+use crate::error::{CliError, exit};
+use crate::output::escape;
+use std::fmt::Write as _;
+use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::model::{ProgramState, Variable};
+
+/// Arguments of `program state`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "EXECUTION")]
+    execution: String,
+    /// As of this checkpoint [default: now]
+    #[arg(long, value_name = "N")]
+    checkpoint: Option<u64>,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let op = DurableOp::StateGet { execution: args.execution, checkpoint: args.checkpoint };
+    match call(context, op, None).await? {
+        DurableReply::State(state) => context.out.result(&state, || text(&state))?,
+        other => return Err(unexpected(&Reply::Durable(other))),
+    }
+    Ok(exit::OK)
+}
+
+fn text(state: &ProgramState) -> String {
+    let mut text = String::new();
+    for (number, frame) in state.frames.iter().enumerate() {
+        let function = if frame.function.is_empty() { "(top level)" } else { &frame.function };
+        let _ =
+            writeln!(text, "#{number} {} at {}:{}", escape::for_message(function), frame.line, frame.column);
+        let _ = writeln!(text, "    {}", escape::for_message(frame.source_line.trim()));
+        variables(&mut text, &frame.variables);
+    }
+    if !state.globals.is_empty() {
+        text.push_str("globals\n");
+        variables(&mut text, &state.globals);
+    }
+    if text.is_empty() { "Nothing runs.".to_owned() } else { text }
+}
+
+fn variables(text: &mut String, list: &[Variable]) {
+    for variable in list {
+        let _ = write!(text, "  {} = ", escape::for_message(&variable.name));
+        for (number, line) in variable.value.lines().enumerate() {
+            let indent = if number > 0 { "\n    " } else { "" };
+            let _ = write!(text, "{indent}{}", escape::for_message(line));
+        }
+        text.push('\n');
+    }
+}

@@ -1,0 +1,20 @@
+//! `program status`
+
+use super::{call_run, show};
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use vm_system_protocol::control::DurableOp;
+
+/// An execution of a program.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Id, unique beginning of one, or name
+    #[arg(value_name = "EXECUTION")]
+    pub(super) execution: String,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let run = call_run(context, DurableOp::RunGet { execution: args.execution }, None).await?;
+    show::run(context, &run)?;
+    Ok(exit::OK)
+}

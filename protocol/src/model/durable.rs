@@ -1,0 +1,155 @@
+//! Durable programs: what clients see of them (`cvm.md`, REST).
+
+use super::{Execution, ExecutionError, ExecutionStatus};
+use crate::codec::{Decode, Encode};
+use crate::ids::{ExecutionId, ProgramId, TaskId};
+use crate::json::JsonText;
+use crate::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A program in its newest version.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Program {
+    /// Its id.
+    pub id: ProgramId,
+    /// Its name.
+    pub name: String,
+    /// Number of the newest version, from 1.
+    pub version: u32,
+    /// SHA-256 of the source, in hexadecimal digits.
+    pub source_hash: String,
+    /// Format of the compiled code.
+    pub format: u32,
+    /// When the first version was loaded.
+    pub created_at: Timestamp,
+    /// When the newest version was loaded.
+    pub modified_at: Timestamp,
+    /// The source, where the reply carries it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+}
+
+/// An error of a source text.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Diagnostic {
+    /// In words.
+    pub message: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+    /// The line itself.
+    pub snippet: String,
+}
+
+/// A question of a waiting execution.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Task {
+    /// Its id.
+    pub id: TaskId,
+    /// Who asks.
+    pub execution_id: ExecutionId,
+    /// The question.
+    pub prompt: String,
+    /// What an answer must fit; none = any text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<JsonText>,
+    /// Answers that did not fit.
+    pub attempts: u32,
+    /// When it was asked.
+    pub created_at: Timestamp,
+    /// When it is answered with its default, or with a `CCTimeoutError`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<Timestamp>,
+    /// When the first answer came that did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_attempt_at: Option<Timestamp>,
+    /// When the last answer came that did not fit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_attempt_at: Option<Timestamp>,
+}
+
+/// Where an execution stands: its question, or what came of it. Reading it changes nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct TaskStatus {
+    /// Which execution.
+    pub execution_id: ExecutionId,
+    /// Its status.
+    pub status: ExecutionStatus,
+    /// The question, while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+    /// Its result, once it ended `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<JsonText>,
+    /// Why it did not end `ok`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ExecutionError>,
+}
+
+/// An execution of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Run {
+    /// The execution.
+    #[serde(flatten)]
+    pub execution: Execution,
+    /// Its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// What it runs.
+    pub program_id: ProgramId,
+    /// The program's name; none once it was deleted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<String>,
+    /// Which version of it.
+    pub program_version: u32,
+    /// Its question, while it waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Task>,
+}
+
+/// A state that was kept.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct CheckpointInfo {
+    /// Its number.
+    pub seq: u64,
+    /// When.
+    pub at: Timestamp,
+    /// `start`, `pause`, `effect`, `steps`, `edit`, `end`.
+    pub cause: String,
+    /// Written with it (bytes).
+    pub bytes: u64,
+}
+
+/// The inside of a program that stands still.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
+pub struct ProgramState {
+    /// Calls in progress, innermost first.
+    pub frames: Vec<ProgramFrame>,
+    /// Global variables with their values as text.
+    pub globals: Vec<Variable>,
+}
+
+/// A call in progress.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct ProgramFrame {
+    /// Name of the function; empty at the top level.
+    pub function: String,
+    /// Line, from 1.
+    pub line: u32,
+    /// Column, from 1.
+    pub column: u32,
+    /// The line itself.
+    pub source_line: String,
+    /// Variables with their values as text.
+    pub variables: Vec<Variable>,
+}
+
+/// A variable.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value as text.
+    pub value: String,
+}

@@ -1,0 +1,183 @@
+//! What callers and clocks want: answers, the end of a question's time, changed variables, the end.
+
+use super::input::{DurableAction as Action, DurableInput as Input, Refused};
+use super::machine::{DurableMachine, Next, Stage, Then};
+use super::schema::Schema;
+use crate::core::{Now, Token};
+use crate::store::{TaskOutcome, TaskRow, Write};
+use serde_json::Value;
+use vm_system_protocol::ids::TaskId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ExecutionStatus;
+use vm_system_protocol::time::Timestamp;
+
+impl DurableMachine {
+    pub(super) fn submit(
+        &mut self,
+        token: Token,
+        task: Option<TaskId>,
+        answer: String,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        // A question whose time is over is answered already, even if nobody has looked yet.
+        self.expire_if_due(now, actions);
+        let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
+        let waits = self.next == Next::Wait && !matches!(self.stage, Stage::Held | Stage::Setting(_));
+        let Some(row) = pending.filter(|_| waits && !self.ended) else {
+            let why = if self.ended { Refused::Ended } else { Refused::NotPending };
+            actions.push(Action::Reply { token, result: Err(why) });
+            return;
+        };
+        match judged(row, answer) {
+            Ok(answer) => {
+                self.waiting.push(token);
+                self.accept(TaskOutcome::Answered, answer, now, actions);
+            }
+            Err(why) => self.unfit(token, why, now, actions),
+        }
+    }
+
+    /// The question is over, and the program goes on with what came of it.
+    fn accept(&mut self, outcome: TaskOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
+        let Some(mut row) = self.task.take() else { return };
+        let at = Timestamp(now.unix_ms);
+        row.outcome = Some(outcome);
+        row.answer = Some(answer.clone());
+        let Some(what) = super::found::answer_of(&row) else { return };
+        self.next = Next::Answer(what);
+        self.record.status = ExecutionStatus::Running;
+        self.scope = super::machine::Scope::default();
+        self.scope_kept = self.scope;
+        self.unwritten.push(Write::TaskEnd { id: row.id, outcome, answer: Some(answer), at });
+        match self.stage {
+            Stage::Warm(_) => self.go_on(now, actions),
+            Stage::Cold => {
+                // A worker takes longer to be born than a commit takes.
+                self.commit_alone(now, actions);
+                self.spawn(actions);
+            }
+            // A worker that is on its way is told when it is there.
+            _ => self.commit_alone(now, actions),
+        }
+    }
+
+    fn unfit(&mut self, token: Token, why: String, now: Now, actions: &mut Vec<Action>) {
+        let Some(row) = &mut self.task else { return };
+        let at = Timestamp(now.unix_ms);
+        row.attempts += 1;
+        row.first_attempt_at = row.first_attempt_at.or(Some(at));
+        row.last_attempt_at = Some(at);
+        let attempts = row.attempts;
+        let last = row.retries.is_some_and(|retries| attempts > retries);
+        self.unwritten.push(Write::TaskAttempt { id: row.id, at });
+        let refusal = Refused::Unfit { why: why.clone(), attempts, last };
+        if last {
+            let message = format!("no answer fitted after {attempts} attempts: {why}");
+            self.flush(now, Then::Refuse(token, refusal), actions);
+            self.accept(TaskOutcome::Failed, message, now, actions);
+        } else {
+            self.flush(now, Then::Refuse(token, refusal), actions);
+        }
+    }
+
+    pub(super) fn expire_if_due(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let due = self.deadline_of_question().is_some_and(|at| at.0 <= now.unix_ms);
+        if !due || self.next != Next::Wait || self.ended || !self.writing.is_empty() {
+            return;
+        }
+        let fallback = self.task.as_ref().and_then(|row| row.fallback.clone());
+        match fallback {
+            Some(json) => self.accept(TaskOutcome::Defaulted, json, now, actions),
+            None => {
+                let message = "nobody answered in time".to_owned();
+                self.accept(TaskOutcome::Expired, message, now, actions);
+            }
+        }
+    }
+
+    pub(super) fn set_variable(
+        &mut self,
+        token: Token,
+        frame: u32,
+        name: String,
+        value: JsonText,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        let refusal = if self.ended {
+            Some(Refused::Ended)
+        } else if self.next != Next::Wait || self.set.is_some() || matches!(self.stage, Stage::Setting(_)) {
+            Some(Refused::NotPending)
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
+            actions.push(Action::Reply { token, result: Err(why) });
+            return;
+        }
+        self.set = Some((token, frame, name, value));
+        match self.stage {
+            Stage::Warm(_) => self.go_on(now, actions),
+            Stage::Cold => self.spawn(actions),
+            _ => {}
+        }
+    }
+
+    pub(super) fn cancel(&mut self, token: Token, with: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
+        if self.ended {
+            actions.push(Action::Reply { token, result: Err(Refused::Ended) });
+            return;
+        }
+        if !self.writing.is_empty() {
+            self.deferred.push(Input::Cancel { token, with });
+            return;
+        }
+        self.unwritten.extend(with);
+        self.waiting.push(token);
+        self.end(ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None)), now, actions);
+    }
+
+    /// The supervisor stops: what was taken is stored, what was not heard is refused.
+    pub(super) fn stop(&mut self, now: Now, actions: &mut Vec<Action>) {
+        self.released = true;
+        self.refuse_all(&Refused::Stopping, actions);
+        for input in std::mem::take(&mut self.deferred) {
+            if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
+                input
+            {
+                actions.push(Action::Reply { token, result: Err(Refused::Stopping) });
+            }
+        }
+        if self.creation_pending() {
+            self.unwritten.clear();
+        } else {
+            self.commit_alone(now, actions);
+        }
+        match self.stage {
+            Stage::Cold | Stage::Dying => {}
+            Stage::Starting => self.stage = Stage::Dying,
+            _ => self.let_worker_go(actions),
+        }
+    }
+}
+
+/// The answer as it is stored: text as it is, or JSON that fits the question's schema.
+fn judged(row: &TaskRow, answer: String) -> Result<String, String> {
+    let Some(schema) = &row.schema else { return Ok(answer) };
+    let Ok(schema) = serde_json::from_str::<Value>(schema) else { return Ok(answer) };
+    match serde_json::from_str::<Value>(&answer) {
+        Ok(value) => match Schema::fits(&schema, &value) {
+            Ok(()) => Ok(value.to_string()),
+            // Somebody who is asked for a string need not quote it.
+            Err(why) => bare(&schema, &answer).ok_or(why),
+        },
+        Err(error) => bare(&schema, &answer).ok_or_else(|| format!("it is not JSON: {error}")),
+    }
+}
+
+fn bare(schema: &Value, answer: &str) -> Option<String> {
+    let text = Value::from(answer);
+    (schema.get("type").is_some_and(|name| name == "string") && Schema::fits(schema, &text).is_ok())
+        .then(|| text.to_string())
+}

@@ -1,0 +1,206 @@
+//! Batches: what goes into one, and what happens once it is stored or not.
+
+use super::input::{DurableAction as Action, DurableInput as Input, Refused};
+use super::machine::{DurableMachine, Next, Stage, Then};
+use crate::core::{Now, WriteId};
+use crate::store::{Checkpoint, Write};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vm_system_protocol::model::{Event, ExecutionStatus, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+
+impl DurableMachine {
+    /// Writes what there is as one batch.
+    pub(super) fn flush(&mut self, _now: Now, then: Then, actions: &mut Vec<Action>) {
+        self.commit_at = None;
+        let batch = std::mem::take(&mut self.unwritten);
+        if batch.is_empty() && then == Then::Nothing {
+            return;
+        }
+        self.last_write += 1;
+        let id = WriteId(self.last_write);
+        self.writing.push((id, then));
+        actions.push(Action::Write { id, batch });
+    }
+
+    /// What was taken has waited long enough for a checkpoint to be stored with.
+    pub(super) fn commit_alone(&mut self, now: Now, actions: &mut Vec<Action>) {
+        self.commit_at = None;
+        if self.unwritten.is_empty() {
+            return;
+        }
+        if self.creation_pending() {
+            // Until the worker has said how the program begins, nothing could go on from what is stored.
+            let Some(pages) = self.start_pages.take() else { return };
+            self.add_pages("start", pages, now);
+            self.next = Next::GoOn;
+            self.fresh = None;
+        }
+        self.add_progress(ExecutionStatus::Running);
+        self.flush(now, Then::Nothing, actions);
+    }
+
+    /// The gathered pages as the next checkpoint.
+    pub(super) fn add_checkpoint(&mut self, cause: &str, now: Now) {
+        self.gathered.page_bytes = 0;
+        let mut pages = self.start_pages.take().unwrap_or_default();
+        pages.append(&mut self.gathered.pages);
+        self.add_pages(cause, pages, now);
+    }
+
+    fn add_pages(&mut self, cause: &str, pages: BTreeMap<u64, Vec<u8>>, now: Now) {
+        self.seq += 1;
+        let pages = pages.into_iter();
+        let pages = pages.map(|(number, bytes)| (number, (!bytes.is_empty()).then_some(bytes))).collect();
+        let (execution, seq, at) = (self.spec.execution, self.seq, Timestamp(now.unix_ms));
+        let checkpoint = Checkpoint { execution, seq, at, cause: cause.to_owned(), pages };
+        self.unwritten.push(Write::Checkpoint(Box::new(checkpoint)));
+        self.compact();
+    }
+
+    /// Old versions of pages go now and then, a few checkpoints at a time.
+    fn compact(&mut self) {
+        let history = self.spec.history;
+        let batch = (history / 4).clamp(1, 64);
+        if history > 0 && self.seq > history && self.seq % batch == 0 {
+            let keep_from = self.seq - history;
+            let execution = self.spec.execution;
+            self.unwritten.push(Write::CheckpointCompact { execution, keep_from });
+        }
+    }
+
+    /// The gathered events, numbered.
+    pub(super) fn add_events(&mut self, now: Now) {
+        self.gathered.event_bytes = 0;
+        let gathered = std::mem::take(&mut self.gathered.events);
+        let metrics = &mut self.record.metrics;
+        let begun = self.segment.2;
+        let events: Vec<Event> = gathered
+            .into_iter()
+            .map(|(at_us, payload)| {
+                metrics.events += 1;
+                metrics.output_bytes += payload.output_bytes();
+                let at = begun.saturating_add(i64::try_from(at_us / 1_000).unwrap_or(i64::MAX));
+                Event {
+                    execution_id: self.spec.execution,
+                    seq: metrics.events,
+                    ts: Timestamp(at.min(now.unix_ms).max(begun.min(now.unix_ms))),
+                    payload,
+                }
+            })
+            .collect();
+        if !events.is_empty() {
+            self.unwritten.push(Write::Events(Arc::from(events)));
+        }
+    }
+
+    pub(super) fn add_progress(&mut self, status: ExecutionStatus) {
+        self.record.status = status;
+        let (id, metrics) = (self.spec.execution, self.record.metrics);
+        self.unwritten.push(Write::RunProgress { id, status, metrics });
+    }
+
+    /// Rows of the end: the execution's and its session's.
+    pub(super) fn add_end(&mut self, now: Now) {
+        let at = Timestamp(now.unix_ms);
+        self.record.ended_at = Some(at);
+        if let Some(task) = self.task.take() {
+            let outcome = crate::store::TaskOutcome::Withdrawn;
+            self.unwritten.push(Write::TaskEnd { id: task.id, outcome, answer: None, at });
+        }
+        self.unwritten.push(Write::ExecutionEnded(Arc::new(self.record.clone())));
+        self.unwritten.push(Write::SessionEnd {
+            id: self.spec.session,
+            status: SessionStatus::Closed,
+            at,
+            reason: CloseReason::Exited,
+            last_error: self.record.error.as_ref().map(|error| error.message.clone()),
+        });
+    }
+
+    pub(super) fn stored(&mut self, id: WriteId, now: Now, actions: &mut Vec<Action>) {
+        let Some(place) = self.writing.iter().position(|(writing, _)| *writing == id) else { return };
+        let (_, then) = self.writing.remove(place);
+        match then {
+            Then::Nothing => {}
+            Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
+            Then::GoOn => {
+                if self.stage == Stage::Held {
+                    self.go_on(now, actions);
+                }
+            }
+            Then::Effect(call) => {
+                if self.stage == Stage::Held {
+                    self.make_call(call, Some(self.seq), now, actions);
+                }
+            }
+            Then::Wait => {
+                if self.stage == Stage::Held {
+                    self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                }
+                self.tell_all(actions);
+            }
+            Then::Edited(token) => {
+                if self.stage == Stage::Held {
+                    self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                }
+                actions.push(Action::Reply { token, result: Ok(self.stand()) });
+            }
+            Then::End => {
+                self.ended = true;
+                self.tell_all(actions);
+                if !matches!(self.stage, Stage::Cold | Stage::Dying) {
+                    self.let_worker_go(actions);
+                }
+            }
+        }
+        if self.writing.is_empty() {
+            self.after_writing(now, actions);
+        }
+    }
+
+    /// What had to wait for the store.
+    fn after_writing(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let idle = self.stage == Stage::Cold && !self.ended && !self.released;
+        if idle && self.next != Next::Wait {
+            self.spawn(actions);
+        }
+        for input in std::mem::take(&mut self.deferred) {
+            self.step(input, now, actions);
+        }
+    }
+
+    /// The store has refused: what this machine holds is no longer what is stored. It lets everything go; the rows say
+    /// how to go on.
+    pub(super) fn not_stored(
+        &mut self,
+        id: WriteId,
+        conflict: bool,
+        error: String,
+        actions: &mut Vec<Action>,
+    ) {
+        let Some(place) = self.writing.iter().position(|(writing, _)| *writing == id) else { return };
+        let (_, then) = self.writing.remove(place);
+        let why = if conflict && self.seq <= 1 { Refused::NameTaken } else { Refused::Storage(error) };
+        if let Then::Refuse(token, _) | Then::Edited(token) = then {
+            actions.push(Action::Reply { token, result: Err(why.clone()) });
+        }
+        self.refuse_all(&why, actions);
+        for input in std::mem::take(&mut self.deferred) {
+            if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
+                input
+            {
+                actions.push(Action::Reply { token, result: Err(why.clone()) });
+            }
+        }
+        self.unwritten.clear();
+        self.commit_at = None;
+        self.released = true;
+        match self.stage {
+            Stage::Cold | Stage::Dying => {}
+            Stage::Starting => self.stage = Stage::Dying,
+            _ => self.let_worker_go(actions),
+        }
+    }
+}

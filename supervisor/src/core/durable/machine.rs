@@ -1,0 +1,478 @@
+//! The machine: its state, and which input goes where.
+
+use super::input::{
+    DurableAction as Action, DurableInput as Input, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused,
+    Stand,
+};
+use crate::core::{Now, Token, WriteId};
+use crate::store::{TaskRow, Write};
+use std::collections::BTreeMap;
+use vm_system_protocol::durable::{HostCall, Segment, TaskAnswer, ToDurable};
+use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
+use vm_system_protocol::model::{EventPayload, Execution};
+use vm_system_protocol::time::Timestamp;
+
+/// What is not stored yet waits at most this long for a checkpoint to be stored with (milliseconds).
+pub(super) const COMMIT_MS: u64 = 5;
+/// Deaths of workers behind the same checkpoint before the execution is given up.
+pub(super) const DEATHS: u32 = 3;
+/// A worker must have made a state of its pages within (milliseconds).
+const RESTORE_MS: u64 = 30_000;
+/// Events beyond the limit's count that the machine itself makes in one segment.
+pub(super) const OWN_EVENTS: u64 = 8;
+
+/// What the program does next, from where its last checkpoint stands.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Next {
+    /// It begins.
+    Begin,
+    /// It goes on by itself.
+    GoOn,
+    /// It gets this answer.
+    Answer(TaskAnswer),
+    /// It had wanted an effect; the worker will say so again.
+    Effect,
+    /// It waits.
+    Wait,
+}
+
+/// Where the worker is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Stage {
+    /// There is none.
+    Cold,
+    /// Ordered; the machine hears `Loaded`.
+    Starting,
+    /// Makes a state of its pages.
+    Restoring,
+    /// Runs a segment.
+    Running,
+    /// Runs nothing: a host call is under way.
+    Calling,
+    /// Stands at a checkpoint that is being written.
+    Held,
+    /// Changes a variable.
+    Setting(Token),
+    /// Waits for an answer until then (monotonic milliseconds).
+    Warm(u64),
+    /// Was killed by this machine; its death is awaited.
+    Dying,
+}
+
+/// What happens once a batch is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Then {
+    /// Nothing.
+    Nothing,
+    /// The worker goes on.
+    GoOn,
+    /// The effect is made.
+    Effect(HostCall),
+    /// Everybody hears that the program waits.
+    Wait,
+    /// One caller hears that its answer did not fit.
+    Refuse(Token, Refused),
+    /// One caller hears that its variable is changed.
+    Edited(Token),
+    /// Everybody hears that it has ended.
+    End,
+}
+
+/// What the worker said since its last checkpoint.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pub(super) pages: BTreeMap<u64, Vec<u8>>,
+    pub(super) page_bytes: u64,
+    pub(super) events: Vec<(u64, EventPayload)>,
+    pub(super) event_bytes: u64,
+}
+
+/// What was used since the last pause.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Scope {
+    pub(super) wall_ms: u64,
+    pub(super) cpu_us: u64,
+    pub(super) events: u64,
+    pub(super) output: u64,
+}
+
+/// One execution of a durable program.
+#[derive(Debug)]
+pub struct DurableMachine {
+    pub(super) spec: DurableSpec,
+    pub(super) record: Execution,
+    pub(super) task: Option<TaskRow>,
+    pub(super) fresh: Option<Fresh>,
+    pub(super) next: Next,
+    pub(super) stage: Stage,
+    /// Number of the last checkpoint that was given to the store.
+    pub(super) seq: u64,
+    /// The effect that the last checkpoint is about was announced before the worker died.
+    pub(super) effect_known: bool,
+    pub(super) gathered: Gathered,
+    /// The pages of the beginning, until they or a later checkpoint are stored.
+    pub(super) start_pages: Option<BTreeMap<u64, Vec<u8>>>,
+    /// Goes with the next batch.
+    pub(super) unwritten: Vec<Write>,
+    pub(super) commit_at: Option<u64>,
+    pub(super) writing: Vec<(WriteId, Then)>,
+    pub(super) last_write: u64,
+    pub(super) deaths: u32,
+    pub(super) waiting: Vec<Token>,
+    /// Came while a batch was being written.
+    pub(super) deferred: Vec<Input>,
+    pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
+    pub(super) scope: Scope,
+    /// As of the last checkpoint.
+    pub(super) scope_kept: Scope,
+    /// When the segment began: monotonic milliseconds, CPU microseconds, calendar.
+    pub(super) segment: (u64, u64, i64),
+    /// The worker is killed then.
+    pub(super) hard_stop: Option<u64>,
+    /// Why this machine killed the worker.
+    pub(super) verdict: Option<String>,
+    pub(super) ended: bool,
+    pub(super) released: bool,
+}
+
+impl DurableMachine {
+    /// For a program that begins; its first input is `Start`.
+    pub fn fresh(spec: DurableSpec, record: Execution, mut fresh: Fresh) -> Self {
+        let creation = std::mem::take(&mut fresh.creation);
+        let mut machine = Self::new(spec, record, Next::Begin);
+        machine.unwritten = creation;
+        machine.fresh = Some(fresh);
+        machine
+    }
+
+    /// For what the store has.
+    pub fn found(spec: DurableSpec, found: Found) -> Self {
+        let next = super::found::next(&found);
+        let ended = found.record.status.is_final();
+        let mut machine = Self::new(spec, found.record, next);
+        machine.seq = found.checkpoint.map_or(0, |(seq, _)| seq);
+        machine.effect_known = machine.next == Next::Effect;
+        machine.task = found.task.filter(|task| task.ended_at.is_none());
+        machine.ended = ended;
+        machine
+    }
+
+    fn new(spec: DurableSpec, record: Execution, next: Next) -> Self {
+        Self {
+            spec,
+            record,
+            task: None,
+            fresh: None,
+            next,
+            stage: Stage::Cold,
+            seq: 0,
+            effect_known: false,
+            gathered: Gathered::default(),
+            start_pages: None,
+            unwritten: Vec::new(),
+            commit_at: None,
+            writing: Vec::new(),
+            last_write: 0,
+            deaths: 0,
+            waiting: Vec::new(),
+            deferred: Vec::new(),
+            set: None,
+            scope: Scope::default(),
+            scope_kept: Scope::default(),
+            segment: (0, 0, 0),
+            hard_stop: None,
+            verdict: None,
+            ended: false,
+            released: false,
+        }
+    }
+
+    /// What it is.
+    pub fn spec(&self) -> &DurableSpec {
+        &self.spec
+    }
+
+    /// Its record as it stands.
+    pub fn record(&self) -> &Execution {
+        &self.record
+    }
+
+    /// Its pending question.
+    pub fn task(&self) -> Option<&TaskRow> {
+        self.task.as_ref()
+    }
+
+    /// Nothing is under way that is not in the store: its owner may let it go.
+    pub fn is_released(&self) -> bool {
+        let idle = self.stage == Stage::Cold && self.writing.is_empty() && self.unwritten.is_empty();
+        idle && (self.released || self.ended || self.next == Next::Wait) && self.waiting.is_empty()
+    }
+
+    /// When it wants a `Tick` (monotonic milliseconds).
+    pub fn deadline(&self, now: Now) -> Option<u64> {
+        let warm = if let Stage::Warm(until) = self.stage { Some(until) } else { None };
+        let question = self
+            .deadline_of_question()
+            .filter(|_| matches!(self.stage, Stage::Warm(_)) && self.writing.is_empty());
+        let question = question.map(|at| {
+            let left = u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
+            now.mono_ms.saturating_add(left)
+        });
+        [warm, question, self.commit_at, self.hard_stop].into_iter().flatten().min()
+    }
+
+    pub(super) fn deadline_of_question(&self) -> Option<Timestamp> {
+        self.task.as_ref().and_then(|task| task.deadline)
+    }
+
+    /// One thing that happened.
+    pub fn step(&mut self, input: Input, now: Now, actions: &mut Vec<Action>) {
+        match input {
+            Input::Start { token } => {
+                self.waiting.push(token);
+                self.spawn(actions);
+            }
+            Input::Wake => self.wake(now, actions),
+            Input::Submit { .. } | Input::Set { .. } if !self.writing.is_empty() => self.deferred.push(input),
+            Input::Submit { token, task, answer } => self.submit(token, task, answer, now, actions),
+            Input::Set { token, frame, name, value } => {
+                self.set_variable(token, frame, name, value, now, actions);
+            }
+            Input::Cancel { token, with } => self.cancel(token, with, now, actions),
+            Input::Loaded => self.loaded(now, actions),
+            Input::NotLoaded { why, permanent } => self.not_loaded(why, permanent, now, actions),
+            Input::Message(message) => self.heard(message, now, actions),
+            Input::Violation(what) => self.violation(&what, actions),
+            Input::Died(death) => self.died(death, now, actions),
+            Input::Stored(id) => self.stored(id, now, actions),
+            Input::NotStored { write, conflict, error } => self.not_stored(write, conflict, error, actions),
+            Input::Called(result) => self.called(result, now, actions),
+            Input::Tick => self.tick(now, actions),
+            Input::Pressure => {
+                if matches!(self.stage, Stage::Warm(_)) {
+                    self.let_worker_go(actions);
+                }
+            }
+            Input::Stop => self.stop(now, actions),
+        }
+    }
+
+    fn wake(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.stage != Stage::Cold || self.ended {
+            return;
+        }
+        if self.next == Next::Wait {
+            self.expire_if_due(now, actions);
+        } else {
+            self.spawn(actions);
+        }
+    }
+
+    pub(super) fn spawn(&mut self, actions: &mut Vec<Action>) {
+        self.gathered = Gathered::default();
+        self.start_pages = None;
+        self.scope = self.scope_kept;
+        self.stage = Stage::Starting;
+        self.verdict = None;
+        let from = if self.seq == 0 { LoadFrom::Beginning } else { LoadFrom::Checkpoint(self.seq) };
+        actions.push(Action::Spawn(from));
+    }
+
+    fn loaded(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.stage != Stage::Starting {
+            return;
+        }
+        if self.seq == 0 {
+            self.go_on(now, actions);
+        } else {
+            self.stage = Stage::Restoring;
+            self.hard_stop = Some(now.mono_ms + RESTORE_MS);
+        }
+    }
+
+    fn not_loaded(&mut self, why: String, permanent: bool, now: Now, actions: &mut Vec<Action>) {
+        self.stage = Stage::Cold;
+        if permanent && !self.creation_pending() {
+            self.give_up(
+                "WORKER_DIED",
+                &format!("the program cannot go on: {why}"),
+                Some(why.clone()),
+                now,
+                actions,
+            );
+            return;
+        }
+        self.refuse_all(&Refused::NoWorker(why), actions);
+        self.released = true;
+        if self.creation_pending() {
+            self.unwritten.clear();
+        } else {
+            // The store says that there is something to do; it is tried again later.
+            self.flush(now, Then::Nothing, actions);
+        }
+    }
+
+    /// Nothing of this execution is in the store yet.
+    pub(super) fn creation_pending(&self) -> bool {
+        self.unwritten.iter().any(|write| matches!(write, Write::ExecutionStarted { .. }))
+    }
+
+    /// The worker is told what comes next.
+    pub(super) fn go_on(&mut self, now: Now, actions: &mut Vec<Action>) {
+        self.hard_stop = None;
+        if let Some((token, frame, name, value)) = self.set.take() {
+            if self.next == Next::Wait {
+                self.stage = Stage::Setting(token);
+                self.hard_stop = Some(now.mono_ms + RESTORE_MS);
+                actions.push(Action::Tell(Box::new(ToDurable::Set { frame, name, value })));
+                return;
+            }
+            // The answer was quicker.
+            actions.push(Action::Reply { token, result: Err(Refused::NotPending) });
+        }
+        let segment = self.begin_segment(now, actions);
+        let order = match &self.next {
+            Next::Begin => {
+                let Some(fresh) = &self.fresh else { return };
+                ToDurable::Start {
+                    args: fresh.args.clone(),
+                    env: fresh.env.clone(),
+                    seed: fresh.seed,
+                    segment,
+                }
+            }
+            Next::Answer(answer) => ToDurable::Answer { answer: answer.clone(), segment },
+            Next::GoOn | Next::Effect => ToDurable::GoOn { segment },
+            Next::Wait => {
+                self.hard_stop = None;
+                self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                return;
+            }
+        };
+        self.stage = Stage::Running;
+        if !self.unwritten.is_empty() {
+            self.commit_at = self.commit_at.or(Some(now.mono_ms + COMMIT_MS));
+        }
+        actions.push(Action::Tell(Box::new(order)));
+    }
+
+    /// What is left of the limits since the last pause.
+    pub(super) fn begin_segment(&mut self, now: Now, actions: &mut Vec<Action>) -> Segment {
+        let limits = &self.spec.limits;
+        let left = |most: u64, used: u64| most.saturating_sub(used).max(1);
+        let wall_ms = left(u64::from(limits.wall_ms), self.scope.wall_ms);
+        let cpu_ms = left(u64::from(limits.cpu_ms), self.scope.cpu_us / 1_000);
+        let events = u64::from(limits.max_events).saturating_sub(self.scope.events);
+        let output = (u64::from(limits.max_output_kb) << 10).saturating_sub(self.scope.output);
+        self.segment = (now.mono_ms, now.cpu_us, now.unix_ms);
+        self.hard_stop = Some(now.mono_ms + wall_ms + INTERRUPT_GRACE_MS);
+        actions.push(Action::AllowCpu(now.cpu_us / 1_000 + cpu_ms + INTERRUPT_GRACE_MS));
+        Segment {
+            now_ms: now.unix_ms,
+            cpu_ms: u32::try_from(cpu_ms).unwrap_or(u32::MAX),
+            wall_ms: u32::try_from(wall_ms).unwrap_or(u32::MAX),
+            max_events: u32::try_from(events).unwrap_or(u32::MAX),
+            max_output_bytes: output,
+            checkpoint_steps: self.spec.checkpoint_steps,
+            checkpoint_ms: self.spec.checkpoint_ms,
+        }
+    }
+
+    /// The segment is over, or stands still.
+    pub(super) fn end_segment(&mut self, now: Now) {
+        self.hard_stop = None;
+        let wall = now.mono_ms.saturating_sub(self.segment.0);
+        let cpu = now.cpu_us.saturating_sub(self.segment.1);
+        self.scope.wall_ms += wall;
+        self.scope.cpu_us += cpu;
+        self.record.metrics.duration_ms += wall;
+        self.record.metrics.cpu_ms += cpu / 1_000;
+        self.segment = (now.mono_ms, now.cpu_us, now.unix_ms);
+    }
+
+    fn called(
+        &mut self,
+        result: Result<vm_system_protocol::json::JsonText, String>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        if self.stage != Stage::Calling {
+            return;
+        }
+        self.record.metrics.host_wait_ms += now.mono_ms.saturating_sub(self.segment.0);
+        let segment = self.begin_segment(now, actions);
+        self.stage = Stage::Running;
+        actions.push(Action::Tell(Box::new(ToDurable::HostResult { result, segment })));
+    }
+
+    pub(super) fn make_call(
+        &mut self,
+        call: HostCall,
+        effect: Option<u64>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        self.stage = Stage::Calling;
+        self.segment = (now.mono_ms, now.cpu_us, now.unix_ms);
+        actions.push(Action::Host(HostWork { call, effect }));
+    }
+
+    fn tick(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.commit_at.is_some_and(|at| at <= now.mono_ms) {
+            self.commit_alone(now, actions);
+        }
+        if self.hard_stop.is_some_and(|at| at <= now.mono_ms) {
+            self.hard_stop = None;
+            let what = match self.stage {
+                Stage::Running => "limit(wall)",
+                _ => "protocol_violation(did not answer in time)",
+            };
+            self.kill(what, actions);
+        }
+        if matches!(self.stage, Stage::Warm(_)) {
+            self.expire_if_due(now, actions);
+        }
+        if let Stage::Warm(until) = self.stage
+            && until <= now.mono_ms
+        {
+            self.let_worker_go(actions);
+        }
+    }
+
+    /// The worker is of no more use now; what it holds is in the store.
+    pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
+        self.verdict = Some("exited".to_owned());
+        self.stage = Stage::Dying;
+        actions.push(Action::Kill);
+    }
+
+    pub(super) fn kill(&mut self, why: &str, actions: &mut Vec<Action>) {
+        self.verdict.get_or_insert_with(|| why.to_owned());
+        self.hard_stop = None;
+        self.stage = Stage::Dying;
+        actions.push(Action::Kill);
+    }
+
+    pub(super) fn violation(&mut self, what: &str, actions: &mut Vec<Action>) {
+        if !matches!(self.stage, Stage::Cold | Stage::Dying | Stage::Starting) {
+            self.kill(&format!("protocol_violation({what})"), actions);
+        }
+    }
+
+    pub(super) fn stand(&self) -> Stand {
+        Stand { record: self.record.clone(), task: self.task.clone() }
+    }
+
+    pub(super) fn tell_all(&mut self, actions: &mut Vec<Action>) {
+        for token in std::mem::take(&mut self.waiting) {
+            actions.push(Action::Reply { token, result: Ok(self.stand()) });
+        }
+    }
+
+    pub(super) fn refuse_all(&mut self, why: &Refused, actions: &mut Vec<Action>) {
+        let set = self.set.take().map(|(token, ..)| token);
+        for token in self.waiting.drain(..).chain(set) {
+            actions.push(Action::Reply { token, result: Err(why.clone()) });
+        }
+    }
+}

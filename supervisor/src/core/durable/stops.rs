@@ -1,0 +1,333 @@
+//! What a worker says, and its death.
+
+use super::input::{DurableAction as Action, Refused};
+use super::machine::{COMMIT_MS, DEATHS, DurableMachine, Next, OWN_EVENTS, Stage, Then};
+use super::options::task_of_pause;
+use crate::core::{Death, Now, signal_name};
+use vm_system_protocol::durable::{Cause, DurableLimit, End, FromDurable, HostCall, StatePage, TaskAnswer};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
+use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::WorkerEvent;
+
+/// What a page costs in memory besides its bytes, roughly (bytes).
+const PAGE_OVERHEAD: u64 = 64;
+/// What a checkpoint may have beyond `max_state_mb` (bytes): frames, chunks, what is no longer reachable.
+const STATE_SLACK: u64 = 16 << 20;
+const SIGXCPU: i32 = 24;
+const SIGSYS: i32 = 31;
+
+type Failure<'a> = (&'a str, &'a str, Option<String>);
+
+impl DurableMachine {
+    pub(super) fn heard(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
+        let fits = match (&self.stage, &message) {
+            (Stage::Dying | Stage::Cold, _) => return,
+            (Stage::Restoring, FromDurable::Restored) => {
+                self.go_on(now, actions);
+                return;
+            }
+            (Stage::Restoring | Stage::Running, FromDurable::Refused { why }) => {
+                let why = why.clone();
+                self.give_up(
+                    "WORKER_DIED",
+                    &format!("the program cannot go on: {why}"),
+                    Some("refused".to_owned()),
+                    now,
+                    actions,
+                );
+                return;
+            }
+            (Stage::Setting(token), FromDurable::NotSet) => {
+                actions.push(Action::Reply { token: *token, result: Err(Refused::NoVariable) });
+                self.hard_stop = None;
+                self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                return;
+            }
+            (Stage::Running | Stage::Setting(_), FromDurable::Pages(_) | FromDurable::Checkpoint(_)) => true,
+            (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
+            _ => false,
+        };
+        let result = match message {
+            _ if !fits => Err("out of turn"),
+            FromDurable::Pages(pages) => self.gather_pages(pages),
+            FromDurable::Events(events) => self.gather_events(events),
+            FromDurable::Call(call) => {
+                self.end_segment(now);
+                self.make_call(call, None, now, actions);
+                Ok(())
+            }
+            FromDurable::Checkpoint(stop) => {
+                self.record.metrics.heap_peak_bytes =
+                    self.record.metrics.heap_peak_bytes.max(stop.heap_bytes);
+                self.stands(stop.cause, now, actions)
+            }
+            _ => Err("out of turn"),
+        };
+        if let Err(what) = result {
+            self.violation(what, actions);
+        }
+    }
+
+    fn gather_pages(&mut self, pages: Vec<StatePage>) -> Result<(), &'static str> {
+        let most = (u64::from(self.spec.limits.max_state_mb) << 20) * 2 + STATE_SLACK;
+        for page in pages {
+            self.gathered.page_bytes += page.bytes.len() as u64 + PAGE_OVERHEAD;
+            if self.gathered.page_bytes > most || page.number > i64::MAX as u64 {
+                return Err("a state that is too large");
+            }
+            self.gathered.pages.insert(page.number, page.bytes);
+        }
+        Ok(())
+    }
+
+    fn gather_events(&mut self, events: Vec<WorkerEvent>) -> Result<(), &'static str> {
+        let limits = &self.spec.limits;
+        let most = (u64::from(limits.max_output_kb) << 10) + (256 << 10);
+        for WorkerEvent { at_us, payload } in events {
+            if !matches!(payload, EventPayload::Console { .. } | EventPayload::Exception { .. }) {
+                return Err("an event of a kind that is not a worker's");
+            }
+            self.scope.events += 1;
+            self.scope.output += payload.output_bytes();
+            let count = u64::from(limits.max_events) + OWN_EVENTS;
+            if self.scope.events > count || self.scope.output > most {
+                return Err("more output than it may");
+            }
+            self.gathered.events.push((at_us, payload));
+        }
+        Ok(())
+    }
+
+    /// The worker stands at a checkpoint.
+    fn stands(&mut self, cause: Cause, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
+        if let (Cause::Edited, Stage::Setting(token)) = (&cause, &self.stage) {
+            let token = *token;
+            self.hard_stop = None;
+            self.stage = Stage::Held;
+            self.add_checkpoint("edit", now);
+            self.flush(now, Then::Edited(token), actions);
+            return Ok(());
+        }
+        if self.stage != Stage::Running {
+            return Err("a checkpoint out of turn");
+        }
+        if cause == Cause::Started {
+            if self.next != Next::Begin || self.seq != 0 || self.start_pages.is_some() {
+                return Err("a second beginning");
+            }
+            self.gathered.page_bytes = 0;
+            self.start_pages = Some(std::mem::take(&mut self.gathered.pages));
+            self.commit_at = Some(now.mono_ms + COMMIT_MS);
+            return Ok(());
+        }
+        self.end_segment(now);
+        match cause {
+            Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions),
+            Cause::Effect(call) => self.wants_effect(call, now, actions),
+            Cause::Steps => {
+                self.take_checkpoint("steps", Next::GoOn, now);
+                self.add_progress(ExecutionStatus::Running);
+                self.flush(now, Then::GoOn, actions);
+            }
+            Cause::Ended(end) => self.program_ended(end, now, actions)?,
+            Cause::Edited | Cause::Started => return Err("a checkpoint out of turn"),
+        }
+        Ok(())
+    }
+
+    fn take_checkpoint(&mut self, cause: &str, next: Next, now: Now) {
+        self.add_events(now);
+        self.add_checkpoint(cause, now);
+        self.next = next;
+        self.stage = Stage::Held;
+        self.effect_known = false;
+        self.deaths = 0;
+        self.fresh = None;
+        self.scope_kept = self.scope;
+    }
+
+    fn paused(&mut self, prompt: String, options: Option<&JsonText>, now: Now, actions: &mut Vec<Action>) {
+        let at = Timestamp(now.unix_ms);
+        let (execution, seq) = (self.spec.execution, self.seq + 1);
+        match task_of_pause(execution, seq, prompt, options, at) {
+            Ok(task) => {
+                let event = EventPayload::Task { task_id: task.id, prompt: task.prompt.clone() };
+                let since = now.unix_ms.saturating_sub(self.segment.2);
+                self.gathered.events.push((u64::try_from(since).unwrap_or(0) * 1_000, event));
+                self.take_checkpoint("pause", Next::Wait, now);
+                self.unwritten.push(crate::store::Write::TaskInsert(Box::new(task.clone())));
+                self.task = Some(task);
+                self.add_progress(ExecutionStatus::Waiting);
+                self.flush(now, Then::Wait, actions);
+            }
+            Err(why) => {
+                // The program hears at once that it asked wrongly; nobody else has to know. Its pages stay gathered.
+                let segment = self.begin_segment(now, actions);
+                let answer = TaskAnswer::Failed(why);
+                let order = vm_system_protocol::durable::ToDurable::Answer { answer, segment };
+                actions.push(Action::Tell(Box::new(order)));
+            }
+        }
+    }
+
+    fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
+        if self.effect_known && self.next == Next::Effect {
+            // Restored from the checkpoint of this very effect: what is stored stands.
+            self.effect_known = false;
+            self.gathered.pages.clear();
+            self.gathered.page_bytes = 0;
+            self.make_call(call, Some(self.seq), now, actions);
+            return;
+        }
+        self.take_checkpoint("effect", Next::Effect, now);
+        self.add_progress(ExecutionStatus::Running);
+        self.flush(now, Then::Effect(call), actions);
+    }
+
+    fn program_ended(&mut self, end: End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
+        let (status, failure): (_, Option<Failure<'_>>) = match &end {
+            End::Ok { result } => {
+                if !result.is_valid() {
+                    return Err("a result that is not JSON");
+                }
+                self.record.result = Some(result.clone());
+                (ExecutionStatus::Ok, None)
+            }
+            End::Threw { message, .. } => {
+                (ExecutionStatus::Error, Some(("EXCEPTION", message.as_str(), None)))
+            }
+            End::Limit(limit) => limit_failure(*limit),
+            End::Interrupted => (ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None))),
+            End::Corrupt(what) => (ExecutionStatus::Error, Some(("WORKER_DIED", what.as_str(), None))),
+        };
+        self.take_checkpoint("end", Next::GoOn, now);
+        self.end(status, failure, now, actions);
+        Ok(())
+    }
+
+    /// The last batch.
+    pub(super) fn end(
+        &mut self,
+        status: ExecutionStatus,
+        failure: Option<Failure<'_>>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        self.record.status = status;
+        self.record.error = failure.map(|(code, message, reason)| ExecutionError {
+            code: code.to_owned(),
+            message: message.to_owned(),
+            reason,
+        });
+        self.add_events(now);
+        self.add_end(now);
+        self.flush(now, Then::End, actions);
+        if !matches!(self.stage, Stage::Cold | Stage::Dying) {
+            self.let_worker_go(actions);
+        }
+    }
+
+    pub(super) fn give_up(
+        &mut self,
+        code: &str,
+        message: &str,
+        reason: Option<String>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        if self.creation_pending() && self.gathered.pages.is_empty() && self.seq == 0 {
+            // It fails before it began: its rows say so, without a state.
+            self.gathered.events.clear();
+        }
+        self.end(ExecutionStatus::Error, Some((code, message, reason)), now, actions);
+    }
+
+    pub(super) fn died(&mut self, death: Death, now: Now, actions: &mut Vec<Action>) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Cold);
+        self.hard_stop = None;
+        let verdict = self.verdict.take();
+        if let Stage::Setting(token) = stage {
+            let why = Refused::NoWorker("the worker died while it changed the variable".to_owned());
+            actions.push(Action::Reply { token, result: Err(why) });
+        }
+        let writing_end = self.writing.iter().any(|(_, then)| *then == Then::End);
+        if self.ended || self.released || writing_end {
+            return;
+        }
+        let asked = stage == Stage::Dying && verdict.as_deref() == Some("exited");
+        if matches!(stage, Stage::Running | Stage::Calling | Stage::Restoring | Stage::Starting)
+            || (stage == Stage::Dying && !asked)
+        {
+            self.end_segment(now);
+            self.died_at_work(verdict, death, now, actions);
+            return;
+        }
+        // It died at rest. What came meanwhile, or was being written, goes on from the last checkpoint.
+        if self.writing.is_empty() && (self.next != Next::Wait || self.set.is_some()) {
+            self.spawn(actions);
+        }
+    }
+
+    fn died_at_work(&mut self, verdict: Option<String>, death: Death, now: Now, actions: &mut Vec<Action>) {
+        let limit = match (verdict.as_deref(), death) {
+            (Some("limit(wall)"), _) => Some(DurableLimit::Wall),
+            (_, Death::Signaled(SIGXCPU)) => Some(DurableLimit::Cpu),
+            _ => None,
+        };
+        if let Some(limit) = limit {
+            let (status, failure) = limit_failure(limit);
+            self.end(status, failure, now, actions);
+            return;
+        }
+        let reason = verdict.unwrap_or_else(|| match death {
+            Death::Exited(code) => format!("exited({code})"),
+            Death::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
+            Death::Signaled(signal) => format!("signal({})", signal_name(signal)),
+            Death::KeeperLost => "keeper_lost".to_owned(),
+            Death::Unknown => "signal(unknown)".to_owned(),
+        });
+        // A jail that is lost says nothing about the program.
+        self.deaths += u32::from(death != Death::KeeperLost);
+        self.effect_known = self.next == Next::Effect;
+        if self.deaths >= DEATHS {
+            let message =
+                format!("its worker died {DEATHS} times at the same point, the last time by {reason}");
+            self.gathered = super::machine::Gathered::default();
+            self.give_up("WORKER_DIED", &message, Some(reason), now, actions);
+            return;
+        }
+        if self.writing.is_empty() {
+            self.spawn(actions);
+        }
+    }
+}
+
+fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<Failure<'static>>) {
+    let (status, code, message) = match limit {
+        DurableLimit::Heap => {
+            (ExecutionStatus::Error, "MEMORY_LIMIT", "the state is larger than max_state_mb")
+        }
+        DurableLimit::Stack => (ExecutionStatus::Error, "STACK_LIMIT", "more frames than max_stack_depth"),
+        DurableLimit::Steps => (ExecutionStatus::Error, "STEP_LIMIT", "more instructions than max_steps"),
+        DurableLimit::Cpu => (ExecutionStatus::Timeout, "CPU_LIMIT", "more CPU time than cpu_ms"),
+        DurableLimit::Wall => (ExecutionStatus::Timeout, "WALL_LIMIT", "more time than wall_ms"),
+        DurableLimit::Events => {
+            (ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED", "more events than max_events")
+        }
+        DurableLimit::Output => {
+            (ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED", "more output than max_output_kb")
+        }
+        DurableLimit::Result => (ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED", "the result is too large"),
+    };
+    let reason = match limit {
+        DurableLimit::Heap => Some(LimitKind::Memory),
+        DurableLimit::Cpu => Some(LimitKind::Cpu),
+        DurableLimit::Wall => Some(LimitKind::Wall),
+        DurableLimit::Events => Some(LimitKind::Events),
+        DurableLimit::Output => Some(LimitKind::Output),
+        _ => None,
+    };
+    (status, Some((code, message, reason.map(|kind| format!("limit({})", kind.name())))))
+}

@@ -1,0 +1,191 @@
+//! Verbs of durable programs. Reading order: this file (which verb goes where), `programs`, `runs` (executions), `tasks`
+//! (questions and answers), `states` (checkpoints, looking inside, going back).
+
+mod programs;
+mod runs;
+mod states;
+mod tasks;
+
+use super::errors::{invalid, not_found, stored};
+use super::{Call, Ops};
+use crate::core::durable::{Refused, Stand};
+use crate::runtime::Durables;
+use crate::store::{Entity, IdKind, ProgramRow, RunRow, TaskRow};
+use std::sync::Arc;
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
+use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, Run, Task};
+
+/// Longest name of a program or an execution (characters).
+const NAME_CHARS: usize = 200;
+
+pub(super) fn changes_something(op: &DurableOp) -> bool {
+    match op {
+        DurableOp::ProgramLoad { .. }
+        | DurableOp::ProgramDelete { .. }
+        | DurableOp::ProgramStart(_)
+        | DurableOp::TaskSubmit { .. }
+        | DurableOp::StateSet { .. }
+        | DurableOp::Rewind { .. }
+        | DurableOp::Fork { .. } => true,
+        DurableOp::ProgramList
+        | DurableOp::ProgramGet { .. }
+        | DurableOp::RunGet { .. }
+        | DurableOp::RunList { .. }
+        | DurableOp::TaskList { .. }
+        | DurableOp::TaskGet { .. }
+        | DurableOp::StateGet { .. }
+        | DurableOp::CheckpointList { .. } => false,
+    }
+}
+
+impl Ops {
+    pub(super) async fn durable(&self, call: &Call<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
+        match op {
+            DurableOp::ProgramLoad { name, source, typescript } => {
+                self.program_load(call, &name, source, typescript).await
+            }
+            DurableOp::ProgramList => self.program_list(call).await,
+            DurableOp::ProgramGet { program } => self.program_get(call, &program).await,
+            DurableOp::ProgramDelete { program } => self.program_delete(call, &program).await,
+            DurableOp::ProgramStart(new) => self.program_start(call, *new).await,
+            DurableOp::RunGet { execution } => self.run_get(call, &execution).await,
+            DurableOp::RunList { program, limit } => self.run_list(call, program.as_deref(), limit).await,
+            DurableOp::TaskList { limit } => self.task_list(call, limit).await,
+            DurableOp::TaskGet { execution } => self.task_get(call, &execution).await,
+            DurableOp::TaskSubmit { execution, task, result } => {
+                self.task_submit(call, &execution, task.as_deref(), result).await
+            }
+            DurableOp::StateGet { execution, checkpoint } => {
+                self.state_get(call, &execution, checkpoint).await
+            }
+            DurableOp::StateSet { execution, name, value, frame } => {
+                self.state_set(call, &execution, frame, name, value).await
+            }
+            DurableOp::CheckpointList { execution } => self.checkpoint_list(call, &execution).await,
+            DurableOp::Rewind { execution, checkpoint } => self.rewind(call, &execution, checkpoint).await,
+            DurableOp::Fork { execution, checkpoint, name } => {
+                self.fork(call, &execution, checkpoint, name).await
+            }
+        }
+    }
+
+    fn durables(&self) -> Result<&Arc<Durables>, OpError> {
+        self.runtime.durables().ok_or_else(|| OpError::new(ErrorCode::Internal, "there is no durable engine"))
+    }
+
+    async fn program(&self, call: &Call<'_>, reference: &str) -> Result<ProgramRow, OpError> {
+        let scope = call.caller.scope();
+        let reference = super::resolve::plausible("program", reference)?;
+        let row = match reference.parse::<ProgramId>() {
+            Ok(id) => self.store.program(&scope, id).await.map_err(stored)?,
+            Err(_) => match self.store.program_by_name(&scope, reference).await.map_err(stored)? {
+                Some(row) => Some(row),
+                None => match self.by_prefix(call, IdKind::Program, Entity::Program, reference).await? {
+                    Some(id) => {
+                        self.store.program(&scope, ProgramId::from_bytes(id)).await.map_err(stored)?
+                    }
+                    None => None,
+                },
+            },
+        };
+        row.map(|row| *row).ok_or_else(|| not_found(Entity::Program, reference))
+    }
+
+    /// An execution of a program that the caller may see.
+    async fn run(&self, call: &Call<'_>, reference: &str) -> Result<RunRow, OpError> {
+        let id = self.execution(call, reference).await?.execution.id;
+        self.run_by_id(call, id).await?.ok_or_else(|| {
+            OpError::new(ErrorCode::EngineUnsupported, format!("execution {id} is not one of a program"))
+        })
+    }
+
+    async fn run_by_id(&self, call: &Call<'_>, id: ExecutionId) -> Result<Option<RunRow>, OpError> {
+        let mut rows = self.store.runs(&call.caller.scope(), None, Some(id), 1).await.map_err(stored)?;
+        Ok(rows.pop())
+    }
+
+    /// The answer of a verb after which an execution stands somewhere.
+    async fn standing(&self, call: &Call<'_>, stand: Stand) -> Result<DurableReply, OpError> {
+        let Some(row) = self.run_by_id(call, stand.record.id).await? else {
+            return Err(not_found(Entity::Execution, &stand.record.id.to_string()));
+        };
+        let mut run = shown(row, stand.task.as_ref());
+        run.execution = stand.record;
+        Ok(DurableReply::Run(Box::new(run)))
+    }
+}
+
+/// A name of a client's choice.
+fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(invalid(format!("the name of the {what} is missing")));
+    }
+    if name.chars().count() > NAME_CHARS || name.chars().any(char::is_control) {
+        return Err(invalid(format!(
+            "the name of the {what} has more than {NAME_CHARS} characters, or control characters"
+        )));
+    }
+    Ok(name)
+}
+
+fn shown(row: RunRow, task: Option<&TaskRow>) -> Run {
+    Run {
+        execution: row.row.execution,
+        name: row.row.name,
+        program_id: row.program,
+        program: row.program_name,
+        program_version: row.version,
+        task: task.filter(|task| task.ended_at.is_none()).map(question),
+    }
+}
+
+fn question(row: &TaskRow) -> Task {
+    Task {
+        id: row.id,
+        execution_id: row.execution,
+        prompt: row.prompt.clone(),
+        schema: row.schema.clone().map(JsonText::from_untrusted),
+        attempts: row.attempts,
+        created_at: row.created_at,
+        deadline: row.deadline,
+        first_attempt_at: row.first_attempt_at,
+        last_attempt_at: row.last_attempt_at,
+    }
+}
+
+/// Why something was not done, as callers see it.
+fn refused(why: Refused, execution: ExecutionId) -> OpError {
+    let message = why.to_string();
+    let details = serde_json::json!({ "execution_id": execution });
+    match why {
+        Refused::NotPending => OpError::new(ErrorCode::TaskNotPending, message)
+            .with_details(&details)
+            .with_hint("`vm-system task get` shows what it waits for"),
+        Refused::Ended => OpError::new(ErrorCode::TaskNotPending, message).with_details(&details),
+        Refused::Unfit { attempts, last, .. } => OpError::new(ErrorCode::AnswerInvalid, message)
+            .with_details(&serde_json::json!({
+                "execution_id": execution, "attempts": attempts, "task_failed": last
+            }))
+            .with_hint("the task's schema says what an answer must look like"),
+        Refused::NoVariable => OpError::new(ErrorCode::NotFound, message)
+            .with_details(&details)
+            .with_hint("`vm-system program state` lists the variables of each frame"),
+        Refused::NameTaken => OpError::new(ErrorCode::Conflict, message)
+            .with_hint("choose another name, or end the other execution first"),
+        Refused::NoWorker(_) => OpError::new(ErrorCode::CapacityExceeded, message).with_details(&details),
+        Refused::Storage(_) => OpError::new(ErrorCode::StorageUnavailable, message).with_details(&details),
+        Refused::Stopping => OpError::new(ErrorCode::ShuttingDown, message).with_details(&details),
+    }
+}
+
+/// The engine of durable programs.
+fn must_be_cvm(engine: Engine) -> Result<(), OpError> {
+    if engine == Engine::Cvm {
+        return Ok(());
+    }
+    Err(OpError::new(ErrorCode::EngineUnsupported, "programs run with templates of engine cvm only")
+        .with_hint("make one with `vm-system template create NAME --engine cvm`"))
+}

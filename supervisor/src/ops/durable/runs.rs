@@ -1,0 +1,157 @@
+//! Executions of programs.
+
+use super::{checked_name, must_be_cvm, question, refused, shown};
+use crate::core::durable::{Fresh, fresh_record, session_record};
+use crate::ops::errors::{invalid, stored};
+use crate::ops::sessions::worktree;
+use crate::ops::{Call, Ops, fitting, now, redact};
+use crate::runtime::StartProgram;
+use crate::store::{Owner, PolicySnapshot, Rejection, Scope, StoreError, Write};
+use std::sync::Arc;
+use uuid::Uuid;
+use vm_system_protocol::control::{DurableReply, ErrorCode, NewRun, OpError};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, ExecutionStatus, Run, Settings, Template, TemplateDetail};
+
+/// Most rows of a list.
+const LIST_MAX: u32 = 1_000;
+/// The template of executions for which none is named: `cvm`, the system's own.
+const BUILT_IN: TemplateId = TemplateId::from_bytes(*b"\0\0\0\0\0\0\x80\0\x80\0\0\0\0cvm");
+
+impl Ops {
+    pub(super) async fn program_start(&self, call: &Call<'_>, new: NewRun) -> Result<DurableReply, OpError> {
+        let program = self.program(call, &new.program).await?;
+        let name = new.name.as_deref().map(|name| checked_name("execution", name)).transpose()?;
+        super::super::executions::check_program_inputs(&new.args, &new.env)?;
+        let worktree_path = new.worktree_path.unwrap_or_default();
+        if !worktree_path.is_empty() {
+            self.may_choose_worktree(call)?;
+            worktree(&worktree_path)?;
+        }
+        let (template, policy) = match &new.template {
+            Some(reference) => {
+                let detail = self.template(call, reference).await?.detail;
+                must_be_cvm(detail.template.engine)?;
+                (detail.template.id, PolicySnapshot::from(&detail))
+            }
+            None => (BUILT_IN, self.built_in().await?),
+        };
+        self.has_room()?;
+        let at = now();
+        let (id, session) = (ExecutionId::from_uuid(call.subject), SessionId::from_uuid(Uuid::now_v7()));
+        let args = JsonText::from_value(&serde_json::json!(new.args));
+        let record = fresh_record(id, session, ExecutionStatus::Running, args, redact::env(&new.env), at);
+        let policy = Arc::new(policy);
+        let creation = vec![
+            Write::SessionInsert {
+                owner: call.caller.owner.clone(),
+                name: None,
+                session: Arc::new(session_record(session, template, &worktree_path, at)),
+                policy: Arc::clone(&policy),
+            },
+            Write::ExecutionStarted { name: name.map(str::to_owned), execution: Arc::new(record.clone()) },
+            Write::ProgramRun { execution: id, program: program.id, version: program.version },
+        ];
+        let (seed, _) = Uuid::new_v4().as_u64_pair();
+        let fresh = Fresh { args: new.args, env: new.env, seed, creation };
+        let start = StartProgram {
+            record,
+            program: program.id,
+            version: program.version,
+            policy,
+            worktree_path,
+            fresh,
+        };
+        let result = self.durables()?.run(start).await.map_err(|why| refused(why, id));
+        self.audit(call, "program start", id, &result).await;
+        self.standing(call, result?).await
+    }
+
+    /// The built-in template, made when it is first needed.
+    async fn built_in(&self) -> Result<PolicySnapshot, OpError> {
+        let known = self.store.template(&Scope::All, BUILT_IN).await.map_err(stored)?;
+        if let Some(row) = known {
+            return Ok(PolicySnapshot::from(&row.detail));
+        }
+        let at = now();
+        let detail = TemplateDetail {
+            template: Template {
+                id: BUILT_IN,
+                name: "cvm".to_owned(),
+                engine: Engine::Cvm,
+                is_active: true,
+                exposed_modules: Vec::new(),
+                libraries: Vec::new(),
+                created_at: at,
+                updated_at: at,
+            },
+            settings: Settings::default(),
+            capabilities: Vec::new(),
+            startup_files: Vec::new(),
+        };
+        let policy = PolicySnapshot::from(&detail);
+        let write = Write::TemplateInsert { owner: Owner::new("system"), detail: Box::new(detail) };
+        match self.store.apply(write).await {
+            Ok(_) | Err(StoreError::Rejected(Rejection::Conflict(_))) => Ok(policy),
+            Err(error) => Err(stored(error)),
+        }
+    }
+
+    pub(super) async fn run_get(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
+        let row = self.run(call, reference).await?;
+        let task = self.store.pending_task(row.row.execution.id).await.map_err(stored)?;
+        Ok(DurableReply::Run(Box::new(shown(row, task.as_deref()))))
+    }
+
+    pub(super) async fn run_list(
+        &self,
+        call: &Call<'_>,
+        program: Option<&str>,
+        limit: u32,
+    ) -> Result<DurableReply, OpError> {
+        if limit == 0 {
+            return Err(invalid("limit must be at least 1"));
+        }
+        let program = match program {
+            Some(reference) => Some(self.program(call, reference).await?.id),
+            None => None,
+        };
+        let rows = self.store.runs(&call.caller.scope(), program, None, limit.min(LIST_MAX)).await;
+        let runs = rows.map_err(stored)?.into_iter().map(|row| shown(row, None));
+        Ok(DurableReply::Runs(fitting(runs, weight)))
+    }
+
+    pub(super) fn may_choose_worktree(&self, call: &Call<'_>) -> Result<(), OpError> {
+        if call.caller.admin || self.options.worktrees_confined {
+            return Ok(());
+        }
+        Err(OpError::new(
+            ErrorCode::NotPermitted,
+            "only an administrator may choose a worktree as long as the operator has not said where they may be",
+        )
+        .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"))
+    }
+
+    /// What a program had made under this id before the supervisor died, if it had.
+    pub(in crate::ops) async fn run_made(
+        &self,
+        call: &Call<'_>,
+        id: ExecutionId,
+    ) -> Result<Option<DurableReply>, OpError> {
+        let Some(row) = self.run_by_id(call, id).await? else { return Ok(None) };
+        let task = self.store.pending_task(id).await.map_err(stored)?;
+        let mut run = shown(row, None);
+        run.task = task.as_deref().map(question);
+        Ok(Some(DurableReply::Run(Box::new(run))))
+    }
+}
+
+/// About how large an execution is in an answer (bytes).
+fn weight(run: &Run) -> usize {
+    let execution = &run.execution;
+    768 + execution.args.as_str().len()
+        + execution.env.as_str().len()
+        + execution.result.as_ref().map_or(0, |json| json.as_str().len())
+        + execution.error.as_ref().map_or(0, |error| error.message.len())
+}

@@ -1,0 +1,243 @@
+//! Executions of durable programs: an owner task for each one that runs or has a warm worker, which drives
+//! [`crate::core::durable`] with real time, processes and the store. One that waits has no task, no process, no memory.
+//!
+//! Reading order:
+//! - this file: [`Durables`], what can be asked
+//! - `live`: which executions have an owner task; finding or making one
+//! - `task`: the owner task
+//! - `worker`: births: a process that was told code and pages
+//! - `found`: what the store has of an execution
+//! - `files`: the calls of `fs`
+//! - `once`: workers for one question: compiling, looking inside
+//! - `alarm`: what goes on by itself: after a start of the supervisor, and when a question's time is over
+
+mod alarm;
+mod files;
+mod found;
+mod live;
+mod once;
+mod task;
+mod worker;
+
+use super::api::RuntimeError;
+use super::task::Shared;
+use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Stand};
+use crate::policy::{EffectivePolicy, Snapshot, effective};
+use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
+use live::{Ask, Command};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
+
+/// How durable executions are run.
+#[derive(Debug, Clone)]
+pub struct DurableConfig {
+    /// How long a worker is kept after a pause, for the answer that comes at once.
+    pub warm: Duration,
+    /// Workers of durable executions at a time; more wait for their turn.
+    pub workers: usize,
+    /// Workers that are being born and loaded at a time.
+    pub births: usize,
+    /// A checkpoint after so much computing without another one.
+    pub checkpoint: Duration,
+    /// A checkpoint after so many instructions without another one.
+    pub checkpoint_steps: u64,
+    /// Checkpoints of an execution that are kept to go back to; 0 = all.
+    pub history: u64,
+}
+
+impl Default for DurableConfig {
+    fn default() -> Self {
+        Self {
+            warm: Duration::from_secs(2),
+            workers: 256,
+            births: 4,
+            checkpoint: Duration::from_secs(1),
+            checkpoint_steps: u64::MAX,
+            history: 100,
+        }
+    }
+}
+
+/// A program that is to be run.
+#[derive(Debug, Clone)]
+pub struct StartProgram {
+    /// The record as it begins.
+    pub record: Execution,
+    /// Which program.
+    pub program: ProgramId,
+    /// Which version.
+    pub version: u32,
+    /// What the session keeps of its template.
+    pub policy: Arc<PolicySnapshot>,
+    /// Folder of its files; empty = none.
+    pub worktree_path: String,
+    /// What it is started with.
+    pub fresh: Fresh,
+}
+
+/// All durable executions.
+#[derive(Debug)]
+pub struct Durables {
+    shared: Arc<Shared>,
+    config: DurableConfig,
+    live: Mutex<HashMap<ExecutionId, mpsc::Sender<Command>>>,
+    code: Mutex<HashMap<(ProgramId, u32), Arc<Vec<u8>>>>,
+    slots: Arc<Semaphore>,
+    births: Arc<Semaphore>,
+    wakes: Arc<Semaphore>,
+    /// Somebody waits for a worker: those that are only kept warm are to go.
+    pressure: Notify,
+    /// There is something new for the alarm to look at.
+    alarm: Notify,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Durables {
+    pub(super) fn start(shared: Arc<Shared>, config: DurableConfig) -> Arc<Self> {
+        let durables = Arc::new(Self {
+            shared,
+            live: Mutex::default(),
+            code: Mutex::default(),
+            slots: Arc::new(Semaphore::new(config.workers.max(1))),
+            births: Arc::new(Semaphore::new(config.births.max(1))),
+            wakes: Arc::new(Semaphore::new(2 * config.births.max(1))),
+            pressure: Notify::new(),
+            alarm: Notify::new(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            config,
+        });
+        durables.tasks.spawn(alarm::run(Arc::clone(&durables)));
+        durables
+    }
+
+    /// Compiles a text in a worker of its own.
+    pub async fn compile(
+        &self,
+        source: String,
+        file_name: String,
+        typescript: Option<bool>,
+    ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
+        once::compile(self, source, file_name, typescript).await
+    }
+
+    /// Runs a program to its first stop; its rows are stored with that stop.
+    pub async fn run(self: &Arc<Self>, start: StartProgram) -> Result<Stand, Refused> {
+        let spec = self.spec(&start.record, &policy(&start.policy, None));
+        let id = start.record.id;
+        let place =
+            task::Place { program: (start.program, start.version), worktree: start.worktree_path.clone() };
+        let machine = DurableMachine::fresh(spec, start.record, start.fresh);
+        let (answer, answered) = oneshot::channel();
+        self.begin(id, machine, place, Command::new(Ask::Start, answer))?;
+        answered.await.unwrap_or(Err(Refused::Stopping))
+    }
+
+    /// Answers a question and runs the program to its next stop.
+    pub async fn submit(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        task: Option<TaskId>,
+        answer: String,
+    ) -> Result<Stand, Refused> {
+        self.ask(execution, Ask::Submit { task, answer }).await
+    }
+
+    /// Changes a variable of a waiting program.
+    pub async fn set(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        frame: u32,
+        name: String,
+        value: JsonText,
+    ) -> Result<Stand, Refused> {
+        self.ask(execution, Ask::Set { frame, name, value }).await
+    }
+
+    /// Ends an execution; the writes become durable together with its end.
+    pub async fn cancel(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        with: Vec<Write>,
+    ) -> Result<Stand, Refused> {
+        self.ask(execution, Ask::Cancel { with }).await
+    }
+
+    /// Lets an execution go on if there is something to do.
+    pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
+        let (answer, _) = oneshot::channel();
+        if let Err(error) = self.hand_over(execution, Command::new(Ask::Wake, answer)) {
+            tracing::warn!(%execution, %error, "an execution does not go on; it is tried again");
+        }
+    }
+
+    /// The inside of a program as of a checkpoint.
+    pub async fn look(&self, execution: ExecutionId, checkpoint: u64) -> Result<ProgramState, RuntimeError> {
+        once::look(self, execution, checkpoint).await
+    }
+
+    /// How many executions have an owner task.
+    pub fn live(&self) -> usize {
+        live::lock(&self.live).len()
+    }
+
+    /// What was taken is stored, workers end; what waits goes on after the next start.
+    pub(super) async fn shutdown(&self, deadline: Duration) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(deadline, self.tasks.wait()).await.is_err() {
+            tracing::warn!(left = self.live(), "durable executions did not stop in time");
+        }
+    }
+
+    fn spec(&self, record: &Execution, policy: &EffectivePolicy) -> DurableSpec {
+        DurableSpec {
+            execution: record.id,
+            session: record.session_id,
+            limits: policy.wire.limits.clone(),
+            checkpoint_steps: self.config.checkpoint_steps.max(1),
+            checkpoint_ms: u32::try_from(self.config.checkpoint.as_millis()).unwrap_or(u32::MAX).max(1),
+            warm_ms: u64::try_from(self.config.warm.as_millis()).unwrap_or(u64::MAX),
+            history: self.config.history,
+        }
+    }
+
+    /// A version's code; the most recent ones are kept.
+    async fn code(&self, program: ProgramId, version: u32) -> Result<Option<Arc<Vec<u8>>>, StoreError> {
+        const KEPT: usize = 64;
+        if let Some(code) = live::lock(&self.code).get(&(program, version)) {
+            return Ok(Some(Arc::clone(code)));
+        }
+        let Some(found) = self.shared.store.program_code(program, version).await? else { return Ok(None) };
+        let code = Arc::new(found.code);
+        let mut kept = live::lock(&self.code);
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert((program, version), Arc::clone(&code));
+        Ok(Some(code))
+    }
+}
+
+/// The rights of a session now.
+fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>) -> EffectivePolicy {
+    let mine = Snapshot {
+        settings: snapshot.settings.clone(),
+        modules: snapshot.modules.clone(),
+        capabilities: snapshot.capabilities.clone(),
+    };
+    let now = template.map(|row| Snapshot {
+        settings: row.detail.settings.clone(),
+        modules: row.detail.template.exposed_modules.clone(),
+        capabilities: row.detail.capabilities.clone(),
+    });
+    effective(&mine, now.as_ref())
+}

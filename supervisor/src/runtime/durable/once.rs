@@ -1,0 +1,116 @@
+//! Workers for one question: compiling, looking inside. Each is told one thing, answers, and is killed.
+
+use super::worker::{BirthError, Order, order};
+use super::{Durables, policy};
+use crate::core::durable::LoadFrom;
+use crate::runtime::api::RuntimeError;
+use crate::spawn::{WorkerHandle, WorkerLimits};
+use crate::store::Scope;
+use std::time::Duration;
+use uuid::Uuid;
+use vm_system_protocol::durable::{FromDurable, ToDurable};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::model::{Diagnostic, ProgramState};
+use vm_system_protocol::worker::FromWorker;
+
+/// A question is answered within this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What compiling may use.
+const COMPILE_BYTES: u64 = 512 << 20;
+const COMPILE_CPU: Duration = Duration::from_secs(20);
+
+impl From<BirthError> for RuntimeError {
+    fn from(error: BirthError) -> Self {
+        match error {
+            BirthError::Store(error) => Self::Store(error),
+            BirthError::Stopping => Self::ShuttingDown,
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}
+
+/// A worker of its own, under a name that nobody else has.
+fn name() -> SessionId {
+    SessionId::from_uuid(Uuid::now_v7())
+}
+
+/// What the worker says next.
+async fn hear(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
+    match tokio::time::timeout(PATIENCE, handle.receiver.recv()).await {
+        Ok(Ok(received)) => match received.message {
+            FromWorker::Durable(message) => Ok(*message),
+            _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+        },
+        Ok(Err(error)) => Err(RuntimeError::Internal(format!("the worker died at it: {error}"))),
+        Err(_) => Err(RuntimeError::Internal("the worker did not answer in time".to_owned())),
+    }
+}
+
+async fn end(handle: WorkerHandle) {
+    let _ = handle.process.kill();
+    handle.process.exited().await;
+    handle.process.forget();
+}
+
+pub(super) async fn compile(
+    durables: &Durables,
+    source: String,
+    file_name: String,
+    typescript: Option<bool>,
+) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
+    let _turn = durables.turn().await?;
+    let jail = durables.shared.jails.present();
+    let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
+    let mut handle = jail.spawn_worker(name(), &limits).await.map_err(BirthError::from)?;
+    let question = order(ToDurable::Compile { source, file_name, typescript });
+    let answer = match handle.sender.send(&question).await {
+        Ok(()) => hear(&mut handle).await,
+        Err(error) => Err(BirthError::from(error).into()),
+    };
+    end(handle).await;
+    match answer? {
+        FromDurable::Compiled { code } => Ok(Ok(code)),
+        FromDurable::NotCompiled(diagnostics) => Ok(Err(diagnostics)),
+        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+    }
+}
+
+pub(super) async fn look(
+    durables: &Durables,
+    execution: ExecutionId,
+    checkpoint: u64,
+) -> Result<ProgramState, RuntimeError> {
+    let store = &durables.shared.store;
+    let missing = || RuntimeError::Invalid("the execution has no state".to_owned());
+    let record = store.execution(&Scope::All, execution).await.map_err(RuntimeError::Store)?;
+    let record = record.ok_or_else(missing)?.execution;
+    let program = store.program_run(execution).await.map_err(RuntimeError::Store)?.ok_or_else(missing)?;
+    let snapshot = store.session_policy(record.session_id).await.map_err(RuntimeError::Store)?;
+    let spec = durables.spec(&record, &policy(&*snapshot.ok_or_else(missing)?, None));
+    let order_ = Order {
+        execution,
+        session: name(),
+        program,
+        from: LoadFrom::Checkpoint(checkpoint),
+        life: spec.life(),
+        limits: spec.limits,
+    };
+    let mut newborn = durables.bear(order_).await?;
+    let answer = ask(&mut newborn.handle).await;
+    end(newborn.handle).await;
+    match answer? {
+        FromDurable::View(view) => Ok(*view),
+        FromDurable::Refused { why } => Err(RuntimeError::Invalid(why)),
+        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+    }
+}
+
+async fn ask(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
+    match hear(handle).await? {
+        FromDurable::Restored => {
+            handle.sender.send(&order(ToDurable::Inspect)).await.map_err(BirthError::from)?;
+            hear(handle).await
+        }
+        other => Ok(other),
+    }
+}

@@ -1,0 +1,371 @@
+//! The owner task of one execution: everything that happens to it comes through here, one thing at a time.
+
+use super::live::{Answering, Ask, Command};
+use super::worker::{BirthError, Newborn, Order, order};
+use super::{Durables, files};
+use crate::core::durable::{DurableAction as Action, DurableInput as Input, DurableMachine, Refused, Stand};
+use crate::core::{Now, Token, WriteId};
+use crate::runtime::task::fault;
+use crate::spawn::{ChannelError, Received, Spawner, WorkerDeath, WorkerHandle};
+use crate::store::{Applied, Batch, Rejection, StoreError, Ticket};
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::Instant;
+use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ExecutionStatus;
+use vm_system_protocol::worker::FromWorker;
+
+/// What an execution runs, and on which files.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) program: (ProgramId, u32),
+    pub(super) worktree: String,
+}
+
+type Birth = Pin<Box<dyn Future<Output = Result<Newborn, BirthError>> + Send>>;
+type Dying = Pin<Box<dyn Future<Output = WorkerDeath> + Send>>;
+type Calling = Pin<Box<dyn Future<Output = Result<JsonText, String>> + Send>>;
+
+/// The living worker.
+struct Worker {
+    handle: WorkerHandle,
+    exited: Dying,
+    /// Its end of the channel is closed: only its death is still to come.
+    deaf: bool,
+    _jail: Spawner,
+    _slot: OwnedSemaphorePermit,
+    birth: Option<OwnedSemaphorePermit>,
+}
+
+/// The owner task.
+pub(super) struct Owner {
+    durables: Arc<Durables>,
+    execution: ExecutionId,
+    inbox: mpsc::Receiver<Command>,
+    asking: Vec<(Token, Answering)>,
+    last_token: u64,
+    worker: Option<Worker>,
+    birth: Option<Birth>,
+    /// Killed before it was born.
+    unwanted: bool,
+    calling: Option<Calling>,
+    tickets: VecDeque<(WriteId, Ticket)>,
+    turn: Option<OwnedSemaphorePermit>,
+    cpu_us: u64,
+}
+
+enum Woken {
+    Command(Option<Command>),
+    Born(Result<Newborn, BirthError>),
+    Heard(Result<Received, ChannelError>),
+    Dead(WorkerDeath),
+    Called(Result<JsonText, String>),
+    Stored(WriteId, Result<Applied, StoreError>),
+    Tick,
+    Pressure,
+    Stop,
+}
+
+impl Owner {
+    pub(super) fn new(
+        durables: Arc<Durables>,
+        execution: ExecutionId,
+        inbox: mpsc::Receiver<Command>,
+    ) -> Self {
+        Self {
+            durables,
+            execution,
+            inbox,
+            asking: Vec::new(),
+            last_token: 0,
+            worker: None,
+            birth: None,
+            unwanted: false,
+            calling: None,
+            tickets: VecDeque::new(),
+            turn: None,
+            cpu_us: 0,
+        }
+    }
+
+    /// Lives until nothing is under way that is not in the store.
+    pub(super) async fn run(mut self, begun: Option<(DurableMachine, Place)>) {
+        let (mut machine, place) = match begun {
+            Some(begun) => begun,
+            None => match self.durables.find(self.execution).await {
+                Ok(found) => found,
+                Err(why) => return self.refuse_everybody(&why).await,
+            },
+        };
+        let mut stopping = false;
+        loop {
+            let woken = self.wait(&machine, stopping).await;
+            stopping |= matches!(woken, Woken::Stop);
+            let Some(input) = self.input(woken) else { continue };
+            self.step(&mut machine, &place, input).await;
+            let still = machine.record().status != ExecutionStatus::Running;
+            if still || machine.is_released() {
+                self.turn = None;
+            }
+            if machine.is_released() && self.is_idle() {
+                if machine.task().is_some_and(|task| task.deadline.is_some()) {
+                    self.durables.alarm.notify_one();
+                }
+                if self.durables.retire(self.execution, &self.inbox) {
+                    self.durables.shared.brokers.end(machine.record().session_id);
+                    return;
+                }
+                // Somebody asks for more: from what is stored, whatever this machine thought.
+                match self.durables.find(self.execution).await {
+                    Ok((found, _)) => machine = found,
+                    Err(why) => return self.refuse_everybody(&why).await,
+                }
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.worker.is_none() && self.birth.is_none() && self.tickets.is_empty()
+    }
+
+    async fn refuse_everybody(mut self, why: &Refused) {
+        loop {
+            while let Ok(command) = self.inbox.try_recv() {
+                let _ = command.answer.send(Err(why.clone()));
+            }
+            if self.durables.retire(self.execution, &self.inbox) {
+                return;
+            }
+        }
+    }
+
+    async fn wait(&mut self, machine: &DurableMachine, stopping: bool) -> Woken {
+        let now = self.now();
+        let deadline =
+            machine.deadline(now).map(|at| self.durables.shared.started + Duration::from_millis(at));
+        let Self { inbox, worker, birth, calling, tickets, durables, .. } = self;
+        let (receiver, exited) = match worker {
+            Some(Worker { handle, exited, deaf, .. }) => {
+                ((!*deaf).then_some(&mut handle.receiver), Some(exited))
+            }
+            None => (None, None),
+        };
+        tokio::select! {
+            biased;
+            (id, result) = stored(tickets) => Woken::Stored(id, result),
+            () = durables.stop.cancelled(), if !stopping => Woken::Stop,
+            command = inbox.recv(), if !stopping => Woken::Command(command),
+            born = maybe(birth.as_mut()) => Woken::Born(born),
+            called = maybe(calling.as_mut()) => Woken::Called(called),
+            heard = async { match receiver {
+                Some(receiver) => receiver.recv().await,
+                None => std::future::pending().await,
+            } } => Woken::Heard(heard),
+            dead = maybe(exited) => Woken::Dead(dead),
+            () = until(deadline) => Woken::Tick,
+            () = durables.pressure.notified() => Woken::Pressure,
+        }
+    }
+
+    fn input(&mut self, woken: Woken) -> Option<Input> {
+        Some(match woken {
+            Woken::Command(None) | Woken::Stop => Input::Stop,
+            Woken::Command(Some(command)) => self.command(command),
+            Woken::Born(born) => {
+                self.birth = None;
+                return self.born(born);
+            }
+            Woken::Heard(Ok(received)) => {
+                if let Some(worker) = &mut self.worker {
+                    worker.birth = None;
+                }
+                match received.message {
+                    FromWorker::Durable(message) => Input::Message(*message),
+                    _ => Input::Violation("a message of the other engine".to_owned()),
+                }
+            }
+            Woken::Heard(Err(error)) => {
+                if let Some(worker) = &mut self.worker {
+                    worker.deaf = true;
+                }
+                match error {
+                    ChannelError::Closed => return None,
+                    error => Input::Violation(format!("{:?}", fault(error))),
+                }
+            }
+            Woken::Dead(death) => {
+                if let Some(worker) = self.worker.take() {
+                    worker.handle.process.forget();
+                }
+                self.calling = None;
+                Input::Died(death.into())
+            }
+            Woken::Called(result) => {
+                self.calling = None;
+                Input::Called(result)
+            }
+            Woken::Stored(id, Ok(_)) => Input::Stored(id),
+            Woken::Stored(id, Err(error)) => not_stored(id, &error),
+            Woken::Tick => Input::Tick,
+            Woken::Pressure => Input::Pressure,
+        })
+    }
+
+    fn command(&mut self, command: Command) -> Input {
+        let Command { ask, answer, turn } = command;
+        if let Some(turn) = turn {
+            self.turn = Some(turn);
+        }
+        if matches!(ask, Ask::Wake) {
+            return Input::Wake;
+        }
+        self.last_token += 1;
+        let token = Token(self.last_token);
+        self.asking.push((token, answer));
+        match ask {
+            Ask::Start => Input::Start { token },
+            Ask::Submit { task, answer } => Input::Submit { token, task, answer },
+            Ask::Set { frame, name, value } => Input::Set { token, frame, name, value },
+            Ask::Cancel { with } => Input::Cancel { token, with },
+            Ask::Wake => Input::Wake,
+        }
+    }
+
+    fn born(&mut self, born: Result<Newborn, BirthError>) -> Option<Input> {
+        match born {
+            Ok(Newborn { handle, jail, slot, birth }) => {
+                let watched = handle.process.clone();
+                let exited = Box::pin(async move { watched.exited().await });
+                if std::mem::take(&mut self.unwanted) {
+                    let _ = handle.process.kill();
+                }
+                let birth = Some(birth);
+                self.worker = Some(Worker { handle, exited, deaf: false, _jail: jail, _slot: slot, birth });
+                Some(Input::Loaded)
+            }
+            Err(error) => {
+                if std::mem::take(&mut self.unwanted) {
+                    return Some(Input::Died(crate::core::Death::Unknown));
+                }
+                let permanent = matches!(error, BirthError::NoCode);
+                Some(Input::NotLoaded { why: error.to_string(), permanent })
+            }
+        }
+    }
+
+    async fn step(&mut self, machine: &mut DurableMachine, place: &Place, input: Input) {
+        let mut actions = Vec::new();
+        let now = self.now();
+        machine.step(input, now, &mut actions);
+        for action in actions {
+            self.carry_out(machine, place, action).await;
+        }
+    }
+
+    async fn carry_out(&mut self, machine: &DurableMachine, place: &Place, action: Action) {
+        match action {
+            Action::Spawn(from) => {
+                let (durables, record) = (Arc::clone(&self.durables), machine.record());
+                let order = Order {
+                    execution: self.execution,
+                    session: record.session_id,
+                    program: place.program,
+                    from,
+                    limits: machine.spec().limits.clone(),
+                    life: machine.spec().life(),
+                };
+                self.unwanted = false;
+                self.birth = Some(Box::pin(async move { durables.bear(order).await }));
+            }
+            Action::Tell(what) => {
+                let Some(worker) = &mut self.worker else { return };
+                // One that cannot be told is dead or dying, or will be killed for not answering.
+                if let Err(error) = worker.handle.sender.send(&order(*what)).await {
+                    tracing::debug!(execution = %self.execution, %error, "a worker cannot be told");
+                    let _ = worker.handle.process.kill();
+                }
+            }
+            Action::AllowCpu(total_ms) => {
+                if let Some(worker) = &self.worker {
+                    // A dead one needs no limit.
+                    let _ = worker.handle.process.allow_cpu(Duration::from_millis(total_ms));
+                }
+            }
+            Action::Kill => {
+                if let Some(worker) = &self.worker {
+                    let _ = worker.handle.process.kill();
+                } else {
+                    self.unwanted = self.birth.is_some();
+                }
+            }
+            Action::Write { id, batch } => match self.durables.shared.store.submit(Batch(batch)).await {
+                Ok(ticket) => self.tickets.push_back((id, ticket)),
+                Err(error) => self.tickets.push_back((id, Ticket::failed(error))),
+            },
+            Action::Host(work) => {
+                let shared = Arc::clone(&self.durables.shared);
+                let (session, place) = (machine.record().session_id, place.clone());
+                self.calling = Some(Box::pin(files::call(shared, session, place, work)));
+            }
+            Action::Reply { token, result } => self.reply(token, result),
+        }
+    }
+
+    fn reply(&mut self, token: Token, result: Result<Stand, Refused>) {
+        if let Some(at) = self.asking.iter().position(|(asking, _)| *asking == token) {
+            // A caller that has gone away does not matter.
+            let _ = self.asking.swap_remove(at).1.send(result);
+        }
+    }
+
+    fn now(&mut self) -> Now {
+        if let Some(worker) = &self.worker
+            && let Ok(cpu) = worker.handle.process.cpu_time()
+        {
+            self.cpu_us = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
+        }
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let since: Duration = Instant::now().duration_since(self.durables.shared.started);
+        Now {
+            mono_ms: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
+            unix_ms: i64::try_from(unix.as_millis()).unwrap_or(i64::MAX),
+            cpu_us: self.cpu_us,
+        }
+    }
+}
+
+fn not_stored(write: WriteId, error: &StoreError) -> Input {
+    let conflict = matches!(error, StoreError::Rejected(Rejection::Conflict(_)));
+    if matches!(error, StoreError::Rejected(_)) && !conflict {
+        tracing::error!(%error, "the store refuses a step of a durable execution");
+    }
+    Input::NotStored { write, conflict, error: error.to_string() }
+}
+
+/// The oldest batch's fate.
+async fn stored(tickets: &mut VecDeque<(WriteId, Ticket)>) -> (WriteId, Result<Applied, StoreError>) {
+    let Some((id, ticket)) = tickets.front_mut() else { return std::future::pending().await };
+    let id = *id;
+    let result = ticket.await;
+    tickets.pop_front();
+    (id, result)
+}
+
+async fn maybe<F: Future + Unpin>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,127 @@
+//! Births of workers: a process that was told a program's code and the pages to go on from.
+
+use super::Durables;
+use crate::core::durable::{LoadFrom, Refused};
+use crate::spawn::{ChannelError, SpawnError, Spawner, WorkerHandle, WorkerLimits};
+use crate::store::StoreError;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use vm_system_protocol::durable::{DurableLimits, PAGE_BATCH_BYTES, StatePage, ToDurable};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
+use vm_system_protocol::model::Limits;
+use vm_system_protocol::worker::ToWorker;
+
+/// What is to be born.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    pub(super) execution: ExecutionId,
+    /// Names the worker among all of the jail.
+    pub(super) session: SessionId,
+    pub(super) program: (ProgramId, u32),
+    pub(super) from: LoadFrom,
+    pub(super) limits: Limits,
+    pub(super) life: DurableLimits,
+}
+
+/// A worker that was told everything.
+pub(super) struct Newborn {
+    pub(super) handle: WorkerHandle,
+    /// The jail that it lives in.
+    pub(super) jail: Spawner,
+    /// Its place among all workers.
+    pub(super) slot: OwnedSemaphorePermit,
+    /// Its place among those that are being born; given back once it stands.
+    pub(super) birth: OwnedSemaphorePermit,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BirthError {
+    #[error("{0}")]
+    Spawn(#[from] SpawnError),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("it could not be told what to do: {0}")]
+    Channel(#[from] ChannelError),
+    #[error("its program is not in the store")]
+    NoCode,
+    #[error("the supervisor is stopping")]
+    Stopping,
+}
+
+impl From<BirthError> for Refused {
+    fn from(error: BirthError) -> Self {
+        match error {
+            BirthError::Store(error) => Self::Storage(error.to_string()),
+            BirthError::Stopping => Self::Stopping,
+            other => Self::NoWorker(other.to_string()),
+        }
+    }
+}
+
+/// An order for a worker.
+pub(super) fn order(what: ToDurable) -> ToWorker {
+    ToWorker::Durable(Box::new(what))
+}
+
+/// A worker's hard stop behind the engine's own limit: the state, its copies while pages are made, and `mem_mb` for the
+/// rest.
+pub(super) fn memory(limits: &Limits) -> WorkerLimits {
+    let mib = u64::from(limits.mem_mb) + 4 * u64::from(limits.max_state_mb);
+    WorkerLimits { memory_bytes: mib << 20, cpu: None }
+}
+
+impl Durables {
+    /// A place among all workers; whoever only keeps one warm is asked to let it go.
+    pub(super) async fn turn(&self) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), BirthError> {
+        let slot = match Arc::clone(&self.slots).try_acquire_owned() {
+            Ok(slot) => slot,
+            Err(_) => {
+                self.pressure.notify_waiters();
+                Arc::clone(&self.slots).acquire_owned().await.map_err(|_| BirthError::Stopping)?
+            }
+        };
+        let birth = Arc::clone(&self.births).acquire_owned().await.map_err(|_| BirthError::Stopping)?;
+        Ok((slot, birth))
+    }
+
+    /// Gives birth to a worker and tells it everything that it has to know.
+    pub(super) async fn bear(&self, order: Order) -> Result<Newborn, BirthError> {
+        let (slot, birth) = self.turn().await?;
+        let (program, version) = order.program;
+        let code = self.code(program, version).await?.ok_or(BirthError::NoCode)?;
+        let jail = self.shared.jails.present();
+        let mut handle = jail.spawn_worker(order.session, &memory(&order.limits)).await?;
+        if let Err(error) = self.tell_all(&mut handle, &order, &code).await {
+            let _ = handle.process.kill();
+            handle.process.exited().await;
+            handle.process.forget();
+            return Err(error);
+        }
+        Ok(Newborn { handle, jail, slot, birth })
+    }
+
+    async fn tell_all(
+        &self,
+        handle: &mut WorkerHandle,
+        what: &Order,
+        code: &Arc<Vec<u8>>,
+    ) -> Result<(), BirthError> {
+        let load = ToDurable::Load { code: code.as_ref().clone(), limits: what.life };
+        handle.sender.send(&order(load)).await?;
+        let LoadFrom::Checkpoint(checkpoint) = what.from else { return Ok(()) };
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for (number, page) in self.shared.store.state(what.execution, checkpoint).await? {
+            bytes += page.len();
+            batch.push(StatePage { number, bytes: page });
+            if bytes >= PAGE_BATCH_BYTES {
+                bytes = 0;
+                handle.sender.send(&order(ToDurable::Pages(std::mem::take(&mut batch)))).await?;
+            }
+        }
+        if !batch.is_empty() {
+            handle.sender.send(&order(ToDurable::Pages(batch))).await?;
+        }
+        Ok(handle.sender.send(&order(ToDurable::Restore)).await?)
+    }
+}

@@ -1,0 +1,260 @@
+//! A worker that runs a durable program: obeys one order after the other, and between a pause and its answer holds
+//! nothing that is not also in the supervisor's store. Such a worker is never adopted, so nothing it sends is kept.
+//!
+//! Reading order: this file (orders), `segment` (one run between two stops), `clock` (what it may use), `output`
+//! (console lines), `pages` (what a checkpoint sends).
+
+mod clock;
+mod output;
+mod pages;
+mod segment;
+
+use crate::link::Link;
+use clock::Clock;
+use std::collections::BTreeMap;
+use vm_system_cvm::{
+    Answer, CompileError, CompileOptions, HostResult, Limits, Program, State, StateConfig, compile, frames,
+    globals, resume_host, resume_pause, set_variable,
+};
+use vm_system_protocol::durable::{
+    CODE_BYTES, Cause, DurableLimits, FromDurable, Segment, TaskAnswer, ToDurable,
+};
+use vm_system_protocol::model::{Diagnostic, ProgramFrame, ProgramState, Variable};
+use vm_system_protocol::worker::{FromWorker, ToWorker};
+
+/// Exit code of a worker that got an order that does not fit.
+const EXIT_ORDER: i32 = 74;
+/// Most diagnostics of one text that are told.
+const DIAGNOSTICS: usize = 20;
+/// Longest line that a diagnostic shows (bytes).
+const SNIPPET_BYTES: usize = 1_000;
+/// Instructions of the whole life where there is no limit.
+const STRING_UNITS: u32 = 1 << 28;
+
+/// Builds what all programs share, in the zygote.
+pub(crate) fn warm_up() {
+    vm_system_cvm::warm_up();
+    // Hash seeds are asked for here, once for all workers.
+    drop(std::collections::HashMap::<u8, u8>::new());
+}
+
+/// What such a worker holds.
+struct Machine {
+    program: Option<Program>,
+    limits: DurableLimits,
+    /// Pages that were told and not yet made a state of.
+    told: BTreeMap<u64, Vec<u8>>,
+    state: Option<State>,
+    /// The last checkpoint whose pages were sent.
+    sent: u64,
+    clock: Clock,
+}
+
+/// Lives by orders, this one first, until the channel ends or one does not fit; the exit code.
+pub(crate) fn live(link: &mut Link, first: ToDurable) -> i32 {
+    let mut machine = Machine {
+        program: None,
+        limits: DurableLimits { heap_bytes: 0, stack_depth: 0, steps: 0 },
+        told: BTreeMap::new(),
+        state: None,
+        sent: 0,
+        clock: Clock::default(),
+    };
+    let mut order = first;
+    loop {
+        if machine.obey(order, link).is_none() {
+            return EXIT_ORDER;
+        }
+        order = match link.next_order() {
+            ToWorker::Durable(next) => *next,
+            _ => return EXIT_ORDER,
+        };
+    }
+}
+
+/// Tells the supervisor something.
+fn tell(link: &mut Link, message: FromDurable) {
+    link.tell(&FromWorker::Durable(Box::new(message)));
+}
+
+impl Machine {
+    /// `None`: the order does not fit what came before.
+    fn obey(&mut self, order: ToDurable, link: &mut Link) -> Option<()> {
+        match order {
+            ToDurable::Compile { source, file_name, typescript } => {
+                tell(link, compiled(&source, file_name, typescript));
+            }
+            ToDurable::Load { code, limits } => {
+                self.limits = limits;
+                match Program::decode(&code) {
+                    Ok(program) => self.program = Some(program),
+                    Err(error) => tell(link, FromDurable::Refused { why: format!("the program: {error}") }),
+                }
+            }
+            ToDurable::Pages(pages) => {
+                self.told.extend(pages.into_iter().map(|page| (page.number, page.bytes)));
+            }
+            ToDurable::Restore => self.restore(link)?,
+            ToDurable::Start { args, env, seed, segment } => self.start(args, env, seed, segment, link)?,
+            ToDurable::GoOn { segment } => self.run(segment, link)?,
+            ToDurable::Answer { answer, segment } => {
+                let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
+                if !resume_pause(program, state, &engine_answer(answer)) {
+                    return None;
+                }
+                self.run(segment, link)?;
+            }
+            ToDurable::HostResult { result, segment } => {
+                let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
+                let result = match result {
+                    Ok(json) => HostResult::Json(json.as_str().to_owned()),
+                    Err(message) => HostResult::Error(message),
+                };
+                if !resume_host(program, state, &result) {
+                    return None;
+                }
+                self.run(segment, link)?;
+            }
+            ToDurable::Inspect => {
+                let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
+                tell(link, FromDurable::View(Box::new(view(program, state))));
+            }
+            ToDurable::Set { frame, name, value } => {
+                let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
+                if set_variable(program, state, frame as usize, &name, value.as_str()) {
+                    self.checkpoint(Cause::Edited, link)?;
+                } else {
+                    tell(link, FromDurable::NotSet);
+                }
+            }
+        }
+        Some(())
+    }
+
+    fn engine_limits(&self) -> Limits {
+        Limits {
+            heap_bytes: self.limits.heap_bytes,
+            stack_depth: self.limits.stack_depth,
+            string_units: STRING_UNITS,
+            steps: self.limits.steps,
+        }
+    }
+
+    fn restore(&mut self, link: &mut Link) -> Option<()> {
+        let program = self.program.as_ref()?;
+        let told = std::mem::take(&mut self.told);
+        let pages = told.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
+        match State::restore(program, self.engine_limits(), pages) {
+            Ok(state) => {
+                self.sent = state.checkpoint_number();
+                self.state = Some(state);
+                tell(link, FromDurable::Restored);
+            }
+            Err(error) => tell(link, FromDurable::Refused { why: format!("the state: {error}") }),
+        }
+        Some(())
+    }
+
+    fn start(
+        &mut self,
+        args: Vec<String>,
+        env: Vec<(String, String)>,
+        seed: u64,
+        segment: Segment,
+        link: &mut Link,
+    ) -> Option<()> {
+        let config = StateConfig { limits: self.engine_limits(), seed, args, env };
+        self.state = Some(State::new(self.program.as_ref()?, &config));
+        self.sent = 0;
+        self.checkpoint(Cause::Started, link)?;
+        self.run(segment, link)
+    }
+}
+
+fn engine_answer(answer: TaskAnswer) -> Answer {
+    match answer {
+        TaskAnswer::Text(text) => Answer::Text(text),
+        TaskAnswer::Json(json) => Answer::Json(json.as_str().to_owned()),
+        TaskAnswer::Failed(message) => Answer::Error(message),
+        TaskAnswer::Expired(message) => Answer::Timeout(message),
+    }
+}
+
+/// Compiles a text. One of which nobody has said what it is, is JavaScript if it can be.
+fn compiled(source: &str, file_name: String, typescript: Option<bool>) -> FromDurable {
+    let attempt = |typescript| {
+        let options = CompileOptions { filename: file_name.clone(), typescript };
+        compile(source, &options).map_err(|errors| errors.0)
+    };
+    let result = match typescript {
+        Some(typescript) => attempt(typescript),
+        None => attempt(false).or_else(|script| {
+            // The reading that came further says more about what is wrong.
+            attempt(true).map_err(|typed| if place(&typed) >= place(&script) { typed } else { script })
+        }),
+    };
+    match result {
+        Ok(program) => {
+            let code = program.encode();
+            if code.len() <= CODE_BYTES {
+                return FromDurable::Compiled { code };
+            }
+            let message = format!("the compiled program has {} bytes, more than {CODE_BYTES}", code.len());
+            FromDurable::NotCompiled(vec![Diagnostic { message, line: 1, column: 1, snippet: String::new() }])
+        }
+        Err(errors) => {
+            FromDurable::NotCompiled(errors.into_iter().take(DIAGNOSTICS).map(diagnostic).collect())
+        }
+    }
+}
+
+fn place(errors: &[CompileError]) -> (u32, u32) {
+    errors.first().map_or((0, 0), |error| (error.line, error.column))
+}
+
+fn diagnostic(error: CompileError) -> Diagnostic {
+    let mut snippet = error.snippet;
+    output::cut(&mut snippet, SNIPPET_BYTES);
+    Diagnostic { message: error.message, line: error.line, column: error.column, snippet }
+}
+
+/// Text of all variables that is shown (bytes).
+const VIEW_BYTES: usize = 4 << 20;
+/// Text of one variable that is shown (bytes).
+const VALUE_BYTES: usize = 64 << 10;
+/// Frames that are shown.
+const VIEW_FRAMES: usize = 200;
+
+fn view(program: &Program, state: &mut State) -> ProgramState {
+    let mut room = VIEW_BYTES;
+    let mut shown = |variables: Vec<(String, String)>| -> Vec<Variable> {
+        let mut list = Vec::new();
+        for (name, mut value) in variables {
+            output::cut(&mut value, VALUE_BYTES);
+            let bytes = name.len() + value.len() + 16;
+            if bytes > room {
+                break;
+            }
+            room -= bytes;
+            list.push(Variable { name, value });
+        }
+        list
+    };
+    let globals = shown(globals(program, state));
+    let frames = frames(program, state)
+        .into_iter()
+        .take(VIEW_FRAMES)
+        .map(|frame| {
+            let mut source_line = frame.source_line;
+            output::cut(&mut source_line, SNIPPET_BYTES);
+            ProgramFrame {
+                function: frame.function,
+                line: frame.line,
+                column: frame.column,
+                source_line,
+                variables: shown(frame.variables),
+            }
+        })
+        .collect();
+    ProgramState { frames, globals }
+}

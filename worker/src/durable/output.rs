@@ -1,0 +1,62 @@
+//! Console lines as events, gathered. Knows no limits.
+
+use super::tell;
+use crate::link::Link;
+use vm_system_cvm::{Level, Line};
+use vm_system_protocol::durable::FromDurable;
+use vm_system_protocol::limits::{EVENT_BATCH_BYTES, EVENT_TEXT_BYTES};
+use vm_system_protocol::model::{ConsoleLevel, EventPayload};
+use vm_system_protocol::worker::WorkerEvent;
+
+/// What an event costs besides its text, roughly (bytes).
+const EVENT_OVERHEAD: usize = 32;
+
+/// Events that were not sent yet.
+#[derive(Default)]
+pub(super) struct Output {
+    events: Vec<WorkerEvent>,
+    bytes: usize,
+}
+
+impl Output {
+    /// Takes a line; what is too long for an event is cut.
+    pub(super) fn take(&mut self, mut line: Line, at_us: u64, link: &mut Link) {
+        cut(&mut line.text, EVENT_TEXT_BYTES);
+        let level = match line.level {
+            Level::Log => ConsoleLevel::Log,
+            Level::Warn => ConsoleLevel::Warn,
+            Level::Error => ConsoleLevel::Error,
+            Level::Debug => ConsoleLevel::Debug,
+        };
+        self.push(EventPayload::Console { level, text: line.text }, at_us, link);
+    }
+
+    /// Takes an event.
+    pub(super) fn push(&mut self, payload: EventPayload, at_us: u64, link: &mut Link) {
+        self.bytes += payload.output_bytes() as usize + EVENT_OVERHEAD;
+        self.events.push(WorkerEvent { at_us, payload });
+        if self.bytes >= EVENT_BATCH_BYTES {
+            self.flush(link);
+        }
+    }
+
+    /// Sends what there is.
+    pub(super) fn flush(&mut self, link: &mut Link) {
+        self.bytes = 0;
+        if !self.events.is_empty() {
+            tell(link, FromDurable::Events(std::mem::take(&mut self.events)));
+        }
+    }
+}
+
+/// Cuts a text to about `most` bytes and marks it.
+pub(super) fn cut(text: &mut String, most: usize) {
+    if text.len() > most {
+        let mut end = most;
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        text.truncate(end);
+        text.push('…');
+    }
+}

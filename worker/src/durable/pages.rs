@@ -1,0 +1,29 @@
+//! What a checkpoint sends: the pages that changed, in messages of bounded size, then the cause.
+
+use super::{Machine, tell};
+use crate::link::Link;
+use vm_system_protocol::durable::{Cause, FromDurable, PAGE_BATCH_BYTES, StatePage, Stop};
+
+impl Machine {
+    /// Sends a checkpoint of the state as it is.
+    pub(super) fn checkpoint(&mut self, cause: Cause, link: &mut Link) -> Option<()> {
+        let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
+        let checkpoint = state.pages_since(program, self.sent);
+        self.sent = checkpoint.number;
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for page in checkpoint.pages {
+            bytes += page.bytes.len() + 16;
+            batch.push(StatePage { number: page.number, bytes: page.bytes });
+            if bytes >= PAGE_BATCH_BYTES {
+                bytes = 0;
+                tell(link, FromDurable::Pages(std::mem::take(&mut batch)));
+            }
+        }
+        if !batch.is_empty() {
+            tell(link, FromDurable::Pages(batch));
+        }
+        let stop = Stop { cause, cpu_us: self.clock.cpu_us(), heap_bytes: state.heap_bytes() };
+        tell(link, FromDurable::Checkpoint(Box::new(stop)));
+        Some(())
+    }
+}

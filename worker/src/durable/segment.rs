@@ -1,0 +1,101 @@
+//! One run from where the state stands to the next stop: a pause, a call, a checkpoint for safety, the end.
+
+use super::output::Output;
+use super::{Machine, tell};
+use crate::link::Link;
+use vm_system_cvm::{Answer, LimitKind, Outcome, resume_pause, run};
+use vm_system_protocol::durable::{
+    Cause, DurableLimit, End, FromDurable, HostCall, PROMPT_BYTES, RESULT_BYTES, Segment,
+};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::EventPayload;
+
+/// Instructions between two looks at the console lines: bounds what they may pile up.
+const SLICE: u64 = 2_048;
+/// Slices between two looks at the clocks.
+const LOOK: u32 = 8;
+/// Longest message of an uncaught exception (bytes).
+const MESSAGE_BYTES: usize = 64 << 10;
+
+impl Machine {
+    /// Runs to the next stop and tells it.
+    pub(super) fn run(&mut self, segment: Segment, link: &mut Link) -> Option<()> {
+        self.clock.begin(segment, self.state.as_ref()?.steps());
+        let mut output = Output::default();
+        let cause = self.until_stop(&mut output, link)?;
+        if let Cause::Ended(End::Threw { message, stack }) = &cause {
+            let payload = EventPayload::Exception { message: message.clone(), stack: stack.clone() };
+            output.push(payload, self.clock.elapsed_us(), link);
+        }
+        output.flush(link);
+        match cause {
+            Cause::Effect(call) if call.name != "writeFile" => {
+                tell(link, FromDurable::Call(call));
+                Some(())
+            }
+            cause => self.checkpoint(cause, link),
+        }
+    }
+
+    fn until_stop(&mut self, output: &mut Output, link: &mut Link) -> Option<Cause> {
+        let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
+        state.set_time(self.clock.now_ms());
+        let mut looks = 0_u32;
+        loop {
+            let room = self.clock.steps_until_checkpoint(state.steps());
+            let outcome = run(program, state, room.clamp(1, SLICE));
+            for line in state.take_output() {
+                if let Some(end) = self.clock.take_event(line.text.len()) {
+                    return Some(Cause::Ended(end));
+                }
+                output.take(line, self.clock.elapsed_us(), link);
+            }
+            match outcome {
+                Outcome::OutOfFuel => {}
+                Outcome::Pause { prompt, options } => {
+                    if prompt.len() + options.as_ref().map_or(0, String::len) <= PROMPT_BYTES {
+                        let options = options.map(JsonText::from_untrusted);
+                        return Some(Cause::Pause { prompt, options });
+                    }
+                    let message = format!("the prompt has more than {PROMPT_BYTES} bytes");
+                    resume_pause(program, state, &Answer::Error(message));
+                }
+                Outcome::Host { name, args } => {
+                    return Some(Cause::Effect(HostCall { name, args: JsonText::from_untrusted(args) }));
+                }
+                ended => return Some(Cause::Ended(end(ended))),
+            }
+            looks = looks.wrapping_add(1);
+            if looks % LOOK == 0 {
+                if let Some(end) = self.clock.stop() {
+                    return Some(Cause::Ended(end));
+                }
+                state.set_time(self.clock.now_ms());
+            }
+            let late = looks % LOOK == 0 && self.clock.is_checkpoint_late();
+            if late || self.clock.steps_until_checkpoint(state.steps()) == 0 {
+                return Some(Cause::Steps);
+            }
+        }
+    }
+}
+
+fn end(outcome: Outcome) -> End {
+    match outcome {
+        Outcome::Done { json, .. } if json.len() > RESULT_BYTES => End::Limit(DurableLimit::Result),
+        Outcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
+        Outcome::Throw(text) => {
+            let (mut stack, mut message) = (text.clone(), text.lines().next().unwrap_or_default().to_owned());
+            super::output::cut(&mut stack, MESSAGE_BYTES);
+            super::output::cut(&mut message, MESSAGE_BYTES);
+            End::Threw { message, stack }
+        }
+        Outcome::Limit(LimitKind::Heap) => End::Limit(DurableLimit::Heap),
+        Outcome::Limit(LimitKind::Stack) => End::Limit(DurableLimit::Stack),
+        Outcome::Limit(LimitKind::Steps) => End::Limit(DurableLimit::Steps),
+        Outcome::Corrupt(what) => End::Corrupt(what.to_owned()),
+        Outcome::OutOfFuel | Outcome::Pause { .. } | Outcome::Host { .. } => {
+            End::Corrupt("not an end".to_owned())
+        }
+    }
+}
