@@ -1,6 +1,8 @@
 //! The tree of commands and the flags that all of them take.
 
-use crate::commands::{completions, exec, help, libs, man, ops, program, repl, run, serve, session, task, template};
+use crate::commands::{
+    completions, exec, help, libs, man, ops, program, repl, run, serve, session, task, template,
+};
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use vm_system_supervisor::daemon::SandboxMode;

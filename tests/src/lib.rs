@@ -9,6 +9,7 @@
 //! - [`records`]: rows for tests and figures of the store alone
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
 //! - [`rights`]: a template whose rights a test sets
+//! - [`programs`]: durable programs through that socket
 //! - [`observe`]: processes, descriptors and memory as the kernel sees them
 
 pub mod client;
@@ -18,6 +19,7 @@ pub mod http;
 pub mod observe;
 pub mod place;
 pub mod program;
+pub mod programs;
 pub mod records;
 pub mod rights;
 pub mod scene;

@@ -33,6 +33,7 @@ pub(super) struct Parts {
     pub(super) spawn: SpawnConfig,
     pub(super) worktree_roots: Vec<PathBuf>,
     pub(super) max_sessions: u32,
+    pub(super) durable: DurableConfig,
     pub(super) ceilings: Limits,
     /// The folder of the workspaces' databases; none: there are only those in memory.
     pub(super) workspaces: Option<PathBuf>,
@@ -44,8 +45,18 @@ pub(super) struct Parts {
 impl Assembly {
     /// Builds the jail; the store is closed again if that fails.
     pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
-        let Parts { store, shelf, spawn, worktree_roots, max_sessions, ceilings, workspaces, operator, stop } =
-            parts;
+        let Parts {
+            store,
+            shelf,
+            spawn,
+            worktree_roots,
+            max_sessions,
+            durable,
+            ceilings,
+            workspaces,
+            operator,
+            stop,
+        } = parts;
         let commands_listed = !operator.commands.is_empty();
         let worktrees_confined = !worktree_roots.is_empty();
         let started = async {
@@ -56,7 +67,7 @@ impl Assembly {
                 workspaces: Workspaces::new(workspaces),
                 operator,
                 max_sessions: max_sessions as usize,
-                durable: DurableConfig::default(),
+                durable,
             };
             Ok(Runtime::start(config, store.clone()).await?)
         };

@@ -4,6 +4,7 @@
 
 use crate::ops::OpsOptions;
 use crate::policy::{Operator, is_command_name};
+use crate::runtime::DurableConfig;
 use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
 use crate::store::{Durability, Retention};
 use serde::Deserialize;
@@ -36,6 +37,8 @@ pub struct Config {
     pub worktree_roots: Vec<PathBuf>,
     /// Live sessions at a time.
     pub max_sessions: u32,
+    /// Executions of durable programs.
+    pub durable: DurableConfig,
     /// The most that a template may ask for.
     pub ceilings: Limits,
     /// What templates may name: variables for scripts, and commands for the `exec` module.
@@ -96,6 +99,7 @@ impl Config {
             service_ids: SpawnConfig::embedded().service_ids,
             worktree_roots: Vec::new(),
             max_sessions: 1_000,
+            durable: DurableConfig::default(),
             ceilings: OpsOptions::default().ceilings,
             operator: Operator::default(),
             retention: Retention::default(),
@@ -112,6 +116,7 @@ impl Config {
         set(&mut self.sandbox, file.sandbox.map(Into::into));
         set(&mut self.worktree_roots, file.worktree_roots);
         set(&mut self.max_sessions, file.max_sessions);
+        file.durable.unwrap_or_default().apply(&mut self.durable);
         file.ceilings.unwrap_or_default().apply(&mut self.ceilings);
         set(&mut self.keeper_grace, file.keeper_grace_s.map(seconds));
         set(&mut self.drain, file.drain_s.map(seconds));
@@ -170,6 +175,7 @@ pub struct ConfigFile {
     env: Option<BTreeMap<String, String>>,
     /// Programs that the `exec` module may start, by name.
     allow_exec: Option<BTreeMap<String, PathBuf>>,
+    durable: Option<DurableFile>,
     ceilings: Option<CeilingsFile>,
     retention: Option<RetentionFile>,
 }
@@ -221,6 +227,30 @@ struct RetentionFile {
     max_age_days: Option<u32>,
     prune_above_mb: Option<u32>,
     quota_mb: Option<u32>,
+}
+
+/// [`DurableConfig`] of which what is absent stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DurableFile {
+    warm_ms: Option<u32>,
+    workers: Option<u32>,
+    births: Option<u32>,
+    checkpoint_ms: Option<u32>,
+    checkpoint_steps: Option<u32>,
+    history: Option<u32>,
+}
+
+impl DurableFile {
+    fn apply(self, config: &mut DurableConfig) {
+        let milliseconds = |count: u32| Duration::from_millis(u64::from(count));
+        set(&mut config.warm, self.warm_ms.map(milliseconds));
+        set(&mut config.workers, self.workers.map(|count| count as usize));
+        set(&mut config.births, self.births.map(|count| count as usize));
+        set(&mut config.checkpoint, self.checkpoint_ms.map(milliseconds));
+        set(&mut config.checkpoint_steps, self.checkpoint_steps.map(u64::from));
+        set(&mut config.history, self.history.map(u64::from));
+    }
 }
 
 /// [`Limits`] of which what is absent stays.

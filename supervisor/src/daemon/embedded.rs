@@ -34,6 +34,7 @@ impl Embedded {
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
             worktree_roots: Vec::new(),
             max_sessions: SESSIONS,
+            durable: crate::runtime::DurableConfig::default(),
             ceilings: no_ceilings(),
             workspaces: None,
             operator: Operator::default(),

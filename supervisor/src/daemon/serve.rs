@@ -138,6 +138,7 @@ fn parts(config: &Config, store: StoreHandle, shelf: Shelf, stop: CancellationTo
         spawn,
         worktree_roots: config.worktree_roots.clone(),
         max_sessions: config.max_sessions,
+        durable: config.durable.clone(),
         ceilings: config.ceilings.clone(),
         workspaces: Some(config.state_dir.join("workspaces")),
         operator: config.operator.clone(),

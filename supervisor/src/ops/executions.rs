@@ -167,8 +167,12 @@ impl Ops {
     }
 
     pub(super) async fn exec_cancel(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
-        let id = self.execution(call, execution).await?.execution.id;
-        let result = self.runtime.cancel_execution(id).await.map_err(OpError::from);
+        let execution = self.execution(call, execution).await?.execution;
+        let id = execution.id;
+        let result = match execution.kind {
+            ExecutionKind::Program => self.cancel_program(id).await,
+            _ => self.runtime.cancel_execution(id).await.map_err(OpError::from),
+        };
         self.audit(call, "exec cancel", id, &result).await;
         result.map(|()| Reply::Done)
     }

@@ -26,6 +26,8 @@ mod machine;
 mod options;
 pub mod schema;
 mod stops;
+#[cfg(test)]
+mod tests;
 
 pub use found::{fresh_record, session_record};
 pub use input::{DurableAction, DurableInput, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused, Stand};

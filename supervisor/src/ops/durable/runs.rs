@@ -1,7 +1,7 @@
 //! Executions of programs.
 
 use super::{checked_name, must_be_cvm, question, refused, shown};
-use crate::core::durable::{Fresh, fresh_record, session_record};
+use crate::core::durable::{Fresh, Refused, fresh_record, session_record};
 use crate::ops::errors::{invalid, stored};
 use crate::ops::sessions::worktree;
 use crate::ops::{Call, Ops, fitting, now, redact};
@@ -66,6 +66,14 @@ impl Ops {
         let result = self.durables()?.run(start).await.map_err(|why| refused(why, id));
         self.audit(call, "program start", id, &result).await;
         self.standing(call, result?).await
+    }
+
+    /// Ends an execution of a program; one that has ended is fine.
+    pub(in crate::ops) async fn cancel_program(&self, id: ExecutionId) -> Result<(), OpError> {
+        match self.durables()?.cancel(id, Vec::new()).await {
+            Ok(_) | Err(Refused::Ended) => Ok(()),
+            Err(why) => Err(refused(why, id)),
+        }
     }
 
     /// The built-in template, made when it is first needed.

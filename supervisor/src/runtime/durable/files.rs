@@ -9,9 +9,10 @@ use serde_json::Value;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vm_system_protocol::broker::{FsReply, FsRequest};
+use vm_system_protocol::broker::{FileKind, FsReply, FsRequest};
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::FS_DIR_ENTRIES;
 
 /// Makes a call; JSON of its result, or the message of an `Error`.
 pub(super) async fn call(
@@ -77,7 +78,106 @@ impl Files {
         }
     }
 
-    async fn list(&self, _args: &[Value]) -> Value {
-        Value::Array(Vec::new())
+    /// Paths beneath a folder, sorted, a folder before its content; links are left out.
+    async fn list(&self, args: &[Value]) -> Value {
+        let start = args.first().and_then(Value::as_str).unwrap_or(".");
+        let Some(start) = self.relative(start) else { return Value::Array(Vec::new()) };
+        let options = args.get(1);
+        let recursive = options.and_then(|o| o.get("recursive")).is_some_and(|value| *value == true);
+        let filter = options.and_then(|o| o.get("filter")).and_then(Value::as_str);
+        let base = if start == "." { String::new() } else { format!("{}/", start.trim_end_matches('/')) };
+        let (mut found, mut folders) = (Vec::new(), vec![String::new()]);
+        while let Some(folder) = folders.pop() {
+            let path = if folder.is_empty() { start.clone() } else { format!("{base}{folder}") };
+            let Some(FsReply::Entries(entries)) = self.ask(FsRequest::ReadDir { path }).await else {
+                continue;
+            };
+            for entry in entries {
+                let relative =
+                    if folder.is_empty() { entry.name.clone() } else { format!("{folder}/{}", entry.name) };
+                match entry.kind {
+                    FileKind::Directory if recursive => folders.push(relative.clone()),
+                    FileKind::Directory | FileKind::File => {}
+                    _ => continue,
+                }
+                if found.len() >= FS_DIR_ENTRIES {
+                    return Value::Array(Vec::new());
+                }
+                if filter.is_none_or(|filter| glob(filter.as_bytes(), relative.as_bytes())) {
+                    found.push(relative);
+                }
+            }
+        }
+        // A folder before its content: by the parts of the path, not by its bytes.
+        found.sort_by(|a, b| a.split('/').cmp(b.split('/')));
+        let root = self.root.trim_end_matches('/');
+        found.into_iter().map(|path| Value::from(format!("{root}/{base}{path}"))).collect()
+    }
+}
+
+/// Whether a path fits a pattern: `*` and `?` within a part of the path, `**` over parts. Looks back at most once for each
+/// kind of star, so that the time is bounded by the product of both lengths.
+fn glob(pattern: &[u8], path: &[u8]) -> bool {
+    let (mut p, mut t) = (0, 0);
+    let (mut star, mut stars): (Option<(usize, usize)>, Option<(usize, usize)>) = (None, None);
+    loop {
+        if t == path.len() && pattern[p..].iter().all(|byte| *byte == b'*') {
+            return true;
+        }
+        match pattern.get(p) {
+            Some(b'*') if pattern.get(p + 1) == Some(&b'*') => {
+                // `**/` is also nothing at all.
+                p += if pattern.get(p + 2) == Some(&b'/') { 3 } else { 2 };
+                (stars, star) = (Some((p, t)), None);
+            }
+            Some(b'*') => {
+                p += 1;
+                star = Some((p, t));
+            }
+            Some(b'?') if path.get(t).is_some_and(|byte| *byte != b'/') => (p, t) = (p + 1, t + 1),
+            Some(byte) if path.get(t) == Some(byte) => (p, t) = (p + 1, t + 1),
+            _ => match (star, stars) {
+                (Some((back, from)), _) if path.get(from).is_some_and(|byte| *byte != b'/') => {
+                    (p, t) = (back, from + 1);
+                    star = Some((back, from + 1));
+                }
+                (_, Some((back, from))) if from < path.len() => {
+                    (p, t) = (back, from + 1);
+                    (stars, star) = (Some((back, from + 1)), None);
+                }
+                _ => return false,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::glob;
+
+    #[test]
+    fn stars_stay_in_a_part_of_the_path_and_two_do_not() {
+        let fits = |pattern: &str, path: &str| glob(pattern.as_bytes(), path.as_bytes());
+        for (pattern, path) in [
+            ("*.ts", "a.ts"),
+            ("**/*.ts", "a.ts"),
+            ("**/*.ts", "x/y/a.ts"),
+            ("src/*/a?.js", "src/x/ab.js"),
+            ("**", "x/y"),
+            ("*", "x"),
+            ("a*b*c", "aXbYbc"),
+        ] {
+            assert!(fits(pattern, path), "{pattern} {path}");
+        }
+        for (pattern, path) in [
+            ("*.ts", "x/a.ts"),
+            ("*", "x/y"),
+            ("a?c", "a/c"),
+            ("src/*.js", "src/x/a.js"),
+            ("", "a"),
+            ("a", ""),
+        ] {
+            assert!(!fits(pattern, path), "{pattern} {path}");
+        }
     }
 }

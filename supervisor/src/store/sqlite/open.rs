@@ -19,8 +19,12 @@ const FULL_CHECK_BYTES: u64 = 16 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
 
-const STEPS: &[M<'static>] =
-    &[M::up(include_str!("v1.sql")), M::up(include_str!("v2.sql")), M::up(include_str!("v3.sql")), M::up(include_str!("v4.sql"))];
+const STEPS: &[M<'static>] = &[
+    M::up(include_str!("v1.sql")),
+    M::up(include_str!("v2.sql")),
+    M::up(include_str!("v3.sql")),
+    M::up(include_str!("v4.sql")),
+];
 
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
     DirBuilder::new()

@@ -1,0 +1,92 @@
+//! Durable programs through the control socket: the verbs, with the answers that tests look at.
+
+use crate::client::Client;
+use vm_system_protocol::control::{DurableOp, DurableReply, NewRun, Op, OpError, Reply};
+use vm_system_protocol::model::{CheckpointInfo, ProgramState, Run, Task, TaskStatus};
+
+/// What a program is loaded as.
+pub const NAME: &str = "program";
+
+impl Client {
+    /// One verb of durable programs.
+    pub fn durable(&mut self, op: DurableOp) -> Result<DurableReply, OpError> {
+        self.op(Op::Durable(op)).map(|reply| match reply {
+            Reply::Durable(reply) => reply,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// A verb that answers where an execution stands.
+    pub fn run_op(&mut self, op: DurableOp) -> Result<Run, OpError> {
+        self.durable(op).map(|reply| match reply {
+            DurableReply::Run(run) => *run,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// Loads a source under [`NAME`].
+    pub fn load(&mut self, source: &str) {
+        let op =
+            DurableOp::ProgramLoad { name: NAME.to_owned(), source: source.to_owned(), typescript: None };
+        self.durable(op).expect("a program that compiles");
+    }
+
+    /// Loads and starts a program under a name of its own.
+    pub fn begin(&mut self, source: &str, name: &str) -> Run {
+        self.load(source);
+        self.start_program(NewRun { name: Some(name.to_owned()), ..NewRun::default() }).expect("started")
+    }
+
+    /// Starts [`NAME`].
+    pub fn start_program(&mut self, new: NewRun) -> Result<Run, OpError> {
+        let new = NewRun { program: NAME.to_owned(), ..new };
+        self.run_op(DurableOp::ProgramStart(Box::new(new)))
+    }
+
+    /// Answers an execution's question.
+    pub fn submit(&mut self, execution: &str, answer: &str) -> Result<Run, OpError> {
+        self.run_op(DurableOp::TaskSubmit {
+            execution: execution.to_owned(),
+            task: None,
+            result: answer.to_owned(),
+        })
+    }
+
+    /// Where an execution stands.
+    pub fn stands(&mut self, execution: &str) -> Run {
+        self.run_op(DurableOp::RunGet { execution: execution.to_owned() }).expect("there")
+    }
+
+    /// Its question, or what came of it.
+    pub fn task(&mut self, execution: &str) -> TaskStatus {
+        match self.durable(DurableOp::TaskGet { execution: execution.to_owned() }).expect("there") {
+            DurableReply::TaskStatus(status) => *status,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// All open questions.
+    pub fn tasks(&mut self) -> Vec<Task> {
+        match self.durable(DurableOp::TaskList { limit: 10_000 }).expect("a list") {
+            DurableReply::Tasks(tasks) => tasks,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The states that are kept.
+    pub fn checkpoints(&mut self, execution: &str) -> Vec<CheckpointInfo> {
+        match self.durable(DurableOp::CheckpointList { execution: execution.to_owned() }).expect("a list") {
+            DurableReply::Checkpoints(list) => list,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The inside of a program.
+    pub fn state(&mut self, execution: &str) -> ProgramState {
+        let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint: None };
+        match self.durable(op).expect("a state") {
+            DurableReply::State(state) => *state,
+            other => panic!("{other:?}"),
+        }
+    }
+}

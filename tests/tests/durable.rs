@@ -1,0 +1,343 @@
+//! Durable programs through the real daemon: pauses, answers, deaths of everything, going back.
+
+use std::time::Instant;
+use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun, OpError, Reply};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{EventPayload, ExecutionStatus, Run};
+use vm_system_tests::PATIENCE;
+use vm_system_tests::client::Client;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::observe;
+use vm_system_tests::place::User;
+
+const SUM: &str = "
+    let total: number = 0;
+    function ask(question: string): number { return Number(CC(question)); }
+    function main() {
+        console.log('begin', args.join());
+        total = ask('first?') + ask('second?') * 10;
+        console.log('sum', total);
+        return { total };
+    }
+";
+
+fn id(run: &Run) -> String {
+    run.execution.id.to_string()
+}
+
+fn prompt(run: &Run) -> &str {
+    run.task.as_ref().map_or("", |task| task.prompt.as_str())
+}
+
+fn result(run: &Run) -> &str {
+    assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
+    run.execution.result.as_ref().map_or("", JsonText::as_str)
+}
+
+#[track_caller]
+fn code<T: std::fmt::Debug>(result: Result<T, OpError>) -> ErrorCode {
+    result.expect_err("refused").code
+}
+
+fn console(client: &mut Client, execution: &str) -> Vec<String> {
+    let events = client.events(execution);
+    for (place, event) in events.iter().enumerate() {
+        assert_eq!(event.seq, place as u64 + 1, "a gap in the output");
+    }
+    let line = |payload| match payload {
+        EventPayload::Console { text, .. } => Some(text),
+        _ => None,
+    };
+    events.into_iter().filter_map(|event| line(event.payload)).collect()
+}
+
+/// Waits until an execution is in another status than `running`.
+fn settled(client: &mut Client, execution: &str) -> Run {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let run = client.stands(execution);
+        if run.execution.status != ExecutionStatus::Running {
+            return run;
+        }
+        assert!(Instant::now() < until, "it still runs: {run:?}");
+        std::thread::yield_now();
+    }
+}
+
+/// No worker is kept warm.
+fn cold() -> Options {
+    Options { config: "[durable]\nwarm_ms = 0\n".to_owned(), ..Options::default() }
+}
+
+fn cold_daemon() -> Daemon {
+    Daemon::start_with(vm_system_tests::place::Place::new(User::AsStarted), &cold())
+}
+
+#[test]
+fn a_program_pauses_inside_an_expression_and_goes_on_there() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    client.load(SUM);
+    let args = vec!["a".to_owned(), "b".to_owned()];
+    let run = client.start_program(NewRun { args, ..NewRun::default() }).expect("started");
+    assert_eq!((run.execution.status, prompt(&run)), (ExecutionStatus::Waiting, "first?"));
+    let id = id(&run);
+    assert_eq!(client.task(&id).task.map(|task| task.prompt).as_deref(), Some("first?"));
+    assert_eq!(client.tasks().len(), 1);
+    let run = client.submit(&id, "4").expect("taken");
+    assert_eq!(prompt(&run), "second?");
+    let run = client.submit(&id, "3").expect("taken");
+    assert_eq!(result(&run), "{\"total\":34}");
+    assert_eq!(console(&mut client, &id), ["begin a,b", "sum 34"]);
+    assert_eq!(client.task(&id).result.as_ref().map(JsonText::as_str), Some("{\"total\":34}"));
+    assert_eq!(code(client.submit(&id, "5")), ErrorCode::TaskNotPending);
+    assert!(client.tasks().is_empty());
+    daemon.stop();
+}
+
+#[test]
+fn an_execution_that_waits_holds_no_process_and_survives_a_kill_of_everything() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    let run = client.begin(SUM, "held");
+    let workers = observe::descendants(daemon.info().keeper_pid.expect("a keeper"));
+    let until = Instant::now() + PATIENCE;
+    while workers.len() < observe::descendants(daemon.info().keeper_pid.expect("a keeper")).len() {
+        assert!(Instant::now() < until, "its worker stays");
+    }
+    assert_eq!(prompt(&client.submit("held", "4").expect("taken")), "second?");
+    drop(client);
+    let (place, family) = daemon.kill();
+    observe::all_end(&family);
+    let daemon = Daemon::start_with(place, &cold());
+    let mut client = daemon.client();
+    assert_eq!(prompt(&client.stands("held")), "second?");
+    let ended = client.submit("held", "3").expect("taken");
+    assert_eq!((ended.execution.id, result(&ended)), (run.execution.id, "{\"total\":34}"));
+    assert_eq!(console(&mut client, &id(&run)), ["begin ", "sum 34"]);
+    daemon.stop();
+}
+
+#[test]
+fn what_computed_when_everything_was_killed_goes_on_by_itself_from_its_last_checkpoint() {
+    let source = "
+        const answer = CC('how far?');
+        let n = 0;
+        while (n < Number(answer)) n++;
+        console.log('counted', n);
+        CC('what next?');
+    ";
+    let options =
+        Options { config: "[durable]\nwarm_ms = 0\ncheckpoint_ms = 20\n".to_owned(), ..Options::default() };
+    let place = vm_system_tests::place::Place::new(User::AsStarted);
+    let daemon = Daemon::start_with(place, &options);
+    let mut client = daemon.client();
+    let run = client.begin(source, "counts");
+    let id = id(&run);
+    let request = client.send(vm_system_protocol::control::Op::Durable(DurableOp::TaskSubmit {
+        execution: id.clone(),
+        task: None,
+        result: "3000000".to_owned(),
+    }));
+    let mut other = daemon.client();
+    let until = Instant::now() + PATIENCE;
+    while !other.checkpoints(&id).iter().any(|checkpoint| checkpoint.cause == "steps") {
+        assert!(Instant::now() < until, "no checkpoint while it computes");
+    }
+    let _ = request;
+    drop((client, other));
+    let (place, family) = daemon.kill();
+    observe::all_end(&family);
+    let daemon = Daemon::start_with(place, &options);
+    let mut client = daemon.client();
+    let run = settled(&mut client, &id);
+    assert_eq!(prompt(&run), "what next?");
+    assert_eq!(console(&mut client, &id), ["counted 3000000"]);
+    daemon.stop();
+}
+
+#[test]
+fn answers_that_do_not_fit_are_counted_and_then_the_program_hears_of_it() {
+    let source = "
+        const schema = { type: 'object', required: ['x'], properties: { x: { type: 'integer' } } };
+        let first = CC('fits?', { schema });
+        let second;
+        try { CC('never fits', { schema, retries: 1 }); } catch (error) { second = error.name; }
+        ({ first, second });
+        function main() { return { first, second }; }
+    ";
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let run = client.begin(source, "schemas");
+    let id = id(&run);
+    assert_eq!(code(client.submit(&id, "{\"x\":1.5}")), ErrorCode::AnswerInvalid);
+    assert_eq!(code(client.submit(&id, "nonsense")), ErrorCode::AnswerInvalid);
+    let task = client.task(&id).task.expect("still pending");
+    assert_eq!((task.attempts, task.first_attempt_at.is_some()), (2, true));
+    assert_eq!(prompt(&client.submit(&id, "{\"x\":1}").expect("fits")), "never fits");
+    assert_eq!(code(client.submit(&id, "{}")), ErrorCode::AnswerInvalid);
+    assert_eq!(code(client.submit(&id, "{}")), ErrorCode::AnswerInvalid);
+    let run = settled(&mut client, &id);
+    assert_eq!(result(&run), "{\"first\":{\"x\":1},\"second\":\"CCError\"}");
+    daemon.stop();
+}
+
+#[test]
+fn a_question_whose_time_is_over_is_answered_by_its_default_also_while_nothing_runs() {
+    let source = "
+        const first = CC('quick', { timeout_ms: 100, default: { n: 1 } });
+        let second;
+        try { CC('quick', { timeout_ms: 100 }); } catch (error) { second = error.name; }
+        function main() { return { first, second }; }
+    ";
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    let run = client.begin(source, "late");
+    drop(client);
+    let (place, family) = daemon.kill();
+    observe::all_end(&family);
+    let daemon = Daemon::start_with(place, &cold());
+    let mut client = daemon.client();
+    let until = Instant::now() + PATIENCE;
+    let run = loop {
+        let now = client.stands(&id(&run));
+        if now.execution.status.is_final() {
+            break now;
+        }
+        assert!(Instant::now() < until, "it waits for ever: {now:?}");
+        std::thread::yield_now();
+    };
+    assert_eq!(result(&run), "{\"first\":{\"n\":1},\"second\":\"CCTimeoutError\"}");
+    daemon.stop();
+}
+
+#[test]
+fn variables_are_seen_and_changed_and_time_goes_back() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let first = client.begin(SUM, "story");
+    client.submit("story", "4").expect("taken");
+    let state = client.state("story");
+    let frame = state.frames.iter().find(|frame| frame.function == "main").expect("main");
+    assert!(frame.source_line.contains("ask('second?')"), "{frame:?}");
+    assert_eq!(
+        code(client.run_op(DurableOp::StateSet {
+            execution: "story".to_owned(),
+            name: "nothing".to_owned(),
+            value: JsonText::from_untrusted("1".to_owned()),
+            frame: 0,
+        })),
+        ErrorCode::NotFound
+    );
+    let pauses: Vec<u64> = client
+        .checkpoints("story")
+        .into_iter()
+        .filter(|checkpoint| checkpoint.cause == "pause")
+        .map(|checkpoint| checkpoint.seq)
+        .collect();
+    assert_eq!(pauses.len(), 2);
+    let fork = client
+        .run_op(DurableOp::Fork {
+            execution: "story".to_owned(),
+            checkpoint: None,
+            name: Some("branch".to_owned()),
+        })
+        .expect("forked");
+    assert_eq!(prompt(&fork), "second?");
+    let back = client
+        .run_op(DurableOp::Rewind { execution: "story".to_owned(), checkpoint: pauses[0] })
+        .expect("rewound");
+    assert_eq!((back.name.as_deref(), prompt(&back)), (Some("story"), "first?"));
+    assert_eq!(client.stands(&id(&first)).execution.status, ExecutionStatus::Cancelled);
+    client.submit("story", "1").expect("taken");
+    assert_eq!(result(&client.submit("story", "1").expect("taken")), "{\"total\":11}");
+    assert_eq!(result(&client.submit("branch", "1").expect("taken")), "{\"total\":14}");
+    daemon.stop();
+}
+
+#[test]
+fn limits_end_a_program_whatever_it_catches() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    for (source, status, error) in [
+        ("try { for (;;); } catch {}", ExecutionStatus::Timeout, "CPU_LIMIT"),
+        (
+            "const a = []; try { for (;;) a.push('x'.repeat(1000)); } catch {}",
+            ExecutionStatus::Error,
+            "MEMORY_LIMIT",
+        ),
+        ("function f() { f(); } try { f(); } catch {}", ExecutionStatus::Error, "STACK_LIMIT"),
+        ("for (;;) console.log('x')", ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED"),
+        ("throw new TypeError('no')", ExecutionStatus::Error, "EXCEPTION"),
+    ] {
+        let run = client.begin(source, "limited");
+        let found = run.execution.error.as_ref().map(|error| error.code.as_str());
+        assert_eq!((run.execution.status, found), (status, Some(error)), "{source}");
+    }
+    daemon.stop();
+}
+
+#[test]
+fn what_cannot_be_compiled_is_refused_with_its_place() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let op = DurableOp::ProgramLoad {
+        name: "bad".to_owned(),
+        source: "let a = 1;\nlet b = ;\n".to_owned(),
+        typescript: None,
+    };
+    let error = client.durable(op).expect_err("refused");
+    assert_eq!(error.code, ErrorCode::CompileError);
+    assert!(error.message.starts_with("bad:2:"), "{}", error.message);
+    client.load("CC('x')");
+    let first = client.start_program(NewRun { name: Some("n".to_owned()), ..NewRun::default() });
+    assert!(first.is_ok());
+    let second = client.start_program(NewRun { name: Some("n".to_owned()), ..NewRun::default() });
+    assert_eq!(code(second), ErrorCode::Conflict);
+    daemon.stop();
+}
+
+#[test]
+fn a_program_reads_its_worktree_and_nothing_else() {
+    let daemon = Daemon::start(User::AsStarted);
+    std::fs::write(daemon.place.worktree().join("a.txt"), "hello").expect("a file");
+    let mut client = daemon.client();
+    client.load(
+        "function main() { return [fs.readFile('a.txt'), fs.readFile('/etc/passwd'), fs.readFile('b')]; }",
+    );
+    let worktree_path = Some(daemon.place.worktree().to_string_lossy().into_owned());
+    let run = client.start_program(NewRun { worktree_path, ..NewRun::default() }).expect("started");
+    assert_eq!(result(&run), "[\"hello\",null,null]");
+    daemon.stop();
+}
+
+#[test]
+fn ops_of_sessions_and_executions_see_a_program_too() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let run = client.begin(SUM, "seen");
+    let op = vm_system_protocol::control::Op::ExecCancel { execution: "seen".to_owned() };
+    assert!(matches!(client.op(op), Ok(Reply::Done)));
+    assert_eq!(client.stands(&id(&run)).execution.status, ExecutionStatus::Cancelled);
+    assert!(client.tasks().is_empty());
+    daemon.stop();
+}
+
+#[test]
+fn the_example_runs_with_scripted_answers() {
+    let daemon = Daemon::start(User::AsStarted);
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/durable");
+    let copy = |name: &str| {
+        let to = daemon.place.worktree().join(name);
+        std::fs::copy(examples.join(name), &to).expect("an example");
+        to.to_string_lossy().into_owned()
+    };
+    let (program, answers) = (copy("approval.ts"), copy("approval.answers.json"));
+    let run = daemon.cli(&["program", "start", &program, "--answers", &answers, "--", "1200"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    assert_eq!(
+        run.stdout,
+        "team lead: yes\nfinance: yes\nordered from ACME\n{\"amount\":1200,\"bought\":true,\"supplier\":\"ACME\"}\n"
+    );
+    daemon.stop();
+}
