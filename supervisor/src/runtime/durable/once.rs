@@ -4,7 +4,7 @@ use super::worker::{BirthError, Order, order};
 use super::{Durables, policy};
 use crate::core::durable::LoadFrom;
 use crate::runtime::api::RuntimeError;
-use crate::spawn::{WorkerHandle, WorkerLimits};
+use crate::spawn::{LibrarySet, WorkerHandle, WorkerLimits};
 use crate::store::Scope;
 use std::time::Duration;
 use uuid::Uuid;
@@ -61,7 +61,8 @@ pub(super) async fn compile(
     let _turn = durables.turn().await?;
     let jail = durables.shared.jails.present();
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
-    let mut handle = jail.spawn_worker(name(), &limits).await.map_err(BirthError::from)?;
+    let mut handle =
+        jail.spawn_worker(name(), &limits, &LibrarySet::default()).await.map_err(BirthError::from)?;
     let question = order(ToDurable::Compile { source, file_name, typescript });
     let answer = match handle.sender.send(&question).await {
         Ok(()) => hear(&mut handle).await,

@@ -2,7 +2,7 @@
 
 use super::Durables;
 use crate::core::durable::{LoadFrom, Refused};
-use crate::spawn::{ChannelError, SpawnError, Spawner, WorkerHandle, WorkerLimits};
+use crate::spawn::{ChannelError, LibrarySet, SpawnError, Spawner, WorkerHandle, WorkerLimits};
 use crate::store::StoreError;
 use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
@@ -91,7 +91,8 @@ impl Durables {
         let (program, version) = order.program;
         let code = self.code(program, version).await?.ok_or(BirthError::NoCode)?;
         let jail = self.shared.jails.present();
-        let mut handle = jail.spawn_worker(order.session, &memory(&order.limits)).await?;
+        let mut handle =
+            jail.spawn_worker(order.session, &memory(&order.limits), &LibrarySet::default()).await?;
         if let Err(error) = self.tell_all(&mut handle, &order, &code).await {
             let _ = handle.process.kill();
             handle.process.exited().await;
