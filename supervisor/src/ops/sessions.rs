@@ -103,8 +103,11 @@ impl Ops {
         self.audit(call, "session close", id, &result).await;
         match result? {
             Some(session) => Ok(Reply::Session(Box::new(session))),
-            // It had ended before: closing is idempotent.
-            None => self.session_get(call, &id.to_string()).await,
+            // It had ended before: closing is idempotent. One of a program has no worker of its own: it ends with it.
+            None => {
+                self.close_program(call, id).await?;
+                self.session_get(call, &id.to_string()).await
+            }
         }
     }
 

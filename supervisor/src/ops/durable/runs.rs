@@ -6,7 +6,7 @@ use crate::ops::errors::{invalid, stored};
 use crate::ops::sessions::worktree;
 use crate::ops::{Call, Ops, fitting, now, redact};
 use crate::runtime::StartProgram;
-use crate::store::{Owner, PolicySnapshot, Rejection, Scope, StoreError, Write};
+use crate::store::{Owner, Page, PolicySnapshot, Rejection, Scope, StoreError, Write};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableReply, ErrorCode, NewRun, OpError};
@@ -73,6 +73,24 @@ impl Ops {
         match self.durables()?.cancel(id, Vec::new()).await {
             Ok(_) | Err(Refused::Ended) => Ok(()),
             Err(why) => Err(refused(why, id)),
+        }
+    }
+
+    /// Ends the execution that a session was made for; a session without one is fine.
+    pub(in crate::ops) async fn close_program(
+        &self,
+        call: &Call<'_>,
+        session: SessionId,
+    ) -> Result<(), OpError> {
+        let policy = self.store.session_policy(session).await.map_err(stored)?;
+        if policy.is_none_or(|policy| policy.engine != Engine::Cvm) {
+            return Ok(());
+        }
+        let rows =
+            self.store.executions(&call.caller.scope(), session, Page::first(1)).await.map_err(stored)?;
+        match rows.first() {
+            Some(row) if !row.execution.status.is_final() => self.cancel_program(row.execution.id).await,
+            _ => Ok(()),
         }
     }
 

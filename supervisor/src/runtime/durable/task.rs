@@ -113,6 +113,9 @@ impl Owner {
                 self.turn = None;
             }
             if machine.is_released() && self.is_idle() {
+                if stopping {
+                    return self.refuse_everybody(&Refused::Stopping).await;
+                }
                 if machine.task().is_some_and(|task| task.deadline.is_some()) {
                     self.durables.alarm.notify_one();
                 }
