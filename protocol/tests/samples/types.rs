@@ -58,7 +58,6 @@ structs! {
     SessionFilter { status, template, workspace_id, page }
     AuditRecord { seq, at, owner, door, verb, subject, outcome }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
-    Health { status }
     Program { id, name, version, source_hash, format, created_at, modified_at, source }
     Diagnostic { message, line, column, snippet }
     Task {
