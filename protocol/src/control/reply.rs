@@ -311,6 +311,12 @@ error_codes! {
     StorageUnavailable = "STORAGE_UNAVAILABLE", 503, 75;
     /// The worktree is outside the operator's roots, or the caller may not do this.
     NotPermitted = "NOT_PERMITTED", 403, 77;
+    /// The supervisor is stopping.
+    ShuttingDown = "SHUTTING_DOWN", 503, 75;
+    /// A bug.
+    Internal = "INTERNAL", 500, 70;
+    /// This host, or what the supervisor may do on it, does not allow the walls around a worker.
+    SandboxUnavailable = "SANDBOX_UNAVAILABLE", 503, 70;
     /// The source text of a program has errors; `details.diagnostics`.
     CompileError = "COMPILE_ERROR", 422, 1;
     /// No such program.
@@ -321,12 +327,6 @@ error_codes! {
     TaskNotPending = "TASK_NOT_PENDING", 409, 1;
     /// The answer does not fit the task's schema.
     AnswerInvalid = "ANSWER_INVALID", 422, 1;
-    /// The supervisor is stopping.
-    ShuttingDown = "SHUTTING_DOWN", 503, 75;
-    /// A bug.
-    Internal = "INTERNAL", 500, 70;
-    /// This host, or what the supervisor may do on it, does not allow the walls around a worker.
-    SandboxUnavailable = "SANDBOX_UNAVAILABLE", 503, 70;
 }
 
 impl fmt::Display for ErrorCode {

@@ -137,6 +137,8 @@ impl Machine {
             stack_depth: self.limits.stack_depth,
             string_units: STRING_UNITS,
             steps: self.limits.steps,
+            // Bounds what a slice may pile up; the segment's own limit is smaller as a rule.
+            output_bytes: self.limits.heap_bytes,
         }
     }
 

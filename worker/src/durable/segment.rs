@@ -90,7 +90,8 @@ fn end(outcome: Outcome) -> End {
             super::output::cut(&mut message, MESSAGE_BYTES);
             End::Threw { message, stack }
         }
-        Outcome::Limit(LimitKind::Heap) => End::Limit(DurableLimit::Heap),
+        Outcome::Limit(LimitKind::Output) => End::Limit(DurableLimit::Output),
+        Outcome::Limit(LimitKind::Heap | LimitKind::Text) => End::Limit(DurableLimit::Heap),
         Outcome::Limit(LimitKind::Stack) => End::Limit(DurableLimit::Stack),
         Outcome::Limit(LimitKind::Steps) => End::Limit(DurableLimit::Steps),
         Outcome::Corrupt(what) => End::Corrupt(what.to_owned()),

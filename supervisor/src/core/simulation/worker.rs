@@ -84,6 +84,7 @@ impl Worker {
             return Ok(());
         }
         match message {
+            ToWorker::Durable(_) => return Err("an order of the other engine".to_owned()),
             ToWorker::Start(_) if std::mem::replace(&mut self.started, true) => {
                 return Err("Start twice".to_owned());
             }
