@@ -66,7 +66,7 @@ impl Ops {
             DurableOp::CheckpointList { execution } => self.checkpoint_list(call, &execution).await,
             DurableOp::Rewind { execution, checkpoint } => self.rewind(call, &execution, checkpoint).await,
             DurableOp::Fork { execution, checkpoint, name } => {
-                self.fork(call, &execution, checkpoint, name).await
+                self.branch_off(call, &execution, checkpoint, name).await
             }
         }
     }

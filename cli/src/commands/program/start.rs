@@ -9,7 +9,7 @@ use crate::parse;
 use crate::script_output::{ScriptOutput, ShowValues};
 use std::path::PathBuf;
 use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
-use vm_system_protocol::model::{ExecutionStatus, Run};
+use vm_system_protocol::model::{EventPayload, ExecutionStatus, Run};
 
 /// Arguments of `program start`.
 #[derive(Debug, clap::Args)]
@@ -129,6 +129,8 @@ async fn print_new(context: &Context, run: &Run, output: &ScriptOutput) -> Resul
     let execution = run.execution.id.to_string();
     let op = Op::ExecEvents { execution, after_seq: output.last_seq(), limit: 0, follow: false };
     let reply = context.call(op).await?;
-    let events = expect_reply!(reply, Reply::Events(events) => events);
+    let mut events = expect_reply!(reply, Reply::Events(events) => events);
+    // Whoever answers sees the question as it is asked.
+    events.retain(|event| !matches!(event.payload, EventPayload::Task { .. }));
     output.events(&events)
 }

@@ -73,12 +73,12 @@ impl DurableMachine {
         self.unwritten.push(Write::TaskAttempt { id: row.id, at });
         let refusal = Refused::Unfit { why: why.clone(), attempts, last };
         if last {
+            // Whoever hears that it was the last one no longer finds the question.
             let message = format!("no answer fitted after {attempts} attempts: {why}");
-            self.flush(now, Then::Refuse(token, refusal), actions);
             self.accept(TaskOutcome::Failed, message, now, actions);
-        } else {
-            self.flush(now, Then::Refuse(token, refusal), actions);
+            self.add_progress(ExecutionStatus::Running);
         }
+        self.flush(now, Then::Refuse(token, refusal), actions);
     }
 
     pub(super) fn expire_if_due(&mut self, now: Now, actions: &mut Vec<Action>) {

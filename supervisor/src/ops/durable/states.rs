@@ -91,7 +91,7 @@ impl Ops {
         self.goes_on(call, id, waits).await
     }
 
-    pub(super) async fn fork(
+    pub(super) async fn branch_off(
         &self,
         call: &Call<'_>,
         reference: &str,

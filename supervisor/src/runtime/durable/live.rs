@@ -36,7 +36,7 @@ pub(super) struct Command {
 }
 
 impl Command {
-    pub(super) fn new(ask: Ask, answer: Answering) -> Self {
+    pub(super) fn asking(ask: Ask, answer: Answering) -> Self {
         Self { ask, answer, turn: None }
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Durables {
     pub(super) async fn ask(self: &Arc<Self>, execution: ExecutionId, ask: Ask) -> Result<Stand, Refused> {
         let (answer, answered) = oneshot::channel();
-        self.hand_over(execution, Command::new(ask, answer))?;
+        self.hand_over(execution, Command::asking(ask, answer))?;
         answered.await.unwrap_or(Err(Refused::Stopping))
     }
 

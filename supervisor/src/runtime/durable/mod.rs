@@ -137,7 +137,7 @@ impl Durables {
             task::Place { program: (start.program, start.version), worktree: start.worktree_path.clone() };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
         let (answer, answered) = oneshot::channel();
-        self.begin(id, machine, place, Command::new(Ask::Start, answer))?;
+        self.begin(id, machine, place, Command::asking(Ask::Start, answer))?;
         answered.await.unwrap_or(Err(Refused::Stopping))
     }
 
@@ -174,7 +174,7 @@ impl Durables {
     /// Lets an execution go on if there is something to do.
     pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
         let (answer, _) = oneshot::channel();
-        if let Err(error) = self.hand_over(execution, Command::new(Ask::Wake, answer)) {
+        if let Err(error) = self.hand_over(execution, Command::asking(Ask::Wake, answer)) {
             tracing::warn!(%execution, %error, "an execution does not go on; it is tried again");
         }
     }
