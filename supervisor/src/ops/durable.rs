@@ -157,7 +157,7 @@ fn question(row: &TaskRow) -> Task {
 }
 
 /// Why something was not done, as callers see it.
-fn refused(why: Refused, execution: ExecutionId) -> OpError {
+fn refused(why: &Refused, execution: ExecutionId) -> OpError {
     let message = why.to_string();
     let details = serde_json::json!({ "execution_id": execution });
     match why {

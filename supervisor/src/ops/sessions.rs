@@ -101,14 +101,12 @@ impl Ops {
         let id = self.visible(call, session).await?;
         let result = self.runtime.close_session(id).await.map_err(OpError::from);
         self.audit(call, "session close", id, &result).await;
-        match result? {
-            Some(session) => Ok(Reply::Session(Box::new(session))),
-            // It had ended before: closing is idempotent. One of a program has no worker of its own: it ends with it.
-            None => {
-                self.close_program(call, id).await?;
-                self.session_get(call, &id.to_string()).await
-            }
+        if let Some(session) = result? {
+            return Ok(Reply::Session(Box::new(session)));
         }
+        // It had ended before: closing is idempotent. One of a program has no worker of its own: it ends with it.
+        self.close_program(call, id).await?;
+        self.session_get(call, &id.to_string()).await
     }
 
     pub(super) async fn session_inspect(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {

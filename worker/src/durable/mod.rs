@@ -82,7 +82,7 @@ impl Machine {
     fn obey(&mut self, order: ToDurable, link: &mut Link) -> Option<()> {
         match order {
             ToDurable::Compile { source, file_name, typescript } => {
-                tell(link, compiled(&source, file_name, typescript));
+                tell(link, compiled(&source, &file_name, typescript));
             }
             ToDurable::Load { code, limits } => {
                 self.limits = limits;
@@ -183,9 +183,9 @@ fn engine_answer(answer: TaskAnswer) -> Answer {
 }
 
 /// Compiles a text. One of which nobody has said what it is, is JavaScript if it can be.
-fn compiled(source: &str, file_name: String, typescript: Option<bool>) -> FromDurable {
+fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDurable {
     let attempt = |typescript| {
-        let options = CompileOptions { filename: file_name.clone(), typescript };
+        let options = CompileOptions { filename: file_name.to_owned(), typescript };
         compile(source, &options).map_err(|errors| errors.0)
     };
     let result = match typescript {

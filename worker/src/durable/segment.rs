@@ -66,13 +66,13 @@ impl Machine {
                 ended => return Some(Cause::Ended(end(ended))),
             }
             looks = looks.wrapping_add(1);
-            if looks % LOOK == 0 {
+            if looks.is_multiple_of(LOOK) {
                 if let Some(end) = self.clock.stop() {
                     return Some(Cause::Ended(end));
                 }
                 state.set_time(self.clock.now_ms());
             }
-            let late = looks % LOOK == 0 && self.clock.is_checkpoint_late();
+            let late = looks.is_multiple_of(LOOK) && self.clock.is_checkpoint_late();
             if late || self.clock.steps_until_checkpoint(state.steps()) == 0 {
                 return Some(Cause::Steps);
             }

@@ -48,9 +48,8 @@ pub(super) async fn load(
         std::fs::read_to_string(path).map_err(|error| CliError::file(file, &error))?
     };
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
-    let name = match name.or(stem.filter(|_| file != "-")) {
-        Some(name) => name,
-        None => return Err(CliError::usage("a program from stdin needs --name")),
+    let Some(name) = name.or(stem.filter(|_| file != "-")) else {
+        return Err(CliError::usage("a program from stdin needs --name"));
     };
     let typescript = match path.extension().and_then(|extension| extension.to_str()) {
         Some("ts" | "mts" | "cts") => Some(true),

@@ -19,7 +19,7 @@ pub struct Args {
     program: String,
     /// What the program sees as `args`
     #[arg(value_name = "ARGS", last = true)]
-    args: Vec<String>,
+    inputs: Vec<String>,
     /// A name for the execution, unique among the unfinished ones
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
@@ -65,7 +65,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let new = NewRun {
         program,
         name: args.name,
-        args: args.args,
+        args: args.inputs,
         env: args.env.unwrap_or_default().0,
         template: args.template_id,
         worktree_path,

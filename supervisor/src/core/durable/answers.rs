@@ -34,7 +34,7 @@ impl DurableMachine {
                 self.waiting.push(token);
                 self.accept(TaskOutcome::Answered, answer, now, actions);
             }
-            Err(why) => self.unfit(token, why, now, actions),
+            Err(why) => self.unfit(token, &why, now, actions),
         }
     }
 
@@ -62,7 +62,7 @@ impl DurableMachine {
         }
     }
 
-    fn unfit(&mut self, token: Token, why: String, now: Now, actions: &mut Vec<Action>) {
+    fn unfit(&mut self, token: Token, why: &str, now: Now, actions: &mut Vec<Action>) {
         let Some(row) = &mut self.task else { return };
         let at = Timestamp(now.unix_ms);
         row.attempts += 1;
@@ -71,7 +71,7 @@ impl DurableMachine {
         let attempts = row.attempts;
         let last = row.retries.is_some_and(|retries| attempts > retries);
         self.unwritten.push(Write::TaskAttempt { id: row.id, at });
-        let refusal = Refused::Unfit { why: why.clone(), attempts, last };
+        let refusal = Refused::Unfit { why: why.to_owned(), attempts, last };
         if last {
             // Whoever hears that it was the last one no longer finds the question.
             let message = format!("no answer fitted after {attempts} attempts: {why}");
@@ -87,12 +87,11 @@ impl DurableMachine {
             return;
         }
         let fallback = self.task.as_ref().and_then(|row| row.fallback.clone());
-        match fallback {
-            Some(json) => self.accept(TaskOutcome::Defaulted, json, now, actions),
-            None => {
-                let message = "nobody answered in time".to_owned();
-                self.accept(TaskOutcome::Expired, message, now, actions);
-            }
+        if let Some(json) = fallback {
+            self.accept(TaskOutcome::Defaulted, json, now, actions);
+        } else {
+            let message = "nobody answered in time".to_owned();
+            self.accept(TaskOutcome::Expired, message, now, actions);
         }
     }
 

@@ -63,7 +63,7 @@ impl DurableMachine {
     fn compact(&mut self) {
         let history = self.spec.history;
         let batch = (history / 4).clamp(1, 64);
-        if history > 0 && self.seq > history && self.seq % batch == 0 {
+        if history > 0 && self.seq > history && self.seq.is_multiple_of(batch) {
             let keep_from = self.seq - history;
             let execution = self.spec.execution;
             self.unwritten.push(Write::CheckpointCompact { execution, keep_from });
@@ -145,7 +145,7 @@ impl DurableMachine {
                 if self.stage == Stage::Held {
                     self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 }
-                actions.push(Action::Reply { token, result: Ok(self.stand()) });
+                actions.push(Action::Reply { token, result: Ok(Box::new(self.stand())) });
             }
             Then::End => {
                 self.ended = true;

@@ -177,7 +177,7 @@ pub enum DurableAction {
         /// Who.
         token: Token,
         /// What.
-        result: Result<Stand, Refused>,
+        result: Result<Box<Stand>, Refused>,
     },
 }
 

@@ -465,7 +465,7 @@ impl DurableMachine {
 
     pub(super) fn tell_all(&mut self, actions: &mut Vec<Action>) {
         for token in std::mem::take(&mut self.waiting) {
-            actions.push(Action::Reply { token, result: Ok(self.stand()) });
+            actions.push(Action::Reply { token, result: Ok(Box::new(self.stand())) });
         }
     }
 

@@ -45,8 +45,8 @@ impl DurableMachine {
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 return;
             }
-            (Stage::Running | Stage::Setting(_), FromDurable::Pages(_) | FromDurable::Checkpoint(_)) => true,
-            (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
+            (Stage::Running | Stage::Setting(_), FromDurable::Pages(_) | FromDurable::Checkpoint(_))
+            | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
             _ => false,
         };
         let result = match message {
@@ -131,7 +131,7 @@ impl DurableMachine {
                 self.add_progress(ExecutionStatus::Running);
                 self.flush(now, Then::GoOn, actions);
             }
-            Cause::Ended(end) => self.program_ended(end, now, actions)?,
+            Cause::Ended(end) => self.program_ended(&end, now, actions)?,
             Cause::Edited | Cause::Started => return Err("a checkpoint out of turn"),
         }
         Ok(())
@@ -186,8 +186,8 @@ impl DurableMachine {
         self.flush(now, Then::Effect(call), actions);
     }
 
-    fn program_ended(&mut self, end: End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
-        let (status, failure): (_, Option<Failure<'_>>) = match &end {
+    fn program_ended(&mut self, end: &End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
+        let (status, failure): (_, Option<Failure<'_>>) = match end {
             End::Ok { result } => {
                 if !result.is_valid() {
                     return Err("a result that is not JSON");

@@ -193,7 +193,7 @@ struct World {
     loading: Option<LoadFrom>,
     said: VecDeque<FromDurable>,
     writing: VecDeque<(WriteId, Vec<Write>)>,
-    calling: Option<Option<u64>>,
+    calling: bool,
     dying: bool,
     /// Answers under way: which question, and with what.
     asked: BTreeMap<u64, (u64, String)>,
@@ -215,7 +215,7 @@ impl World {
             loading: None,
             said: VecDeque::new(),
             writing: VecDeque::new(),
-            calling: None,
+            calling: false,
             dying: false,
             asked: BTreeMap::new(),
             acknowledged: Vec::new(),
@@ -264,7 +264,7 @@ impl World {
                         self.effects.push(effect);
                     }
                 }
-                self.calling = Some(work.effect);
+                self.calling = true;
             }
             DurableAction::Reply { token, result } => {
                 let asked = self.asked.remove(&token.0);
@@ -280,7 +280,7 @@ impl World {
     /// Everything in memory is gone; the supervisor starts again.
     fn crash(&mut self) {
         self.crashes += 1;
-        (self.worker, self.loading, self.calling, self.dying) = (None, None, None, false);
+        (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
         self.said.clear();
         // What was given to the store may have become durable, in order, or not.
         let kept = self.rng.below(self.writing.len() as u64 + 1);
@@ -331,7 +331,7 @@ impl World {
             }
             10..=12 => self.born(),
             13 => {
-                if self.calling.take().is_some() {
+                if std::mem::take(&mut self.calling) {
                     self.step(DurableInput::Called(Ok(json("true"))));
                 }
             }
@@ -355,7 +355,7 @@ impl World {
     }
 
     fn dead(&mut self, death: Death) {
-        (self.worker, self.loading, self.calling, self.dying) = (None, None, None, false);
+        (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
         self.said.clear();
         self.step(DurableInput::Died(death));
     }

@@ -63,7 +63,7 @@ impl Ops {
             worktree_path,
             fresh,
         };
-        let result = self.durables()?.run(start).await.map_err(|why| refused(why, id));
+        let result = self.durables()?.run(start).await.map_err(|why| refused(&why, id));
         self.audit(call, "program start", id, &result).await;
         self.standing(call, result?).await
     }
@@ -72,7 +72,7 @@ impl Ops {
     pub(in crate::ops) async fn cancel_program(&self, id: ExecutionId) -> Result<(), OpError> {
         match self.durables()?.cancel(id, Vec::new()).await {
             Ok(_) | Err(Refused::Ended) => Ok(()),
-            Err(why) => Err(refused(why, id)),
+            Err(why) => Err(refused(&why, id)),
         }
     }
 

@@ -61,7 +61,7 @@ impl Ops {
                 OpError::new(ErrorCode::TaskNotPending, "variables are changed while an execution waits")
                     .with_details(&serde_json::json!({ "execution_id": id }))
             }
-            why => refused(why, id),
+            why => refused(&why, id),
         });
         self.audit(call, "program set", id, &result).await;
         self.standing(call, result?).await
@@ -84,7 +84,7 @@ impl Ops {
             Ok(_) => Ok(()),
             // It has ended: nothing is in the way.
             Err(Refused::Ended) => self.store.apply(writes).await.map(|_| ()).map_err(stored),
-            Err(why) => Err(refused(why, old_id)),
+            Err(why) => Err(refused(&why, old_id)),
         };
         self.audit(call, "program rewind", old_id, &result).await;
         result?;
@@ -108,7 +108,7 @@ impl Ops {
         let mut writes = Vec::new();
         let (id, waits) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
         let result = self.store.apply(writes).await.map(|_| ()).map_err(|error| match error {
-            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => refused(Refused::NameTaken, id),
+            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => refused(&Refused::NameTaken, id),
             other => stored(other),
         });
         self.audit(call, "program fork", old.row.execution.id, &result).await;

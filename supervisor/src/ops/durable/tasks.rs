@@ -59,7 +59,7 @@ impl Ops {
             })?),
             None => None,
         };
-        let result = self.durables()?.submit(id, task, result).await.map_err(|why| refused(why, id));
+        let result = self.durables()?.submit(id, task, result).await.map_err(|why| refused(&why, id));
         self.audit(call, "task submit", id, &result).await;
         self.standing(call, result?).await
     }

@@ -119,7 +119,8 @@ impl Files {
 /// kind of star, so that the time is bounded by the product of both lengths.
 fn glob(pattern: &[u8], path: &[u8]) -> bool {
     let (mut p, mut t) = (0, 0);
-    let (mut star, mut stars): (Option<(usize, usize)>, Option<(usize, usize)>) = (None, None);
+    let mut star: Option<(usize, usize)> = None;
+    let mut stars: Option<(usize, usize)> = None;
     loop {
         if t == path.len() && pattern[p..].iter().all(|byte| *byte == b'*') {
             return true;

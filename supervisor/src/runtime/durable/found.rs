@@ -6,7 +6,7 @@ use crate::core::durable::{DurableMachine, Found, Refused};
 use crate::store::{Scope, StoreError};
 use vm_system_protocol::ids::ExecutionId;
 
-fn failed(error: StoreError) -> Refused {
+fn failed(error: &StoreError) -> Refused {
     Refused::Storage(error.to_string())
 }
 
@@ -15,7 +15,7 @@ pub(super) async fn load(
     execution: ExecutionId,
 ) -> Result<(DurableMachine, Place), Refused> {
     let store = &durables.shared.store;
-    let record = store.execution(&Scope::All, execution).await.map_err(failed)?;
+    let record = store.execution(&Scope::All, execution).await.map_err(|error| failed(&error))?;
     let record = record.ok_or(Refused::Ended)?.execution;
     if record.status.is_final() {
         return Err(Refused::Ended);
@@ -28,13 +28,13 @@ pub(super) async fn load(
         store.task_of(execution, None),
     );
     let missing = || Refused::Storage("the rows of the execution are incomplete".to_owned());
-    let program = program.map_err(failed)?.ok_or_else(missing)?;
-    let session = session.map_err(failed)?.ok_or_else(missing)?.session;
-    let snapshot = snapshot.map_err(failed)?.ok_or_else(missing)?;
-    let template = store.template(&Scope::All, session.template_id).await.map_err(failed)?;
+    let program = program.map_err(|error| failed(&error))?.ok_or_else(missing)?;
+    let session = session.map_err(|error| failed(&error))?.ok_or_else(missing)?.session;
+    let snapshot = snapshot.map_err(|error| failed(&error))?.ok_or_else(missing)?;
+    let template = store.template(&Scope::All, session.template_id).await.map_err(|error| failed(&error))?;
     let spec = durables.spec(&record, &policy(&snapshot, template.as_deref()));
-    let checkpoint = checkpoint.map_err(failed)?.pop().map(|row| (row.seq, row.cause));
-    let task = task.map_err(failed)?.map(|row| *row);
+    let checkpoint = checkpoint.map_err(|error| failed(&error))?.pop().map(|row| (row.seq, row.cause));
+    let task = task.map_err(|error| failed(&error))?.map(|row| *row);
     let machine = DurableMachine::found(spec, Found { record, checkpoint, task });
     Ok((machine, Place { program, worktree: session.worktree_path }))
 }

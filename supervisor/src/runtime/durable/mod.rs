@@ -82,13 +82,16 @@ pub struct StartProgram {
     pub fresh: Fresh,
 }
 
+/// A program's compiled form, opaque.
+type Code = Arc<Vec<u8>>;
+
 /// All durable executions.
 #[derive(Debug)]
 pub struct Durables {
     shared: Arc<Shared>,
     config: DurableConfig,
     live: Mutex<HashMap<ExecutionId, mpsc::Sender<Command>>>,
-    code: Mutex<HashMap<(ProgramId, u32), Arc<Vec<u8>>>>,
+    code: Mutex<HashMap<(ProgramId, u32), Code>>,
     slots: Arc<Semaphore>,
     births: Arc<Semaphore>,
     wakes: Arc<Semaphore>,

@@ -99,7 +99,7 @@ impl Owner {
             Some(begun) => begun,
             None => match self.durables.find(self.execution).await {
                 Ok(found) => found,
-                Err(why) => return self.refuse_everybody(&why).await,
+                Err(why) => return self.refuse_everybody(&why),
             },
         };
         let mut stopping = false;
@@ -114,7 +114,7 @@ impl Owner {
             }
             if machine.is_released() && self.is_idle() {
                 if stopping {
-                    return self.refuse_everybody(&Refused::Stopping).await;
+                    return self.refuse_everybody(&Refused::Stopping);
                 }
                 if machine.task().is_some_and(|task| task.deadline.is_some()) {
                     self.durables.alarm.notify_one();
@@ -126,7 +126,7 @@ impl Owner {
                 // Somebody asks for more: from what is stored, whatever this machine thought.
                 match self.durables.find(self.execution).await {
                     Ok((found, _)) => machine = found,
-                    Err(why) => return self.refuse_everybody(&why).await,
+                    Err(why) => return self.refuse_everybody(&why),
                 }
             }
         }
@@ -136,7 +136,7 @@ impl Owner {
         self.worker.is_none() && self.birth.is_none() && self.tickets.is_empty()
     }
 
-    async fn refuse_everybody(mut self, why: &Refused) {
+    fn refuse_everybody(mut self, why: &Refused) {
         loop {
             while let Ok(command) = self.inbox.try_recv() {
                 let _ = command.answer.send(Err(why.clone()));
@@ -181,7 +181,7 @@ impl Owner {
             Woken::Command(Some(command)) => self.command(command),
             Woken::Born(born) => {
                 self.birth = None;
-                return self.born(born);
+                self.born(born)
             }
             Woken::Heard(Ok(received)) => {
                 if let Some(worker) = &mut self.worker {
@@ -239,7 +239,7 @@ impl Owner {
         }
     }
 
-    fn born(&mut self, born: Result<Newborn, BirthError>) -> Option<Input> {
+    fn born(&mut self, born: Result<Newborn, BirthError>) -> Input {
         match born {
             Ok(Newborn { handle, jail, slot, birth }) => {
                 let watched = handle.process.clone();
@@ -249,14 +249,14 @@ impl Owner {
                 }
                 let birth = Some(birth);
                 self.worker = Some(Worker { handle, exited, deaf: false, _jail: jail, _slot: slot, birth });
-                Some(Input::Loaded)
+                Input::Loaded
             }
             Err(error) => {
                 if std::mem::take(&mut self.unwanted) {
-                    return Some(Input::Died(crate::core::Death::Unknown));
+                    return Input::Died(crate::core::Death::Unknown);
                 }
                 let permanent = matches!(error, BirthError::NoCode);
-                Some(Input::NotLoaded { why: error.to_string(), permanent })
+                Input::NotLoaded { why: error.to_string(), permanent }
             }
         }
     }
@@ -319,10 +319,10 @@ impl Owner {
         }
     }
 
-    fn reply(&mut self, token: Token, result: Result<Stand, Refused>) {
+    fn reply(&mut self, token: Token, result: Result<Box<Stand>, Refused>) {
         if let Some(at) = self.asking.iter().position(|(asking, _)| *asking == token) {
             // A caller that has gone away does not matter.
-            let _ = self.asking.swap_remove(at).1.send(result);
+            let _ = self.asking.swap_remove(at).1.send(result.map(|stand| *stand));
         }
     }
 

@@ -74,12 +74,11 @@ pub(super) fn memory(limits: &Limits) -> WorkerLimits {
 impl Durables {
     /// A place among all workers; whoever only keeps one warm is asked to let it go.
     pub(super) async fn turn(&self) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), BirthError> {
-        let slot = match Arc::clone(&self.slots).try_acquire_owned() {
-            Ok(slot) => slot,
-            Err(_) => {
-                self.pressure.notify_waiters();
-                Arc::clone(&self.slots).acquire_owned().await.map_err(|_| BirthError::Stopping)?
-            }
+        let slot = if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            slot
+        } else {
+            self.pressure.notify_waiters();
+            Arc::clone(&self.slots).acquire_owned().await.map_err(|_| BirthError::Stopping)?
         };
         let birth = Arc::clone(&self.births).acquire_owned().await.map_err(|_| BirthError::Stopping)?;
         Ok((slot, birth))

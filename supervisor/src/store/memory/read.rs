@@ -140,7 +140,7 @@ impl Tables {
             }
             Query::LastCheckpoint(execution) => {
                 let rows = self.checkpoints.range((*execution, 0)..=(*execution, u64::MAX));
-                Answer::Checkpoints(rows.map(|(_, row)| row.clone()).last().into_iter().collect())
+                Answer::Checkpoints(rows.map(|(_, row)| row.clone()).next_back().into_iter().collect())
             }
             Query::Checkpoints(execution) => {
                 let rows = self.checkpoints.range((*execution, 0)..=(*execution, u64::MAX));

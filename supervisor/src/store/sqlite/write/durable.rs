@@ -144,7 +144,7 @@ pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64,
     Ok(1 + checkpoint.pages.len() as u64)
 }
 
-/// A bare column beside max() comes from the row that has the maximum (SQLite, "Bare columns in an aggregate query").
+/// A bare column beside `max()` comes from the row that has the maximum (SQLite, "Bare columns in an aggregate query").
 pub(super) fn copy(
     c: &Connection,
     from: ExecutionId,
