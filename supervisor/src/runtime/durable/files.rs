@@ -2,22 +2,34 @@
 //! of the call (`null`, `false`, `[]`), as in the original.
 
 use super::task::Place;
+use crate::brokers::Call;
 use crate::core::durable::HostWork;
+use crate::policy::BrokerAccess;
 use crate::runtime::task::Shared;
+use crate::workspaces::{Workspace, Workspaces};
 use crate::worktree::Worktree;
 use serde_json::Value;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vm_system_protocol::broker::{FileKind, FsReply, FsRequest};
-use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::broker::{BrokerCall, BrokerReply, FileKind, FsReply, FsRequest, FsTerms};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::limits::FS_DIR_ENTRIES;
+use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
+
+/// Reading anything beneath the worktree, up to the caps of every call.
+const TERMS: FsTerms = FsTerms {
+    links: true,
+    tree: true,
+    existing_levels: 0,
+    max_file_bytes: FS_READ_BYTES as u64,
+    max_entries: FS_DIR_ENTRIES as u32,
+};
 
 /// Makes a call; JSON of its result, or the message of an `Error`.
 pub(super) async fn call(
     shared: Arc<Shared>,
-    session: SessionId,
+    (execution, session): (ExecutionId, SessionId),
     place: Place,
     work: HostWork,
 ) -> Result<JsonText, String> {
@@ -34,7 +46,7 @@ pub(super) async fn call(
     let worktree = worktree
         .ok_or("the supervisor is stopping")?
         .map_err(|error| format!("the worktree cannot be used: {error}"))?;
-    let files = Files { shared, session, worktree, root: place.worktree };
+    let files = Files { shared, execution, session, worktree, root: place.worktree };
     let result = match work.call.name.as_str() {
         "readFile" => files.read(&args).await,
         "listFiles" => files.list(&args).await,
@@ -45,6 +57,7 @@ pub(super) async fn call(
 
 struct Files {
     shared: Arc<Shared>,
+    execution: ExecutionId,
     session: SessionId,
     worktree: Worktree,
     root: String,
@@ -62,7 +75,19 @@ impl Files {
     }
 
     async fn ask(&self, request: FsRequest) -> Option<FsReply> {
-        self.shared.brokers.call(self.session, self.worktree.as_fd(), request).await.ok()
+        let call = Call {
+            execution: self.execution,
+            request: BrokerCall::Fs { request, terms: TERMS },
+            // Programs read; they have no database.
+            access: BrokerAccess { write: false, database: false },
+            worktree: self.worktree.as_fd().try_clone_to_owned().ok()?,
+            workspaces: Workspaces::default(),
+            workspace: Workspace { owner: String::new(), id: String::new() },
+        };
+        match self.shared.brokers.call(self.session, call).await {
+            Ok(BrokerReply::Fs(reply)) => Some(reply),
+            _ => None,
+        }
     }
 
     async fn read(&self, args: &[Value]) -> Value {

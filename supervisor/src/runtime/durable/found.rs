@@ -32,7 +32,7 @@ pub(super) async fn load(
     let session = session.map_err(|error| failed(&error))?.ok_or_else(missing)?.session;
     let snapshot = snapshot.map_err(|error| failed(&error))?.ok_or_else(missing)?;
     let template = store.template(&Scope::All, session.template_id).await.map_err(|error| failed(&error))?;
-    let spec = durables.spec(&record, &policy(&snapshot, template.as_deref()));
+    let spec = durables.spec(&record, &policy(&snapshot, template.as_deref(), &durables.shared.operator));
     let checkpoint = checkpoint.map_err(|error| failed(&error))?.pop().map(|row| (row.seq, row.cause));
     let task = task.map_err(|error| failed(&error))?.map(|row| *row);
     let machine = DurableMachine::found(spec, Found { record, checkpoint, task });

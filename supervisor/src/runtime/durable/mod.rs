@@ -22,7 +22,7 @@ mod worker;
 use super::api::RuntimeError;
 use super::task::Shared;
 use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Stand};
-use crate::policy::{EffectivePolicy, Snapshot, effective};
+use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
 use live::{Ask, Command};
 use std::collections::HashMap;
@@ -134,7 +134,7 @@ impl Durables {
 
     /// Runs a program to its first stop; its rows are stored with that stop.
     pub async fn run(self: &Arc<Self>, start: StartProgram) -> Result<Stand, Refused> {
-        let spec = self.spec(&start.record, &policy(&start.policy, None));
+        let spec = self.spec(&start.record, &policy(&start.policy, None, &self.shared.operator));
         let id = start.record.id;
         let place =
             task::Place { program: (start.program, start.version), worktree: start.worktree_path.clone() };
@@ -231,7 +231,7 @@ impl Durables {
 }
 
 /// The rights of a session now.
-fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>) -> EffectivePolicy {
+fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>, operator: &Operator) -> EffectivePolicy {
     let mine = Snapshot {
         settings: snapshot.settings.clone(),
         modules: snapshot.modules.clone(),
@@ -242,5 +242,5 @@ fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>) -> Effectiv
         modules: row.detail.template.exposed_modules.clone(),
         capabilities: row.detail.capabilities.clone(),
     });
-    effective(&mine, now.as_ref())
+    effective(&mine, now.as_ref(), operator)
 }

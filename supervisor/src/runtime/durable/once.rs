@@ -87,7 +87,8 @@ pub(super) async fn look(
     let record = record.ok_or_else(missing)?.execution;
     let program = store.program_run(execution).await.map_err(RuntimeError::Store)?.ok_or_else(missing)?;
     let snapshot = store.session_policy(record.session_id).await.map_err(RuntimeError::Store)?;
-    let spec = durables.spec(&record, &policy(&*snapshot.ok_or_else(missing)?, None));
+    let spec =
+        durables.spec(&record, &policy(&*snapshot.ok_or_else(missing)?, None, &durables.shared.operator));
     let order_ = Order {
         execution,
         session: name(),

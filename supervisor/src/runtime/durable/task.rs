@@ -313,7 +313,7 @@ impl Owner {
             Action::Host(work) => {
                 let shared = Arc::clone(&self.durables.shared);
                 let (session, place) = (machine.record().session_id, place.clone());
-                self.calling = Some(Box::pin(files::call(shared, session, place, work)));
+                self.calling = Some(Box::pin(files::call(shared, (self.execution, session), place, work)));
             }
             Action::Reply { token, result } => self.reply(token, result),
         }
