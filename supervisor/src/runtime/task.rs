@@ -332,7 +332,8 @@ impl Task {
             Command::Forbidden(call) => Input::ForbiddenCall(call),
             Command::Violation(what) => Input::ChannelFailed(ChannelFault::Violation(what)),
             Command::Follow { execution, answer } => {
-                let runs = self.machine.running() == Some(execution);
+                // Until its end is published: before, the last events may not be in the store yet.
+                let runs = self.shared.registry.session_of(execution).is_some();
                 let _ = answer.send(runs.then(|| {
                     let (follower, batches) = followers::channel();
                     self.followers.add(execution, follower);
