@@ -1,6 +1,7 @@
 //! The control socket, one frame at a time: what the CLI does, without the CLI, so that a test can also do it wrongly.
 
 use crate::PATIENCE;
+use crate::watch::Watch;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -151,29 +152,25 @@ impl Client {
     /// Asks until the session is in this state: the end of a session is no event of its own yet. Fails at the deadline.
     #[track_caller]
     pub fn until(&mut self, session: &Session, status: SessionStatus) -> Session {
-        let begin = std::time::Instant::now();
+        let mut watch = Watch::begin();
         loop {
             let record = self.session_record(session);
             if record.status == status {
                 return record;
             }
-            assert!(begin.elapsed() < PATIENCE, "still {} and not {status}", record.status);
-            std::thread::yield_now();
+            watch.pause(|| format!("still {} and not {status}", record.status));
         }
     }
 
-    /// Asks until the execution has ended. Fails at the deadline.
+    /// Follows the execution until it has ended. Fails at the deadline.
     #[track_caller]
     pub fn until_final(&mut self, execution: &Execution) -> Execution {
-        let begin = std::time::Instant::now();
-        loop {
-            let record = self.execution_record(&execution.id.to_string());
-            if record.status.is_final() {
-                return record;
-            }
-            assert!(begin.elapsed() < PATIENCE, "still {}", record.status);
-            std::thread::yield_now();
-        }
+        let id = execution.id.to_string();
+        let follow = Op::ExecEvents { execution: id.clone(), after_seq: 0, limit: 0, follow: true };
+        self.op(follow).expect("followed to its end");
+        let record = self.execution_record(&id);
+        assert!(record.status.is_final(), "still {}", record.status);
+        record
     }
 
     /// An execution's record.

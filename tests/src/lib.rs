@@ -11,6 +11,7 @@
 //! - [`rights`]: a template whose rights a test sets
 //! - [`programs`]: durable programs through that socket
 //! - [`observe`]: processes, descriptors and memory as the kernel sees them
+//! - [`watch`]: what tells nobody when it changes
 
 pub mod client;
 pub mod command;
@@ -23,6 +24,7 @@ pub mod programs;
 pub mod records;
 pub mod rights;
 pub mod scene;
+pub mod watch;
 
 use std::time::Duration;
 

@@ -1,11 +1,11 @@
 //! The usual scene of a fault: a daemon, a template with small limits, a session to harm and a sibling that must not
 //! notice. What the supervisor holds is measured before and after.
 
-use crate::PATIENCE;
 use crate::client::{Client, value};
 use crate::daemon::{Daemon, Options};
 use crate::observe;
 use crate::place::{Place, User};
+use crate::watch;
 use vm_system_protocol::model::{Execution, ExecutionStatus, Limits, Session, SessionStatus, Settings};
 
 /// Memory that a supervisor may gain over a whole test: allocator slack and caches, no sessions (KiB).
@@ -123,12 +123,8 @@ impl Scene {
         let pid = self.daemon.pid();
         // A broker ends behind its session, and nobody is told.
         let most = self.descriptors + LAZY_DESCRIPTORS;
-        let begin = std::time::Instant::now();
-        while observe::descriptors(pid) > most {
-            let now = observe::descriptors(pid);
-            assert!(begin.elapsed() < PATIENCE, "{now} descriptors, {} before", self.descriptors);
-            std::thread::yield_now();
-        }
+        let too_many = || format!("{} descriptors, {} before", observe::descriptors(pid), self.descriptors);
+        watch::until(|| observe::descriptors(pid) <= most, too_many);
         let grown = observe::anonymous_kib(pid).saturating_sub(self.memory_kib);
         assert!(grown <= GROWTH_KIB, "the supervisor's memory grew by {grown} KiB");
         drop(self.client);

@@ -14,8 +14,8 @@ use vm_system_supervisor::brokers::{BrokerConfig, Brokers, Call};
 use vm_system_supervisor::policy::BrokerAccess;
 use vm_system_supervisor::workspaces::{Workspace, Workspaces};
 use vm_system_tests::place::User;
-use vm_system_tests::program;
 use vm_system_tests::rights::WIDE;
+use vm_system_tests::{program, watch};
 
 struct Session {
     id: SessionId,
@@ -199,9 +199,7 @@ async fn the_end_of_a_session_answers_who_waits_and_kills_the_broker() {
         let (brokers, session) = (brokers.clone(), Arc::clone(&session));
         async move { session.read(&brokers).await }
     });
-    while brokers.live() == 0 {
-        tokio::task::yield_now().await;
-    }
+    watch::until_async(|| brokers.live() > 0, "no broker is started").await;
     brokers.end(session.id);
     let error = waiting.await.expect("no panic").expect_err("ended");
     assert!(error.message.contains("the session has ended"), "{error:?}");
@@ -241,10 +239,5 @@ async fn other_rights_are_another_process_behind_other_walls() {
 
 /// Waits until only so many brokers are alive.
 async fn ends(brokers: &Brokers, left: usize) {
-    let wait = async {
-        while brokers.live() != left {
-            tokio::task::yield_now().await;
-        }
-    };
-    tokio::time::timeout(PATIENT, wait).await.expect("a broker outlives its session");
+    watch::until_async(|| brokers.live() == left, "a broker outlives its session").await;
 }

@@ -5,11 +5,13 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::User;
 use vm_system_tests::scene::{Scene, small};
+use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe};
 
 as_both!(
     a_worker_that_is_killed_takes_only_its_session_along,
     a_stopped_worker_is_killed_at_the_wall_limit,
+    a_limit_holds_while_clients_ask_without_a_pause,
     a_killed_zygote_harms_no_session_and_the_next_is_born_in_the_same_jail,
     without_any_zygote_the_next_session_is_born_in_another_jail,
     a_killed_keeper_ends_its_sessions_and_a_new_one_takes_over,
@@ -58,26 +60,53 @@ mod cases {
         scene.end(&[]);
     }
 
+    /// A deadline comes from the clock and not from being asked: the thread that relays is never without work here.
+    pub(super) fn a_limit_holds_while_clients_ask_without_a_pause(user: User) {
+        let mut settings = small();
+        settings.limits.wall_ms = 500;
+        let mut scene = Scene::with(user, settings);
+        let session = scene.session();
+        let pid = scene.client.inspect(&session).expect("live").pid;
+        let execution = scene.client.start(&session, "for (;;) {}");
+        signal(pid, nix::libc::SIGSTOP);
+        let id = execution.id.to_string();
+        let (daemon, id) = (&scene.daemon, id.as_str());
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(move || {
+                    let mut client = daemon.client();
+                    let begin = std::time::Instant::now();
+                    while !client.execution_record(id).status.is_final() {
+                        assert!(begin.elapsed() < vm_system_tests::PATIENCE, "the limit does not hold");
+                    }
+                });
+            }
+        });
+        assert_eq!(scene.client.execution_record(id).status, ExecutionStatus::Timeout);
+        scene.crashed(&session, "limit(wall)");
+        scene.end(&[]);
+    }
+
     /// With its reserve, which is raised behind the daemon's start.
     fn zygotes(scene: &Scene) -> Vec<u32> {
-        let begin = std::time::Instant::now();
+        let mut watch = Watch::begin();
         loop {
             let zygotes: Vec<u32> = scene.daemon.info().zygotes.iter().map(|zygote| zygote.pid).collect();
             if zygotes.len() == 2 {
                 return zygotes;
             }
-            assert!(begin.elapsed() < vm_system_tests::PATIENCE, "zygotes: {zygotes:?}");
+            watch.pause(|| format!("zygotes: {zygotes:?}"));
         }
     }
 
     /// A session as soon as one can be had.
     fn next_session(scene: &mut Scene) -> Session {
         let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());
-        let begin = std::time::Instant::now();
+        let mut watch = Watch::begin();
         loop {
             match scene.client.session(&template, &worktree) {
                 Ok(session) => return session,
-                Err(error) => assert!(begin.elapsed() < vm_system_tests::PATIENCE, "{error:?}"),
+                Err(error) => watch.pause(|| format!("{error:?}")),
             }
         }
     }

@@ -9,6 +9,7 @@ use vm_system_tests::command::{Output, command, run, vm_system};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{NOBODY, Place, User};
 use vm_system_tests::scene::Scene;
+use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe, program};
 
 as_both!(a_script_needs_no_daemon_and_no_rights, a_reader_that_is_slow_gets_everything_and_costs_nothing,);
@@ -113,7 +114,7 @@ mod cases {
         let id = slow.send(Op::ExecStart(new));
         // It reads nothing until all is over; others are answered, and the supervisor keeps no second copy for it.
         let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(1) };
-        let begin = std::time::Instant::now();
+        let mut watch = Watch::begin();
         loop {
             let reply = scene.client.op(list.clone()).expect("answered");
             if let vm_system_protocol::control::Reply::Executions(executions) = reply
@@ -121,7 +122,7 @@ mod cases {
             {
                 break;
             }
-            assert!(begin.elapsed() < vm_system_tests::PATIENCE, "a slow reader holds up the execution");
+            watch.pause(|| "a slow reader holds up the execution".to_owned());
         }
         let grown_kib = observe::anonymous_kib(scene.daemon.pid()).saturating_sub(before_kib);
         assert!(grown_kib < 24 * 1_024, "the supervisor grew by {grown_kib} KiB");

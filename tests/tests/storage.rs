@@ -10,7 +10,7 @@ use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{Place, User};
 use vm_system_tests::scene::Scene;
-use vm_system_tests::{PATIENCE, as_both};
+use vm_system_tests::{as_both, watch};
 
 as_both!(an_unwritable_state_directory_is_refused_by_name);
 
@@ -57,11 +57,7 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
         let Ok(Reply::Executions(executions)) = scene.daemon.client().op(list) else { return Vec::new() };
         executions.into_iter().filter(|execution| execution.degraded && execution.status.is_final()).collect()
     };
-    let begin = std::time::Instant::now();
-    while marked().is_empty() {
-        assert!(begin.elapsed() < PATIENCE, "the lost execution is not marked");
-        std::thread::yield_now();
-    }
+    watch::until(|| !marked().is_empty(), || "the lost execution is not marked".to_owned());
     assert_eq!(marked()[0].status, ExecutionStatus::Ok);
     scene.lives(&session);
     scene.end(&[&session]);

@@ -22,6 +22,8 @@ const SLACK_KIB: u64 = 32 * 1_024;
 const SLACK_DESCRIPTORS: usize = 8;
 /// What a broker or a jail leaves behind is gone within.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Pause between two looks.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What the supervisor holds.
 #[derive(Debug, Clone, Copy)]
@@ -59,7 +61,7 @@ fn main() -> Result<()> {
         if end.descriptors <= base.descriptors + SLACK_DESCRIPTORS || begin.elapsed() > PATIENCE {
             break end;
         }
-        std::thread::yield_now();
+        std::thread::sleep(LOOK_AGAIN);
     };
     println!("{rounds} rounds of {SESSIONS} sessions: {base:?} became {end:?}");
     ensure!(end.memory_kib <= base.memory_kib + SLACK_KIB, "the supervisor's memory grows");

@@ -1,20 +1,17 @@
 //! The daemon as a process: one per state directory, told to stop, killed, started again.
 
-use crate::environment::{DEADLINE, TestEnvironment, signal_child, wait};
+use crate::environment::{DEADLINE, TestEnvironment, ends, signal_child, wait};
 use nix::sys::signal::Signal;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::Instant;
+use vm_system_sandbox::pidfd::PidFd;
 
 /// Waits until a process is gone (or only its entry waits for its parent).
 fn gone(pid: u32) {
-    let start = Instant::now();
-    while std::fs::read_to_string(format!("/proc/{pid}/stat"))
-        .is_ok_and(|stat| !stat.rsplit(')').next().unwrap_or_default().trim_start().starts_with('Z'))
-    {
-        assert!(start.elapsed() < DEADLINE, "process {pid} is still there");
-        std::thread::yield_now();
+    if let Ok(process) = PidFd::open(pid) {
+        assert!(ends(&process), "process {pid} is still there");
     }
 }
 

@@ -1,13 +1,16 @@
 //! A hermetic place for a test: a folder, an environment, and the binary. Nothing of the machine's own daemon, home or
 //! settings is seen.
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::OsStr;
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use vm_system_sandbox::pidfd::PidFd;
 
 /// How long a test waits for what must happen.
 pub(crate) const DEADLINE: Duration = Duration::from_mins(1);
@@ -230,16 +233,25 @@ pub(crate) fn signal_child(child: &Child, signal: nix::sys::signal::Signal) {
 
 /// Waits for a child's end, and kills it if that does not come.
 pub(crate) fn wait(child: &mut Child) -> ExitStatus {
-    let start = Instant::now();
+    let ended = ends(&PidFd::open(child.id()).unwrap());
+    if !ended {
+        child.kill().unwrap();
+    }
+    let status = child.wait().unwrap();
+    assert!(ended, "it did not end");
+    status
+}
+
+/// Waits until a process has ended; false if it still runs at the deadline.
+pub(crate) fn ends(process: &PidFd) -> bool {
+    let until = Instant::now() + DEADLINE;
     loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            return status;
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = PollTimeout::try_from(left).unwrap();
+        match poll(&mut [PollFd::new(process.as_fd(), PollFlags::POLLIN)], timeout) {
+            Ok(found) => return found > 0,
+            Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => panic!("poll: {error}"),
         }
-        if start.elapsed() > DEADLINE {
-            child.kill().unwrap();
-            child.wait().unwrap();
-            panic!("it did not end");
-        }
-        std::thread::yield_now();
     }
 }

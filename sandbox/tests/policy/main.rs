@@ -4,6 +4,7 @@
 
 mod sys;
 
+use nix::sys::wait::{Id, WaitPidFlag, waitid};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use vm_system_sandbox::process::{self, Ending, Fork};
@@ -277,9 +278,9 @@ fn fork_waits_for_the_answer() {
     // CLONE_PARENT: the newborn is our child, beside the asker.
     let mut endings = Vec::new();
     while endings.len() < 2 {
-        match process::reap() {
-            Some((pid, status)) => endings.push((pid == asker, Ending::from_wait_status(status))),
-            None => std::thread::yield_now(),
+        waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).expect("two children");
+        while let Some((pid, status)) = process::reap() {
+            endings.push((pid == asker, Ending::from_wait_status(status)));
         }
     }
     assert!(endings.contains(&(true, Ending::Exited(0))), "{endings:?}");

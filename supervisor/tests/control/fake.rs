@@ -29,9 +29,10 @@ const CAP: usize = 16 << 20;
 
 /// Waits until something is so.
 pub(crate) async fn until(mut so: impl AsyncFnMut() -> bool) {
+    let mut look = tokio::time::interval(Duration::from_millis(1));
     let asked = async {
         while !so().await {
-            tokio::task::yield_now().await;
+            look.tick().await;
         }
     };
     tokio::time::timeout(DEADLINE, asked).await.expect("it never came to be");

@@ -5,11 +5,10 @@ use super::described::Description;
 use super::pattern::{Memory, matches};
 use serde_json::Value;
 use std::collections::BTreeSet;
-use std::time::Instant;
-use vm_system_tests::PATIENCE;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::{Http, Response};
 use vm_system_tests::place::{Place, User};
+use vm_system_tests::watch::Watch;
 
 const TABLE: &str = include_str!("contract.txt");
 
@@ -152,12 +151,14 @@ fn every_line_of_the_contract_holds() {
             continue;
         }
         let case = Case::parse(index + 1, line);
-        let begin = Instant::now();
+        let mut watch = Watch::begin();
         loop {
             let response = case.ask(&mut scene.http, &scene.memory);
             let verdict = case.judge(&response, &mut scene.memory, &described);
-            if verdict.is_err() && case.until && begin.elapsed() < PATIENCE {
-                std::thread::yield_now();
+            if let Err(why) = &verdict
+                && case.until
+            {
+                watch.pause(|| format!("line {}: {why}", case.number));
                 continue;
             }
             codes.insert(response.code());

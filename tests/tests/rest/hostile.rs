@@ -4,8 +4,8 @@
 use serde_json::json;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
-use vm_system_tests::observe;
 use vm_system_tests::place::{Place, User};
+use vm_system_tests::{observe, watch};
 
 const HEALTH: &str = "/api/v1/health";
 const TEMPLATES: &str = "/api/v1/templates";
@@ -178,15 +178,8 @@ fn clients_that_break_off_harm_nobody() {
         http.send(&http.written("GET", "/api/v1/openapi.json", &[], None));
         drop(http);
     }
-    let begin = std::time::Instant::now();
-    while observe::descriptors(daemon.pid()) > before + 2 {
-        assert!(
-            begin.elapsed() < vm_system_tests::PATIENCE,
-            "{} descriptors",
-            observe::descriptors(daemon.pid())
-        );
-        std::thread::yield_now();
-    }
+    let descriptors = || observe::descriptors(daemon.pid());
+    watch::until(|| descriptors() <= before + 2, || format!("{} descriptors", descriptors()));
     assert_eq!(daemon.http().get(HEALTH).status, 200);
     daemon.stop();
 }
@@ -229,14 +222,7 @@ fn five_thousand_idle_connections_and_slow_requests_keep_nobody_out() {
     assert!(grown < 200 * 1_024, "{CROWD} connections take {grown} KiB");
     println!("{CROWD} connections take {grown} KiB");
     drop(crowd);
-    let begin = std::time::Instant::now();
-    while observe::descriptors(daemon.pid()) > 500 {
-        assert!(
-            begin.elapsed() < vm_system_tests::PATIENCE,
-            "{} descriptors",
-            observe::descriptors(daemon.pid())
-        );
-        std::thread::yield_now();
-    }
+    let descriptors = || observe::descriptors(daemon.pid());
+    watch::until(|| descriptors() <= 500, || format!("{} descriptors", descriptors()));
     daemon.stop();
 }

@@ -3,10 +3,10 @@
 use super::people::{self, ALICE, BOB, ROOT};
 use serde_json::json;
 use std::os::unix::process::CommandExt as _;
-use vm_system_tests::PATIENCE;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{Place, User};
+use vm_system_tests::watch;
 
 /// Makes a connection.
 type Connect<'a> = Box<dyn Fn() -> Http + 'a>;
@@ -80,11 +80,8 @@ fn tokens_are_read_again_on_sighup_and_a_mistake_changes_nothing() {
     let daemon = people::daemon(&[]);
     let status = |token: &str| daemon.http().bearer(token).get(TEMPLATES).status;
     let until = |token: &str, wanted: u16| {
-        let begin = std::time::Instant::now();
-        while status(token) != wanted {
-            assert!(begin.elapsed() < PATIENCE, "{token} is still not {wanted}:\n{}", daemon.log());
-            std::thread::yield_now();
-        }
+        let otherwise = || format!("{token} is still not {wanted}:\n{}", daemon.log());
+        watch::until(|| status(token) == wanted, otherwise);
     };
     assert_eq!(status(BOB), 200);
     people::write_book(&daemon.place, &people::book(&["alice"]));
@@ -93,11 +90,7 @@ fn tokens_are_read_again_on_sighup_and_a_mistake_changes_nothing() {
     assert_eq!(status(ALICE), 200);
     people::write_book(&daemon.place, "nonsense");
     daemon.hang_up();
-    let begin = std::time::Instant::now();
-    while !daemon.log().contains("the tokens stay as they were") {
-        assert!(begin.elapsed() < PATIENCE);
-        std::thread::yield_now();
-    }
+    watch::until(|| daemon.log().contains("the tokens stay as they were"), || daemon.log());
     assert_eq!((status(ALICE), status(BOB)), (200, 401));
     daemon.stop();
 }

@@ -19,6 +19,7 @@ use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_supervisor::spawn::{
     ChannelError, LibrarySet, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath,
 };
+use vm_system_tests::watch::{self, Watch};
 
 type Case = fn() -> Pin<Box<dyn Future<Output = ()>>>;
 
@@ -135,9 +136,8 @@ async fn a_busy_worker_is_interrupted_and_lives_on() {
         worker.sender.send(&order("spin")).await.expect("order");
         // Its CPU clock runs: it has begun.
         let before = worker.process.cpu_time().expect("cpu time");
-        while worker.process.cpu_time().expect("cpu time") < before + Duration::from_millis(1) {
-            tokio::task::yield_now().await;
-        }
+        let spins = || worker.process.cpu_time().expect("cpu time") >= before + Duration::from_millis(1);
+        watch::until_async(spins, "it does not spin").await;
         worker.process.interrupt().expect("interrupt");
         let received = next(&mut worker).await.expect("done");
         assert!(matches!(received.message, FromWorker::Done(_)));
@@ -255,12 +255,8 @@ fn kill(pid: u32) {
     PidFd::open(pid).and_then(|process| process.kill()).expect("kill");
 }
 
-async fn until(mut holds: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while !holds() {
-        assert!(Instant::now() < deadline, "not within 10 s");
-        tokio::task::yield_now().await;
-    }
+async fn until(holds: impl FnMut() -> bool) {
+    watch::until_async(holds, "it does not come to be").await;
 }
 
 /// A jail that can be adopted; the directory goes away with the guard.
@@ -353,9 +349,8 @@ async fn a_newcomer_with_the_token_gets_everything_back() {
     dead.process.exited().await;
     drop((worker, dead, spawner));
     // The tasks that hold the channel end with the next turns of the runtime.
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut watch = Watch::begin();
     let newcomer = loop {
-        assert!(Instant::now() < deadline, "never welcomed");
         let newcomer = socket::connect_to(&path).expect("connect");
         let mut buffer = [0; 64];
         let got = socket::receive(&newcomer, &mut buffer, socket::Wait::Yes).map_or(0, |got| got.len);
@@ -363,7 +358,7 @@ async fn a_newcomer_with_the_token_gets_everything_back() {
             assert!(Hello::from_packet(&buffer[..got]).is_ok());
             break newcomer;
         }
-        tokio::task::yield_now().await;
+        watch.pause_async(|| "never welcomed".to_owned()).await;
     };
     let proven = socket::peer(&newcomer).and_then(|peer| peer.pid()).expect("peer");
     assert_eq!(proven, keeper.pid().expect("pid"), "the kernel vouches for the keeper");

@@ -13,6 +13,7 @@ use vm_system_sandbox::namespaces::{self, Ids};
 use vm_system_sandbox::process::Ending;
 use vm_system_sandbox::selftest;
 use vm_system_supervisor::spawn::{WorkerDeath, WorkerHandle};
+use vm_system_tests::watch;
 use vm_system_worker::roles::{Modes, dispatch};
 
 fn main() {
@@ -184,9 +185,8 @@ async fn interrupted_while_waiting(worker: &mut WorkerHandle, source: &str) {
 async fn interrupted_while_busy(worker: &mut WorkerHandle) {
     worker.sender.send(&order("for (;;) {}")).await.expect("order");
     let before = worker.process.cpu_time().expect("cpu time");
-    while worker.process.cpu_time().expect("cpu time") < before + Duration::from_millis(5) {
-        tokio::task::yield_now().await;
-    }
+    let spins = || worker.process.cpu_time().expect("cpu time") >= before + Duration::from_millis(5);
+    watch::until_async(spins, "it does not spin").await;
     worker.process.interrupt().expect("interrupt");
     let received = next(worker).await.expect("done");
     worker.sender.send(&ToWorker::Ack { seq: received.seq }).await.expect("ack");

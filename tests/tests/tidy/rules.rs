@@ -217,6 +217,15 @@ pub(crate) const RULES: &[Rule] = &[
         ],
     },
     Rule {
+        // On Linux 6.18 it starves others, even those that have a SIGKILL to die of (`tests/src/watch.rs`).
+        name: "nobody yields the processor in a loop",
+        check: |tree| {
+            phrases(tree, &[""], &[], &[concat!("thread::yield", "_now"), concat!("sched_yield", "(")])
+        },
+        bad: &[("a/tests/x.rs", concat!("while !so() { std::thread::yield", "_now() }"))],
+        good: &[("a/tests/x.rs", "watch::until(so, otherwise)"), ("a/src/x.rs", "SYS_sched_yield,")],
+    },
+    Rule {
         name: "no machine and no registry is named",
         check: |tree| {
             tree.files

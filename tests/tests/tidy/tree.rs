@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-/// Folders that are not ours: builds, git's own, generated data.
+/// What is not ours: builds, git's own, generated data.
 const SKIPPED: &[&str] = &["target", ".git", "corpus", "artifacts", "node_modules", "test262-suite"];
 
 /// One file.
@@ -74,10 +74,12 @@ fn collect(root: &Path, folder: &Path, files: &mut Vec<SourceFile>) {
         let path = entry.path();
         let name = entry.file_name().to_string_lossy().into_owned();
         let kind = entry.file_type().expect("file type");
+        if SKIPPED.contains(&name.as_str()) {
+            // In a second work tree git's own is a file.
+            continue;
+        }
         if kind.is_dir() {
-            if !SKIPPED.contains(&name.as_str()) {
-                collect(root, &path, files);
-            }
+            collect(root, &path, files);
         } else if kind.is_file() {
             // What is not text has no rules here.
             if let Ok(text) = fs::read_to_string(&path) {

@@ -1,0 +1,62 @@
+//! For what tells nobody when it changes: it is looked at again and again, with pauses that leave the processor to those
+//! who bring the change about.
+//!
+//! A pause is a sleep and never `sched_yield`: on Linux 6.18 a task that yields in a loop runs ahead of the scheduler's
+//! clock, and others, even one that has a SIGKILL to die of, stay runnable for tens of seconds without ever being run.
+
+use crate::PATIENCE;
+use std::time::{Duration, Instant};
+
+/// The first pause; each is twice as long as the one before, up to the last.
+const FIRST: Duration = Duration::from_micros(500);
+const LAST: Duration = Duration::from_millis(20);
+
+/// Pauses between looks, up to a deadline.
+#[derive(Debug)]
+pub struct Watch {
+    begin: Instant,
+    pause: Duration,
+}
+
+impl Watch {
+    /// Begins now.
+    pub fn begin() -> Self {
+        Self { begin: Instant::now(), pause: FIRST }
+    }
+
+    /// Before the next look; fails at the deadline, and says what was waited for.
+    #[track_caller]
+    pub fn pause(&mut self, what: impl FnOnce() -> String) {
+        std::thread::sleep(self.next(what));
+    }
+
+    /// As [`Watch::pause`], for tests that run in a runtime.
+    pub async fn pause_async(&mut self, what: impl FnOnce() -> String) {
+        tokio::time::sleep(self.next(what)).await;
+    }
+
+    #[track_caller]
+    fn next(&mut self, what: impl FnOnce() -> String) -> Duration {
+        assert!(self.begin.elapsed() < PATIENCE, "{} after {PATIENCE:?}", what());
+        let pause = self.pause;
+        self.pause = LAST.min(pause * 2);
+        pause
+    }
+}
+
+/// Looks until it is so.
+#[track_caller]
+pub fn until(mut so: impl FnMut() -> bool, otherwise: impl Fn() -> String) {
+    let mut watch = Watch::begin();
+    while !so() {
+        watch.pause(&otherwise);
+    }
+}
+
+/// Looks until it is so, in a runtime.
+pub async fn until_async(mut so: impl FnMut() -> bool, otherwise: &str) {
+    let mut watch = Watch::begin();
+    while !so() {
+        watch.pause_async(|| otherwise.to_owned()).await;
+    }
+}
