@@ -9,6 +9,7 @@ use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
+use vm_system_tests::watch::Watch;
 
 const SUM: &str = "
     let total: number = 0;
@@ -53,14 +54,13 @@ fn console(client: &mut Client, execution: &str) -> Vec<String> {
 
 /// Waits until an execution is in another status than `running`.
 fn settled(client: &mut Client, execution: &str) -> Run {
-    let until = Instant::now() + PATIENCE;
+    let mut watch = Watch::begin();
     loop {
         let run = client.stands(execution);
         if run.execution.status != ExecutionStatus::Running {
             return run;
         }
-        assert!(Instant::now() < until, "it still runs: {run:?}");
-        std::thread::yield_now();
+        watch.pause(|| format!("it still runs: {run:?}"));
     }
 }
 
@@ -198,14 +198,13 @@ fn a_question_whose_time_is_over_is_answered_by_its_default_also_while_nothing_r
     observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
     let mut client = daemon.client();
-    let until = Instant::now() + PATIENCE;
+    let mut watch = Watch::begin();
     let run = loop {
         let now = client.stands(&id(&run));
         if now.execution.status.is_final() {
             break now;
         }
-        assert!(Instant::now() < until, "it waits for ever: {now:?}");
-        std::thread::yield_now();
+        watch.pause(|| format!("it waits for ever: {now:?}"));
     };
     assert_eq!(result(&run), "{\"first\":{\"n\":1},\"second\":\"CCTimeoutError\"}");
     daemon.stop();
