@@ -311,6 +311,35 @@ fn a_program_reads_its_worktree_and_nothing_else() {
 }
 
 #[test]
+fn a_program_writes_its_worktree_and_nothing_else() {
+    let daemon = Daemon::start(User::AsStarted);
+    let root = daemon.place.worktree();
+    let mut client = daemon.client();
+    client.load(
+        "const root = args[0];
+        function main() {
+            return [
+                fs.writeFile('out/deep/a.txt', 'one'), fs.writeFile(root + '/out/b.txt', 'two'),
+                fs.writeFile('out/b.txt', '2'), fs.writeFile('../x', 'no'), fs.writeFile('/etc/x', 'no'),
+                fs.writeFile('out', 'a folder'), fs.listFiles('out', { recursive: true }).map(p => p.slice(root.length)),
+            ];
+        }",
+    );
+    let worktree_path = Some(root.to_string_lossy().into_owned());
+    let args = vec![root.to_string_lossy().into_owned()];
+    let run = client.start_program(NewRun { worktree_path, args, ..NewRun::default() }).expect("started");
+    assert_eq!(
+        result(&run),
+        "[true,true,true,false,false,false,[\"/out/b.txt\",\"/out/deep\",\"/out/deep/a.txt\"]]"
+    );
+    let read = |name: &str| std::fs::read_to_string(root.join(name)).expect("written");
+    assert_eq!((read("out/deep/a.txt").as_str(), read("out/b.txt").as_str()), ("one", "2"));
+    let checkpoints = client.checkpoints(&id(&run));
+    assert_eq!(checkpoints.iter().filter(|checkpoint| checkpoint.cause == "effect").count(), 6);
+    daemon.stop();
+}
+
+#[test]
 fn ops_of_sessions_and_executions_see_a_program_too() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();

@@ -10,9 +10,11 @@ use crate::store::{Owner, Page, PolicySnapshot, Rejection, Scope, StoreError, Wr
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableReply, ErrorCode, NewRun, OpError};
-use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::ids::{CapabilityId, ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Engine, ExecutionStatus, Run, Settings, Template, TemplateDetail};
+use vm_system_protocol::model::{
+    Capability, CapabilityKind, Engine, ExecutionStatus, Run, Settings, Template, TemplateDetail,
+};
 
 /// Most rows of a list.
 const LIST_MAX: u32 = 1_000;
@@ -113,7 +115,15 @@ impl Ops {
                 updated_at: at,
             },
             settings: Settings::default(),
-            capabilities: Vec::new(),
+            // Whoever names a worktree for a program means that it works there.
+            capabilities: vec![Capability {
+                id: CapabilityId::from_bytes(*BUILT_IN.as_bytes()),
+                vm_id: BUILT_IN,
+                kind: CapabilityKind::Fs,
+                name: "write".to_owned(),
+                enabled: true,
+                config: JsonText::from_value(&serde_json::json!({})),
+            }],
             startup_files: Vec::new(),
         };
         let policy = PolicySnapshot::from(&detail);

@@ -1,36 +1,33 @@
 //! The calls of `fs` in durable programs, by the broker beneath the execution's worktree. What goes wrong is an answer
 //! of the call (`null`, `false`, `[]`), as in the original.
 
+use super::live::lock;
 use super::task::Place;
 use crate::brokers::Call;
 use crate::core::durable::HostWork;
-use crate::policy::BrokerAccess;
+use crate::policy::{Permit, SessionUsage, Usage, judge};
 use crate::runtime::task::Shared;
 use crate::workspaces::{Workspace, Workspaces};
 use crate::worktree::Worktree;
 use serde_json::Value;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use vm_system_protocol::broker::{BrokerCall, BrokerReply, FileKind, FsReply, FsRequest, FsTerms};
+use std::sync::{Arc, Mutex};
+use vm_system_protocol::broker::{BrokerReply, FileKind, FsReply, FsRequest, WriteMode};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
+use vm_system_protocol::limits::FS_DIR_ENTRIES;
+use vm_system_protocol::worker::HostRequest;
 
-/// Reading anything beneath the worktree, up to the caps of every call.
-const TERMS: FsTerms = FsTerms {
-    links: true,
-    tree: true,
-    existing_levels: 0,
-    max_file_bytes: FS_READ_BYTES as u64,
-    max_entries: FS_DIR_ENTRIES as u32,
-};
+/// What an execution used of its files, counted as long as it has an owner task.
+pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
 
-/// Makes a call; JSON of its result, or the message of an `Error`.
+/// Makes a call; JSON of its result, or the message of an `Error`. An effect that was made before and is made again after a
+/// crash leaves the same: a file is written whole.
 pub(super) async fn call(
     shared: Arc<Shared>,
     (execution, session): (ExecutionId, SessionId),
-    place: Place,
+    (place, used): (Place, Used),
     work: HostWork,
 ) -> Result<JsonText, String> {
     if place.worktree.is_empty() {
@@ -46,10 +43,11 @@ pub(super) async fn call(
     let worktree = worktree
         .ok_or("the supervisor is stopping")?
         .map_err(|error| format!("the worktree cannot be used: {error}"))?;
-    let files = Files { shared, execution, session, worktree, root: place.worktree };
+    let files = Files { shared, execution, session, worktree, place, used };
     let result = match work.call.name.as_str() {
         "readFile" => files.read(&args).await,
         "listFiles" => files.list(&args).await,
+        "writeFile" => Value::from(files.write(&args).await.is_some()),
         other => return Err(format!("fs.{other} is not available")),
     };
     Ok(JsonText::from_value(&result))
@@ -60,13 +58,14 @@ struct Files {
     execution: ExecutionId,
     session: SessionId,
     worktree: Worktree,
-    root: String,
+    place: Place,
+    used: Used,
 }
 
 impl Files {
     /// A path as the broker takes it: relative to the worktree.
     fn relative(&self, path: &str) -> Option<String> {
-        let path = match path.strip_prefix(self.root.trim_end_matches('/')) {
+        let path = match path.strip_prefix(self.place.worktree.trim_end_matches('/')) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
             _ => path,
         };
@@ -74,13 +73,21 @@ impl Files {
         (!path.starts_with('/')).then(|| if path.is_empty() { ".".to_owned() } else { path.to_owned() })
     }
 
+    /// `None`: it is not allowed, or it failed.
     async fn ask(&self, request: FsRequest) -> Option<FsReply> {
+        let policy = &self.place.policy;
+        let permit = {
+            let mut used = lock(&self.used);
+            let (usage, session) = &mut *used;
+            judge(policy, HostRequest::Fs(request), usage, session)
+        };
+        let Ok(Permit::Broker(request)) = permit else { return None };
         let call = Call {
             execution: self.execution,
-            request: BrokerCall::Fs { request, terms: TERMS },
-            // Programs read; they have no database.
-            access: BrokerAccess { write: false, database: false },
+            request,
+            access: policy.broker_access(),
             worktree: self.worktree.as_fd().try_clone_to_owned().ok()?,
+            // Programs have no database.
             workspaces: Workspaces::default(),
             workspace: Workspace { owner: String::new(), id: String::new() },
         };
@@ -88,6 +95,18 @@ impl Files {
             Ok(BrokerReply::Fs(reply)) => Some(reply),
             _ => None,
         }
+    }
+
+    /// Makes folders on the way; replaces what is there.
+    async fn write(&self, args: &[Value]) -> Option<()> {
+        let path = self.relative(args.first()?.as_str()?)?;
+        let data = args.get(1)?.as_str()?.as_bytes().to_vec();
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            let folder = FsRequest::MakeDir { path: folder.to_owned(), recursive: true, mode: 0o777 };
+            self.ask(folder).await?;
+        }
+        let how = WriteMode { create: true, exclusive: false, truncate: true, append: false };
+        self.ask(FsRequest::Write { path, data, how, mode: 0o666 }).await.map(drop)
     }
 
     async fn read(&self, args: &[Value]) -> Value {
@@ -135,7 +154,7 @@ impl Files {
         }
         // A folder before its content: by the parts of the path, not by its bytes.
         found.sort_by(|a, b| a.split('/').cmp(b.split('/')));
-        let root = self.root.trim_end_matches('/');
+        let root = self.place.worktree.trim_end_matches('/');
         found.into_iter().map(|path| Value::from(format!("{root}/{base}{path}"))).collect()
     }
 }

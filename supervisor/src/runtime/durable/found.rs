@@ -4,6 +4,7 @@ use super::task::Place;
 use super::{Durables, policy};
 use crate::core::durable::{DurableMachine, Found, Refused};
 use crate::store::{Scope, StoreError};
+use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
 
 fn failed(error: &StoreError) -> Refused {
@@ -32,9 +33,10 @@ pub(super) async fn load(
     let session = session.map_err(|error| failed(&error))?.ok_or_else(missing)?.session;
     let snapshot = snapshot.map_err(|error| failed(&error))?.ok_or_else(missing)?;
     let template = store.template(&Scope::All, session.template_id).await.map_err(|error| failed(&error))?;
-    let spec = durables.spec(&record, &policy(&snapshot, template.as_deref(), &durables.shared.operator));
+    let policy = Arc::new(policy(&snapshot, template.as_deref(), &durables.shared.operator));
+    let spec = durables.spec(&record, &policy);
     let checkpoint = checkpoint.map_err(|error| failed(&error))?.pop().map(|row| (row.seq, row.cause));
     let task = task.map_err(|error| failed(&error))?.map(|row| *row);
     let machine = DurableMachine::found(spec, Found { record, checkpoint, task });
-    Ok((machine, Place { program, worktree: session.worktree_path }))
+    Ok((machine, Place { program, worktree: session.worktree_path, policy }))
 }

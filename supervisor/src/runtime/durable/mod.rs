@@ -134,10 +134,11 @@ impl Durables {
 
     /// Runs a program to its first stop; its rows are stored with that stop.
     pub async fn run(self: &Arc<Self>, start: StartProgram) -> Result<Stand, Refused> {
-        let spec = self.spec(&start.record, &policy(&start.policy, None, &self.shared.operator));
+        let policy = Arc::new(policy(&start.policy, None, &self.shared.operator));
+        let spec = self.spec(&start.record, &policy);
         let id = start.record.id;
         let place =
-            task::Place { program: (start.program, start.version), worktree: start.worktree_path.clone() };
+            task::Place { program: (start.program, start.version), worktree: start.worktree_path, policy };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
         let (answer, answered) = oneshot::channel();
         self.begin(id, machine, place, Command::asking(Ask::Start, answer))?;
@@ -230,16 +231,17 @@ impl Durables {
     }
 }
 
-/// The rights of a session now.
+/// The rights of a session now. `fs` is part of the engine: capability rows narrow what it reads and say what it writes.
 fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>, operator: &Operator) -> EffectivePolicy {
+    let modules = || vec!["fs".to_owned()];
     let mine = Snapshot {
         settings: snapshot.settings.clone(),
-        modules: snapshot.modules.clone(),
+        modules: modules(),
         capabilities: snapshot.capabilities.clone(),
     };
     let now = template.map(|row| Snapshot {
         settings: row.detail.settings.clone(),
-        modules: row.detail.template.exposed_modules.clone(),
+        modules: modules(),
         capabilities: row.detail.capabilities.clone(),
     });
     effective(&mine, now.as_ref(), operator)

@@ -1,10 +1,12 @@
 //! The owner task of one execution: everything that happens to it comes through here, one thing at a time.
 
+use super::Durables;
+use super::files::{self, Used};
 use super::live::{Answering, Ask, Command};
 use super::worker::{BirthError, Newborn, Order, order};
-use super::{Durables, files};
 use crate::core::durable::{DurableAction as Action, DurableInput as Input, DurableMachine, Refused, Stand};
 use crate::core::{Now, Token, WriteId};
+use crate::policy::EffectivePolicy;
 use crate::runtime::task::fault;
 use crate::spawn::{ChannelError, Received, Spawner, WorkerDeath, WorkerHandle};
 use crate::store::{Applied, Batch, Rejection, StoreError, Ticket};
@@ -25,6 +27,7 @@ use vm_system_protocol::worker::FromWorker;
 pub(super) struct Place {
     pub(super) program: (ProgramId, u32),
     pub(super) worktree: String,
+    pub(super) policy: Arc<EffectivePolicy>,
 }
 
 type Birth = Pin<Box<dyn Future<Output = Result<Newborn, BirthError>> + Send>>;
@@ -57,6 +60,7 @@ pub(super) struct Owner {
     tickets: VecDeque<(WriteId, Ticket)>,
     turn: Option<OwnedSemaphorePermit>,
     cpu_us: u64,
+    used: Used,
 }
 
 enum Woken {
@@ -90,6 +94,7 @@ impl Owner {
             tickets: VecDeque::new(),
             turn: None,
             cpu_us: 0,
+            used: Used::default(),
         }
     }
 
@@ -312,8 +317,8 @@ impl Owner {
             },
             Action::Host(work) => {
                 let shared = Arc::clone(&self.durables.shared);
-                let (session, place) = (machine.record().session_id, place.clone());
-                self.calling = Some(Box::pin(files::call(shared, (self.execution, session), place, work)));
+                let (session, files) = (machine.record().session_id, (place.clone(), Arc::clone(&self.used)));
+                self.calling = Some(Box::pin(files::call(shared, (self.execution, session), files, work)));
             }
             Action::Reply { token, result } => self.reply(token, result),
         }
