@@ -9,13 +9,14 @@
 //! - [`records`]: rows for tests and figures of the store alone
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
 //! - [`rights`]: a template whose rights a test sets
-//! - [`programs`]: durable programs through that socket
+//! - [`programs`]: durable programs through that socket; [`fragile`]: a client whose daemon may die at any moment
 //! - [`observe`]: processes, descriptors and memory as the kernel sees them
 //! - [`watch`]: what tells nobody when it changes
 
 pub mod client;
 pub mod command;
 pub mod daemon;
+pub mod fragile;
 pub mod http;
 pub mod observe;
 pub mod place;

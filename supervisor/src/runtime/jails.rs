@@ -6,7 +6,7 @@ use super::task::Command;
 use crate::spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use vm_system_sandbox::pidfd::PidFd;
 
@@ -18,6 +18,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(super) struct Jails {
     present: Mutex<Spawner>,
+    /// How many jails there were; changes when the present one does.
+    count: watch::Sender<u64>,
     config: SpawnConfig,
     stop: CancellationToken,
 }
@@ -26,7 +28,9 @@ impl Jails {
     /// Builds the first jail; whoever cannot have one does not start.
     pub(super) async fn start(config: SpawnConfig, registry: Arc<Registry>) -> Result<Arc<Self>, SpawnError> {
         let (spawner, events) = Spawner::start(config.clone()).await?;
-        let jails = Arc::new(Self { present: Mutex::new(spawner), config, stop: CancellationToken::new() });
+        let (count, _) = watch::channel(1);
+        let present = Mutex::new(spawner);
+        let jails = Arc::new(Self { present, count, config, stop: CancellationToken::new() });
         tokio::spawn(Arc::clone(&jails).watch(registry, events));
         Ok(jails)
     }
@@ -39,6 +43,11 @@ impl Jails {
     /// The jail for a new worker.
     pub(super) fn present(&self) -> Spawner {
         self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Tells when the present jail is another one. To be asked for before [`Self::present`].
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.count.subscribe()
     }
 
     /// Ends the present jail; older ones end with their last worker.
@@ -82,6 +91,7 @@ impl Jails {
             match Spawner::start(self.config.clone()).await {
                 Ok((spawner, events)) => {
                     *self.present.lock().unwrap_or_else(PoisonError::into_inner) = spawner;
+                    self.count.send_modify(|count| *count += 1);
                     return Some(events);
                 }
                 Err(error) => tracing::error!(%error, "no new jail; trying again"),

@@ -107,7 +107,7 @@ pub struct DurableMachine {
     pub(super) stage: Stage,
     /// Number of the last checkpoint that was given to the store.
     pub(super) seq: u64,
-    /// The effect that the last checkpoint is about was announced before the worker died.
+    /// The worker was born to announce the effect that the last checkpoint is about.
     pub(super) effect_known: bool,
     pub(super) gathered: Gathered,
     /// The pages of the beginning, until they or a later checkpoint are stored.
@@ -151,7 +151,6 @@ impl DurableMachine {
         let ended = found.record.status.is_final();
         let mut machine = Self::new(spec, found.record, next);
         machine.seq = found.checkpoint.map_or(0, |(seq, _)| seq);
-        machine.effect_known = machine.next == Next::Effect;
         machine.task = found.task.filter(|task| task.ended_at.is_none());
         machine.ended = ended;
         machine
@@ -274,6 +273,7 @@ impl DurableMachine {
         self.scope = self.scope_kept;
         self.stage = Stage::Starting;
         self.verdict = None;
+        self.effect_known = self.next == Next::Effect;
         let from = if self.seq == 0 { LoadFrom::Beginning } else { LoadFrom::Checkpoint(self.seq) };
         actions.push(Action::Spawn(from));
     }
@@ -307,8 +307,8 @@ impl DurableMachine {
         if self.creation_pending() {
             self.unwritten.clear();
         } else {
-            // The store says that there is something to do; it is tried again later.
-            self.flush(now, Then::Nothing, actions);
+            // The store is to say that there is something to do; it is tried again later.
+            self.commit_alone(now, actions);
         }
     }
 

@@ -290,7 +290,6 @@ impl DurableMachine {
         });
         // A jail that is lost says nothing about the program.
         self.deaths += u32::from(death != Death::KeeperLost);
-        self.effect_known = self.next == Next::Effect;
         if self.deaths >= DEATHS {
             let message =
                 format!("its worker died {DEATHS} times at the same point, the last time by {reason}");

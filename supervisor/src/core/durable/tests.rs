@@ -128,6 +128,8 @@ struct Rows {
     checkpoints: BTreeMap<u64, (String, Vec<u8>)>,
     tasks: Vec<TaskRow>,
     events: Vec<(u64, String)>,
+    /// Checkpoints of effects that there ever were.
+    effects: u64,
 }
 
 impl Rows {
@@ -139,6 +141,7 @@ impl Rows {
                     self.record = Some((*execution).clone());
                 }
                 Write::Checkpoint(point) => {
+                    self.effects += u64::from(point.cause == "effect");
                     let page = point.pages.into_iter().find(|(number, _)| *number == 0);
                     let bytes = page.and_then(|(_, bytes)| bytes).expect("the frame page");
                     assert!(self.checkpoints.insert(point.seq, (point.cause, bytes)).is_none());
@@ -175,6 +178,9 @@ impl Rows {
                 other => panic!("the model has no rows for {other:?}"),
             }
         }
+        let waits = self.record.as_ref().is_some_and(|record| record.status == ExecutionStatus::Waiting);
+        let asks = self.tasks.iter().any(|task| task.ended_at.is_none());
+        assert_eq!(waits, asks, "who waits has a question, and nobody else: the status is the work list");
     }
 
     fn found(&self) -> Option<Found> {
@@ -270,7 +276,8 @@ impl World {
                 let asked = self.asked.remove(&token.0);
                 match (asked, result) {
                     (Some(answer), Ok(_)) => self.acknowledged.push(answer),
-                    (Some(_), Err(Refused::NotPending | Refused::Ended)) | (None, _) => {}
+                    (Some(_), Err(Refused::NotPending | Refused::Ended | Refused::NoWorker(_)))
+                    | (None, _) => {}
                     (Some(_), Err(why)) => panic!("refused: {why}"),
                 }
             }
@@ -296,8 +303,11 @@ impl World {
         match self.rows.found() {
             Some(found) if found.record.status.is_final() => {}
             Some(found) => {
+                let runs = found.record.status == ExecutionStatus::Running;
                 self.machine = Some(DurableMachine::found(spec(), found));
-                self.step(DurableInput::Wake);
+                if runs {
+                    self.step(DurableInput::Wake);
+                }
             }
             None => {
                 let creation =
@@ -315,6 +325,11 @@ impl World {
         self.now.mono_ms += self.rng.below(4);
         self.now.unix_ms += 1;
         self.now.cpu_us += 1;
+        let left = self.machine.as_ref().is_some_and(|machine| machine.released && machine.is_released());
+        if left && self.writing.is_empty() && self.worker.is_none() {
+            // Its owner has gone; the alarm finds it.
+            self.begin();
+        }
         match self.rng.below(if may_crash { 24 } else { 20 }) {
             0..=4 => {
                 if let Some((id, batch)) = self.writing.pop_front() {
@@ -327,6 +342,12 @@ impl World {
                     self.dead(Death::Signaled(9));
                 } else if let Some(message) = self.said.pop_front() {
                     self.step(DurableInput::Message(message));
+                }
+            }
+            10 if may_crash && !self.dying && self.rng.below(4) == 0 => {
+                if self.loading.take().is_some() {
+                    let why = "none".to_owned();
+                    self.step(DurableInput::NotLoaded { why, permanent: false });
                 }
             }
             10..=12 => self.born(),
@@ -410,6 +431,7 @@ impl World {
             assert_eq!(stored, Some(answer), "seed {seed}: an acknowledged answer was lost");
         }
         assert_eq!(self.effects.len() as u64, QUESTIONS / 2, "seed {seed}: effects under ids of their own");
+        assert_eq!(self.rows.effects, QUESTIONS / 2, "seed {seed}: an effect has one checkpoint");
     }
 }
 

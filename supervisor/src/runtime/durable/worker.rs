@@ -5,11 +5,17 @@ use crate::core::durable::{LoadFrom, Refused};
 use crate::spawn::{ChannelError, LibrarySet, SpawnError, Spawner, WorkerHandle, WorkerLimits};
 use crate::store::StoreError;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
 use vm_system_protocol::durable::{DurableLimits, PAGE_BATCH_BYTES, StatePage, ToDurable};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::ToWorker;
+
+/// Births that are tried for one worker.
+const TRIES: u32 = 3;
+/// How long a birth waits for a jail in place of a lost one.
+const NEXT_JAIL: Duration = Duration::from_secs(2);
 
 /// What is to be born.
 #[derive(Debug, Clone)]
@@ -49,6 +55,18 @@ pub(super) enum BirthError {
     Stopping,
 }
 
+impl BirthError {
+    /// Another try may do.
+    fn may_pass(&self) -> bool {
+        matches!(self, Self::Spawn(_) | Self::Channel(_))
+    }
+
+    /// It takes another jail.
+    fn is_of_the_jail(&self) -> bool {
+        matches!(self, Self::Spawn(SpawnError::KeeperLost | SpawnError::NoZygote))
+    }
+}
+
 impl From<BirthError> for Refused {
     fn from(error: BirthError) -> Self {
         match error {
@@ -84,21 +102,46 @@ impl Durables {
         Ok((slot, birth))
     }
 
-    /// Gives birth to a worker and tells it everything that it has to know.
+    /// Gives birth to a worker and tells it everything that it has to know. A jail or a newborn that dies meanwhile is
+    /// no reason to give up: there is another one soon.
     pub(super) async fn bear(&self, order: Order) -> Result<Newborn, BirthError> {
         let (slot, birth) = self.turn().await?;
         let (program, version) = order.program;
         let code = self.code(program, version).await?.ok_or(BirthError::NoCode)?;
-        let jail = self.shared.jails.present();
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut jails = self.shared.jails.changes();
+            let jail = self.shared.jails.present();
+            let error = match self.bear_in(&jail, &order, &code).await {
+                Ok(handle) => return Ok(Newborn { handle, jail, slot, birth }),
+                Err(error) => error,
+            };
+            if tries == TRIES || !error.may_pass() {
+                return Err(error);
+            }
+            if error.is_of_the_jail() {
+                // Without another one the next try says why not.
+                let _ = tokio::time::timeout(NEXT_JAIL, jails.changed()).await;
+            }
+        }
+    }
+
+    async fn bear_in(
+        &self,
+        jail: &Spawner,
+        order: &Order,
+        code: &Arc<Vec<u8>>,
+    ) -> Result<WorkerHandle, BirthError> {
         let mut handle =
             jail.spawn_worker(order.session, &memory(&order.limits), &LibrarySet::default()).await?;
-        if let Err(error) = self.tell_all(&mut handle, &order, &code).await {
+        if let Err(error) = self.tell_all(&mut handle, order, code).await {
             let _ = handle.process.kill();
             handle.process.exited().await;
             handle.process.forget();
             return Err(error);
         }
-        Ok(Newborn { handle, jail, slot, birth })
+        Ok(handle)
     }
 
     async fn tell_all(

@@ -1,0 +1,81 @@
+//! A client whose daemon may die at any moment: every failure of the connection is an answer.
+
+use crate::PATIENCE;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::control::{
+    CONTROL_PROTOCOL, ClientFrame, ClientHello, Op, OpError, Reply, ServerFrame, ServerHello,
+};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+
+/// Connects again with the next request when the connection has failed.
+#[derive(Debug)]
+pub struct Fragile {
+    socket: PathBuf,
+    stream: Option<UnixStream>,
+    next: u32,
+}
+
+impl Fragile {
+    /// Connects with the first request.
+    pub fn new(socket: &Path) -> Self {
+        Self { socket: socket.to_owned(), stream: None, next: 1 }
+    }
+
+    /// One request and its answer. `sent` is called in between: the request is on its way.
+    pub fn op(&mut self, op: Op, sent: impl FnOnce()) -> io::Result<Result<Reply, OpError>> {
+        let result = self.try_op(op, sent);
+        if result.is_err() {
+            self.stream = None;
+        }
+        result
+    }
+
+    fn try_op(&mut self, op: Op, sent: impl FnOnce()) -> io::Result<Result<Reply, OpError>> {
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(connect(&self.socket)?),
+        };
+        let id = self.next;
+        self.next += 1;
+        let frame = ClientFrame::Request { id, idempotency_key: None, op };
+        write(stream, &encode(&frame, CONTROL_FRAME_BYTES).map_err(io::Error::other)?)?;
+        sent();
+        loop {
+            match decode(&read(stream)?).map_err(io::Error::other)? {
+                ServerFrame::Reply { id: of, result } if of == id => {
+                    return Ok(result.map(|reply| *reply).map_err(|error| *error));
+                }
+                ServerFrame::Events { .. } => {}
+                other @ ServerFrame::Reply { .. } => return Err(io::Error::other(format!("{other:?}"))),
+            }
+        }
+    }
+}
+
+fn connect(socket: &Path) -> io::Result<UnixStream> {
+    let mut stream = UnixStream::connect(socket)?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    let hello = ClientHello { protocol: CONTROL_PROTOCOL, version: "test".to_owned() };
+    write(&mut stream, &encode(&hello, CONTROL_FRAME_BYTES).map_err(io::Error::other)?)?;
+    let hello: ServerHello = decode(&read(&mut stream)?).map_err(io::Error::other)?;
+    match hello.refusal {
+        None => Ok(stream),
+        Some(why) => Err(io::Error::other(format!("{why:?}"))),
+    }
+}
+
+fn write(stream: &mut UnixStream, bytes: &[u8]) -> io::Result<()> {
+    let len = u32::try_from(bytes.len()).map_err(io::Error::other)?;
+    stream.write_all(&[&len.to_le_bytes(), bytes].concat())
+}
+
+fn read(stream: &mut UnixStream) -> io::Result<Vec<u8>> {
+    let mut len = [0; 4];
+    stream.read_exact(&mut len)?;
+    let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
+    stream.read_exact(&mut bytes)?;
+    Ok(bytes)
+}

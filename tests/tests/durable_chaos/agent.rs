@@ -1,0 +1,258 @@
+//! An agent: starts programs, answers their questions, remembers what was acknowledged, and compares.
+
+use super::Dice;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, NewRun, Op, OpError, Reply};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{CheckpointInfo, Event, EventPayload, ExecutionStatus, Run};
+use vm_system_tests::PATIENCE;
+use vm_system_tests::fragile::Fragile;
+use vm_system_tests::programs::NAME;
+
+/// Questions, output, files, computing, and at the end a question that only its timer answers.
+pub(crate) const PROGRAM: &str = "
+    const [name, steps, work] = [args[0], Number(args[1]), Number(args[2])];
+    function main() {
+        const got = [];
+        for (let i = 0; i < steps; i++) {
+            const answer = CC(`${i}`);
+            got.push(answer);
+            console.log(`${i} ${answer}`);
+            if (i % 3 === 1) fs.writeFile(`${name}/${i}`, answer);
+            let n = 0;
+            while (n < work) n++;
+        }
+        got.push(CC('late', { timeout_ms: 40, default: 'by default' }));
+        console.log('end');
+        return got;
+    }
+";
+
+/// Programs that an agent has under way at a time.
+const AT_A_TIME: usize = 3;
+
+/// A question, as far as the agent knows.
+#[derive(Debug, Default)]
+struct Step {
+    /// Sent, and nobody knows whether one was taken.
+    offered: Vec<String>,
+    acknowledged: Option<String>,
+}
+
+/// A program under way.
+#[derive(Debug)]
+struct Known {
+    name: String,
+    started: bool,
+    work: u64,
+    steps: Vec<Step>,
+    since: Instant,
+    /// The last that was heard.
+    last: Option<Box<Run>>,
+}
+
+/// One agent.
+pub(crate) struct Agent {
+    name: u64,
+    dice: Dice,
+    client: Fragile,
+    worktree: PathBuf,
+    sent: Sender<()>,
+    begun: u32,
+}
+
+impl Agent {
+    pub(crate) fn new(name: u64, dice: Dice, socket: &Path, worktree: &Path, sent: Sender<()>) -> Self {
+        Self { name, dice, client: Fragile::new(socket), worktree: worktree.to_owned(), sent, begun: 0 }
+    }
+
+    /// Drives programs until it is enough, and those under way to their ends; how many.
+    pub(crate) fn work(mut self, enough: &AtomicBool) -> u32 {
+        let mut known: Vec<Known> = Vec::new();
+        loop {
+            while known.len() < AT_A_TIME && !enough.load(Ordering::Acquire) {
+                let next = self.next();
+                known.push(next);
+            }
+            if known.is_empty() {
+                return self.begun;
+            }
+            let mut left = Vec::new();
+            for mut program in known {
+                if !self.turn(&mut program) {
+                    assert!(program.since.elapsed() < PATIENCE / 4, "it does not go on: {program:?}");
+                    left.push(program);
+                }
+            }
+            known = left;
+            std::thread::yield_now();
+        }
+    }
+
+    fn next(&mut self) -> Known {
+        self.begun += 1;
+        Known {
+            name: format!("{}-{}", self.name, self.begun),
+            started: false,
+            work: [0, 100, 20_000][self.dice.roll(3) as usize],
+            steps: (0..3 + self.dice.roll(6)).map(|_| Step::default()).collect(),
+            since: Instant::now(),
+            last: None,
+        }
+    }
+
+    /// `None`: the connection failed, or the daemon has no time now.
+    fn ask(&mut self, op: Op) -> Option<Result<Reply, OpError>> {
+        let sent = || {
+            // Nobody may listen any more.
+            let _ = self.sent.send(());
+        };
+        self.client.op(op, sent).ok()
+    }
+
+    fn durable(&mut self, op: DurableOp) -> Option<Result<DurableReply, OpError>> {
+        Some(self.ask(Op::Durable(op))?.map(|reply| match reply {
+            Reply::Durable(reply) => reply,
+            other => panic!("{other:?}"),
+        }))
+    }
+
+    /// One look at a program and at most one answer; whether it is over.
+    fn turn(&mut self, program: &mut Known) -> bool {
+        if !program.started {
+            let new = NewRun {
+                program: NAME.to_owned(),
+                name: Some(program.name.clone()),
+                args: vec![program.name.clone(), program.steps.len().to_string(), program.work.to_string()],
+                worktree_path: Some(self.worktree.to_string_lossy().into_owned()),
+                ..NewRun::default()
+            };
+            program.started = match self.durable(DurableOp::ProgramStart(Box::new(new))) {
+                Some(Ok(_)) => true,
+                // It had been stored before the connection broke.
+                Some(Err(error)) => error.code == ErrorCode::Conflict,
+                None => false,
+            };
+            return false;
+        }
+        let op = DurableOp::RunGet { execution: program.name.clone() };
+        let Some(answer) = self.durable(op) else { return false };
+        let run = match answer {
+            Ok(DurableReply::Run(run)) => run,
+            other => panic!("{}: {other:?}", program.name),
+        };
+        program.last = Some(run.clone());
+        match run.execution.status {
+            ExecutionStatus::Running => false,
+            ExecutionStatus::Waiting => {
+                self.answer(program, &run);
+                false
+            }
+            _ => {
+                self.compare(program, &run);
+                true
+            }
+        }
+    }
+
+    fn answer(&mut self, program: &mut Known, run: &Run) {
+        let Some(task) = &run.task else { return };
+        let Ok(number) = task.prompt.parse::<usize>() else { return };
+        let asked_again = program.steps[number..].iter().any(|step| step.acknowledged.is_some());
+        assert!(!asked_again, "asked {number} after its answer was acknowledged: {program:?}");
+        let step = &mut program.steps[number];
+        let answer = format!("{}:{number}:{}", program.name, step.offered.len());
+        step.offered.push(answer.clone());
+        let op = DurableOp::TaskSubmit {
+            execution: program.name.clone(),
+            task: Some(task.id.to_string()),
+            result: answer.clone(),
+        };
+        match self.durable(op) {
+            Some(Ok(_)) => program.steps[number].acknowledged = Some(answer),
+            Some(Err(error)) if error.code == ErrorCode::TaskNotPending => {
+                let step = &program.steps[number];
+                assert!(step.offered.len() > 1, "nobody else answers {}: {step:?}", program.name);
+            }
+            // Its fate is unknown.
+            Some(Err(_)) | None => {}
+        }
+    }
+
+    fn compare(&mut self, program: &Known, run: &Run) {
+        let about = format!("{program:?}\n{run:?}");
+        assert_eq!(run.execution.status, ExecutionStatus::Ok, "{about}");
+        let result = run.execution.result.as_ref().and_then(JsonText::to_value).expect("a result");
+        let got: Vec<String> = serde_json::from_value(result).expect("texts");
+        assert_eq!(got.len(), program.steps.len() + 1, "{about}");
+        assert_eq!(got[program.steps.len()], "by default");
+        for (step, got) in program.steps.iter().zip(&got) {
+            match &step.acknowledged {
+                Some(answer) => assert_eq!(answer, got, "{about}"),
+                None => assert!(step.offered.contains(got), "{got} was never sent: {about}"),
+            }
+        }
+        let (lines, questions): (Vec<_>, Vec<_>) = self
+            .patiently(|agent| agent.events(run))
+            .into_iter()
+            .enumerate()
+            .map(|(place, event)| {
+                assert_eq!(event.seq, place as u64 + 1, "a gap in the output: {about}");
+                event.payload
+            })
+            .partition(|payload| matches!(payload, EventPayload::Console { .. }));
+        let numbered = || got.iter().enumerate().take(program.steps.len());
+        let wanted: Vec<String> =
+            numbered().map(|(i, got)| format!("{i} {got}")).chain(["end".to_owned()]).collect();
+        let lines: Vec<String> = lines.into_iter().filter_map(text).collect();
+        assert_eq!(lines, wanted, "{about}");
+        let wanted: Vec<String> = numbered().map(|(i, _)| i.to_string()).chain(["late".to_owned()]).collect();
+        let questions: Vec<String> = questions.into_iter().filter_map(text).collect();
+        assert_eq!(questions, wanted, "each question is asked once: {about}");
+        for (i, got) in numbered().filter(|(i, _)| i % 3 == 1) {
+            let file = self.worktree.join(&program.name).join(i.to_string());
+            assert_eq!(&std::fs::read_to_string(file).expect("written"), got, "{about}");
+        }
+        let effects = self.patiently(|agent| agent.checkpoints(run));
+        let effects = effects.iter().filter(|checkpoint| checkpoint.cause == "effect").count();
+        assert_eq!(effects, numbered().filter(|(i, _)| i % 3 == 1).count(), "{about}");
+    }
+
+    /// Asks until the daemon answers.
+    fn patiently<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Option<T>) -> T {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Some(answer) = ask(self) {
+                return answer;
+            }
+            assert!(Instant::now() < until, "the daemon does not answer");
+            std::thread::yield_now();
+        }
+    }
+
+    fn events(&mut self, run: &Run) -> Option<Vec<Event>> {
+        let execution = run.execution.id.to_string();
+        match self.ask(Op::ExecEvents { execution, after_seq: 0, limit: 0, follow: false })? {
+            Ok(Reply::Events(events)) => Some(events),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn checkpoints(&mut self, run: &Run) -> Option<Vec<CheckpointInfo>> {
+        match self.durable(DurableOp::CheckpointList { execution: run.execution.id.to_string() })? {
+            Ok(DurableReply::Checkpoints(list)) => Some(list),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn text(payload: EventPayload) -> Option<String> {
+    match payload {
+        EventPayload::Console { text, .. } => Some(text),
+        EventPayload::Task { prompt, .. } => Some(prompt),
+        _ => None,
+    }
+}

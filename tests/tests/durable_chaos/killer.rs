@@ -1,0 +1,134 @@
+//! What dies, and when.
+
+use super::Dice;
+use std::fmt;
+use std::sync::mpsc::Receiver;
+use std::time::{Duration, Instant};
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_tests::PATIENCE;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::observe;
+
+/// Deaths of workers in one life of a supervisor: fewer than make it give up a program.
+const WORKERS_AT_A_TIME: u32 = 2;
+
+/// Kills, and starts the daemon again.
+pub(crate) struct Killer {
+    daemon: Option<Daemon>,
+    dice: Dice,
+    options: Options,
+    workers_killed: u32,
+    workers: u32,
+    zygotes: u32,
+    keepers: u32,
+    supervisors: u32,
+    everything: u32,
+}
+
+impl fmt::Display for Killer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { workers, zygotes, keepers, supervisors, everything, .. } = self;
+        write!(
+            f,
+            "killed {workers} workers, {zygotes} zygotes, {keepers} keepers, {supervisors} supervisors, {everything} times everything"
+        )
+    }
+}
+
+impl Killer {
+    pub(crate) fn new(daemon: Daemon, dice: Dice, options: Options) -> Self {
+        let daemon = Some(daemon);
+        let (workers, zygotes, keepers, supervisors, everything) = (0, 0, 0, 0, 0);
+        Self { daemon, dice, options, workers_killed: 0, workers, zygotes, keepers, supervisors, everything }
+    }
+
+    /// Waits for some requests to be under way and kills something; false if nobody sends any more.
+    pub(crate) fn strike(&mut self, requests: &Receiver<()>) -> bool {
+        // Those that came while nothing was watched are no reason.
+        while requests.try_recv().is_ok() {}
+        for _ in 0..=self.dice.roll(12) {
+            if requests.recv_timeout(PATIENCE).is_err() {
+                return false;
+            }
+        }
+        // Somewhere in what the last request causes.
+        let until = Instant::now() + Duration::from_micros(self.dice.roll(8_000));
+        while Instant::now() < until {
+            std::thread::yield_now();
+        }
+        match self.dice.roll(10) {
+            0..=3 => self.kill_worker(),
+            4 => self.kill_zygote(),
+            5 => self.kill_keeper(),
+            6 | 7 => self.kill_supervisor(),
+            _ => self.kill_everything(),
+        }
+        true
+    }
+
+    /// It stops as it should.
+    pub(crate) fn end(mut self) {
+        self.daemon.take().expect("there is one").stop();
+    }
+
+    fn daemon(&self) -> &Daemon {
+        self.daemon.as_ref().expect("there is one between two strikes")
+    }
+
+    fn kill_worker(&mut self) {
+        let info = self.daemon().info();
+        let Some(keeper) = info.keeper_pid else { return };
+        let zygotes: Vec<u32> = info.zygotes.iter().map(|zygote| zygote.pid).collect();
+        let mut workers = observe::descendants(keeper);
+        workers.retain(|process| process.pid().is_ok_and(|pid| !zygotes.contains(&pid)));
+        if workers.is_empty() || self.workers_killed == WORKERS_AT_A_TIME {
+            return;
+        }
+        self.workers_killed += 1;
+        self.workers += 1;
+        let chosen = self.dice.roll(workers.len() as u64) as usize;
+        kill(&workers[chosen]);
+    }
+
+    fn kill_zygote(&mut self) {
+        if let Some(zygote) =
+            self.daemon().info().zygotes.first().and_then(|zygote| PidFd::open(zygote.pid).ok())
+        {
+            self.zygotes += 1;
+            kill(&zygote);
+        }
+    }
+
+    fn kill_keeper(&mut self) {
+        if let Some(keeper) = self.daemon().info().keeper_pid.and_then(|pid| PidFd::open(pid).ok()) {
+            self.keepers += 1;
+            kill(&keeper);
+        }
+    }
+
+    fn kill_supervisor(&mut self) {
+        self.supervisors += 1;
+        let (place, _) = self.daemon.take().expect("there is one").kill();
+        self.start(place);
+    }
+
+    fn kill_everything(&mut self) {
+        self.everything += 1;
+        let (place, family) = self.daemon.take().expect("there is one").kill();
+        for process in &family {
+            kill(process);
+        }
+        observe::all_end(&family);
+        self.start(place);
+    }
+
+    fn start(&mut self, place: vm_system_tests::place::Place) {
+        self.workers_killed = 0;
+        self.daemon = Some(Daemon::start_with(place, &self.options));
+    }
+}
+
+/// One that is gone already is as good.
+fn kill(process: &PidFd) {
+    let _ = process.kill();
+}

@@ -1,0 +1,88 @@
+//! Durable programs while everything around them is killed: workers, zygotes, the keeper, the supervisor, all at once.
+//! Agents answer questions and write down what was acknowledged; that is the model the end is compared with:
+//!
+//! - an acknowledged answer is used exactly once, and its question is never asked again
+//! - an answer whose fate nobody heard is used once or not at all; then its question is still there
+//! - output is complete, in order, without a gap or a double; files have what was written
+//! - what can go on does so by itself after a start: nobody but the daemon wakes anything here
+//! - timers fire, also those that came due while nothing ran
+//!
+//! What is killed, when and how often follows from a seed, as far as real processes follow anything. The kills are timed by
+//! requests on their way and not by the clock. `VM_SYSTEM_CHAOS` is the number of seeds (2), `VM_SYSTEM_CHAOS_FROM` the first.
+
+mod agent;
+mod killer;
+
+use agent::Agent;
+use killer::Killer;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::place::{Place, User};
+
+/// Agents at a time.
+const AGENTS: u64 = 3;
+/// Kills of one seed.
+const KILLS: u32 = 14;
+
+/// Numbers that follow from a seed (`SplitMix64`).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % below
+    }
+}
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
+}
+
+fn options(dice: &mut Dice) -> Options {
+    // Warm workers or none; checkpoints in the middle of computing.
+    let warm = [0, 50, 2_000][dice.roll(3) as usize];
+    Options { config: format!("[durable]\nwarm_ms = {warm}\ncheckpoint_ms = 5\n"), ..Options::default() }
+}
+
+fn survive(seed: u64) {
+    let mut dice = Dice(seed);
+    let options = options(&mut dice);
+    let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);
+    let (socket, worktree) = (daemon.place.socket(), daemon.place.worktree());
+    daemon.client().load(agent::PROGRAM);
+    let enough = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let (sent, requests) = mpsc::channel();
+        let mut agents = Vec::new();
+        for name in 0..AGENTS {
+            let agent = Agent::new(name, Dice(dice.roll(u64::MAX)), &socket, &worktree, sent.clone());
+            let enough = &enough;
+            agents.push(scope.spawn(move || agent.work(enough)));
+        }
+        drop(sent);
+        let mut killer = Killer::new(daemon, dice, options);
+        for _ in 0..KILLS {
+            if !killer.strike(&requests) {
+                break;
+            }
+        }
+        enough.store(true, Ordering::Release);
+        // They answer what is left while nothing dies any more.
+        let finished: u32 = agents.into_iter().map(|agent| agent.join().expect("an agent")).sum();
+        println!("seed {seed}: {finished} programs, {killer}");
+        killer.end();
+    });
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_and_nothing_happens_twice_whatever_dies() {
+    let from = number("VM_SYSTEM_CHAOS_FROM", 1);
+    for seed in from..from + number("VM_SYSTEM_CHAOS", 2) {
+        println!("seed {seed}");
+        survive(seed);
+    }
+}
