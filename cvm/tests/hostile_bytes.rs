@@ -7,29 +7,15 @@ mod programs;
 #[path = "common/random.rs"]
 mod random;
 
-use hostile::{HEADER, check_pages, check_program, check_source, rich, seal};
+use hostile::{HEADER, PAUSING, check_pages, check_program, check_source, edit, paused, seal};
 use random::Random;
 
 /// Changes a few bytes in one of the ways that fuzzers use.
 fn mutate(random: &mut Random, bytes: &mut Vec<u8>, from: usize) {
     for _ in 0..=random.below(4) {
-        if bytes.len() <= from {
-            return;
-        }
-        let at = from + random.below(bytes.len() - from);
-        match random.below(6) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = random.next() as u8,
-            2 => bytes[at] = *random.pick(&[&0, &1, &0x7F, &0x80, &0xFF]),
-            3 => bytes.insert(at, random.next() as u8),
-            4 => drop(bytes.remove(at)),
-            _ => {
-                let end = (at + random.below(16)).min(bytes.len());
-                let part: Vec<u8> = bytes[at..end].to_vec();
-                let to = from + random.below(bytes.len() - from);
-                bytes.splice(to..to, part);
-            }
-        }
+        let odd = [0, 1, 0x7F, 0x80, 0xFF];
+        let with = if random.below(2) == 0 { odd[random.below(odd.len())] } else { random.next() as u8 };
+        edit(bytes, from, [random.next() as u8, random.next() as u8, random.next() as u8, with]);
     }
 }
 
@@ -79,37 +65,41 @@ fn endless_brackets_are_refused_without_a_stack_overflow() {
 
 #[test]
 fn mutated_programs_are_refused_or_run_within_limits() {
-    let Some((program, _)) = rich() else { panic!("the rich program pauses") };
-    let bytes = program.encode();
     let mut random = Random::new(12);
-    for _ in 0..1500 {
-        let mut changed = bytes.clone();
-        mutate(&mut random, &mut changed, HEADER);
-        seal(0, &mut changed);
-        check_program(&changed);
-    }
-    for end in (0..bytes.len()).step_by(37) {
-        check_program(&bytes[..end]);
+    for source in PAUSING {
+        let Some((program, _)) = paused(source) else { panic!("it pauses: {source}") };
+        let bytes = program.encode();
+        for _ in 0..200 {
+            let mut changed = bytes.clone();
+            mutate(&mut random, &mut changed, HEADER);
+            seal(0, &mut changed);
+            check_program(&changed);
+        }
+        for end in (0..bytes.len()).step_by(97) {
+            check_program(&bytes[..end]);
+        }
     }
 }
 
 #[test]
 fn mutated_pages_are_refused_or_run_within_limits() {
-    let Some((program, pages)) = rich() else { panic!("the rich program pauses") };
     let mut random = Random::new(13);
-    for _ in 0..1500 {
-        let mut changed = pages.clone();
-        for _ in 0..=random.below(2) {
-            let place = random.below(changed.len());
-            let (number, bytes) = &mut changed[place];
-            mutate(&mut random, bytes, HEADER);
-            seal(*number, bytes);
+    for source in PAUSING {
+        let Some((program, pages)) = paused(source) else { panic!("it pauses: {source}") };
+        for _ in 0..200 {
+            let mut changed = pages.clone();
+            for _ in 0..=random.below(2) {
+                let place = random.below(changed.len());
+                let (number, bytes) = &mut changed[place];
+                mutate(&mut random, bytes, HEADER);
+                seal(*number, bytes);
+            }
+            check_pages(&program, &changed);
         }
-        check_pages(&program, &changed);
-    }
-    for missing in 0..pages.len() {
-        let mut changed = pages.clone();
-        changed.remove(missing);
-        check_pages(&program, &changed);
+        for missing in 0..pages.len() {
+            let mut changed = pages.clone();
+            changed.remove(missing);
+            check_pages(&program, &changed);
+        }
     }
 }

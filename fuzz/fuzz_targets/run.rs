@@ -1,4 +1,5 @@
-//! A stored state with changed pages is refused, or runs within its limits. The input is a list of edits: page, place, byte.
+//! A stored state with changed pages is refused, or runs within its limits. The first byte of the input chooses the program, the rest
+//! is a list of edits: which page, what, where, with what.
 #![no_main]
 
 #[allow(dead_code)]
@@ -8,19 +9,17 @@ mod hostile;
 use std::sync::OnceLock;
 use vm_system_cvm::Program;
 
-static RICH: OnceLock<Option<(Program, hostile::Pages)>> = OnceLock::new();
+static PAUSED: OnceLock<Vec<(Program, hostile::Pages)>> = OnceLock::new();
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let Some((program, pages)) = RICH.get_or_init(hostile::rich) else { return };
+    let paused =
+        PAUSED.get_or_init(|| hostile::PAUSING.iter().filter_map(|source| hostile::paused(source)).collect());
+    let Some((&first, rest)) = data.split_first() else { return };
+    let (program, pages) = &paused[usize::from(first) % paused.len()];
     let mut pages = pages.clone();
-    for edit in data.chunks_exact(4) {
-        let place = usize::from(edit[0]) % pages.len();
-        let bytes = &mut pages[place].1;
-        let at = hostile::HEADER
-            + usize::from(u16::from_le_bytes([edit[1], edit[2]])) % (bytes.len() - hostile::HEADER).max(1);
-        if let Some(byte) = bytes.get_mut(at) {
-            *byte = edit[3];
-        }
+    for &[page, what, low, high, with] in rest.as_chunks().0 {
+        let place = usize::from(page) % pages.len();
+        hostile::edit(&mut pages[place].1, hostile::HEADER, [what, low, high, with]);
     }
     for (number, bytes) in &mut pages {
         hostile::seal(*number, bytes);

@@ -42,25 +42,53 @@ pub(crate) fn seal(number: u64, bytes: &mut [u8]) {
     bytes[7..11].copy_from_slice(&sum.to_le_bytes());
 }
 
-/// Compiles text as JavaScript and as TypeScript; what compiles must survive being stored.
+/// Changes bytes behind the first `from` in one of the ways that fuzzers use: what, where (two bytes), with what.
+pub(crate) fn edit(bytes: &mut Vec<u8>, from: usize, [what, low, high, with]: [u8; 4]) {
+    if bytes.len() <= from {
+        return;
+    }
+    let at = from + usize::from(u16::from_le_bytes([low, high])) % (bytes.len() - from);
+    match what % 6 {
+        0 => bytes[at] = with,
+        1 => bytes[at] = bytes[at].wrapping_add(with),
+        2 => bytes[at] ^= 1 << (with % 8),
+        3 => bytes.insert(at, with),
+        4 => drop(bytes.drain(at..(at + 1 + usize::from(with % 8)).min(bytes.len()))),
+        _ => {
+            let part = bytes[at..(at + 1 + usize::from(with % 16)).min(bytes.len())].to_vec();
+            bytes.splice(at..at, part);
+        }
+    }
+}
+
+/// Compiles text as JavaScript and as TypeScript. What compiles must survive being stored, and run within its limits.
 pub(crate) fn check_source(text: &str) {
+    let mut ran = false;
     for typescript in [false, true] {
         let options = CompileOptions { typescript, ..CompileOptions::default() };
         match compile(text, &options) {
             Ok(program) => {
                 let again = Program::decode(&program.encode());
                 assert!(again.is_ok(), "a compiled program must decode: {:?}\n{text}", again.err());
+                if !std::mem::replace(&mut ran, true) {
+                    run_from_start(&program);
+                }
             }
             Err(errors) => assert!(!errors.0.is_empty(), "a refusal has a reason"),
         }
     }
 }
 
+fn run_from_start(program: &Program) {
+    let state = State::new(program, &StateConfig { limits: limits(), ..StateConfig::default() });
+    drive(program, state);
+}
+
 /// Decodes a program; one that is accepted runs within its limits.
 pub(crate) fn check_program(bytes: &[u8]) {
-    let Ok(program) = Program::decode(bytes) else { return };
-    let state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
-    drive(&program, state);
+    if let Ok(program) = Program::decode(bytes) {
+        run_from_start(&program);
+    }
 }
 
 /// Restores a state; one that is accepted runs within its limits and can be stored and restored again.
@@ -110,14 +138,30 @@ function main() {
   bound(); return [...running, proxy.key, local.length, String(date), JSON.stringify(nested.list)];
 }";
 
+/// Programs that pause where a state is least simple, the rich one first.
+pub(crate) const PAUSING: &[&str] = &[
+    RICH,
+    include_str!("../golden/async.js"),
+    include_str!("../golden/finally.js"),
+    include_str!("../golden/generator.js"),
+    include_str!("../golden/getter.js"),
+    include_str!("../golden/host.js"),
+    include_str!("../golden/map_callback.js"),
+    include_str!("../golden/sort.js"),
+    include_str!("../golden/values.js"),
+];
+
 /// Pages by number.
 pub(crate) type Pages = Vec<(u64, Vec<u8>)>;
 
-/// The rich program, paused, as pages.
-pub(crate) fn rich() -> Option<(Program, Pages)> {
-    let program = compile(RICH, &CompileOptions::default()).ok()?;
+/// A program where it first waits, as pages.
+pub(crate) fn paused(source: &str) -> Option<(Program, Pages)> {
+    let program = compile(source, &CompileOptions::default()).ok()?;
     let mut state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
-    let Outcome::Pause { .. } = vm_system_cvm::run(&program, &mut state, u64::MAX) else { return None };
+    let (Outcome::Pause { .. } | Outcome::Host { .. }) = vm_system_cvm::run(&program, &mut state, u64::MAX)
+    else {
+        return None;
+    };
     let pages = state.pages_since(&program, 0).pages;
     Some((program, pages.into_iter().map(|page| (page.number, page.bytes)).collect()))
 }
