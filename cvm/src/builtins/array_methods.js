@@ -72,8 +72,10 @@ const ArrayMore = {
       if (IsConcatSpreadable(item)) {
         const length = $toLength(item.length);
         TooLong(n + length);
-        for (let k = 0; k < length; k++) {
-          if (k in item) CreateDataOrThrow(A, n + k, item[k]);
+        if (!$denseAppend(A, n, item, length)) {
+          for (let k = 0; k < length; k++) {
+            if (k in item) CreateDataOrThrow(A, n + k, item[k]);
+          }
         }
         n += length;
       } else {
@@ -150,6 +152,8 @@ const ArrayMore = {
     const length = $toLength(O.length);
     if (length === 0) return false;
     const start = RelativeIndex(fromIndex, length, 0);
+    const at = $denseFind(O, searchElement, start, true, length);
+    if (at !== undefined) return at >= 0;
     for (let k = start; k < length; k++) {
       if ($sameValueZero(O[k], searchElement)) return true;
     }
@@ -160,6 +164,8 @@ const ArrayMore = {
     const length = $toLength(O.length);
     if (length === 0) return -1;
     const start = RelativeIndex(fromIndex, length, 0);
+    const at = $denseFind(O, searchElement, start, false, length);
+    if (at !== undefined) return at;
     for (let k = start; k < length; k++) {
       if (k in O && O[k] === searchElement) return k;
     }
@@ -213,6 +219,7 @@ const ArrayMore = {
       return undefined;
     }
     const first = O[0];
+    if ($denseSplice(O, 0, 1, undefined, length)) return first;
     MoveElements(O, 1, 0, length - 1);
     DeleteOrThrow(O, $toKey(length - 1));
     O.length = length - 1;
@@ -225,9 +232,12 @@ const ArrayMore = {
     const final = RelativeIndex(end, length, length);
     const A = ArraySpeciesCreate(O, final > k ? final - k : 0);
     let n = 0;
-    for (; k < final; k++) {
-      if (k in O) CreateDataOrThrow(A, n, O[k]);
-      n++;
+    if (k < final && $denseSlice(A, O, k, final, length)) n = final - k;
+    else {
+      for (; k < final; k++) {
+        if (k in O) CreateDataOrThrow(A, n, O[k]);
+        n++;
+      }
     }
     A.length = n;
     return A;
@@ -248,10 +258,13 @@ const ArrayMore = {
     const count = SpliceCount(arguments.length, deleteCount, length, from);
     TooLong(length + items.length - count);
     const A = ArraySpeciesCreate(O, count);
-    for (let k = 0; k < count; k++) {
-      if (from + k in O) CreateDataOrThrow(A, k, O[from + k]);
+    if (!$denseSlice(A, O, from, from + count, length)) {
+      for (let k = 0; k < count; k++) {
+        if (from + k in O) CreateDataOrThrow(A, k, O[from + k]);
+      }
     }
     A.length = count;
+    if ($denseSplice(O, from, count, items, length)) return A;
     const added = items.length;
     if (added !== count) {
       MoveElements(O, from + count, from + added, length - count - from);
@@ -318,6 +331,7 @@ const ArrayMore = {
     const count = arguments.length;
     if (count > 0) {
       TooLong(length + count);
+      if ($denseSplice(O, 0, 0, arguments, length)) return length + count;
       MoveElements(O, 0, count, length);
       for (let k = 0; k < count; k++) O[k] = arguments[k];
     }

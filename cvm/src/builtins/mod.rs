@@ -10,6 +10,7 @@
 
 mod adjust;
 mod array;
+mod array_dense;
 mod array_methods;
 mod bigint;
 mod boolean;

@@ -139,6 +139,7 @@ pub(crate) const MODULES: &[&Module] = &[
     &super::global::MODULE,
     &super::host::MODULE,
     &super::dispose::MODULE,
+    &super::array_dense::MODULE,
 ];
 
 struct Tables {
