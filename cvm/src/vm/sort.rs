@@ -24,10 +24,51 @@ struct Merge {
 }
 
 impl Merge {
+    /// As the locals have it; the length is not among them.
+    #[inline]
+    fn from_locals(locals: &[Value]) -> Option<Merge> {
+        let &[_, Value::Obj(from), Value::Obj(to), width, start, left, right, out] = locals else {
+            return None;
+        };
+        let count = |v: Value| if let Value::Int(n) = v { usize::try_from(n).ok() } else { None };
+        Some(Merge {
+            from,
+            to,
+            len: 0,
+            width: count(width)?.max(1),
+            start: count(start)?,
+            left: count(left)?,
+            right: count(right)?,
+            out: count(out)?,
+        })
+    }
+
+    /// Writes what changes with every comparison.
+    #[inline]
+    fn places_to_locals(&self, locals: &mut [Value]) -> Option<()> {
+        let [.., left, right, out] = locals else { return None };
+        *left = Value::Int(i32::try_from(self.left).ok()?);
+        *right = Value::Int(i32::try_from(self.right).ok()?);
+        *out = Value::Int(i32::try_from(self.out).ok()?);
+        Some(())
+    }
+
+    /// Writes everything.
+    fn all_to_locals(&self, locals: &mut [Value]) -> Option<()> {
+        self.places_to_locals(locals)?;
+        let [_, from, to, width, start, ..] = locals else { return None };
+        (*from, *to) = (Value::Obj(self.from), Value::Obj(self.to));
+        *width = Value::Int(i32::try_from(self.width).ok()?);
+        *start = Value::Int(i32::try_from(self.start).ok()?);
+        Some(())
+    }
+
+    #[inline]
     fn middle(&self) -> usize {
         self.start.saturating_add(self.width).min(self.len)
     }
 
+    #[inline]
     fn end(&self) -> usize {
         self.start.saturating_add(self.width).saturating_add(self.width).min(self.len)
     }
@@ -39,23 +80,10 @@ impl Vm<'_> {
     /// made a number first, or this is not the state of a sort.
     #[inline]
     pub(super) fn sort_step(&mut self, locals: &mut [Value], operands: &mut [Value]) -> Option<bool> {
-        let &mut [result, ..] = operands else { return None };
-        let [compare, Value::Obj(from), Value::Obj(to), width, start, left, right, out] = *locals else {
-            return None;
-        };
-        let count = |v: Value| if let Value::Int(n) = v { usize::try_from(n).ok() } else { None };
-        let len = self.elements(from)?.len();
-        let mut m = Merge {
-            from,
-            to,
-            len,
-            width: count(width)?.max(1),
-            start: count(start)?,
-            left: count(left)?,
-            right: count(right)?,
-            out: count(out)?,
-        };
-        if self.elements(to)?.len() != len {
+        let (Some(&compare), Some(&result)) = (locals.first(), operands.first()) else { return None };
+        let mut m = Merge::from_locals(locals)?;
+        m.len = self.elements(m.from)?.len();
+        if self.elements(m.to)?.len() != m.len {
             return None;
         }
         match result {
@@ -64,26 +92,24 @@ impl Vm<'_> {
             Value::Num(n) => self.take(&mut m, n > 0.0)?,
             _ => return None,
         }
-        let over = m.left >= m.middle() || m.right >= m.end();
-        let more = !over || self.next_pair(&mut m)?;
-        let number = |n: usize| i32::try_from(n).ok().map(Value::Int);
-        locals[1..].copy_from_slice(&[
-            Value::Obj(m.from),
-            Value::Obj(m.to),
-            number(m.width)?,
-            number(m.start)?,
-            number(m.left)?,
-            number(m.right)?,
-            number(m.out)?,
-        ]);
-        let [callee, this, left, right] = operands else { return None };
-        (*callee, *this, *left, *right) = if more {
-            let list = self.elements(m.from)?;
-            (compare, Value::Undefined, *list.get(m.left)?, *list.get(m.right)?)
+        if m.left >= m.middle() || m.right >= m.end() {
+            let more = self.next_pair(&mut m)?;
+            m.all_to_locals(locals)?;
+            if !more {
+                operands.get_mut(..4)?.fill(Value::Undefined);
+                return Some(false);
+            }
         } else {
-            (Value::Undefined, Value::Undefined, Value::Undefined, Value::Undefined)
-        };
-        Some(more)
+            m.places_to_locals(locals)?;
+        }
+        let list = self.elements(m.from)?;
+        let [callee, this, left, right, ..] = operands else { return None };
+        // One assignment each: values that are put together from parts are slow to load again.
+        *left = *list.get(m.left)?;
+        *right = *list.get(m.right)?;
+        *callee = compare;
+        *this = Value::Undefined;
+        Some(true)
     }
 
     #[inline]
