@@ -5,6 +5,7 @@
 //! Reading order:
 //! - [`core`]: one session as a pure state machine
 //! - [`policy`]: what an execution may do
+//! - [`plans`]: Markdown files that are walked through with an agent, compiled
 //! - [`worktree`]: the folder whose files a session may run
 //! - [`workspaces`]: the folders of the workspaces' databases
 //! - [`store`]: the control database behind a trait, written by one thread; its in-memory twin
@@ -23,6 +24,7 @@ pub mod core;
 pub mod daemon;
 pub mod libraries;
 pub mod ops;
+pub mod plans;
 pub mod policy;
 mod reactor;
 pub mod runtime;

@@ -1,0 +1,246 @@
+//! Blocks of one plan file, as they stand there.
+//!
+//! Owns: which tags are found where, and what a block lacks. Must not: know other files.
+
+use super::lines::{Lines, Section, block_id, is_block_id, red_key};
+use super::{Block, Nature};
+
+/// What is wrong, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Problem {
+    pub line: usize,
+    pub message: String,
+}
+
+impl Problem {
+    pub(super) fn new(line: usize, message: String) -> Self {
+        Self { line, message }
+    }
+}
+
+/// What one file has.
+#[derive(Default)]
+pub(super) struct Found {
+    /// Line and text of the first mission
+    pub mission: Option<(usize, String)>,
+    /// Line and name of the files that it lists; none if it is no index
+    pub files: Option<Vec<(usize, String)>>,
+    /// Where it lists them
+    pub files_line: usize,
+    pub blocks: Vec<FoundBlock>,
+    /// What is wrong outside of whole blocks
+    pub problems: Vec<Problem>,
+}
+
+/// The tests or actions of a block.
+struct Work {
+    tag: &'static str,
+    line: usize,
+    /// Whole lines, and what stands behind their marker
+    items: Vec<(String, String)>,
+    unparseable: Vec<(usize, String)>,
+    closed: bool,
+}
+
+/// A block as it stands in its file.
+pub(super) struct FoundBlock {
+    pub id: String,
+    pub first_line: usize,
+    last_line: usize,
+    closed: bool,
+    title: Option<String>,
+    intro: Option<(usize, String, bool)>,
+    red: Option<Work>,
+    actions: Option<Work>,
+    /// Line, items, closed
+    success: Option<(usize, Vec<String>, bool)>,
+}
+
+/// What ends a section of a block that is not closed.
+const STOPS: &[&str] = &["<block", "</block>", "<intro>", "<red>", "<actions>", "<success>"];
+/// The same outside of blocks.
+const OUTER_STOPS: &[&str] = &["<block", "<mission>", "<files>"];
+
+/// Reads a file.
+pub(super) fn read(text: &str) -> Found {
+    let mut lines = Lines::new(text);
+    let mut found = Found::default();
+    let mut pending = None;
+    while let Some((number, line)) = pending.take().or_else(|| lines.next()) {
+        if let Some(id) = block_id(line) {
+            let (block, next) = read_block(&mut lines, number, id);
+            found.blocks.push(block);
+            pending = next;
+        } else if let Some(section) = lines.section(line, "mission", OUTER_STOPS) {
+            unclosed(&mut found.problems, "mission", &section);
+            found.mission.get_or_insert((number, section.text()));
+        } else if let Some(section) = lines.section(line, "files", OUTER_STOPS) {
+            unclosed(&mut found.problems, "files", &section);
+            if found.files.is_none() {
+                found.files_line = number;
+            }
+            let names = section.lines.iter().filter_map(|(number, line)| {
+                let name = line.strip_prefix("- ")?.trim();
+                (!name.is_empty()).then(|| (*number, name.to_owned()))
+            });
+            found.files.get_or_insert_default().extend(names);
+        }
+    }
+    found
+}
+
+fn unclosed(problems: &mut Vec<Problem>, tag: &str, section: &Section<'_>) {
+    if !section.closed {
+        problems.push(Problem::new(section.line, format!("<{tag}> never closed with </{tag}>")));
+    }
+}
+
+/// Reads on to the end of the block, or to the line that begins another one.
+fn read_block<'t>(
+    lines: &mut Lines<'t>,
+    first_line: usize,
+    id: String,
+) -> (FoundBlock, Option<(usize, &'t str)>) {
+    let mut block = FoundBlock {
+        id,
+        first_line,
+        last_line: first_line,
+        closed: false,
+        title: None,
+        intro: None,
+        red: None,
+        actions: None,
+        success: None,
+    };
+    while let Some((number, line)) = lines.next() {
+        if block_id(line).is_some() {
+            return (block, Some((number, line)));
+        }
+        if line.starts_with("</block>") {
+            block.closed = true;
+            block.last_line = number;
+            break;
+        }
+        if let Some(section) = lines.section(line, "intro", STOPS) {
+            block.intro.get_or_insert((number, section.text(), section.closed));
+        } else if let Some(section) = lines.section(line, "red", STOPS) {
+            block.red.get_or_insert(Work::of("red", "- test:", &section));
+        } else if let Some(section) = lines.section(line, "actions", STOPS) {
+            block.actions.get_or_insert(Work::of("actions", "- action:", &section));
+        } else if let Some(section) = lines.section(line, "success", STOPS) {
+            let items = section.lines.iter().filter(|(_, line)| item(line, "- [ ]").is_some());
+            let items = items.map(|(_, line)| (*line).to_owned()).collect();
+            block.success.get_or_insert((number, items, section.closed));
+        } else if let Some(title) = line.strip_prefix("## TDDAB-").and_then(|rest| rest.split_once(':')) {
+            block.title.get_or_insert(title.1.trim().to_owned());
+        }
+        block.last_line = lines.number();
+    }
+    (block, None)
+}
+
+/// The text behind an item's marker.
+fn item<'t>(line: &'t str, marker: &str) -> Option<&'t str> {
+    let text = line.strip_prefix(marker)?.trim();
+    (!text.is_empty()).then_some(text)
+}
+
+impl Work {
+    fn of(tag: &'static str, marker: &str, section: &Section<'_>) -> Work {
+        let mut work = Work {
+            tag,
+            line: section.line,
+            items: Vec::new(),
+            unparseable: Vec::new(),
+            closed: section.closed,
+        };
+        for (number, line) in section.lines.iter().filter(|(_, line)| !line.is_empty()) {
+            match item(line, marker) {
+                Some(text) => work.items.push(((*line).to_owned(), text.to_owned())),
+                None => work.unparseable.push((*number, (*line).to_owned())),
+            }
+        }
+        work
+    }
+
+    fn check(&self, id: &str, problems: &mut Vec<Problem>) {
+        let tag = self.tag;
+        let marker = if tag == "red" { "- test:" } else { "- action:" };
+        for (line, text) in &self.unparseable {
+            let message = format!("Block \"{id}\" has unparseable line in {tag} at line {line}: \"{text}\"");
+            problems.push(Problem::new(*line, message));
+        }
+        if self.items.is_empty() {
+            let message = format!("Block \"{id}\" has <{tag}> but no \"{marker}\" lines");
+            problems.push(Problem::new(self.line, message));
+        }
+    }
+}
+
+impl FoundBlock {
+    /// Adds what is wrong with it.
+    pub(super) fn check(&self, problems: &mut Vec<Problem>) {
+        let Self { id, first_line, .. } = self;
+        let mut say = |line: usize, message: String| problems.push(Problem::new(line, message));
+        if !is_block_id(id) {
+            say(*first_line, format!("Block id \"{id}\" must be NN-kebab-case format"));
+        }
+        if !self.closed {
+            say(*first_line, format!("Block \"{id}\" never closed with </block>"));
+        }
+        let unclosed = [
+            self.intro.as_ref().map(|(line, _, closed)| ("intro", *line, *closed)),
+            self.red.as_ref().map(|work| ("red", work.line, work.closed)),
+            self.actions.as_ref().map(|work| ("actions", work.line, work.closed)),
+            self.success.as_ref().map(|(line, _, closed)| ("success", *line, *closed)),
+        ];
+        for (tag, line, _) in unclosed.into_iter().flatten().filter(|(_, _, closed)| !closed) {
+            say(line, format!("Block \"{id}\" has <{tag}> that is never closed with </{tag}>"));
+        }
+        match &self.intro {
+            None => say(*first_line, format!("Block \"{id}\" missing <intro> tag")),
+            Some((line, text, _)) if text.is_empty() => {
+                say(*line, format!("Block \"{id}\" has empty <intro> tag"));
+            }
+            Some(_) => {}
+        }
+        match (&self.red, &self.actions) {
+            (None, None) => say(*first_line, format!("Block \"{id}\" missing <red> or <actions> tag")),
+            (Some(_), Some(actions)) => {
+                say(actions.line, format!("Block \"{id}\" has both <red> and <actions>"));
+            }
+            (Some(_), None) | (None, Some(_)) => {}
+        }
+        match &self.success {
+            None => say(*first_line, format!("Block \"{id}\" missing <success> tag")),
+            Some((line, items, _)) if items.is_empty() => {
+                say(*line, format!("Block \"{id}\" has <success> but no \"- [ ]\" items"));
+            }
+            Some(_) => {}
+        }
+        for work in self.red.iter().chain(&self.actions) {
+            work.check(id, problems);
+        }
+    }
+
+    /// The block of a plan, for one in which nothing is wrong.
+    pub(super) fn compiled(self, file: &str) -> Block {
+        let nature = if self.red.is_some() { Nature::Tddab } else { Nature::Step };
+        let items = self.red.or(self.actions).map(|work| work.items).unwrap_or_default();
+        let red_keys = match nature {
+            Nature::Tddab => items.iter().map(|(_, text)| red_key(text)).collect(),
+            Nature::Step => Vec::new(),
+        };
+        let red: Vec<String> = items.into_iter().map(|(line, _)| line).collect();
+        Block {
+            title: self.title.filter(|title| !title.is_empty()).unwrap_or_else(|| self.id.clone()),
+            nature,
+            intro: self.intro.map(|(_, text, _)| text).unwrap_or_default(),
+            red: red.join("\n"),
+            red_keys,
+            success: self.success.map(|(_, items, _)| items.join("\n")).unwrap_or_default(),
+            plan_ref: format!("See {file} lines {}-{}", self.first_line, self.last_line),
+            id: self.id,
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Plans: Markdown files whose tagged blocks a built-in program walks through with an agent, one task at a time.
+//!
+//! Owns: the grammar of plan files (version 1.1), what is wrong with one and at which line, and the compiled plan. Must not: open
+//! files (whoever named a plan reads it, with its own rights), run anything, know doors.
+//!
+//! A tag counts at the start of a trimmed line; everything outside of tags is prose and ignored.
+//! ```text
+//! plan    = mission block+                 one file
+//!         | mission files                  an index; each listed file holds blocks, in the order of the list
+//! mission = <mission> text </mission>
+//! files   = <files> ("- " name)+ </files>
+//! block   = <block id="NN-kebab"> [## TDDAB-N: title] intro (red | actions) success </block>
+//! intro   = <intro> text </intro>
+//! red     = <red> ("- test: " text)+ </red>
+//! actions = <actions> ("- action: " text)+ </actions>
+//! success = <success> ("- [ ] " text)+ </success>
+//! ```
+
+mod blocks;
+mod lines;
+#[cfg(test)]
+mod tests;
+
+use blocks::{Found, Problem};
+use serde::Serialize;
+use std::collections::HashSet;
+use std::fmt::Write as _;
+
+/// Files that one index may list.
+const MOST_FILES: usize = 1000;
+
+/// How a block is worked through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Nature {
+    /// Tests first: red, green, verify, cross-check, commit
+    Tddab,
+    /// Actions: execute, verify, commit
+    Step,
+}
+
+/// One block of a compiled plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Block {
+    /// Two digits and kebab-case, unique in the plan
+    pub id: String,
+    /// The text of its heading; the id without one
+    pub title: String,
+    /// How it is worked through
+    #[serde(rename = "type")]
+    pub nature: Nature,
+    /// What it is about
+    pub intro: String,
+    /// Its tests or actions, an item a line, as they stand in the file
+    pub red: String,
+    /// What each test is called in code; empty for a block of actions
+    pub red_keys: Vec<String>,
+    /// When it is done, an item a line
+    pub success: String,
+    /// Where it stands: `See FILE lines A-B`
+    pub plan_ref: String,
+}
+
+/// A plan that the built-in program can walk through.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// `step` if all blocks have actions, else `tddab`
+    #[serde(rename = "type")]
+    pub nature: Nature,
+    /// What all blocks serve
+    pub mission: String,
+    /// The file that was named
+    pub source_file: String,
+    /// The files of an index
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source_files: Option<Vec<String>>,
+    /// In the order of execution
+    pub blocks: Vec<Block>,
+}
+
+/// What is wrong with a plan: a heading for each file, then `line N: message` each.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct PlanErrors(String);
+
+/// The files that a plan lists, if it is an index: what [`compile`] will ask for.
+pub fn listed_files(text: &str) -> Vec<String> {
+    blocks::read(text).files.into_iter().flatten().map(|(_, name)| name).collect()
+}
+
+/// The program that walks through plans, without its plan.
+const EXECUTOR: &str = include_str!("executor.js");
+
+/// The source of the built-in program for this plan: it skips the blocks whose ids are in `done`. Its result names the blocks that
+/// are done; so does its variable `done` while it waits.
+pub fn executor(plan: &Plan, done: &[String]) -> String {
+    // JSON is JavaScript; the plan stands at the end, so that places in the program stay what they are.
+    let plan = serde_json::to_string(plan).unwrap_or_default();
+    let done = serde_json::to_string(done).unwrap_or_default();
+    format!("{EXECUTOR}\nconst PLAN = {plan};\nconst DONE = {done};\n")
+}
+
+/// Compiles a plan. `read` gives the text of a file that an index lists, by the name that stands there, relative to the index.
+pub fn compile(
+    file: &str,
+    text: &str,
+    mut read: impl FnMut(&str) -> Option<String>,
+) -> Result<Plan, PlanErrors> {
+    let mut found = blocks::read(text);
+    let Some(files) = found.files.take() else { return one_file(file, found) };
+    let mut problems = mission_problems(&found);
+    if files.is_empty() {
+        problems.push(Problem::new(found.files_line, "<files> has no \"- \" lines".to_owned()));
+    }
+    if files.len() > MOST_FILES {
+        problems.push(Problem::new(found.files_line, format!("<files> has more than {MOST_FILES} lines")));
+    }
+    if let Some(block) = found.blocks.first() {
+        let message = "an index with <files> has no <block> tags of its own".to_owned();
+        problems.push(Problem::new(block.first_line, message));
+    }
+    let (mut ids, mut all, mut of_files) = (HashSet::new(), Vec::new(), String::new());
+    for (line, name) in files.iter().take(MOST_FILES) {
+        let Some(text) = read(name) else {
+            problems.push(Problem::new(*line, format!("Sub-file not found: {name}")));
+            continue;
+        };
+        let part = blocks::read(&text);
+        let wrong = block_problems(&part);
+        if !wrong.is_empty() {
+            report(&mut of_files, &format!("Plan validation failed in {name}:"), &wrong);
+        }
+        for block in part.blocks {
+            if !ids.insert(block.id.clone()) && !wrong.iter().any(|problem| problem.line == block.first_line)
+            {
+                problems.push(Problem::new(*line, format!("Duplicate block id \"{}\" in {name}", block.id)));
+            }
+            all.push(block.compiled(name));
+        }
+    }
+    let mut said = String::new();
+    if !problems.is_empty() {
+        report(&mut said, "Index plan validation failed:", &problems);
+    }
+    if !of_files.is_empty() {
+        if !said.is_empty() {
+            said.push('\n');
+        }
+        said.push_str(&of_files);
+    }
+    if !said.is_empty() {
+        return Err(PlanErrors(said));
+    }
+    let names = files.into_iter().map(|(_, name)| name).collect();
+    Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), Some(names), all))
+}
+
+fn one_file(file: &str, found: Found) -> Result<Plan, PlanErrors> {
+    let mut problems = mission_problems(&found);
+    problems.extend(block_problems(&found));
+    if !problems.is_empty() {
+        let mut said = String::new();
+        report(&mut said, "Plan validation failed:", &problems);
+        return Err(PlanErrors(said));
+    }
+    let blocks = found.blocks.into_iter().map(|block| block.compiled(file)).collect();
+    Ok(plan(file, found.mission.map(|(_, text)| text).unwrap_or_default(), None, blocks))
+}
+
+fn plan(file: &str, mission: String, source_files: Option<Vec<String>>, blocks: Vec<Block>) -> Plan {
+    let steps = blocks.iter().all(|block| block.nature == Nature::Step);
+    let nature = if steps { Nature::Step } else { Nature::Tddab };
+    Plan { nature, mission, source_file: file.to_owned(), source_files, blocks }
+}
+
+fn mission_problems(found: &Found) -> Vec<Problem> {
+    match &found.mission {
+        None => vec![Problem::new(1, "Missing <mission> tag".to_owned())],
+        Some((line, text)) if text.is_empty() => {
+            vec![Problem::new(*line, "<mission> tag is empty".to_owned())]
+        }
+        Some(_) => Vec::new(),
+    }
+}
+
+/// What is wrong with the blocks of one file, by line.
+fn block_problems(found: &Found) -> Vec<Problem> {
+    let mut problems = found.problems.clone();
+    if found.blocks.is_empty() && problems.is_empty() {
+        problems.push(Problem::new(1, "No <block> tags found".to_owned()));
+    }
+    let mut ids = HashSet::new();
+    for block in &found.blocks {
+        block.check(&mut problems);
+        if !ids.insert(block.id.as_str()) {
+            problems.push(Problem::new(block.first_line, format!("Duplicate block id \"{}\"", block.id)));
+        }
+    }
+    problems.sort_by_key(|problem| problem.line);
+    problems
+}
+
+fn report(said: &mut String, heading: &str, problems: &[Problem]) {
+    if !said.is_empty() {
+        said.push('\n');
+    }
+    said.push_str(heading);
+    for problem in problems {
+        let _ = write!(said, "\nline {}: {}", problem.line, problem.message);
+    }
+}

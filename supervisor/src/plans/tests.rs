@@ -1,0 +1,208 @@
+//! Plans that are compiled, and what is said about those that are not.
+
+use super::{Nature, Plan, compile, listed_files};
+
+fn one(text: &str) -> Result<Plan, String> {
+    compile("plan.md", text, |name| panic!("no file is listed, and {name} was asked for"))
+        .map_err(|e| e.to_string())
+}
+
+/// An index with these files.
+fn index(text: &str, files: &[(&str, &str)]) -> Result<Plan, String> {
+    let read = |name: &str| files.iter().find(|(file, _)| *file == name).map(|(_, text)| (*text).to_owned());
+    compile("index.md", text, read).map_err(|e| e.to_string())
+}
+
+const PLAN: &str = "# Prose, also with <block> in the middle of a line
+
+<mission>
+  Make the parser
+  fast.
+</mission>
+
+<block id=\"01-first-steps\">
+## TDDAB-1: The first steps
+<intro>Why it is needed</intro>
+<red>
+- test: reads an empty file (and says so!)
+- test: refuses what is longer than forty characters of text, with a place
+</red>
+Prose.
+<success>
+- [ ] all tests pass
+- [x] not counted
+- [ ] no warning
+</success>
+</block>
+<block id=\"02-more\">
+<intro>
+Text
+over lines</intro>
+<actions>
+
+- action: write it down
+</actions>
+<success>- [ ] written</success>
+</block>
+";
+
+#[test]
+fn a_plan_is_compiled_with_keys_and_places() {
+    let plan = one(PLAN).expect("nothing is wrong");
+    assert_eq!((plan.nature, plan.mission.as_str()), (Nature::Tddab, "Make the parser\nfast."));
+    let [first, second] = &plan.blocks[..] else { panic!("two blocks: {plan:?}") };
+    assert_eq!((first.id.as_str(), first.title.as_str()), ("01-first-steps", "The first steps"));
+    assert_eq!(
+        first.red,
+        "- test: reads an empty file (and says so!)\n- test: refuses what is longer than forty characters of text, with a place"
+    );
+    assert_eq!(
+        first.red_keys,
+        ["reads_an_empty_file_and_says_so", "refuses_what_is_longer_than_forty_charac"]
+    );
+    assert_eq!(first.success, "- [ ] all tests pass\n- [ ] no warning");
+    assert_eq!(first.plan_ref, "See plan.md lines 8-21");
+    assert_eq!(
+        (second.nature, second.title.as_str(), second.intro.as_str()),
+        (Nature::Step, "02-more", "Text\nover lines")
+    );
+    assert_eq!((second.red.as_str(), second.red_keys.len()), ("- action: write it down", 0));
+}
+
+#[test]
+fn the_stored_form_has_the_names_that_plan_files_have_had() {
+    let plan = one(PLAN).expect("nothing is wrong");
+    let json = serde_json::to_value(&plan).expect("a plan is JSON");
+    let names = |value: &serde_json::Value| {
+        value.as_object().map(|o| o.keys().cloned().collect::<Vec<_>>()).unwrap_or_default()
+    };
+    assert_eq!(names(&json), ["blocks", "mission", "sourceFile", "type"]);
+    assert_eq!(json["type"], "tddab");
+    assert_eq!(
+        names(&json["blocks"][0]),
+        ["id", "intro", "planRef", "red", "redKeys", "success", "title", "type"]
+    );
+    assert_eq!(json["blocks"][1]["type"], "step");
+}
+
+#[test]
+fn line_ends_and_a_byte_order_mark_make_no_difference() {
+    let other = format!("\u{feff}{}", PLAN.replace('\n', "\r\n"));
+    assert_eq!(one(&other), one(PLAN));
+}
+
+#[test]
+fn everything_that_is_wrong_is_said_with_its_line() {
+    let wrong = "<mission></mission>
+<block id=\"1-x\">
+<intro></intro>
+</block>
+<block id=\"02-a\">
+<red>
+- test: fine
+nonsense
+</red>
+<success>
+done
+</success>
+</block>
+<block id=\"02-a\">
+<intro>x</intro>
+<actions>
+</actions>
+<success>
+- [ ] y
+</success>
+<block id=\"03-never\">
+<intro>x
+<red>
+- test: x
+</red>
+<actions>- action: y</actions>
+<success>- [ ] z</success>
+";
+    let said = "Plan validation failed:
+line 1: <mission> tag is empty
+line 2: Block id \"1-x\" must be NN-kebab-case format
+line 2: Block \"1-x\" missing <red> or <actions> tag
+line 2: Block \"1-x\" missing <success> tag
+line 3: Block \"1-x\" has empty <intro> tag
+line 5: Block \"02-a\" missing <intro> tag
+line 8: Block \"02-a\" has unparseable line in red at line 8: \"nonsense\"
+line 10: Block \"02-a\" has <success> but no \"- [ ]\" items
+line 14: Block \"02-a\" never closed with </block>
+line 14: Duplicate block id \"02-a\"
+line 16: Block \"02-a\" has <actions> but no \"- action:\" lines
+line 21: Block \"03-never\" never closed with </block>
+line 22: Block \"03-never\" has <intro> that is never closed with </intro>
+line 26: Block \"03-never\" has both <red> and <actions>";
+    assert_eq!(one(wrong), Err(said.to_owned()));
+    let nothing = "Plan validation failed:\nline 1: Missing <mission> tag\nline 1: No <block> tags found";
+    assert_eq!(one("only prose"), Err(nothing.to_owned()));
+}
+
+#[test]
+fn ids_are_two_digits_and_words() {
+    for (id, good) in [
+        ("01-a", true),
+        ("99-a1-b2", true),
+        ("1-a", false),
+        ("001-a", false),
+        ("01", false),
+        ("01-", false),
+        ("01-A", false),
+        ("01-a--b", false),
+        ("01-ä", false),
+        ("", false),
+    ] {
+        assert_eq!(super::lines::is_block_id(id), good, "{id}");
+    }
+}
+
+const INDEX: &str = "<mission>All of it</mission>\n<files>\n- one.md\n- parts/two.md\n</files>\n";
+
+fn block(id: &str) -> String {
+    format!(
+        "<mission>ignored</mission>\n<block id=\"{id}\">\n<intro>x</intro>\n<actions>\n- action: a\n</actions>\n<success>\n- [ ] s\n</success>\n</block>\n"
+    )
+}
+
+#[test]
+fn an_index_has_the_blocks_of_its_files_in_their_order() {
+    let plan =
+        index(INDEX, &[("parts/two.md", &block("01-second")), ("one.md", &block("02-first"))]).expect("fine");
+    assert_eq!((plan.nature, plan.mission.as_str()), (Nature::Step, "All of it"));
+    assert_eq!(plan.source_files.as_deref(), Some(&["one.md".to_owned(), "parts/two.md".to_owned()][..]));
+    let seen: Vec<_> = plan.blocks.iter().map(|b| (b.id.as_str(), b.plan_ref.as_str())).collect();
+    assert_eq!(seen, [("02-first", "See one.md lines 2-10"), ("01-second", "See parts/two.md lines 2-10")]);
+    assert_eq!(listed_files(INDEX), ["one.md", "parts/two.md"]);
+    assert_eq!(listed_files(PLAN), Vec::<String>::new());
+}
+
+#[test]
+fn an_index_says_which_file_is_missing_wrong_or_repeats_an_id() {
+    let said = index(INDEX, &[("one.md", &block("01-a"))]).expect_err("a file is missing");
+    assert_eq!(said, "Index plan validation failed:\nline 4: Sub-file not found: parts/two.md");
+    let said =
+        index(INDEX, &[("one.md", &block("01-a")), ("parts/two.md", &block("01-a"))]).expect_err("twice");
+    assert_eq!(said, "Index plan validation failed:\nline 4: Duplicate block id \"01-a\" in parts/two.md");
+    let said = index(INDEX, &[("one.md", &block("01-a")), ("parts/two.md", "")]).expect_err("no block");
+    assert_eq!(said, "Plan validation failed in parts/two.md:\nline 1: No <block> tags found");
+    let said = index("<files>\n</files>\n", &[]).expect_err("an empty index");
+    assert_eq!(
+        said,
+        "Index plan validation failed:\nline 1: Missing <mission> tag\nline 1: <files> has no \"- \" lines"
+    );
+    let both = format!("{INDEX}{}", block("01-own"));
+    let said =
+        index(&both, &[("one.md", &block("02-a")), ("parts/two.md", &block("03-b"))]).expect_err("both");
+    assert!(said.contains("line 7: an index with <files> has no <block> tags of its own"), "{said}");
+}
+
+#[test]
+fn long_files_of_open_tags_take_time_by_their_length() {
+    let many = "<block id=\"01-a\">\n<red>\n".repeat(50_000);
+    assert!(one(&many).is_err());
+    let lines = format!("<mission>m</mission>\n<block id=\"01-a\">\n<intro>\n{}", "x\n".repeat(200_000));
+    assert!(one(&lines).is_err());
+}
