@@ -11,9 +11,11 @@
 //! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
 //! - [`settings`], [`modules`], [`redact`]: what a template may ask for, what is never recorded
 //! - [`idempotency`]: the first answer again
+//! - [`audit`]: who changed what, who was refused what
 //! - [`policies`]: what templates say now, without asking the store for each execution
 //! - [`runtime_api`]: what the verbs need from the live sessions
 
+mod audit;
 mod capabilities;
 mod durable;
 mod errors;
@@ -37,10 +39,12 @@ pub use runtime_api::{RuntimeApi, RuntimeFacts};
 
 use crate::libraries::Shelf;
 use crate::runtime::Follower;
-use crate::store::{AuditEntry, Cursor, Owner, Page, Scope, StoreHandle, Write};
+use crate::store::{Cursor, Owner, Page, Scope, StoreHandle};
+use audit::Named;
 use idempotency::InFlight;
 use libraries::Installed;
 use policies::Policies;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
@@ -100,6 +104,7 @@ pub struct Ops {
     options: OpsOptions,
     policies: Policies,
     in_flight: InFlight,
+    refusals: audit::Budget,
     shelf: Shelf,
     installed: Mutex<Installed>,
     /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
@@ -115,6 +120,8 @@ struct Call<'a> {
     subject: Uuid,
     /// Where the events of a followed execution go.
     follower: Option<Follower>,
+    /// The audit log has a line about it.
+    noted: &'a AtomicBool,
 }
 
 impl Ops {
@@ -133,6 +140,7 @@ impl Ops {
             options,
             policies,
             in_flight: InFlight::default(),
+            refusals: audit::Budget::default(),
             shelf,
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
@@ -153,8 +161,27 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         match key {
             Some(key) if changes_something(&op) => self.once(caller, op, key, follower).await,
-            _ => self.dispatch(Call { caller, subject: Uuid::now_v7(), follower }, op).await,
+            _ => self.perform(caller, Uuid::now_v7(), follower, op).await,
         }
+    }
+
+    /// Runs a verb whose thing, if it makes one, gets this id.
+    async fn perform(
+        &self,
+        caller: &Caller,
+        subject: Uuid,
+        follower: Option<Follower>,
+        op: Op,
+    ) -> Result<Reply, OpError> {
+        let noted = AtomicBool::new(false);
+        let named = Named::of(&op);
+        let result = self.dispatch(Call { caller, subject, follower, noted: &noted }, op).await;
+        if let Err(error) = &result
+            && !noted.into_inner()
+        {
+            self.refused(caller, named, error.code).await;
+        }
+        result
     }
 
     async fn dispatch(&self, call: Call<'_>, op: Op) -> Result<Reply, OpError> {
@@ -215,28 +242,6 @@ impl Ops {
             Op::Shutdown => self.shutdown(&call).await,
             Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog())),
             Op::Durable(op) => self.durable(&call, op).await.map(Reply::Durable),
-        }
-    }
-
-    /// Notes what somebody changed. Queued, not awaited: the change itself is the promise, and a store that cannot write
-    /// has failed that already.
-    async fn audit<T>(
-        &self,
-        call: &Call<'_>,
-        verb: &str,
-        subject: impl ToString,
-        result: &Result<T, OpError>,
-    ) {
-        let entry = AuditEntry {
-            at: now(),
-            owner: call.caller.owner.clone(),
-            door: call.caller.door.to_owned(),
-            verb: verb.to_owned(),
-            subject: subject.to_string(),
-            outcome: result.as_ref().err().map_or("ok", |error| error.code.as_str()).to_owned(),
-        };
-        if let Err(error) = self.store.submit_lazy(Write::Audit(Box::new(entry))).await {
-            tracing::warn!(%error, verb, "an entry of the audit log is lost");
         }
     }
 }

@@ -76,6 +76,14 @@ fn the_sockets_mode_decides_who_connects_and_the_kernel_who_it_is() {
     let ours = as_user(&daemon, STRANGER + 1, gid, &["session", "get", &session]);
     assert!(ours.fails(1).contains("SESSION_NOT_FOUND"), "another user's session does not exist");
     assert!(stranger(&["ops", "shutdown"]).fails(77).contains("NOT_PERMITTED"));
+    let audit = daemon.cli(&["ops", "audit", "--output", "csv"]).ok();
+    for line in [
+        "(nobody),control,connect,uid:65534,NOT_PERMITTED".to_owned(),
+        format!("uid:{},control,session get,{session},SESSION_NOT_FOUND", STRANGER + 1),
+        format!("uid:{STRANGER},control,shutdown,,NOT_PERMITTED"),
+    ] {
+        assert!(audit.contains(&line), "{line}: {audit}");
+    }
     daemon.cli(&["session", "get", &session]).ok();
     daemon.stop();
 }

@@ -48,10 +48,31 @@ pub struct Request {
     pub events: Option<mpsc::Sender<Vec<Event>>>,
 }
 
+/// Something that a door refused before it was a verb.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// Who asked; absent if that is what was refused.
+    pub caller: Option<Caller>,
+    /// Through which door.
+    pub door: &'static str,
+    /// What was asked.
+    pub what: String,
+    /// From where, if nobody knows who.
+    pub from: String,
+    /// The error's code.
+    pub code: &'static str,
+}
+
 /// Whoever answers verbs.
 pub trait Handler: Send + Sync + 'static {
     /// Answers one verb. Never dropped half-way, also when the client disconnects.
     fn handle(&self, request: Request) -> impl Future<Output = Result<Reply, OpError>> + Send;
+
+    /// Notes what was refused; how much of it is kept is its own decision.
+    fn refused(&self, refusal: Refusal) -> impl Future<Output = ()> + Send {
+        let _ = refusal;
+        std::future::ready(())
+    }
 }
 
 /// Bounds of the door.

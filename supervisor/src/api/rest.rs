@@ -39,7 +39,7 @@ pub use server::{Listeners, serve};
 pub use tokens::{TokenBook, TokenError};
 pub use ui::UiDir;
 
-use super::control::{Door, Handler, PeerPolicy, Request};
+use super::control::{Door, Handler, PeerPolicy, Refusal, Request};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -118,10 +118,15 @@ pub(crate) struct App {
 /// [`Handler`] as an object, so that handlers of routes need no type parameter.
 trait Verbs: Send + Sync {
     fn answer(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Reply, OpError>> + Send + '_>>;
+    fn note(&self, refusal: Refusal) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
 }
 
 impl<H: Handler> Verbs for H {
     fn answer(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Reply, OpError>> + Send + '_>> {
         Box::pin(self.handle(request))
+    }
+
+    fn note(&self, refusal: Refusal) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(self.refused(refusal))
     }
 }

@@ -1,7 +1,7 @@
 //! Store, runtime and verbs put together, the same for a daemon and inside a command.
 
 use super::error::DaemonError;
-use crate::api::control::{Caller, Handler, Request};
+use crate::api::control::{Caller, Handler, Refusal, Request};
 use crate::brokers::BrokerConfig;
 use crate::libraries::Shelf;
 use crate::ops::{self, Ops, OpsOptions};
@@ -102,5 +102,11 @@ impl Handler for Verbs {
         let Request { caller: Caller { owner, admin }, door, idempotency_key, op, events } = request;
         let caller = ops::Caller { owner: Owner::new(owner), admin, door };
         self.0.handle(&caller, op, idempotency_key.as_deref(), events).await
+    }
+
+    async fn refused(&self, refusal: Refusal) {
+        let Refusal { caller, door, what, from, code } = refusal;
+        let owner = caller.map(|caller| Owner::new(caller.owner));
+        self.0.refused_at_door(owner, door, &what, &from, code).await;
     }
 }

@@ -6,7 +6,7 @@
 //! the key back: the same request may succeed later.
 
 use super::errors::{invalid, stored};
-use super::{Call, Caller, Ops, now};
+use super::{Caller, Ops, now};
 use crate::runtime::Follower;
 use crate::store::{Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, StoreError, Write, earlier};
 use sha2::{Digest, Sha256};
@@ -138,8 +138,7 @@ impl Ops {
                 subject
             }
         };
-        let call = Call { caller, subject: Uuid::from_bytes(subject), follower };
-        let answer = self.dispatch(call, op).await;
+        let answer = self.perform(caller, Uuid::from_bytes(subject), follower, op).await;
         self.keep(entry, &answer).await;
         answer
     }

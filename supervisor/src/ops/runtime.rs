@@ -38,7 +38,7 @@ impl Ops {
         }))
     }
 
-    /// What the caller changed; what everybody changed for administrators.
+    /// What the caller changed and was refused; of everybody for administrators.
     pub(super) async fn audit_list(
         &self,
         call: &Call<'_>,
@@ -48,6 +48,10 @@ impl Ops {
         if limit == 0 {
             return Err(invalid("limit must be at least 1"));
         }
+        self.count_refusals(call.caller).await;
+        // Lines are not awaited where they are made: those that were made before this are to be seen. If the store cannot
+        // write, what it has is still the answer.
+        let _ = self.store.apply(Vec::new()).await;
         let limit = limit.min(LIST_ROWS);
         let rows = self.store.audit(&call.caller.scope(), before, limit).await.map_err(stored)?;
         let records = rows.into_iter().map(|(seq, entry)| AuditRecord {

@@ -1,5 +1,6 @@
 //! Every verb and every refusal, through the in-memory store and a runtime without processes.
 
+mod audit;
 mod executions;
 mod fake;
 mod idempotency;

@@ -218,3 +218,47 @@ fn the_audit_log_says_who_did_what_through_which_door_and_outlives_the_daemon() 
     assert_eq!(older.trim(), "[]");
     daemon.stop();
 }
+
+#[test]
+fn who_was_refused_what_is_in_the_audit_log_and_a_flood_does_not_fill_it() {
+    let daemon = people::daemon(&[]);
+    let of = people::belongings(&mut daemon.http().bearer(ALICE), &daemon, "alices");
+    let mut bob = daemon.http().bearer(BOB);
+    let session = format!("/api/v1/sessions/{}", of.session);
+    assert_eq!(bob.get(&session).status, 404);
+    assert_eq!(bob.post(&format!("{session}/kill"), &json!({})).status, 404);
+    let body = json!({ "name": "t", "color": "red" });
+    assert_eq!(bob.post("/api/v1/templates", &body).code(), "INVALID_REQUEST");
+    // Reading wrongly changes nothing and is nobody's.
+    assert_eq!(bob.get("/api/v1/sessions/x").status, 400);
+    let mut stranger = daemon.http().bearer("no-such-token");
+    for _ in 0..300 {
+        assert_eq!(stranger.get("/api/v1/templates").status, 401);
+    }
+    let origin = daemon.http().bearer(ALICE).with("origin", "http://evil.example").get("/api/v1/templates");
+    assert_eq!(origin.status, 403);
+    let command = ["ops", "audit", "--limit", "1000", "--output", "json"];
+    let log: Value = serde_json::from_str(&daemon.cli(&command).ok()).expect("json");
+    let entries = log.as_array().expect("a list");
+    let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+    let line = |entry: &Value| {
+        let [owner, verb, subject, outcome] =
+            ["owner", "verb", "subject", "outcome"].map(|name| text(entry, name));
+        format!("{owner} {verb} {subject} {outcome}")
+    };
+    let lines: Vec<String> = entries.iter().map(line).collect();
+    let us = format!("uid:{}", nix::unistd::geteuid());
+    for wanted in [
+        format!("bob session get {} SESSION_NOT_FOUND", of.session),
+        format!("bob session kill {} SESSION_NOT_FOUND", of.session),
+        "bob POST /api/v1/templates  INVALID_REQUEST".to_owned(),
+        format!("(nobody) GET /api/v1/templates {us} UNAUTHORIZED"),
+    ] {
+        assert!(lines.contains(&wanted), "{wanted}: {lines:#?}");
+    }
+    assert_eq!(lines.iter().filter(|line| line.starts_with("bob ")).count(), 3, "{lines:#?}");
+    let nobodys = lines.iter().filter(|line| line.starts_with("(nobody) "));
+    assert!(nobodys.count() < 60, "{lines:#?}");
+    assert!(lines.iter().any(|line| line.starts_with("(nobody) refused ")), "{lines:#?}");
+    daemon.stop();
+}

@@ -2,7 +2,7 @@
 
 use super::connection::{self, Shared};
 use super::frame::FrameError;
-use super::{ControlLimits, Handler, PeerPolicy};
+use super::{ControlLimits, Handler, PeerPolicy, Refusal};
 use crate::reactor::{self, StreamReader, StreamWriter};
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::traits::StreamCommon as _;
@@ -14,6 +14,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use vm_system_protocol::control::ErrorCode;
 
 /// Pause after an `accept` that failed for want of descriptors or memory, so that the log and the CPU survive it.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
@@ -102,7 +103,14 @@ async fn client<H: Handler>(
                 Err(error) => Err(FrameError::Io(error).into()),
             }
         }
-        Err(reason) => Err(connection::refuse(stream, &shared.limits, reason).await),
+        Err(reason) => {
+            if has_slot {
+                let from = uid.map_or_else(String::new, |uid| format!("uid:{uid}"));
+                let (what, code) = ("connect".to_owned(), ErrorCode::NotPermitted.as_str());
+                shared.handler.refused(Refusal { caller: None, door: "control", what, from, code }).await;
+            }
+            Err(connection::refuse(stream, &shared.limits, reason).await)
+        }
     };
     match ended {
         Ok(()) => tracing::debug!(client = number, "client left"),

@@ -2,6 +2,7 @@
 
 use super::App;
 use super::envelope::Problem;
+use super::gate::Asked;
 use crate::api::control::{Caller, Request};
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
@@ -21,6 +22,7 @@ pub(super) struct Ask {
     pub(super) app: Arc<App>,
     caller: Caller,
     key: Option<String>,
+    asked: Asked,
 }
 
 impl FromRequestParts<Arc<App>> for Ask {
@@ -29,7 +31,8 @@ impl FromRequestParts<Arc<App>> for Ask {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         let caller = parts.extensions.get::<Caller>().cloned();
         let caller = caller.ok_or_else(|| Problem::internal("a request without a caller"))?;
-        Ok(Self { app: Arc::clone(app), caller, key: key(&parts.headers)? })
+        let asked = parts.extensions.get::<Asked>().cloned().unwrap_or_default();
+        Ok(Self { app: Arc::clone(app), caller, key: key(&parts.headers)?, asked })
     }
 }
 
@@ -58,6 +61,7 @@ impl Ask {
         op: Op,
         events: Option<mpsc::Sender<Vec<Event>>>,
     ) -> JoinHandle<Result<Reply, OpError>> {
+        self.asked.set();
         let (caller, idempotency_key) = (self.caller.clone(), self.key.clone());
         let request = Request { caller, door: "rest", idempotency_key, op, events };
         let verbs = Arc::clone(&self.app.verbs);

@@ -30,6 +30,17 @@ impl Peer {
     }
 }
 
+/// Where a request comes from, for the audit log.
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix(Some(uid)) => write!(f, "uid:{uid}"),
+            Self::Unix(None) => f.write_str("a user that the kernel does not name"),
+            Self::Tcp { client, .. } => write!(f, "{}", client.ip().to_canonical()),
+        }
+    }
+}
+
 /// The caller of a request; refused if there is none.
 pub(super) async fn caller(app: &App, peer: &Peer, headers: &HeaderMap) -> Result<Caller, Problem> {
     if let Some(token) = token(headers)? {

@@ -4,6 +4,7 @@
 use super::auth::{self, Peer};
 use super::envelope::{Problem, Refused};
 use super::{App, PREFIX, ui};
+use crate::api::control::{Caller, Refusal};
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{self, HeaderName, HeaderValue};
@@ -12,13 +13,31 @@ use axum::response::IntoResponse as _;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 use tracing::Instrument as _;
 
 /// Longest request id that is taken from a client (bytes).
 const REQUEST_ID_BYTES: usize = 128;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What became of a request on its way.
+#[derive(Default)]
+struct Seen {
+    caller: OnceLock<Caller>,
+    asked: Asked,
+}
+
+/// Set as soon as a request has become a verb: then the verb's own refusals are noted where verbs are.
+#[derive(Clone, Default)]
+pub(super) struct Asked(Arc<AtomicBool>);
+
+impl Asked {
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// Answers one request.
 pub(super) async fn handle(
@@ -32,10 +51,12 @@ pub(super) async fn handle(
     let (method, path) = (request.method().clone(), shown(request.uri()));
     let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
     async move {
-        let mut response = match pass(app, routes, peer, request).await {
+        let seen = Seen::default();
+        let mut response = match pass(app, routes, peer, request, &seen).await {
             Ok(response) => response,
             Err(problem) => problem.into_response(),
         };
+        note(app, &method, &path, peer, seen, &response).await;
         log(&method, &path, &response, begin);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, id);
@@ -54,6 +75,7 @@ async fn pass(
     routes: &TowerToHyperService<Router>,
     peer: &Peer,
     mut request: Request<Body>,
+    seen: &Seen,
 ) -> Result<Response<Body>, Problem> {
     let authority = authority(request.headers(), request.uri())?;
     if peer.is_tcp() {
@@ -78,7 +100,9 @@ async fn pass(
         return Err(Problem::no_route());
     }
     tracing::debug!(owner = caller.owner, "caller");
+    let _ = seen.caller.set(caller.clone());
     request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(seen.asked.clone());
     match routes.call(request).await {
         Ok(response) => Ok(response),
         Err(never) => match never {},
@@ -137,6 +161,28 @@ fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Probl
         return Ok(());
     }
     Err(Problem::forbidden("requests of pages of another origin are not taken"))
+}
+
+/// Tells the audit log who was not let in, and which change never became a verb.
+async fn note(
+    app: &App,
+    method: &Method,
+    path: &str,
+    peer: &Peer,
+    seen: Seen,
+    response: &Response<Body>,
+) {
+    let Some(Refused(code)) = response.extensions().get::<Refused>() else { return };
+    let caller = seen.caller.into_inner();
+    let concerns = match caller {
+        Some(_) => !method.is_safe() && !seen.asked.0.load(Ordering::Relaxed),
+        None => [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&response.status()),
+    };
+    if concerns && response.status().is_client_error() {
+        let from = if caller.is_some() { String::new() } else { peer.to_string() };
+        let what = format!("{method} {path}");
+        app.verbs.note(Refusal { caller, door: "rest", what, from, code }).await;
+    }
 }
 
 fn log(method: &Method, path: &str, response: &Response<Body>, begin: Instant) {
