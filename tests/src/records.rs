@@ -33,6 +33,7 @@ pub fn template(id: TemplateId) -> TemplateDetail {
 pub fn session(id: SessionId, template: TemplateId) -> Session {
     Session {
         id,
+        name: None,
         template_id: template,
         vm_id: template,
         workspace_id: "w".to_owned(),
@@ -86,6 +87,6 @@ pub fn insert_session(owner: &Owner, template_id: TemplateId, id: SessionId) -> 
     let session = Arc::new(session(id, template_id));
     vec![
         insert_template(owner, detail),
-        Write::SessionInsert { owner: owner.clone(), name: None, session, policy },
+        Write::SessionInsert { owner: owner.clone(), session, policy },
     ]
 }

@@ -31,7 +31,7 @@ pub enum Command {
 /// A session.
 #[derive(Debug, clap::Args)]
 pub struct SessionArg {
-    /// Id, or unique beginning of one
+    /// Id, unique beginning of one, or name
     #[arg(value_name = "SESSION")]
     session: String,
 }

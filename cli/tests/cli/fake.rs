@@ -185,6 +185,7 @@ fn library(id: &str, installed: bool) -> LibraryInfo {
 fn session() -> Session {
     Session {
         id: SessionId::from_bytes([2; 16]),
+        name: Some("nightly".into()),
         template_id: TemplateId::from_bytes([1; 16]),
         vm_id: TemplateId::from_bytes([1; 16]),
         workspace_id: "w".into(),

@@ -26,6 +26,9 @@ text_enum! {
 pub struct Session {
     /// Its id.
     pub id: SessionId,
+    /// A name that the client gave; several may have the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// The template it was made from.
     pub template_id: TemplateId,
     /// The same, for old clients.

@@ -35,7 +35,7 @@ structs! {
         events,
     }
     Session {
-        id, template_id, vm_id, workspace_id, base_commit_oid, worktree_path, status, created_at, closed_at,
+        id, name, template_id, vm_id, workspace_id, base_commit_oid, worktree_path, status, created_at, closed_at,
         last_error, close_reason, runtime_meta,
     }
     SessionInspection {

@@ -52,6 +52,7 @@ impl Bench {
         let spec = SessionSpec {
             record: Session {
                 id,
+                name: None,
                 template_id: template,
                 vm_id: template,
                 workspace_id: String::new(),

@@ -4,15 +4,16 @@
 use super::errors::{invalid, not_found, stored};
 use super::policies::Known;
 use super::{Call, Ops};
-use crate::store::{Entity, ExecutionRow, IdKind, SessionRow, TemplateRow};
+use crate::store::{Entity, ExecutionRow, IdKind, Page, SessionQuery, SessionRow, TemplateRow};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_protocol::control::OpError;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::model::SessionStatus;
 
 /// Shortest prefix that is looked for (hexadecimal digits).
 const PREFIX_MIN: usize = 4;
-/// Candidates that an ambiguous prefix names.
+/// Candidates that the error about an ambiguous reference names.
 const CANDIDATES: u32 = 5;
 /// Longest reference (bytes); names have at most 200 characters.
 const REFERENCE_BYTES: usize = 800;
@@ -52,20 +53,36 @@ impl Ops {
             .ok_or_else(|| not_found(Entity::Template, reference))
     }
 
-    /// The id of a session. A live one is found without asking the store.
+    /// The id of a session. One that is named by its whole id is found without asking the store.
     pub(super) async fn session_id(&self, call: &Call<'_>, reference: &str) -> Result<SessionId, OpError> {
         let reference = plausible("session", reference)?;
         if let Ok(id) = reference.parse::<SessionId>() {
             return Ok(id);
         }
-        if prefix(reference).is_none() {
-            return Err(invalid(format!("{reference:?} is not the id of a session"))
-                .with_hint("give the whole id, or at least its first 4 characters"));
+        if let Some(id) = self.session_by_name(call, reference).await? {
+            return Ok(id);
         }
         match self.by_prefix(call, IdKind::Session, Entity::Session, reference).await? {
             Some(id) => Ok(SessionId::from_bytes(id)),
             None => Err(not_found(Entity::Session, reference)),
         }
+    }
+
+    /// Sessions may share a name: it means the one that is alive, else the one that there is.
+    async fn session_by_name(&self, call: &Call<'_>, name: &str) -> Result<Option<SessionId>, OpError> {
+        let scope = call.caller.scope();
+        let some = Page::first(CANDIDATES + 1);
+        let mut found = Vec::new();
+        for status in [Some(SessionStatus::Ready), Some(SessionStatus::Starting), None] {
+            if status.is_none() && !found.is_empty() {
+                break;
+            }
+            let named = SessionQuery { status, name: Some(name.to_owned()), ..SessionQuery::default() };
+            let rows = self.store.sessions(&scope, named, some).await.map_err(stored)?;
+            found.extend(rows.into_iter().map(|row| *row.session.id.as_bytes()));
+        }
+        one_of(&found, || format!("{name:?} is the name of more than one session"), "give the id")
+            .map(|id| id.map(SessionId::from_bytes))
     }
 
     pub(super) async fn session(&self, call: &Call<'_>, reference: &str) -> Result<SessionRow, OpError> {
@@ -107,19 +124,27 @@ impl Ops {
         let Some((from, to)) = prefix(reference) else { return Ok(None) };
         let scope = call.caller.scope();
         let found = self.store.ids(&scope, kind, from, to, CANDIDATES + 1).await.map_err(stored)?;
-        if found.len() <= 1 {
-            return Ok(found.first().copied());
-        }
-        let mut names: Vec<String> =
-            found.iter().take(CANDIDATES as usize).map(|id| Uuid::from_bytes(*id).to_string()).collect();
-        let details = serde_json::json!({ "candidates": names });
-        if found.len() > CANDIDATES as usize {
-            names.push("…".to_owned());
-        }
-        Err(invalid(format!("{reference:?} begins the id of more than one {entity}: {}", names.join(", ")))
-            .with_details(&details)
-            .with_hint("give more characters of the id"))
+        let many = || format!("{reference:?} begins the id of more than one {entity}");
+        one_of(&found, many, "give more characters of the id")
     }
+}
+
+/// The one id that was found, if any; an error with the candidates if there are more.
+fn one_of(
+    found: &[[u8; 16]],
+    many: impl FnOnce() -> String,
+    hint: &str,
+) -> Result<Option<[u8; 16]>, OpError> {
+    if found.len() <= 1 {
+        return Ok(found.first().copied());
+    }
+    let mut names: Vec<String> =
+        found.iter().take(CANDIDATES as usize).map(|id| Uuid::from_bytes(*id).to_string()).collect();
+    let details = serde_json::json!({ "candidates": names });
+    if found.len() > CANDIDATES as usize {
+        names.push("…".to_owned());
+    }
+    Err(invalid(format!("{}: {}", many(), names.join(", "))).with_details(&details).with_hint(hint))
 }
 
 /// The place of the one id that a reference means, among the parts of something: the whole id or a unique prefix of it.

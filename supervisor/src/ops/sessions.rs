@@ -88,7 +88,7 @@ impl Ops {
             None => None,
         };
         let page = super::page(filter.page, LIST_ROWS)?;
-        let query = SessionQuery { status: filter.status, template, workspace_id: filter.workspace_id };
+        let query = SessionQuery { status: filter.status, template, workspace_id: filter.workspace_id, name: None };
         let rows = self.store.sessions(&call.caller.scope(), query, page).await.map_err(stored)?;
         Ok(Reply::Sessions(fitting(rows.into_iter().map(|row| row.session), weight)))
     }
@@ -168,7 +168,8 @@ fn answer(row: SessionRow) -> Reply {
 /// About how large a session is in an answer (bytes).
 fn weight(session: &Session) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    256 + session.workspace_id.len()
+    256 + text(&session.name)
+        + session.workspace_id.len()
         + session.base_commit_oid.len()
         + session.worktree_path.len()
         + text(&session.last_error)

@@ -97,7 +97,7 @@ impl Runtime {
         }
         let worktree = self.open_worktree(request.worktree_path.clone()).await?;
         let (commands, inbox) = mpsc::channel(COMMANDS);
-        let CreateSession { id, owner, name, policy, libraries, .. } = request.clone();
+        let CreateSession { id, owner, policy, libraries, .. } = request.clone();
         let live = Arc::new(Live::new(id, owner.clone(), commands, Arc::clone(&policy)));
         shared.registry.insert(Arc::clone(&live), self.0.max_sessions).map_err(|no_room| match no_room {
             NoRoom::Full => RuntimeError::Full(self.0.max_sessions),
@@ -105,7 +105,7 @@ impl Runtime {
             NoRoom::Stopping => RuntimeError::ShuttingDown,
         })?;
         let machine = SessionMachine::new(spec(&request, &live.policy(None, &shared.operator)));
-        let writes = Writes::new(shared.store.clone(), owner, name, policy);
+        let writes = Writes::new(shared.store.clone(), owner, policy);
         let task =
             Task::new(machine, Arc::clone(shared), Arc::clone(&live), worktree, libraries, writes, inbox);
         self.0.tasks.spawn(task.run());
@@ -360,6 +360,7 @@ fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> SessionSpec {
     SessionSpec {
         record: Session {
             id: request.id,
+            name: request.name.clone(),
             template_id: request.template_id,
             vm_id: request.template_id,
             workspace_id: request.workspace_id.clone(),

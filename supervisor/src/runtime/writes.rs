@@ -15,7 +15,7 @@ type Submitting = Pin<Box<dyn Future<Output = Result<Ticket, StoreError>> + Send
 pub(super) struct Writes {
     store: StoreHandle,
     /// What a session's row has besides its record; given away with the first batch.
-    row: Option<(Owner, Option<String>, Arc<PolicySnapshot>)>,
+    row: Option<(Owner, Arc<PolicySnapshot>)>,
     queue: VecDeque<(WriteId, Batch, Urgency)>,
     submitting: Option<(WriteId, Submitting)>,
     tickets: VecDeque<(WriteId, Ticket)>,
@@ -25,12 +25,11 @@ impl Writes {
     pub(super) fn new(
         store: StoreHandle,
         owner: Owner,
-        name: Option<String>,
         policy: Arc<PolicySnapshot>,
     ) -> Self {
         Self {
             store,
-            row: Some((owner, name, policy)),
+            row: Some((owner, policy)),
             queue: VecDeque::new(),
             submitting: None,
             tickets: VecDeque::new(),
@@ -94,8 +93,8 @@ impl Writes {
     fn translate(&mut self, write: Write) -> Option<Stored> {
         Some(match write {
             Write::SessionInserted(session) => {
-                let (owner, name, policy) = self.row.take()?;
-                Stored::SessionInsert { owner, name, session, policy }
+                let (owner, policy) = self.row.take()?;
+                Stored::SessionInsert { owner, session, policy }
             }
             Write::SessionReady { session } => Stored::SessionReady { id: session },
             Write::SessionEnded { session, status, at, reason, last_error } => {

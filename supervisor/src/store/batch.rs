@@ -147,8 +147,6 @@ pub enum Write {
     SessionInsert {
         /// Whose.
         owner: Owner,
-        /// A name that the client gave.
-        name: Option<String>,
         /// The session.
         session: Arc<Session>,
         /// What it was made with.

@@ -45,6 +45,8 @@ pub struct SessionQuery {
     pub template: Option<TemplateId>,
     /// Only of this workspace.
     pub workspace_id: Option<String>,
+    /// Only of this name.
+    pub name: Option<String>,
 }
 
 /// What an id prefix is looked for among.

@@ -93,8 +93,6 @@ pub struct TemplateRow {
 pub struct SessionRow {
     /// Whose.
     pub owner: Owner,
-    /// A name that the client gave.
-    pub name: Option<String>,
     /// Last message of its worker whose effects are stored.
     pub worker_seq: u64,
     /// The session.

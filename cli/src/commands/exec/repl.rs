@@ -13,7 +13,7 @@ use vm_system_protocol::model::ExecutionKind;
 /// Arguments of `exec repl`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, or unique beginning of one
+    /// Id, unique beginning of one, or name
     #[arg(value_name = "SESSION")]
     session: String,
     /// JavaScript; `-` reads it from stdin

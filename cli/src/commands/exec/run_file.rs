@@ -15,7 +15,7 @@ use vm_system_protocol::model::ExecutionKind;
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_field_names, reason = "`args` are what the user calls arguments")]
 pub struct Args {
-    /// Id, or unique beginning of one
+    /// Id, unique beginning of one, or name
     #[arg(value_name = "SESSION")]
     session: String,
     /// File relative to the session's worktree

@@ -8,7 +8,7 @@ use vm_system_protocol::control::Op;
 /// Arguments of `session kill`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Id, or unique beginning of one
+    /// Id, unique beginning of one, or name
     #[arg(value_name = "SESSION")]
     session: String,
     /// Name or number of the signal

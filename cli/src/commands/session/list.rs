@@ -31,10 +31,11 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply = context.call(Op::SessionList(filter)).await?;
     let sessions = expect_reply!(reply, Reply::Sessions(sessions) => sessions);
     context.out.result(&sessions, || {
-        let mut rows = Rows::new(["ID", "STATUS", "WORKSPACE", "CREATED", "REASON", "WORKTREE"]);
+        let mut rows = Rows::new(["ID", "NAME", "STATUS", "WORKSPACE", "CREATED", "REASON", "WORKTREE"]);
         for session in &sessions {
             rows.row([
                 session.id.to_string(),
+                session.name.clone().unwrap_or_else(|| "-".to_owned()),
                 session.status.to_string(),
                 session.workspace_id.clone(),
                 session.created_at.to_string(),

@@ -321,6 +321,9 @@ pub(super) enum SessionStatus {
 pub(super) struct Session {
     #[schema(format = "uuid")]
     id: String,
+    /// For people; several may have the same.
+    #[schema(nullable = false)]
+    name: Option<String>,
     #[schema(format = "uuid")]
     template_id: String,
     /// The same, for old clients.

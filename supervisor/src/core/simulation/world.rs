@@ -72,6 +72,7 @@ fn spec(rng: &mut Rng, policy: &Arc<EffectivePolicy>) -> SessionSpec {
     SessionSpec {
         record: Session {
             id,
+            name: None,
             template_id: TemplateId::from_bytes([1; 16]),
             vm_id: TemplateId::from_bytes([1; 16]),
             workspace_id: "w".to_owned(),

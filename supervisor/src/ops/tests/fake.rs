@@ -78,6 +78,7 @@ impl Fake {
         } = request;
         let mut session = Session {
             id,
+            name,
             template_id,
             vm_id: template_id,
             workspace_id,
@@ -95,7 +96,7 @@ impl Fake {
             session.status = SessionStatus::Crashed;
         }
         let write =
-            Write::SessionInsert { owner: owner.clone(), name, session: Arc::new(session.clone()), policy };
+            Write::SessionInsert { owner: owner.clone(), session: Arc::new(session.clone()), policy };
         self.store.apply(write).await.map_err(RuntimeError::Store)?;
         if failed {
             return Err(RuntimeError::Refused(Refusal::StartupFailed("setup.js: boom".to_owned())));

@@ -1,7 +1,7 @@
 //! Whole ids, names, and prefixes.
 
-use super::fake::{Bench, bob};
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use super::fake::{Bench, bob, new_session};
+use vm_system_protocol::control::{ErrorCode, NewSession, Op, OpError, Reply};
 
 fn template_id(reply: Result<Reply, OpError>) -> String {
     match reply.expect("the verb succeeds") {
@@ -64,13 +64,9 @@ async fn references_that_can_be_nothing_are_refused() {
         }
     }
     let session = |reference: &str| Op::SessionGet { session: reference.to_owned() };
-    assert_eq!(
-        bench.refused(session("my session")).await,
-        ErrorCode::ValidationError,
-        "sessions have no names"
-    );
-    assert_eq!(bench.refused(session("abc")).await, ErrorCode::ValidationError);
-    assert_eq!(bench.refused(session("abcd")).await, ErrorCode::SessionNotFound);
+    for reference in ["my session", "abc", "abcd"] {
+        assert_eq!(bench.refused(session(reference)).await, ErrorCode::SessionNotFound, "{reference}");
+    }
     let execution = Op::ExecGet { execution: "my job".to_owned() };
     assert_eq!(bench.refused(execution).await, ErrorCode::ExecutionNotFound, "executions may have names");
 }
@@ -84,4 +80,39 @@ async fn session_and_execution_are_found_by_prefix() {
     let session = execution.session_id.to_string();
     let found = bench.ask(Op::SessionGet { session: session[..35].to_owned() }).await;
     assert!(matches!(found, Ok(Reply::Session(found)) if found.id == execution.session_id));
+}
+
+#[tokio::test]
+async fn session_is_found_by_its_name_the_living_one_first() {
+    let bench = Bench::new();
+    let template = bench.template("t").await;
+    let make = async || {
+        let new = NewSession { name: Some(" build ".to_owned()), ..new_session(&template) };
+        match bench.ask(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused") {
+            Reply::Session(session) => {
+                assert_eq!(session.name.as_deref(), Some("build"), "as it is stored");
+                session.id.to_string()
+            }
+            other => panic!("another answer: {other:?}"),
+        }
+    };
+    let named = |name: &str| Op::SessionGet { session: name.to_owned() };
+    let found = async |name: &str| match bench.ask(named(name)).await {
+        Ok(Reply::Session(session)) => Ok(session.id.to_string()),
+        Ok(other) => panic!("another answer: {other:?}"),
+        Err(error) => Err(error),
+    };
+    let first = make().await;
+    assert_eq!(found("build").await, Ok(first.clone()));
+    let theirs = bench.ops.handle(&bob(), named("build"), None, None).await.expect_err("Alice's");
+    assert_eq!(theirs.code, ErrorCode::SessionNotFound);
+    bench.ask(Op::SessionClose { session: "build".to_owned() }).await.expect("alive");
+    assert_eq!(found("build").await, Ok(first.clone()), "the only one, though it has ended");
+    let second = make().await;
+    assert_eq!(found("build").await, Ok(second.clone()));
+    let third = make().await;
+    let error = found("build").await.expect_err("two are alive");
+    assert_eq!(error.code, ErrorCode::ValidationError);
+    assert!(error.message.contains(&second) && error.message.contains(&third), "{}", error.message);
+    assert!(!error.message.contains(&first), "{}", error.message);
 }

@@ -36,9 +36,7 @@ impl Tables {
             Write::StartupFileRemove { template, id, at } => self.startup_file_remove(*template, *id, *at),
             Write::LibraryInstall(row) => Ok(self.library_install(row)),
             Write::LibraryUninstall { name } => self.library_uninstall(name),
-            Write::SessionInsert { owner, name, session, policy } => {
-                self.session_insert(owner, name.as_ref(), session, policy)
-            }
+            Write::SessionInsert { owner, session, policy } => self.session_insert(owner, session, policy),
             Write::SessionReady { id } => self.session_ready(*id),
             Write::SessionEnd { id, status, at, reason, last_error } => {
                 self.session_end(*id, *status, *at, reason, last_error.as_ref())

@@ -171,6 +171,7 @@ impl Tables {
                 && filter.status.is_none_or(|status| row.session.status == status)
                 && filter.template.is_none_or(|template| row.session.template_id == template)
                 && filter.workspace_id.as_ref().is_none_or(|id| row.session.workspace_id == *id)
+                && filter.name.as_ref().is_none_or(|name| row.session.name.as_ref() == Some(name))
         })
         .cloned()
         .collect()

@@ -45,9 +45,7 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Fail
         }
         Write::LibraryInstall(row) => templates::install_library(c, row),
         Write::LibraryUninstall { name } => templates::uninstall_library(c, name),
-        Write::SessionInsert { owner, name, session, policy } => {
-            sessions::insert(c, owner, name.as_deref(), session, policy)
-        }
+        Write::SessionInsert { owner, session, policy } => sessions::insert(c, owner, session, policy),
         Write::SessionReady { id } => sessions::ready(c, *id),
         Write::SessionEnd { id, status, at, reason, last_error } => {
             sessions::end(c, *id, *status, *at, reason, last_error.as_deref())

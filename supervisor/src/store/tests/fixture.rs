@@ -96,6 +96,7 @@ pub(super) fn template(n: u8, name: &str) -> Write {
 pub(super) fn session_record(n: u8, template: u8) -> Session {
     Session {
         id: session_id(n),
+        name: None,
         template_id: template_id(template),
         vm_id: template_id(template),
         workspace_id: "w".to_owned(),
@@ -117,7 +118,6 @@ pub(super) fn policy() -> Arc<PolicySnapshot> {
 pub(super) fn session(n: u8, template: u8) -> Write {
     Write::SessionInsert {
         owner: owner(1),
-        name: None,
         session: Arc::new(session_record(n, template)),
         policy: policy(),
     }

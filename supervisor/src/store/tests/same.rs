@@ -109,6 +109,7 @@ fn session_write() -> impl Strategy<Value = Write> {
             let engine = if durable { Engine::Cvm } else { Engine::Quickjs };
             let session = Session {
                 id,
+                name: Some(name.clone()),
                 template_id: template,
                 vm_id: template,
                 workspace_id: name.clone(),
@@ -118,7 +119,6 @@ fn session_write() -> impl Strategy<Value = Write> {
             };
             Write::SessionInsert {
                 owner,
-                name: Some(name),
                 session: Arc::new(session),
                 policy: Arc::new(PolicySnapshot { engine, ..(*policy()).clone() }),
             }
@@ -327,9 +327,9 @@ fn query() -> impl Strategy<Value = Query> {
         (scope(), page()).prop_map(|(scope, page)| Query::Templates(scope, page)),
         (scope(), session()).prop_map(|(scope, id)| Query::Session(scope, id)),
         session().prop_map(Query::SessionPolicy),
-        (sessions, proptest::option::of(name()), page()).prop_map(
-            |((scope, status, template), workspace_id, page)| {
-                Query::Sessions(scope, SessionQuery { status, template, workspace_id }, page)
+        (sessions, proptest::option::of(name()), proptest::option::of(name()), page()).prop_map(
+            |((scope, status, template), workspace_id, name, page)| {
+                Query::Sessions(scope, SessionQuery { status, template, workspace_id, name }, page)
             }
         ),
         (scope(), execution()).prop_map(|(scope, id)| Query::Execution(scope, id)),

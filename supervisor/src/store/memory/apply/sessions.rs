@@ -14,7 +14,6 @@ impl Tables {
     pub(super) fn session_insert(
         &mut self,
         owner: &Owner,
-        name: Option<&String>,
         session: &model::Session,
         policy: &Arc<PolicySnapshot>,
     ) -> Result<u64, StoreError> {
@@ -26,7 +25,6 @@ impl Tables {
         }
         let row = SessionRow {
             owner: owner.clone(),
-            name: name.cloned(),
             worker_seq: 0,
             session: model::Session { vm_id: session.template_id, ..session.clone() },
         };

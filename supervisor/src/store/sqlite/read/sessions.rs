@@ -33,6 +33,9 @@ pub(super) fn list(
     if let Some(workspace) = &filter.workspace_id {
         select.and_value("workspace_id =", workspace.clone());
     }
+    if let Some(name) = &filter.name {
+        select.and_value("name =", name.clone());
+    }
     if let Some(status) = filter.status {
         select.and_value("status =", status.as_str().to_owned());
     }
@@ -57,10 +60,10 @@ fn session(row: &Row<'_>) -> Read<SessionRow> {
     let template = TemplateId::from_bytes(row.get(3)?);
     Ok(SessionRow {
         owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("session"))?),
-        name: row.get(2)?,
         worker_seq: count(row, 13)?,
         session: Session {
             id: SessionId::from_bytes(row.get(0)?),
+            name: row.get(2)?,
             template_id: template,
             vm_id: template,
             workspace_id: row.get(4)?,

@@ -15,7 +15,6 @@ use vm_system_protocol::time::Timestamp;
 pub(super) fn insert(
     c: &Connection,
     owner: &Owner,
-    name: Option<&str>,
     session: &Session,
     policy: &PolicySnapshot,
 ) -> Result<u64, Failure> {
@@ -35,7 +34,7 @@ pub(super) fn insert(
         params![
             session.id.as_bytes(),
             owner.as_str(),
-            name,
+            session.name,
             session.template_id.as_bytes(),
             hash,
             policy.engine == Engine::Cvm,

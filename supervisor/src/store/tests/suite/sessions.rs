@@ -69,7 +69,6 @@ async fn lists_are_newest_first_and_pages_join_without_gap_or_double() {
             record.created_at = Timestamp(i64::from(n / 3));
             batch.push(Write::SessionInsert {
                 owner: owner(1 + n % 2),
-                name: None,
                 session: Arc::new(record),
                 policy: policy(),
             });
@@ -99,7 +98,6 @@ async fn restart_of_the_host_ends_what_has_no_worker_any_more() {
         let durable = Arc::new(PolicySnapshot { engine: Engine::Cvm, ..(*policy()).clone() });
         let cvm = Write::SessionInsert {
             owner: owner(1),
-            name: None,
             session: Arc::new(session_record(3, 1)),
             policy: durable,
         };
