@@ -69,10 +69,9 @@ pub(crate) fn engine() -> impl TypedValueParser<Value = Engine> {
         .try_map(|name| name.parse::<Engine>())
 }
 
-/// One of the ways to go on after a crash.
+/// The one way to go on after a crash that the supervisor has.
 pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
-    PossibleValuesParser::new(OnCrash::ALL.iter().map(|way| way.as_str()))
-        .try_map(|name| name.parse::<OnCrash>())
+    PossibleValuesParser::new([OnCrash::Close.as_str()]).try_map(|name| name.parse::<OnCrash>())
 }
 
 /// One of the kinds of capabilities.

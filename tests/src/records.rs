@@ -85,8 +85,5 @@ pub fn insert_session(owner: &Owner, template_id: TemplateId, id: SessionId) -> 
     let detail = template(template_id);
     let policy = Arc::new(PolicySnapshot::from(&detail));
     let session = Arc::new(session(id, template_id));
-    vec![
-        insert_template(owner, detail),
-        Write::SessionInsert { owner: owner.clone(), session, policy },
-    ]
+    vec![insert_template(owner, detail), Write::SessionInsert { owner: owner.clone(), session, policy }]
 }

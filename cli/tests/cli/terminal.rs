@@ -1,7 +1,12 @@
-//! On a terminal: colour, control characters, and Ctrl-C. The terminal is `script`'s (util-linux).
+//! On a terminal: colour, control characters, Ctrl-C, and a bar for what takes long. The terminal is `script`'s (util-linux).
 
 use crate::environment::{DEADLINE, TestEnvironment, wait};
+use crate::fake::FakeDaemon;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use sha2::{Digest as _, Sha512};
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Instant;
@@ -138,4 +143,82 @@ fn ctrl_c_ends_a_run_with_130() {
     terminal.shows("begun");
     terminal.types("\u{3}");
     assert_eq!(terminal.end().1, Some(130));
+}
+
+/// An npm that has the packages of a folder, and waits for a line of a pipe before it gives `dayjs`.
+const NPM: &str = r#"#!/bin/sh
+spec=$([ "$1" = pack ] && echo "$5" || echo "$4")
+name=${spec%@*}
+case "$1" in
+pack)
+    [ "$name" = dayjs ] && read -r go <"$HOME/go"
+    cp "$HOME/$name.tgz" .
+    printf '[{"name":"%s","version":"%s","filename":"%s.tgz"}]' "$name" "${spec#*@}" "$name" ;;
+view) cat "$HOME/$name.integrity" ;;
+esac
+"#;
+
+/// The package of a library of the catalog, and what its registry says of it.
+fn put_package(env: &TestEnvironment, id: &str) {
+    let entry = vm_system_supervisor::libraries::catalog_entry(id).expect("of the catalog");
+    let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
+    let manifest = format!(r#"{{"name":"{id}","version":"{}"}}"#, entry.version);
+    for (path, content) in [("package.json", manifest.as_str()), (entry.file, "globalThis.it = 1")] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        archive.append_data(&mut header, format!("package/{path}"), content.as_bytes()).unwrap();
+    }
+    let bytes = archive.into_inner().unwrap().finish().unwrap();
+    std::fs::write(env.path("home").join(format!("{id}.tgz")), &bytes).unwrap();
+    let digest = base64(&Sha512::digest(&bytes));
+    let integrity = env.path("home").join(format!("{id}.integrity"));
+    std::fs::write(integrity, format!("\"sha512-{digest}\"")).unwrap();
+}
+
+/// RFC 4648; 64 bytes leave one behind the last group of three.
+fn base64(bytes: &[u8]) -> String {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let digits = |bits: usize| [18, 12, 6, 0].map(|shift| char::from(letters[bits >> shift & 63]));
+    let groups =
+        bytes.chunks_exact(3).map(|group| group.iter().fold(0, |bits, byte| bits << 8 | usize::from(*byte)));
+    let mut text: String = groups.flat_map(digits).collect();
+    let [last] = bytes.chunks_exact(3).remainder() else { panic!("{} bytes", bytes.len()) };
+    text.extend(digits(usize::from(*last) << 16).iter().take(2));
+    text + "=="
+}
+
+#[test]
+fn a_download_shows_how_far_it_is_and_leaves_only_its_result() {
+    let env = TestEnvironment::new();
+    let _daemon = FakeDaemon::start(&env);
+    for id in ["lodash", "dayjs"] {
+        put_package(&env, id);
+    }
+    let npm = env.path("home").join("npm");
+    std::fs::write(&npm, NPM).unwrap();
+    std::fs::set_permissions(&npm, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let go = env.path("home").join("go");
+    nix::unistd::mkfifo(&go, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    // For reading, too: opening it waits for nobody.
+    let mut go = std::fs::File::options().read(true).write(true).open(&go).unwrap();
+    let usual = env.program("").get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
+    let path = format!("{}:{}", env.path("home").display(), usual.to_string_lossy());
+    let command = "vm-system libs download lodash dayjs";
+    let Some(mut terminal) = Terminal::run(&env, command, &[("PATH", &path), ("NO_COLOR", "1")]) else {
+        return;
+    };
+    terminal.shows("0/2 lodash");
+    terminal.shows("1/2 dayjs");
+    go.write_all(b"go\n").unwrap();
+    let (shown, code) = terminal.end();
+    assert_eq!(code, Some(0), "{shown:?}");
+    let result = shown.rsplit('\u{1b}').next().unwrap();
+    assert!(result.contains("lodash-1.0.0") && result.contains("dayjs-1.0.0"), "{shown:?}");
+    assert!(!result.contains("/2"), "the bar is gone: {shown:?}");
+
+    // Into a pipe: the result alone.
+    go.write_all(b"go\n").unwrap();
+    let mut piped = env.command(["libs", "download", "lodash", "dayjs"]);
+    let output = piped.env("PATH", &path).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }

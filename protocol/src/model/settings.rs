@@ -67,7 +67,8 @@ impl Default for Resolver {
 }
 
 text_enum! {
-    /// What happens when a session's worker dies unasked (`sandbox.md`, Death reasons).
+    /// What happens when a session's worker dies unasked. Templates may only say [`OnCrash::Close`]; the others are names
+    /// that are kept for what they mean, and refused.
     OnCrash {
         /// The session is `crashed`.
         Close = "close",

@@ -10,11 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use vm_system_sandbox::process::{self, Ending, Fork};
 use vm_system_sandbox::seccomp::bpf::{Action, Check, Row};
 use vm_system_sandbox::seccomp::notify::Listener;
-use vm_system_sandbox::seccomp::{self, table_broker, table_keeper, table_worker};
+use vm_system_sandbox::seccomp::{self, table_broker, table_command, table_keeper, table_worker};
 use vm_system_sandbox::{interrupt, landlock, namespaces, pidfd, privileges, root, selftest, socket};
 
 const CASES: &[(&str, fn())] = &[
     ("every_row_lets_its_call_through_and_no_other_row_does", every_row_is_needed),
+    ("every_row_of_commands_refuses_its_call_and_no_other_row_does", every_refusal_is_needed),
+    ("commands_do_what_no_row_names", commands_work),
     ("what_no_row_names_is_killed", unnamed_calls_are_killed),
     ("arguments_outside_a_row_are_killed", wrong_arguments_are_killed),
     ("an_interruption_returns_only_with_its_row", interruption_needs_its_row),
@@ -99,6 +101,64 @@ fn every_row_is_needed() {
             assert_eq!(ending, KILLED, "{which}: without its row {} is killed", row.name);
         }
     }
+}
+
+/// What a call gives under a table of refusals: 0, or its error number.
+fn refused_under(table: &[Row], number: libc::c_long, arguments: [u64; 6]) -> i32 {
+    let ending = selftest::in_child(|| {
+        privileges::drop_all().expect("drop privileges");
+        if seccomp::install_refusals(table).is_err() {
+            return 255;
+        }
+        sys::call(number, arguments).err().and_then(|error| error.raw_os_error()).unwrap_or(0)
+    });
+    match ending.expect("child") {
+        Ending::Exited(code) => code,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Many of these calls fail without privileges anyway. So each row in turn fails with an error of its own that the
+/// kernel gives for none of them, and all others with another one.
+fn every_refusal_is_needed() {
+    let (this, others) = (libc::ENOTNAM, libc::ENAVAIL);
+    for (at, row) in table_command::TABLE.iter().enumerate() {
+        assert!(!row.reason.is_empty(), "{} has no reason", row.name);
+        let Action::Fail(error) = row.action else {
+            panic!("{}: commands are refused, not killed", row.name)
+        };
+        assert!([libc::EPERM, libc::ENOSYS].contains(&i32::from(error)), "{}", row.name);
+        let fails = |row: &Row, error: i32| Row { action: Action::Fail(error as u16), ..*row };
+        let mut table: Vec<Row> = table_command::TABLE.iter().map(|row| fails(row, others)).collect();
+        table[at] = fails(row, this);
+        let mut arguments = matching_arguments(row);
+        if row.number == libc::SYS_clone {
+            // Without CLONE_VM the kernel refuses it: should the row be missing, nothing is made.
+            arguments[0] |= libc::CLONE_SIGHAND as u64;
+        }
+        assert_eq!(refused_under(&table, row.number, arguments), this, "{}: {}", row.name, row.reason);
+        table.remove(at);
+        let ending = refused_under(&table, row.number, arguments);
+        assert!(![this, others].contains(&ending), "{} is refused by another row, too", row.name);
+    }
+}
+
+fn commands_work() {
+    let table = table_command::TABLE;
+    for (name, number) in [("getpid", libc::SYS_getpid), ("sched_yield", libc::SYS_sched_yield)] {
+        assert_eq!(refused_under(table, number, [0; 6]), 0, "{name}");
+    }
+    let ending = selftest::in_child(|| {
+        privileges::drop_all().expect("drop privileges");
+        seccomp::install_refusals(table).expect("filter");
+        let output = std::process::Command::new("/bin/sh").args(["-c", "echo a | tr a b"]).output();
+        i32::from(output.is_ok_and(|output| output.stdout == b"b\n"))
+    });
+    assert_eq!(
+        ending.expect("child"),
+        Ending::Exited(1),
+        "processes, pipes and files are a command's own business"
+    );
 }
 
 fn tables() -> Vec<(&'static str, Vec<Row>)> {

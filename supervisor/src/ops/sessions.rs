@@ -88,7 +88,8 @@ impl Ops {
             None => None,
         };
         let page = super::page(filter.page, LIST_ROWS)?;
-        let query = SessionQuery { status: filter.status, template, workspace_id: filter.workspace_id, name: None };
+        let query =
+            SessionQuery { status: filter.status, template, workspace_id: filter.workspace_id, name: None };
         let rows = self.store.sessions(&call.caller.scope(), query, page).await.map_err(stored)?;
         Ok(Reply::Sessions(fitting(rows.into_iter().map(|row| row.session), weight)))
     }

@@ -51,8 +51,11 @@ pub(super) fn check(settings: &Settings, ceilings: &Limits) -> Result<(), OpErro
     resolver(&settings.resolver)?;
     if settings.runtime.on_crash != OnCrash::Close {
         let wanted = settings.runtime.on_crash;
-        return Err(invalid(format!("on_crash {wanted:?} is not available in this version"))
-            .with_hint("available: close"));
+        return Err(invalid(format!(
+            "runtime.on_crash {:?} is not available in this version",
+            wanted.as_str()
+        ))
+        .with_hint("there is `close`: the session is crashed, and the client makes a new one"));
     }
     limits(&settings.limits, ceilings)
 }

@@ -1,5 +1,7 @@
 //! Narrowing applies, widening does not.
 
+mod never_wider;
+
 use super::{EffectivePolicy, Operator, Snapshot};
 use vm_system_protocol::ids::{CapabilityId, TemplateId};
 use vm_system_protocol::json::JsonText;

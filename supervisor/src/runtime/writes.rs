@@ -22,11 +22,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    pub(super) fn new(
-        store: StoreHandle,
-        owner: Owner,
-        policy: Arc<PolicySnapshot>,
-    ) -> Self {
+    pub(super) fn new(store: StoreHandle, owner: Owner, policy: Arc<PolicySnapshot>) -> Self {
         Self {
             store,
             row: Some((owner, policy)),

@@ -56,7 +56,9 @@ pub(super) async fn handle(
             Ok(response) => response,
             Err(problem) => problem.into_response(),
         };
-        note(app, &method, &path, peer, seen, &response).await;
+        if let Some(refusal) = refusal(&method, &path, peer, seen, &response) {
+            app.verbs.note(refusal).await;
+        }
         log(&method, &path, &response, begin);
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, id);
@@ -163,26 +165,23 @@ fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Probl
     Err(Problem::forbidden("requests of pages of another origin are not taken"))
 }
 
-/// Tells the audit log who was not let in, and which change never became a verb.
-async fn note(
-    app: &App,
+/// What the audit log is told: who was not let in, and which change never became a verb.
+fn refusal(
     method: &Method,
     path: &str,
     peer: &Peer,
     seen: Seen,
     response: &Response<Body>,
-) {
-    let Some(Refused(code)) = response.extensions().get::<Refused>() else { return };
-    let caller = seen.caller.into_inner();
-    let concerns = match caller {
-        Some(_) => !method.is_safe() && !seen.asked.0.load(Ordering::Relaxed),
-        None => [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&response.status()),
+) -> Option<Refusal> {
+    let Refused(code) = *response.extensions().get::<Refused>()?;
+    let status = response.status();
+    let (concerns, from) = match seen.caller.get() {
+        Some(_) => (!method.is_safe() && !seen.asked.0.load(Ordering::Relaxed), String::new()),
+        None => ([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status), peer.to_string()),
     };
-    if concerns && response.status().is_client_error() {
-        let from = if caller.is_some() { String::new() } else { peer.to_string() };
-        let what = format!("{method} {path}");
-        app.verbs.note(Refusal { caller, door: "rest", what, from, code }).await;
-    }
+    let what = format!("{method} {path}");
+    let caller = seen.caller.into_inner();
+    (concerns && status.is_client_error()).then_some(Refusal { caller, door: "rest", what, from, code })
 }
 
 fn log(method: &Method, path: &str, response: &Response<Body>, begin: Instant) {

@@ -7,6 +7,28 @@ use utoipa::ToSchema;
 
 type Json = serde_json::Value;
 
+/// A part of a template, and the answer that it is gone: the same fields behind `status`. Not as one within the other
+/// (`allOf`), which generators of clients make unhandy types of.
+macro_rules! and_removed {
+    ($(#[$about:meta])* $part:ident, $(#[$gone:meta])* $removed:ident {
+        $($(#[$field:meta])* $name:ident: $type:ty,)*
+    }) => {
+        $(#[$about])*
+        #[derive(ToSchema)]
+        pub(super) struct $part {
+            $($(#[$field])* $name: $type,)*
+        }
+
+        $(#[$gone])*
+        #[derive(ToSchema)]
+        pub(super) struct $removed {
+            /// `ok`.
+            status: String,
+            $($(#[$field])* $name: $type,)*
+        }
+    };
+}
+
 /// What is refused, whatever it is.
 #[derive(ToSchema)]
 pub(super) struct Envelope {
@@ -194,12 +216,11 @@ struct RuntimeSettings {
     idle_timeout_s: u32,
 }
 
+/// The session is `crashed`; there is nothing else in this version.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 enum OnCrash {
     Close,
-    Restart,
-    Rollback,
 }
 
 #[derive(ToSchema)]
@@ -210,19 +231,22 @@ pub(super) struct TemplateDeleted {
     template_id: String,
 }
 
-/// A right that a template gives, narrows or withdraws.
-#[derive(ToSchema)]
-pub(super) struct Capability {
-    #[schema(format = "uuid")]
-    id: String,
-    /// The template.
-    #[schema(format = "uuid")]
-    vm_id: String,
-    kind: CapabilityKind,
-    name: String,
-    enabled: bool,
-    #[schema(value_type = Object)]
-    config: BTreeMap<String, Json>,
+and_removed! {
+    /// A right that a template gives, narrows or withdraws.
+    Capability,
+    /// The capability that is gone.
+    CapabilityRemoved {
+        #[schema(format = "uuid")]
+        id: String,
+        /// The template.
+        #[schema(format = "uuid")]
+        vm_id: String,
+        kind: CapabilityKind,
+        name: String,
+        enabled: bool,
+        #[schema(value_type = Object)]
+        config: BTreeMap<String, Json>,
+    }
 }
 
 #[derive(ToSchema)]
@@ -235,35 +259,22 @@ enum CapabilityKind {
     Env,
 }
 
-/// The capability that is gone.
-#[derive(ToSchema)]
-pub(super) struct CapabilityRemoved {
-    /// `ok`.
-    status: String,
-    #[schema(format = "uuid")]
-    id: String,
-    #[schema(format = "uuid")]
-    vm_id: String,
-    kind: CapabilityKind,
-    name: String,
-    enabled: bool,
-    #[schema(value_type = Object)]
-    config: BTreeMap<String, Json>,
-}
-
-/// A file that every new session runs.
-#[derive(ToSchema)]
-pub(super) struct StartupFile {
-    #[schema(format = "uuid")]
-    id: String,
-    /// The template.
-    #[schema(format = "uuid")]
-    vm_id: String,
-    /// Relative to the session's worktree.
-    path: String,
-    /// Lower runs first.
-    order_index: i64,
-    mode: StartupMode,
+and_removed! {
+    /// A file that every new session runs.
+    StartupFile,
+    /// The startup file that is gone.
+    StartupFileRemoved {
+        #[schema(format = "uuid")]
+        id: String,
+        /// The template.
+        #[schema(format = "uuid")]
+        vm_id: String,
+        /// Relative to the session's worktree.
+        path: String,
+        /// Lower runs first.
+        order_index: i64,
+        mode: StartupMode,
+    }
 }
 
 #[derive(ToSchema)]
@@ -273,37 +284,16 @@ enum StartupMode {
     Import,
 }
 
-/// The startup file that is gone.
-#[derive(ToSchema)]
-pub(super) struct StartupFileRemoved {
-    /// `ok`.
-    status: String,
-    #[schema(format = "uuid")]
-    id: String,
-    #[schema(format = "uuid")]
-    vm_id: String,
-    path: String,
-    order_index: i64,
-    mode: StartupMode,
-}
-
-/// A module's or library's name in a template.
-#[derive(ToSchema)]
-pub(super) struct TemplateName {
-    #[schema(format = "uuid")]
-    template_id: String,
-    /// As it is stored.
-    name: String,
-}
-
-/// The name that is gone.
-#[derive(ToSchema)]
-pub(super) struct TemplateNameRemoved {
-    /// `ok`.
-    status: String,
-    #[schema(format = "uuid")]
-    template_id: String,
-    name: String,
+and_removed! {
+    /// A module's or library's name in a template.
+    TemplateName,
+    /// The name that is gone.
+    TemplateNameRemoved {
+        #[schema(format = "uuid")]
+        template_id: String,
+        /// As it is stored.
+        name: String,
+    }
 }
 
 /// `starting → ready → closed`, `starting|ready → crashed`.

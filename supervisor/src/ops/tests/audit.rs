@@ -62,7 +62,10 @@ async fn flood_of_refusals_is_told_by_its_number() {
     }
     let log = lines(&bench, &admin()).await;
     assert!(log.len() < 50, "{}", log.len());
-    assert!(log.iter().any(|line| line.starts_with("bob refused ") && line.ends_with("more NOT_LISTED")), "{log:?}");
+    assert!(
+        log.iter().any(|line| line.starts_with("bob refused ") && line.ends_with("more NOT_LISTED")),
+        "{log:?}"
+    );
 }
 
 #[tokio::test]

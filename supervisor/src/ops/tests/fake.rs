@@ -95,8 +95,7 @@ impl Fake {
         if failed {
             session.status = SessionStatus::Crashed;
         }
-        let write =
-            Write::SessionInsert { owner: owner.clone(), session: Arc::new(session.clone()), policy };
+        let write = Write::SessionInsert { owner: owner.clone(), session: Arc::new(session.clone()), policy };
         self.store.apply(write).await.map_err(RuntimeError::Store)?;
         if failed {
             return Err(RuntimeError::Refused(Refusal::StartupFailed("setup.js: boom".to_owned())));

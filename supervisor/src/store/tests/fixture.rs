@@ -116,11 +116,7 @@ pub(super) fn policy() -> Arc<PolicySnapshot> {
 }
 
 pub(super) fn session(n: u8, template: u8) -> Write {
-    Write::SessionInsert {
-        owner: owner(1),
-        session: Arc::new(session_record(n, template)),
-        policy: policy(),
-    }
+    Write::SessionInsert { owner: owner(1), session: Arc::new(session_record(n, template)), policy: policy() }
 }
 
 pub(super) fn execution_record(n: u8, session: u8) -> Execution {

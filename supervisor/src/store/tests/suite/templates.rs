@@ -185,8 +185,7 @@ async fn sessions_are_found_by_status_template_and_workspace() {
         store.apply(Batch(vec![template(1, "t"), template(2, "u")])).await.expect("new");
         let mut other = session_record(3, 2);
         other.workspace_id = "v".to_owned();
-        let other =
-            Write::SessionInsert { owner: owner(2), session: Arc::new(other), policy: policy() };
+        let other = Write::SessionInsert { owner: owner(2), session: Arc::new(other), policy: policy() };
         let ready = Write::SessionReady { id: session_id(2) };
         store.apply(Batch(vec![session(1, 1), session(2, 1), other, ready])).await.expect("new");
         for scope in [Scope::All, mine()] {
@@ -195,8 +194,12 @@ async fn sessions_are_found_by_status_template_and_workspace() {
             {
                 for template in [None, Some(template_id(1)), Some(template_id(2))] {
                     for workspace in [None, Some("w"), Some("v")] {
-                        let filter =
-                            SessionQuery { status, template, workspace_id: workspace.map(str::to_owned), name: None };
+                        let filter = SessionQuery {
+                            status,
+                            template,
+                            workspace_id: workspace.map(str::to_owned),
+                            name: None,
+                        };
                         let found = store.sessions(&scope, filter, Page::ALL).await.expect("readable");
                         let numbers: Vec<u8> =
                             found.iter().map(|row| row.session.id.as_bytes()[15]).collect();

@@ -1,0 +1,160 @@
+//! A link that is exchanged between the inside and the outside while the `fs` module writes, makes folders, moves, copies
+//! and removes: nothing outside of the worktree is ever changed. Without the jail around: it must hold by the way names
+//! are walked alone.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use tempfile::TempDir;
+use vm_system_broker::fs as broker_fs;
+use vm_system_protocol::broker::{FsReply, FsRequest, FsTerms, WriteMode};
+use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
+use vm_system_protocol::worker::HostError;
+
+/// Each kind of change is tried until so many succeeded and so many were refused: then the link was really exchanged
+/// under it.
+const OFTEN: usize = 100;
+
+const SECRET: &str = "outside";
+
+/// What a session without path patterns has.
+const ALL: FsTerms = FsTerms {
+    links: true,
+    tree: true,
+    existing_levels: 0,
+    max_file_bytes: FS_READ_BYTES as u64,
+    max_entries: FS_DIR_ENTRIES as u32,
+};
+
+/// `base/worktree/now` is a link to `base` or to `base/worktree/inside`; both have the same names in them.
+struct Place {
+    base: TempDir,
+    handle: OwnedFd,
+}
+
+impl Place {
+    fn new() -> Self {
+        let base = tempfile::tempdir().expect("tempdir");
+        let inside = base.path().join("worktree/inside");
+        std::fs::create_dir_all(&inside).expect("worktree");
+        for folder in [base.path(), &inside] {
+            refill(folder);
+        }
+        symlink("inside", base.path().join("worktree/now")).expect("link");
+        let handle = File::open(base.path().join("worktree")).expect("open").into();
+        Self { base, handle }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.base.path().join("worktree").join(name)
+    }
+
+    fn ask(&self, request: FsRequest) -> Result<FsReply, HostError> {
+        broker_fs::answer(&self.handle, request, ALL)
+    }
+
+    /// Exchanges the link until told to stop.
+    fn exchange(&self, stop: &AtomicBool) {
+        while !stop.load(Ordering::Relaxed) {
+            for target in ["..", "inside"] {
+                let next = self.path("next");
+                symlink(target, &next).expect("link");
+                std::fs::rename(&next, self.path("now")).expect("exchange");
+            }
+        }
+    }
+
+    /// The outside is as it was made.
+    fn assert_untouched(&self, after: &str) {
+        let base = self.base.path();
+        let names: BTreeSet<String> = std::fs::read_dir(base)
+            .expect("list")
+            .map(|entry| entry.expect("entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        let made = ["file", "folder", "tree", "worktree"].map(str::to_owned);
+        assert_eq!(names, BTreeSet::from(made), "after {after}");
+        for file in ["file", "tree/deep/file"] {
+            assert_eq!(std::fs::read_to_string(base.join(file)).expect(file), SECRET, "after {after}");
+        }
+    }
+}
+
+/// What may be overwritten, moved and removed in a folder.
+fn refill(folder: &Path) {
+    std::fs::create_dir_all(folder.join("tree/deep")).expect("folders");
+    std::fs::create_dir_all(folder.join("folder")).expect("folder");
+    for file in ["file", "tree/deep/file"] {
+        std::fs::write(folder.join(file), SECRET).expect("file");
+    }
+}
+
+fn changes() -> Vec<(&'static str, FsRequest)> {
+    let text = str::to_owned;
+    let how = WriteMode { create: true, exclusive: false, truncate: true, append: false };
+    let write =
+        |path: &str, how| FsRequest::Write { path: text(path), data: b"changed".to_vec(), how, mode: 0o644 };
+    let append = WriteMode { create: false, truncate: false, append: true, ..how };
+    let make = |path: &str, recursive| FsRequest::MakeDir { path: text(path), recursive, mode: 0o755 };
+    let rename = |from: &str, to: &str| FsRequest::Rename { from: text(from), to: text(to) };
+    vec![
+        ("writing a new file", write("now/new", how)),
+        ("overwriting a file", write("now/file", how)),
+        ("appending to a file", write("now/file", append)),
+        ("making a folder", make("now/made", false)),
+        ("making folders", make("now/made/deep/er", true)),
+        ("moving in", rename("inside/file", "now/moved")),
+        ("moving over", rename("inside/file", "now/tree/deep/file")),
+        ("moving out", rename("now/file", "taken")),
+        ("moving a folder out", rename("now/tree", "taken-tree")),
+        ("copying in", FsRequest::Copy { from: text("inside/file"), to: text("now/copy"), exclusive: false }),
+        ("removing a file", FsRequest::RemoveFile { path: text("now/file") }),
+        ("removing a folder", FsRequest::RemoveDir { path: text("now/folder") }),
+        ("removing a tree", FsRequest::Remove { path: text("now/tree"), recursive: true, force: false }),
+    ]
+}
+
+#[test]
+fn nothing_outside_is_changed_while_a_link_is_exchanged() {
+    let place = Place::new();
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // However the checks below end, the other thread does.
+        struct Stop<'a>(&'a AtomicBool);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let _stop = Stop(&stop);
+        scope.spawn(|| place.exchange(&stop));
+        for (what, request) in changes() {
+            let (mut done, mut refused) = (0, 0);
+            while done < OFTEN || refused < OFTEN {
+                match place.ask(request.clone()) {
+                    Ok(_) => done += 1,
+                    Err(error) => {
+                        let code = error.code.as_str();
+                        assert!(["EACCES", "EAGAIN"].contains(&code), "{what}: {error:?}");
+                        refused += 1;
+                    }
+                }
+                clean(&place);
+            }
+            place.assert_untouched(what);
+        }
+    });
+}
+
+/// The inside as it was before a change.
+fn clean(place: &Place) {
+    for made in ["inside/new", "inside/moved", "inside/copy", "taken"] {
+        let _ = std::fs::remove_file(place.path(made));
+    }
+    for made in ["inside/made", "taken-tree"] {
+        let _ = std::fs::remove_dir_all(place.path(made));
+    }
+    refill(&place.path("inside"));
+}
