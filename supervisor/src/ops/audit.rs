@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{ErrorCode, Op, OpError};
+use vm_system_protocol::control::{DurableOp, ErrorCode, Op, OpError};
 
 /// Whose lines those are that came without a name; no token and no user is called like this.
 const NOBODY: &str = "(nobody)";
@@ -132,13 +132,15 @@ fn matters(changes: bool, admin: bool, code: ErrorCode) -> bool {
         | ErrorCode::CapacityExceeded
         | ErrorCode::StorageUnavailable
         | ErrorCode::ShuttingDown => false,
-        // The execution is a record of its own.
-        ErrorCode::OutputLimitExceeded => false,
+        // The execution, or the question, is a record of its own.
+        ErrorCode::OutputLimitExceeded | ErrorCode::TaskNotPending | ErrorCode::AnswerInvalid => false,
         ErrorCode::NotPermitted => true,
         ErrorCode::NotFound
         | ErrorCode::TemplateNotFound
         | ErrorCode::SessionNotFound
-        | ErrorCode::ExecutionNotFound => changes || !admin,
+        | ErrorCode::ExecutionNotFound
+        | ErrorCode::ProgramNotFound
+        | ErrorCode::TaskNotFound => changes || !admin,
         _ => changes,
     }
 }
@@ -186,6 +188,27 @@ fn named(op: &Op) -> (&'static str, &str) {
         Op::Doctor => ("doctor", ""),
         Op::Shutdown => ("shutdown", ""),
         Op::ModuleCatalog => ("template list-available-modules", ""),
+        Op::Durable(op) => named_durable(op),
+    }
+}
+
+fn named_durable(op: &DurableOp) -> (&'static str, &str) {
+    match op {
+        DurableOp::ProgramLoad { name, .. } => ("program load", name),
+        DurableOp::ProgramList => ("program list", ""),
+        DurableOp::ProgramGet { program } => ("program get", program),
+        DurableOp::ProgramDelete { program } => ("program delete", program),
+        DurableOp::ProgramStart(new) => ("program start", &new.program),
+        DurableOp::RunGet { execution } => ("program status", execution),
+        DurableOp::RunList { program, .. } => ("program status", program.as_deref().unwrap_or_default()),
+        DurableOp::TaskList { .. } => ("task list", ""),
+        DurableOp::TaskGet { execution } => ("task get", execution),
+        DurableOp::TaskSubmit { execution, .. } => ("task submit", execution),
+        DurableOp::StateGet { execution, .. } => ("program state", execution),
+        DurableOp::StateSet { execution, .. } => ("program set", execution),
+        DurableOp::CheckpointList { execution } => ("program checkpoints", execution),
+        DurableOp::Rewind { execution, .. } => ("program rewind", execution),
+        DurableOp::Fork { execution, .. } => ("program fork", execution),
     }
 }
 

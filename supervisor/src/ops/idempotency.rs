@@ -6,11 +6,12 @@
 //! the key back: the same request may succeed later.
 
 use super::errors::{invalid, stored};
-use super::{Caller, Ops, now};
+use super::{Call, Caller, Ops, now};
 use crate::runtime::Follower;
 use crate::store::{Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, StoreError, Write, earlier};
 use sha2::{Digest, Sha256};
 use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -186,8 +187,10 @@ impl Ops {
                 }
             }
             Op::Durable(DurableOp::ProgramStart(_) | DurableOp::Fork { .. } | DurableOp::Rewind { .. }) => {
-                let call = Call { caller, subject: Uuid::from_bytes(subject), follower: None };
-                self.run_made(&call, ExecutionId::from_bytes(subject)).await?.map(Reply::Durable)
+                let noted = AtomicBool::default();
+                let subject = Uuid::from_bytes(subject);
+                let call = Call { caller, subject, follower: None, noted: &noted };
+                self.run_made(&call, ExecutionId::from_uuid(subject)).await?.map(Reply::Durable)
             }
             _ => None,
         })

@@ -67,6 +67,7 @@ pub fn fresh_record(
 pub fn session_record(id: SessionId, template: TemplateId, worktree: &str, at: Timestamp) -> Session {
     Session {
         id,
+        name: None,
         template_id: template,
         vm_id: template,
         workspace_id: String::new(),

@@ -48,7 +48,6 @@ impl Ops {
         let creation = vec![
             Write::SessionInsert {
                 owner: call.caller.owner.clone(),
-                name: None,
                 session: Arc::new(session_record(session, template, &worktree_path, at)),
                 policy: Arc::clone(&policy),
             },

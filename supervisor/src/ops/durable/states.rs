@@ -151,12 +151,7 @@ impl Ops {
         let record = fresh_record(id, session_id, status, from.args.clone(), from.env.clone(), at);
         let old_session = session.session;
         let made = session_record(session_id, old_session.template_id, &old_session.worktree_path, at);
-        writes.push(Write::SessionInsert {
-            owner: old.row.owner.clone(),
-            name: None,
-            session: Arc::new(made),
-            policy,
-        });
+        writes.push(Write::SessionInsert { owner: old.row.owner.clone(), session: Arc::new(made), policy });
         writes.push(Write::ExecutionStarted { name, execution: Arc::new(record) });
         writes.push(Write::ProgramRun { execution: id, program: old.program, version: old.version });
         writes.push(Write::CheckpointCopy { from: from.id, checkpoint: seq, to: id, at });
