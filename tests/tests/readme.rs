@@ -1,5 +1,5 @@
-//! Every command that README.md shows is run, in one shell from top to bottom, and prints what README.md says. `…` in a
-//! line stands for anything, a line of only `…` for any number of lines.
+//! Every command that README.md shows, and every request with `curl` of the API reference, is run, in one shell from top to
+//! bottom, and prints what the page says. `…` in a line stands for anything, a line of only `…` for any number of lines.
 
 use std::path::Path;
 use vm_system_tests::command::{command, run};
@@ -52,10 +52,24 @@ fn matches(expected: &[String], lines: &[&str]) -> bool {
 
 #[test]
 fn every_command_in_the_readme_does_what_it_says() {
+    tour("README.md", 10);
+}
+
+#[test]
+fn every_request_of_the_api_reference_does_what_it_says() {
+    if !Path::new("/usr/bin/curl").exists() {
+        println!("SKIPPED: there is no curl here");
+        return;
+    }
+    tour("docs/api-reference.md", 12);
+}
+
+/// Runs the commands of a page, of which there are more than `least`.
+fn tour(page: &str, least: usize) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("repository");
-    let text = std::fs::read_to_string(root.join("README.md")).expect("README.md");
+    let text = std::fs::read_to_string(root.join(page)).expect(page);
     let steps = steps(&text);
-    assert!(steps.len() > 10, "only {} commands found", steps.len());
+    assert!(steps.len() > least, "only {} commands found", steps.len());
     let place = Place::new(User::AsStarted);
     let binary = program::path(program::PRODUCT, User::AsStarted);
     std::os::unix::fs::symlink(&binary, place.path("run/vm-system")).expect("link");

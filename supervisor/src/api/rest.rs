@@ -8,7 +8,8 @@
 //! - `server`, `connection`, `slots`, `deadline`: accepting, one connection, how many, how slow
 //! - `gate`: what is asked of every request before a handler sees it; `tokens`, `auth`, `local_uid`: who asks
 //! - `envelope`, `input`, `ask`: answers, bodies and queries, one verb
-//! - `runtime`, `templates`, `parts`, `sessions`, `executions`: the handlers, one file for each noun; `sse`: events as they come
+//! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`: the handlers, one file for each
+//!   noun; `sse`: events as they come
 //! - `routes`, `openapi`, `schema`: the table of routes and its description
 //! - `ui`: files for browsers
 
@@ -16,6 +17,7 @@ mod ask;
 mod auth;
 mod connection;
 mod deadline;
+mod durable;
 mod envelope;
 mod executions;
 mod gate;
@@ -24,6 +26,7 @@ mod local_uid;
 pub mod openapi;
 mod pages;
 mod parts;
+mod programs;
 mod routes;
 mod runtime;
 mod schema;

@@ -12,8 +12,7 @@ use vm_system_tests::watch::Watch;
 
 const TABLE: &str = include_str!("contract.txt");
 
-/// Codes of the contract. Those of programs and tasks come with their own tables; INTERNAL is a bug
-/// wherever it is reached.
+/// Codes of the contract; INTERNAL is a bug wherever it is reached.
 const CODES: &[&str] = &[
     "VALIDATION_ERROR",
     "INVALID_REQUEST",
@@ -39,6 +38,10 @@ const CODES: &[&str] = &[
     "CAPACITY_EXCEEDED",
     "STORAGE_UNAVAILABLE",
     "NOT_PERMITTED",
+    "COMPILE_ERROR",
+    "PROGRAM_NOT_FOUND",
+    "TASK_NOT_PENDING",
+    "ANSWER_INVALID",
 ];
 
 /// One line of the table.

@@ -8,6 +8,7 @@ mod idempotency;
 mod owners;
 mod pattern;
 mod people;
+mod programs;
 mod reference;
 mod streams;
 mod tokens;

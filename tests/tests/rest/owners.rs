@@ -30,8 +30,8 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
             "GET",
             "/health" | "/runtime" | "/runtime/summary" | "/modules" | "/libraries" | "/openapi.json",
         ) => About::Nobody,
-        ("GET", "/templates" | "/sessions") => About::List,
-        ("POST", "/templates") => About::Own,
+        ("GET", "/templates" | "/sessions" | "/programs" | "/tasks") => About::List,
+        ("POST", "/templates" | "/programs") => About::Own,
         ("PATCH", "/templates/{template_id}") => {
             About::Theirs(Some(json!({ "name": format!("new-{}", of.template) })), TEMPLATE)
         }
@@ -65,6 +65,21 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
             About::Theirs(Some(json!({ "session_id": of.session, "path": "app.js" })), SESSION)
         }
         ("GET", "/executions") => About::Theirs(None, SESSION),
+        ("POST", "/executions/program") => {
+            About::Theirs(Some(json!({ "program_id": of.program })), "PROGRAM_NOT_FOUND")
+        }
+        ("GET" | "DELETE", path) if path.starts_with("/programs/{program}") => {
+            About::Theirs(None, "PROGRAM_NOT_FOUND")
+        }
+        ("POST", "/executions/{execution_id}/task") => {
+            About::Theirs(Some(json!({ "result": "1" })), EXECUTION)
+        }
+        ("PATCH", "/executions/{execution_id}/state") => {
+            About::Theirs(Some(json!({ "name": "x", "value": 2 })), EXECUTION)
+        }
+        ("POST", "/executions/{execution_id}/rewind") => {
+            About::Theirs(Some(json!({ "checkpoint": of.checkpoint })), EXECUTION)
+        }
         ("GET" | "POST", path) if path.starts_with("/executions/{execution_id}") => {
             About::Theirs(None, EXECUTION)
         }
@@ -73,13 +88,16 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
 }
 
 fn path_of(route: &Route, of: &Belongings) -> String {
+    let parts = ["/task", "/state", "/checkpoints", "/rewind", "/fork"];
+    let of_program = parts.iter().any(|part| route.path.ends_with(part));
     let path = route
         .path
         .replace("{template_id}", &of.template)
         .replace("{capability_id}", &of.capability)
         .replace("{file_id}", &of.file)
         .replace("{session_id}", &of.session)
-        .replace("{execution_id}", &of.execution)
+        .replace("{execution_id}", if of_program { &of.run } else { &of.execution })
+        .replace("{program}", &of.program)
         .replace("libraries/{name}", "libraries/lodash-4.17.21")
         .replace("{name}", "fs");
     assert!(!path.contains('{'), "{path} has a parameter that nobody fills");
@@ -94,8 +112,8 @@ fn describes(http: &mut Http) -> Vec<Route> {
     let mut routes = Description::read(&http.get("/api/v1/openapi.json").json()).routes();
     // What takes something away comes last, what takes most away at the very end.
     routes.sort_by_key(|route| {
-        let ends =
-            route.method == "DELETE" || route.path.ends_with("/close") || route.path.ends_with("/kill");
+        let last = ["/close", "/kill", "/rewind"];
+        let ends = route.method == "DELETE" || last.iter().any(|last| route.path.ends_with(last));
         let parts = route.path.matches('/').count();
         (ends, if ends { usize::MAX - parts } else { parts })
     });

@@ -44,7 +44,7 @@ pub(super) fn daemon(arguments: &[&str]) -> Daemon {
     Daemon::start_with(place, &Options { arguments: all, config, ..Options::default() })
 }
 
-/// What somebody has: a template with one of each part, a session, an execution.
+/// What somebody has: a template with one of each part, a session, an execution, a program that asks something.
 #[derive(Debug)]
 pub(super) struct Belongings {
     pub(super) template: String,
@@ -52,6 +52,10 @@ pub(super) struct Belongings {
     pub(super) file: String,
     pub(super) session: String,
     pub(super) execution: String,
+    pub(super) program: String,
+    /// A waiting execution of the program, and its last checkpoint.
+    pub(super) run: String,
+    pub(super) checkpoint: u64,
 }
 
 /// Makes all of it.
@@ -72,5 +76,11 @@ pub(super) fn belongings(http: &mut Http, daemon: &Daemon, name: &str) -> Belong
     let parts = format!("/templates/{template}");
     let capability = id(&made(&format!("{parts}/capabilities"), &json!({ "kind": "env", "name": "X" })));
     let file = id(&made(&format!("{parts}/startup-files"), &json!({ "path": "app.js" })));
-    Belongings { template, capability, file, session, execution }
+    let source = "function main() { let x = 1; const a = CC('how many?'); return x + Number(a); }";
+    let program = id(&made("/programs", &json!({ "name": name, "source": source })));
+    let run = id(&made("/executions/program", &json!({ "program_id": program })));
+    let kept = http.get(&format!("/api/v1/executions/{run}/checkpoints")).json();
+    let numbers = kept.as_array().expect("a list").iter().filter_map(|kept| kept["seq"].as_u64());
+    let checkpoint = numbers.max().expect("the pause was kept");
+    Belongings { template, capability, file, session, execution, program, run, checkpoint }
 }

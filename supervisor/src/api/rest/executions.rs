@@ -89,7 +89,7 @@ fn blank(session: String, kind: ExecutionKind, wait: bool) -> NewExecution {
 }
 
 /// Variables are texts; numbers and booleans become what `process.env` would make of them.
-fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, String)>, Problem> {
+pub(super) fn variables(env: BTreeMap<String, Value>) -> Result<Vec<(String, String)>, Problem> {
     let text = |(name, value)| match value {
         Value::String(text) => Ok((name, text)),
         Value::Number(_) | Value::Bool(_) => Ok((name, value.to_string())),

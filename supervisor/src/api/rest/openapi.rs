@@ -1,7 +1,7 @@
 //! The description of this door (OpenAPI 3.1), generated from the handlers. `docs/openapi.json` is a copy that a test
 //! compares.
 
-use super::{PREFIX, executions, parts, runtime, schema, sessions, templates};
+use super::{PREFIX, durable, executions, parts, programs, runtime, schema, sessions, templates};
 use std::sync::LazyLock;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Ref, RefOr, Response, path::PathItem};
@@ -28,6 +28,9 @@ use utoipa::{Modify, OpenApi};
         sessions::kill,
         executions::repl, executions::run_file, executions::list, executions::get, executions::cancel,
         executions::events,
+        programs::list, programs::load, programs::get, programs::delete, programs::executions,
+        durable::start, durable::task, durable::submit, durable::tasks, durable::state, durable::set,
+        durable::checkpoints, durable::rewind, durable::fork,
     ),
     components(schemas(schema::Envelope)),
     modifiers(&Common)

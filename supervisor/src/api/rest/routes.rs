@@ -1,7 +1,7 @@
 //! The table of routes. Each is added together with its description, so that none is served without one.
 
 use super::envelope::Problem;
-use super::{App, PREFIX, executions, parts, runtime, sessions, templates};
+use super::{App, PREFIX, durable, executions, parts, programs, runtime, sessions, templates};
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
@@ -83,6 +83,20 @@ pub(super) fn table() -> Table {
         .with(executions::__path_get, executions::get)
         .with(executions::__path_cancel, executions::cancel)
         .with(executions::__path_events, executions::events)
+        .with(programs::__path_list, programs::list)
+        .with(programs::__path_load, programs::load)
+        .with(programs::__path_get, programs::get)
+        .with(programs::__path_delete, programs::delete)
+        .with(programs::__path_executions, programs::executions)
+        .with(durable::__path_start, durable::start)
+        .with(durable::__path_task, durable::task)
+        .with(durable::__path_submit, durable::submit)
+        .with(durable::__path_tasks, durable::tasks)
+        .with(durable::__path_state, durable::state)
+        .with(durable::__path_set, durable::set)
+        .with(durable::__path_checkpoints, durable::checkpoints)
+        .with(durable::__path_rewind, durable::rewind)
+        .with(durable::__path_fork, durable::fork)
 }
 
 /// What answers the requests of all connections.

@@ -7,27 +7,33 @@ use utoipa::ToSchema;
 
 type Json = serde_json::Value;
 
-/// A part of a template, and the answer that it is gone: the same fields behind `status`. Not as one within the other
-/// (`allOf`), which generators of clients make unhandy types of.
-macro_rules! and_removed {
-    ($(#[$about:meta])* $part:ident, $(#[$gone:meta])* $removed:ident {
-        $($(#[$field:meta])* $name:ident: $type:ty,)*
-    }) => {
+/// Two shapes, of which the second has the fields of the first and some more. Not as one within the other (`allOf`), which
+/// generators of clients make unhandy types of.
+macro_rules! and_with_more {
+    (
+        $(#[$about:meta])* $base:ident { $($(#[$field:meta])* $name:ident: $type:ty,)* }
+        $(#[$more_about:meta])* $more:ident { $($(#[$more_field:meta])* $more_name:ident: $more_type:ty,)* }
+    ) => {
         $(#[$about])*
         #[derive(ToSchema)]
-        pub(super) struct $part {
+        pub(in crate::api::rest) struct $base {
             $($(#[$field])* $name: $type,)*
         }
 
-        $(#[$gone])*
+        $(#[$more_about])*
         #[derive(ToSchema)]
-        pub(super) struct $removed {
-            /// `ok`.
-            status: String,
+        pub(in crate::api::rest) struct $more {
             $($(#[$field])* $name: $type,)*
+            $($(#[$more_field])* $more_name: $more_type,)*
         }
     };
 }
+
+mod executions;
+mod programs;
+
+pub(super) use executions::{Event, Execution, ExecutionCancelled, ProgramExecution};
+pub(super) use programs::{Checkpoint, Program, ProgramDeleted, ProgramState, Task, TaskState};
 
 /// What is refused, whatever it is.
 #[derive(ToSchema)]
@@ -231,11 +237,9 @@ pub(super) struct TemplateDeleted {
     template_id: String,
 }
 
-and_removed! {
+and_with_more! {
     /// A right that a template gives, narrows or withdraws.
-    Capability,
-    /// The capability that is gone.
-    CapabilityRemoved {
+    Capability {
         #[schema(format = "uuid")]
         id: String,
         /// The template.
@@ -246,6 +250,11 @@ and_removed! {
         enabled: bool,
         #[schema(value_type = Object)]
         config: BTreeMap<String, Json>,
+    }
+    /// The capability that is gone.
+    CapabilityRemoved {
+        /// `ok`.
+        status: String,
     }
 }
 
@@ -259,11 +268,9 @@ enum CapabilityKind {
     Env,
 }
 
-and_removed! {
+and_with_more! {
     /// A file that every new session runs.
-    StartupFile,
-    /// The startup file that is gone.
-    StartupFileRemoved {
+    StartupFile {
         #[schema(format = "uuid")]
         id: String,
         /// The template.
@@ -275,6 +282,11 @@ and_removed! {
         order_index: i64,
         mode: StartupMode,
     }
+    /// The startup file that is gone.
+    StartupFileRemoved {
+        /// `ok`.
+        status: String,
+    }
 }
 
 #[derive(ToSchema)]
@@ -284,15 +296,18 @@ enum StartupMode {
     Import,
 }
 
-and_removed! {
+and_with_more! {
     /// A module's or library's name in a template.
-    TemplateName,
-    /// The name that is gone.
-    TemplateNameRemoved {
+    TemplateName {
         #[schema(format = "uuid")]
         template_id: String,
         /// As it is stored.
         name: String,
+    }
+    /// The name that is gone.
+    TemplateNameRemoved {
+        /// `ok`.
+        status: String,
     }
 }
 
@@ -377,122 +392,4 @@ pub(super) struct SessionKilled {
     status: String,
     #[schema(format = "uuid")]
     session_id: String,
-}
-
-/// One run of code.
-#[derive(ToSchema)]
-pub(super) struct Execution {
-    #[schema(format = "uuid")]
-    id: String,
-    #[schema(format = "uuid")]
-    session_id: String,
-    kind: ExecutionKind,
-    #[schema(nullable = false)]
-    input: Option<String>,
-    #[schema(nullable = false)]
-    path: Option<String>,
-    /// Values named `secret` are redacted.
-    #[schema(value_type = Object)]
-    args: BTreeMap<String, Json>,
-    #[schema(value_type = Object)]
-    env: BTreeMap<String, Json>,
-    status: ExecutionStatus,
-    #[schema(format = "date-time")]
-    started_at: String,
-    #[schema(format = "date-time", nullable = false)]
-    ended_at: Option<String>,
-    /// The last value, where it has a faithful JSON form.
-    #[schema(required = false)]
-    result: Json,
-    #[schema(nullable = false)]
-    error: Option<ExecutionError>,
-    metrics: Metrics,
-    /// True where a write failed: the record may be incomplete. Absent otherwise.
-    #[schema(nullable = false)]
-    degraded: Option<bool>,
-    /// Only in the answer to the request that ran it.
-    #[schema(nullable = false)]
-    events: Option<Vec<Event>>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-enum ExecutionKind {
-    Repl,
-    RunFile,
-    Startup,
-    Program,
-}
-
-/// `running → ok | error | timeout | cancelled`, and `running ⇄ waiting` while a task is pending.
-#[derive(ToSchema)]
-#[schema(rename_all = "lowercase")]
-enum ExecutionStatus {
-    Running,
-    Waiting,
-    Ok,
-    Error,
-    Timeout,
-    Cancelled,
-}
-
-/// Why an execution did not end `ok`.
-#[derive(ToSchema)]
-struct ExecutionError {
-    code: String,
-    message: String,
-    /// How the worker died.
-    #[schema(nullable = false)]
-    reason: Option<String>,
-}
-
-/// What an execution used.
-#[derive(ToSchema)]
-struct Metrics {
-    duration_ms: u64,
-    cpu_ms: u64,
-    /// Time in which the script waited for the host.
-    host_wait_ms: u64,
-    events: u64,
-    output_bytes: u64,
-    /// As the worker said.
-    heap_peak_bytes: u64,
-}
-
-/// One entry of an execution's output.
-#[derive(ToSchema)]
-pub(super) struct Event {
-    #[schema(format = "uuid")]
-    execution_id: String,
-    /// 1, 2, 3, … without a gap.
-    seq: u64,
-    #[schema(format = "date-time")]
-    ts: String,
-    #[schema(rename = "type")]
-    kind: EventType,
-    /// `input_echo {text}` · `console {level,text}` · `value {type,preview,json?}` · `exception {message,stack}` ·
-    /// `system {message,level}` · `stdout {text}` · `stderr {text}` · `task {task_id,prompt}`.
-    #[schema(value_type = Object)]
-    payload: BTreeMap<String, Json>,
-}
-
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-enum EventType {
-    InputEcho,
-    Console,
-    Value,
-    Exception,
-    System,
-    Stdout,
-    Stderr,
-    Task,
-}
-
-#[derive(ToSchema)]
-pub(super) struct ExecutionCancelled {
-    /// `ok`.
-    status: String,
-    #[schema(format = "uuid")]
-    execution_id: String,
 }

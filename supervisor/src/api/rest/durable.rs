@@ -1,0 +1,205 @@
+//! Routes about executions of programs: their questions, their states, going back and branching off.
+
+use super::ask::Ask;
+use super::envelope::{Answer, Problem, created, ok};
+use super::executions::variables;
+use super::input::{At, Input, OptionalInput, Params, id, required};
+use super::programs::{durable, limit};
+use super::schema;
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+use utoipa::ToSchema;
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, NewRun};
+use vm_system_protocol::json::JsonText;
+
+/// A program that is to be run: by its id, or by its name.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ProgramRunBody {
+    program_id: Option<String>,
+    /// The program's name.
+    name: Option<String>,
+    /// A name for the execution: unique among those of the owner that have not ended.
+    execution_id: Option<String>,
+    /// The program sees them as `args`.
+    args: Option<Vec<String>>,
+    /// The program sees it as `env`.
+    #[schema(value_type = Option<Object>)]
+    env: Option<BTreeMap<String, Value>>,
+    /// A template of engine `cvm`; absent: the built-in one.
+    template_id: Option<String>,
+    /// The folder whose files the program may use; absent: none.
+    worktree_path: Option<String>,
+}
+
+/// An answer to a question.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct AnswerBody {
+    /// The question that is answered; absent: the one that is pending.
+    task_id: Option<String>,
+    /// Any text; where the question has a schema, JSON that fits it, as it is or as text.
+    #[schema(required, value_type = Value)]
+    result: Option<Box<RawValue>>,
+}
+
+/// A variable that is to be changed.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct VariableBody {
+    #[schema(required)]
+    name: Option<String>,
+    /// Any JSON.
+    #[schema(required, value_type = Value)]
+    value: Option<Box<RawValue>>,
+    /// Which of the state's `frames`; 0, the innermost, where absent.
+    frame: Option<u32>,
+}
+
+/// Where to go back to.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct RewindBody {
+    /// `seq` of a checkpoint.
+    #[schema(required)]
+    checkpoint: Option<u64>,
+}
+
+/// What to branch off.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ForkBody {
+    /// `seq` of a checkpoint; absent: where it stands.
+    checkpoint: Option<u64>,
+    /// A name for the new execution.
+    name: Option<String>,
+}
+
+/// A verb about an execution. What is no id and no name either is a mistake rather than something that is gone.
+async fn about(ask: &Ask, execution: &str, op: DurableOp) -> Result<DurableReply, Problem> {
+    match durable(ask, op).await {
+        Err(problem) if problem.is(ErrorCode::ExecutionNotFound) => {
+            id("execution_id", execution)?;
+            Err(problem)
+        }
+        answer => answer,
+    }
+}
+
+/// Run a program to its first pause or its end.
+#[utoipa::path(post, path = "/executions/program", tag = "programs",
+    request_body = ProgramRunBody, responses((status = 201, body = schema::ProgramExecution)))]
+pub(super) async fn start(ask: Ask, Input(body): Input<ProgramRunBody>) -> Answer {
+    let program = match (body.program_id, body.name) {
+        (Some(program), None) => id("program_id", &program)?,
+        (None, name) => required("program_id or name", name)?,
+        (Some(_), Some(_)) => return Err(Problem::invalid("give one of program_id and name")),
+    };
+    let new = NewRun {
+        program,
+        name: body.execution_id,
+        args: body.args.unwrap_or_default(),
+        env: variables(body.env.unwrap_or_default())?,
+        template: body.template_id.map(|template| id("template_id", &template)).transpose()?,
+        worktree_path: body.worktree_path,
+    };
+    created(&durable(&ask, DurableOp::ProgramStart(Box::new(new))).await?)
+}
+
+/// Where an execution of a program stands, and its question. Reading it changes nothing.
+#[utoipa::path(get, path = "/executions/{execution_id}/task", tag = "tasks",
+    params(("execution_id" = String, Path)), responses((status = 200, body = schema::TaskState)))]
+pub(super) async fn task(ask: Ask, At(execution): At<String>) -> Answer {
+    ok(&about(&ask, &execution, DurableOp::TaskGet { execution: execution.clone() }).await?)
+}
+
+/// Answer a question; the program has run on to its next pause or its end when the answer comes.
+#[utoipa::path(post, path = "/executions/{execution_id}/task", tag = "tasks",
+    params(("execution_id" = String, Path)), request_body = AnswerBody,
+    responses((status = 200, body = schema::ProgramExecution)))]
+pub(super) async fn submit(ask: Ask, At(execution): At<String>, Input(body): Input<AnswerBody>) -> Answer {
+    let task = body.task_id.map(|task| id("task_id", &task)).transpose()?;
+    let result = body.result.ok_or_else(|| Problem::invalid("result is missing"))?;
+    let result = text("result", &result)?;
+    let op = DurableOp::TaskSubmit { execution: execution.clone(), task, result };
+    ok(&about(&ask, &execution, op).await?)
+}
+
+/// A text as it is, everything else as JSON.
+fn text(field: &str, value: &RawValue) -> Result<String, Problem> {
+    if !value.get().starts_with('"') {
+        return Ok(value.get().to_owned());
+    }
+    serde_json::from_str(value.get()).map_err(|_| {
+        let message = format!("{field} has half a character");
+        Problem::request(StatusCode::BAD_REQUEST, message)
+    })
+}
+
+/// All open questions, oldest first.
+#[utoipa::path(get, path = "/tasks", tag = "tasks",
+    params(("status" = Option<String>, Query, description = "`pending`: there are no others"),
+        ("limit" = Option<u32>, Query, description = "at most this many; at least 1")),
+    responses((status = 200, body = [schema::Task])))]
+pub(super) async fn tasks(ask: Ask, params: Params) -> Answer {
+    if params.one("status")?.is_some_and(|status| status != "pending") {
+        return Err(Problem::invalid("status must be pending: answered questions are not listed"));
+    }
+    ok(&durable(&ask, DurableOp::TaskList { limit: limit(&params)? }).await?)
+}
+
+/// The inside of a program that stands still.
+#[utoipa::path(get, path = "/executions/{execution_id}/state", tag = "programs",
+    params(("execution_id" = String, Path),
+        ("checkpoint" = Option<u64>, Query, description = "as of this checkpoint; absent: now")),
+    responses((status = 200, body = schema::ProgramState)))]
+pub(super) async fn state(ask: Ask, At(execution): At<String>, params: Params) -> Answer {
+    let checkpoint = params.number("checkpoint", 0)?;
+    ok(&about(&ask, &execution, DurableOp::StateGet { execution: execution.clone(), checkpoint }).await?)
+}
+
+/// Change a variable of a waiting execution.
+#[utoipa::path(patch, path = "/executions/{execution_id}/state", tag = "programs",
+    params(("execution_id" = String, Path)), request_body = VariableBody,
+    responses((status = 200, body = schema::ProgramExecution)))]
+pub(super) async fn set(ask: Ask, At(execution): At<String>, Input(body): Input<VariableBody>) -> Answer {
+    let name = required("name", body.name)?;
+    let value = body.value.ok_or_else(|| Problem::invalid("value is missing"))?;
+    let value = JsonText::from_untrusted(value.get().to_owned());
+    let frame = body.frame.unwrap_or_default();
+    let op = DurableOp::StateSet { execution: execution.clone(), name, value, frame };
+    ok(&about(&ask, &execution, op).await?)
+}
+
+/// Which states of an execution were kept.
+#[utoipa::path(get, path = "/executions/{execution_id}/checkpoints", tag = "programs",
+    params(("execution_id" = String, Path)), responses((status = 200, body = [schema::Checkpoint])))]
+pub(super) async fn checkpoints(ask: Ask, At(execution): At<String>) -> Answer {
+    ok(&about(&ask, &execution, DurableOp::CheckpointList { execution: execution.clone() }).await?)
+}
+
+/// Make a new execution from a checkpoint, which takes over the name; the old one ends as `cancelled`.
+#[utoipa::path(post, path = "/executions/{execution_id}/rewind", tag = "programs",
+    params(("execution_id" = String, Path)), request_body = RewindBody,
+    responses((status = 200, body = schema::ProgramExecution)))]
+pub(super) async fn rewind(ask: Ask, At(execution): At<String>, Input(body): Input<RewindBody>) -> Answer {
+    let checkpoint = body.checkpoint.ok_or_else(|| Problem::invalid("checkpoint is missing"))?;
+    ok(&about(&ask, &execution, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
+}
+
+/// Make a new execution from a checkpoint; the old one stays as it is.
+#[utoipa::path(post, path = "/executions/{execution_id}/fork", tag = "programs",
+    params(("execution_id" = String, Path)), request_body(content = Option<ForkBody>),
+    responses((status = 201, body = schema::ProgramExecution)))]
+pub(super) async fn fork(
+    ask: Ask,
+    At(execution): At<String>,
+    OptionalInput(body): OptionalInput<ForkBody>,
+) -> Answer {
+    let ForkBody { checkpoint, name } = body;
+    let op = DurableOp::Fork { execution: execution.clone(), checkpoint, name };
+    created(&about(&ask, &execution, op).await?)
+}

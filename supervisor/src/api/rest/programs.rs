@@ -1,0 +1,96 @@
+//! Routes about programs.
+
+use super::ask::{Ask, unexpected};
+use super::envelope::{Answer, Problem, created, ok};
+use super::input::{At, Input, Params, required};
+use super::schema;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
+use vm_system_protocol::ids::ProgramId;
+
+/// Rows of a list where the client does not say how many.
+const DEFAULT_LIMIT: u32 = 1_000;
+
+/// A program that is to be; under the name of one that there is, its next version.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct NewProgram {
+    /// Unique among the owner's programs.
+    #[schema(required)]
+    name: Option<String>,
+    #[schema(required)]
+    source: Option<String>,
+    /// Whether it is TypeScript (true) or JavaScript (false); absent: whichever it is.
+    typescript: Option<bool>,
+}
+
+/// A verb of programs.
+pub(super) async fn durable(ask: &Ask, op: DurableOp) -> Result<DurableReply, Problem> {
+    match ask.op(Op::Durable(op)).await? {
+        Reply::Durable(reply) => Ok(reply),
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The first rows of a list that says no more than how long it may be.
+pub(super) fn limit(params: &Params) -> Result<u32, Problem> {
+    Ok(params.number("limit", 1)?.unwrap_or(DEFAULT_LIMIT))
+}
+
+/// Programs, newest first, without their sources.
+#[utoipa::path(get, path = "/programs", tag = "programs",
+    params(("limit" = Option<u32>, Query, description = "at most this many; at least 1")),
+    responses((status = 200, body = [schema::Program])))]
+pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+    let limit = limit(&params)?;
+    match durable(&ask, DurableOp::ProgramList).await? {
+        DurableReply::Programs(mut programs) => {
+            programs.truncate(limit as usize);
+            ok(&programs)
+        }
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
+}
+
+/// Compile a source text and keep it.
+#[utoipa::path(post, path = "/programs", tag = "programs",
+    request_body = NewProgram, responses((status = 201, body = schema::Program)))]
+pub(super) async fn load(ask: Ask, Input(body): Input<NewProgram>) -> Answer {
+    let name = required("name", body.name)?;
+    let source = body.source.ok_or_else(|| Problem::invalid("source is missing"))?;
+    created(&durable(&ask, DurableOp::ProgramLoad { name, source, typescript: body.typescript }).await?)
+}
+
+/// One program with its source, by its id or its name.
+#[utoipa::path(get, path = "/programs/{program}", tag = "programs",
+    params(("program" = String, Path)), responses((status = 200, body = schema::Program)))]
+pub(super) async fn get(ask: Ask, At(program): At<String>) -> Answer {
+    ok(&durable(&ask, DurableOp::ProgramGet { program }).await?)
+}
+
+#[derive(Serialize)]
+struct Deleted {
+    status: &'static str,
+    program_id: ProgramId,
+}
+
+/// Hide a program; its executions go on, its name is free again.
+#[utoipa::path(delete, path = "/programs/{program}", tag = "programs",
+    params(("program" = String, Path)), responses((status = 200, body = schema::ProgramDeleted)))]
+pub(super) async fn delete(ask: Ask, At(program): At<String>) -> Answer {
+    match durable(&ask, DurableOp::ProgramDelete { program }).await? {
+        DurableReply::Program(program) => ok(&Deleted { status: "ok", program_id: program.id }),
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
+}
+
+/// Executions of a program, newest first, without their questions.
+#[utoipa::path(get, path = "/programs/{program}/executions", tag = "programs",
+    params(("program" = String, Path),
+        ("limit" = Option<u32>, Query, description = "at most this many; at least 1")),
+    responses((status = 200, body = [schema::ProgramExecution])))]
+pub(super) async fn executions(ask: Ask, At(program): At<String>, params: Params) -> Answer {
+    let limit = limit(&params)?;
+    ok(&durable(&ask, DurableOp::RunList { program: Some(program), limit }).await?)
+}

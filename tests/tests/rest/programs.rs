@@ -1,0 +1,107 @@
+//! Programs and their questions over HTTP: what the table of the contract cannot say.
+
+use super::people::{self, ALICE};
+use serde_json::{Value, json};
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::http::Http;
+use vm_system_tests::place::User;
+
+const SUM: &str = "
+    function ask(question) { return Number(CC(question)); }
+    function main() {
+        const first = ask('first?');
+        return first + ask('second?') * 10;
+    }
+";
+
+fn start(http: &mut Http, source: &str, execution: &str) -> Value {
+    let loaded = http.post("/api/v1/programs", &json!({ "name": "program", "source": source }));
+    assert_eq!(loaded.status, 201, "{}", loaded.text());
+    let body = json!({ "name": "program", "execution_id": execution });
+    let started = http.post("/api/v1/executions/program", &body);
+    assert_eq!(started.status, 201, "{}", started.text());
+    started.json()
+}
+
+fn answer(http: &mut Http, execution: &str, body: &Value) -> Value {
+    let response = http.post(&format!("/api/v1/executions/{execution}/task"), body);
+    assert_eq!(response.status, 200, "{}", response.text());
+    response.json()
+}
+
+#[test]
+fn an_error_of_a_source_has_its_place() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let body = json!({ "name": "p", "source": "function main() {\n  return 1 +;\n}" });
+    let response = http.post("/api/v1/programs", &body);
+    assert_eq!((response.status, response.code().as_str()), (422, "COMPILE_ERROR"));
+    let details = &response.json()["error"]["details"];
+    assert_eq!((&details["line"], &details["snippet"]), (&json!(2), &json!("  return 1 +;")), "{details}");
+    assert!(details["column"].is_u64(), "{details}");
+    drop(http);
+    daemon.stop();
+}
+
+#[test]
+fn of_two_answers_to_one_question_one_is_refused() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let run = start(&mut http, SUM, "twice");
+    let id = run["id"].as_str().expect("an id").to_owned();
+    let body = json!({ "task_id": run["task"]["id"], "result": "2" });
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let submit = || daemon.http().post(&format!("/api/v1/executions/{id}/task"), &body).status;
+        let all: Vec<_> = (0..8).map(|_| scope.spawn(submit)).collect();
+        all.into_iter().map(|one| one.join().expect("an answer")).collect()
+    });
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 1, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 409).count(), 7, "{statuses:?}");
+    assert_eq!(answer(&mut http, &id, &json!({ "result": 3 }))["result"], 32);
+    drop(http);
+    daemon.stop();
+}
+
+#[test]
+fn rewound_it_asks_again_and_the_name_goes_with_it() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let first = start(&mut http, SUM, "story");
+    answer(&mut http, "story", &json!({ "result": "1" }));
+    let kept = http.get("/api/v1/executions/story/checkpoints").json();
+    let pauses = kept.as_array().expect("a list").iter().filter(|kept| kept["cause"] == "pause");
+    let pause = pauses.filter_map(|kept| kept["seq"].as_u64()).min().expect("the first pause");
+    let body = json!({ "checkpoint": pause });
+    let rewound = http.post("/api/v1/executions/story/rewind", &body);
+    assert_eq!(rewound.status, 200, "{}", rewound.text());
+    let rewound = rewound.json();
+    assert_eq!((&rewound["name"], &rewound["task"]["prompt"]), (&json!("story"), &json!("first?")));
+    assert_ne!(rewound["id"], first["id"]);
+    let old = http.get(&format!("/api/v1/executions/{}", first["id"].as_str().expect("an id"))).json();
+    assert_eq!(old["status"], "cancelled");
+    answer(&mut http, "story", &json!({ "result": "5" }));
+    assert_eq!(answer(&mut http, "story", &json!({ "result": "6" }))["result"], 65);
+    drop(http);
+    daemon.stop();
+}
+
+#[test]
+fn the_same_key_starts_and_answers_once() {
+    let daemon = people::daemon(&[]);
+    let mut http = daemon.http().bearer(ALICE);
+    let loaded = http.post("/api/v1/programs", &json!({ "name": "p", "source": SUM }));
+    assert_eq!(loaded.status, 201, "{}", loaded.text());
+    let ask = |http: &mut Http, path: &str, key: &str, body: &Value| {
+        let fields = [("content-type", "application/json"), ("idempotency-key", key)];
+        http.ask("POST", &format!("/api/v1{path}"), &fields, Some(&body.to_string())).json()
+    };
+    let body = json!({ "name": "p", "execution_id": "once" });
+    let first = ask(&mut http, "/executions/program", "start", &body);
+    assert_eq!(ask(&mut http, "/executions/program", "start", &body), first);
+    let body = json!({ "result": "4" });
+    let second = ask(&mut http, "/executions/once/task", "answer", &body);
+    assert_eq!(second["task"]["prompt"], "second?", "{second}");
+    assert_eq!(ask(&mut http, "/executions/once/task", "answer", &body), second);
+    drop(http);
+    daemon.stop();
+}
