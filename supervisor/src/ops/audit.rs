@@ -87,7 +87,7 @@ impl Ops {
     async fn refusal(&self, owner: &Owner, door: &str, verb: &str, subject: &str, code: &str) {
         let verdict = self.refusals.ask(owner, Instant::now());
         let Verdict::List { uncounted } = verdict else {
-            tracing::info!(%owner, door, verb, code, "a refusal is counted and not listed: there are too many");
+            tracing::debug!(%owner, door, verb, code, "a refusal is counted and not listed: there are too many");
             return;
         };
         if uncounted > 0 {

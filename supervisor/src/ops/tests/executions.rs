@@ -85,7 +85,7 @@ async fn body_is_checked_before_the_session() {
 async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
     let bench = Bench::new();
     let unknown = uuid::Uuid::now_v7().to_string();
-    assert_eq!(bench.refused(run_file("no id", "../x")).await, ErrorCode::ValidationError, "id before row");
+    assert_eq!(bench.refused(run_file(" ", "../x")).await, ErrorCode::ValidationError, "id before row");
     assert_eq!(
         bench.refused(run_file(&unknown, "../x")).await,
         ErrorCode::SessionNotFound,
