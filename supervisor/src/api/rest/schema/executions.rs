@@ -17,9 +17,8 @@ and_with_more! {
         input: Option<String>,
         #[schema(nullable = false)]
         path: Option<String>,
-        /// Values named `secret` are redacted.
-        #[schema(value_type = Object)]
-        args: BTreeMap<String, Json>,
+        /// An object; of a program, a list of texts. Values named `secret` are redacted.
+        args: Json,
         #[schema(value_type = Object)]
         env: BTreeMap<String, Json>,
         status: ExecutionStatus,
