@@ -194,7 +194,7 @@ pub(super) async fn rewind(ask: Ask, At(execution): At<String>, Input(body): Inp
 #[utoipa::path(post, path = "/executions/{execution_id}/fork", tag = "programs",
     params(("execution_id" = String, Path)), request_body(content = Option<ForkBody>),
     responses((status = 201, body = schema::ProgramExecution)))]
-pub(super) async fn fork(
+pub(super) async fn branch_off(
     ask: Ask,
     At(execution): At<String>,
     OptionalInput(body): OptionalInput<ForkBody>,

@@ -30,7 +30,7 @@ use utoipa::{Modify, OpenApi};
         executions::events,
         programs::list, programs::load, programs::get, programs::delete, programs::executions,
         durable::start, durable::task, durable::submit, durable::tasks, durable::state, durable::set,
-        durable::checkpoints, durable::rewind, durable::fork,
+        durable::checkpoints, durable::rewind, durable::branch_off,
     ),
     components(schemas(schema::Envelope)),
     modifiers(&Common)
@@ -49,8 +49,9 @@ impl Modify for Common {
         // On the Unix socket and on loopback the kernel says who asks.
         let nobody = SecurityRequirement::default();
         document.security = Some(vec![nobody, SecurityRequirement::new("bearer", [] as [&str; 0])]);
-        for item in document.paths.paths.values_mut() {
-            for operation in operations(item) {
+        for (path, item) in &mut document.paths.paths {
+            for (method, operation) in operations(item) {
+                operation.operation_id = Some(operation_id(method, path));
                 let refused = Response::builder()
                     .description("refused; see error.code")
                     .content(
@@ -66,8 +67,22 @@ impl Modify for Common {
     }
 }
 
-fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut utoipa::openapi::path::Operation> {
-    [&mut item.get, &mut item.post, &mut item.patch, &mut item.delete].into_iter().filter_map(Option::as_mut)
+fn operations(
+    item: &mut PathItem,
+) -> impl Iterator<Item = (&'static str, &mut utoipa::openapi::path::Operation)> {
+    let all = [
+        ("get", &mut item.get),
+        ("post", &mut item.post),
+        ("patch", &mut item.patch),
+        ("delete", &mut item.delete),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
+}
+
+/// `get_templates_template_id_modules`: unique, as the specification asks, since method and path are.
+fn operation_id(method: &str, path: &str) -> String {
+    let names = path.split(|char: char| !char.is_ascii_alphanumeric()).filter(|name| !name.is_empty());
+    names.fold(method.to_owned(), |id, name| id + "_" + name)
 }
 
 /// The description as text.
@@ -107,6 +122,13 @@ mod tests {
             let name = reference.split('"').next().unwrap_or_default();
             assert!(schemas.contains_key(name), "{name}");
         }
+    }
+
+    #[test]
+    fn every_operation_has_an_id_of_its_own() {
+        let ids: Vec<&str> = text().split("\"operationId\": \"").skip(1).collect();
+        let named: BTreeSet<&str> = ids.iter().filter_map(|text| text.split('"').next()).collect();
+        assert_eq!((named.len(), ids.len()), (ids.len(), routes::table().listed.len()));
     }
 
     /// `VM_SYSTEM_BLESS=1` writes the copy anew; review the difference.

@@ -96,7 +96,7 @@ pub(super) fn table() -> Table {
         .with(durable::__path_set, durable::set)
         .with(durable::__path_checkpoints, durable::checkpoints)
         .with(durable::__path_rewind, durable::rewind)
-        .with(durable::__path_fork, durable::fork)
+        .with(durable::__path_branch_off, durable::branch_off)
 }
 
 /// What answers the requests of all connections.
