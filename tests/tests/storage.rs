@@ -2,7 +2,7 @@
 //! and the daemon goes on when the disk does.
 
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
 use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
@@ -31,6 +31,52 @@ fn large(client: &mut Client, session: &Session) -> Result<Reply, OpError> {
     client.op(repl(session, "for (let i = 0; i < 8; i++) console.log('x'.repeat(50_000))", true))
 }
 
+/// As long as it lives nobody may change these files, not even through descriptors that are open already: writes fail as
+/// on a disk that the kernel has turned read-only.
+struct Frozen([PathBuf; 2]);
+
+impl Frozen {
+    fn change(&self, how: &str) -> bool {
+        let changed = Command::new("chattr").arg(how).args(&self.0).output();
+        changed.is_ok_and(|output| output.status.success())
+    }
+}
+
+impl Drop for Frozen {
+    fn drop(&mut self) {
+        self.change("-i");
+    }
+}
+
+#[test]
+fn a_disk_that_turns_read_only_is_an_error_and_a_mark_and_heals() {
+    let mut scene = Scene::with(User::AsStarted, Settings::default());
+    let session = scene.session();
+    let [database, log] =
+        ["state/vm-system.db", "state/vm-system.db-wal"].map(|name| scene.daemon.place.path(name));
+    let frozen = Frozen([database, log]);
+    if !frozen.change("+i") {
+        drop(frozen);
+        println!("SKIPPED: a disk that turns read-only needs chattr, and a file system and rights for it");
+        return scene.end(&[&session]);
+    }
+    let mut said = Vec::new();
+    for _ in 0..2 {
+        let error = scene.client.eval(&session, "1").expect_err("it cannot be stored");
+        assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
+        said.push(error.message);
+        // Nothing new is let in that could not be recorded; reading goes on.
+        scene.client.session_record(&session);
+    }
+    drop(frozen);
+    assert!(
+        said.iter().any(|said| said.contains("read-only") || said.contains("reports an error")),
+        "{said:?}"
+    );
+    heals(&mut scene, &session);
+    scene.end(&[&session]);
+}
+
 #[test]
 fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     let mut scene = Scene::with(User::AsStarted, Settings::default());
@@ -51,7 +97,12 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     let refused = scene.client.session(&template, &worktree).expect_err("it cannot be stored");
     assert_eq!(refused.code, ErrorCode::StorageUnavailable, "{refused:?}");
     assert!(limit_files(pid, None));
-    // The mark comes with the first commit that succeeds.
+    heals(&mut scene, &session);
+    scene.end(&[&session]);
+}
+
+/// The lost execution is marked with the first commit that succeeds, and the session goes on.
+fn heals(scene: &mut Scene, session: &Session) {
     let marked = || -> Vec<_> {
         let list = Op::ExecList { session: session.id.to_string(), page: ListPage::first(50) };
         let Ok(Reply::Executions(executions)) = scene.daemon.client().op(list) else { return Vec::new() };
@@ -59,8 +110,7 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     };
     watch::until(|| !marked().is_empty(), || "the lost execution is not marked".to_owned());
     assert_eq!(marked()[0].status, ExecutionStatus::Ok);
-    scene.lives(&session);
-    scene.end(&[&session]);
+    scene.lives(session);
 }
 
 mod cases {

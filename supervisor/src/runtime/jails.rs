@@ -64,23 +64,15 @@ impl Jails {
                 event = events.recv() => event,
             };
             match event {
-                Some(SpawnEvent::UnorderedFork { pid }) => {
-                    if let Some(live) = registry.by_pid(pid) {
-                        let what = "tried to make a process".to_owned();
-                        let _ = live.commands.send(Command::Violation(what)).await;
-                    }
-                }
-                Some(SpawnEvent::ForbiddenCall { pid, call }) => match registry.by_pid(pid) {
-                    Some(live) => drop(live.commands.send(Command::Forbidden(call)).await),
-                    // A zygote, or one that is not known yet.
-                    None => drop(PidFd::open(pid).and_then(|process| process.kill())),
-                },
                 Some(SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost) | None => {
                     tracing::warn!(?event, "the jail is lost; building another");
+                    // While it is built and afterwards the old one's workers live on, and may still break its rules.
+                    tokio::spawn(relay_rest(Arc::clone(&registry), events));
                     let Some(next) = self.replace().await else { return };
                     events = next;
                     registry.has_changed();
                 }
+                Some(event) => relay(&registry, event).await,
             }
         }
     }
@@ -102,5 +94,31 @@ impl Jails {
             }
             pause = (pause * 2).min(PAUSE_MAX);
         }
+    }
+}
+
+/// What a lost jail still says about its workers; ends with the last of them.
+async fn relay_rest(registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
+    while let Some(event) = events.recv().await {
+        relay(&registry, event).await;
+    }
+}
+
+/// Tells a session what its worker did.
+async fn relay(registry: &Registry, event: SpawnEvent) {
+    match event {
+        SpawnEvent::UnorderedFork { pid } => {
+            if let Some(live) = registry.by_pid(pid) {
+                let what = "tried to make a process".to_owned();
+                let _ = live.commands.send(Command::Violation(what)).await;
+            }
+        }
+        SpawnEvent::ForbiddenCall { pid, call } => match registry.by_pid(pid) {
+            Some(live) => drop(live.commands.send(Command::Forbidden(call)).await),
+            // A zygote, or one that is not known yet.
+            None => drop(PidFd::open(pid).and_then(|process| process.kill())),
+        },
+        // Of a jail that is replaced already.
+        SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost => {}
     }
 }

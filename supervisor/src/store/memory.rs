@@ -29,7 +29,7 @@ pub fn open_memory() -> (StoreHandle, MemoryFaults) {
     (StoreHandle::new(Arc::clone(&store) as Arc<dyn Store>), MemoryFaults(store))
 }
 
-/// Makes an in-memory store fail as a full disk would.
+/// Makes an in-memory store fail as a full or broken disk would.
 #[derive(Clone)]
 pub struct MemoryFaults(Arc<MemoryStore>);
 
@@ -37,6 +37,10 @@ impl MemoryFaults {
     /// From now on every batch is `Unavailable(why)`; none = works again.
     pub fn set(&self, why: Option<&str>) {
         self.0.inner().fault = why.map(str::to_owned);
+    }
+    /// From now on every query is `Unavailable(why)`; none = works again.
+    pub fn set_reading(&self, why: Option<&str>) {
+        self.0.inner().read_fault = why.map(str::to_owned);
     }
     /// Whether the status says that the quota is exceeded.
     pub fn set_over_quota(&self, over: bool) {
@@ -52,6 +56,7 @@ struct Inner {
     tables: Tables,
     lost: BTreeSet<ExecutionId>,
     fault: Option<String>,
+    read_fault: Option<String>,
     over_quota: bool,
     closed: bool,
 }
@@ -181,7 +186,11 @@ impl Store for MemoryStore {
     fn read(&self, query: Query) -> BoxFuture<'_, Result<Answer, StoreError>> {
         Box::pin(async move {
             let inner = self.inner();
-            if inner.closed { Err(StoreError::Closed) } else { Ok(inner.tables.answer(&query)) }
+            match &inner.read_fault {
+                _ if inner.closed => Err(StoreError::Closed),
+                Some(why) => Err(StoreError::Unavailable(why.clone())),
+                None => Ok(inner.tables.answer(&query)),
+            }
         })
     }
 

@@ -4,5 +4,6 @@ mod failures;
 mod fixture;
 mod opening;
 mod quota;
+mod reading;
 mod same;
 mod suite;

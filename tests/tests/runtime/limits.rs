@@ -16,6 +16,7 @@ cases! {
     deaths_from_outside_are_named_by_their_signal,
     a_stopped_worker_is_killed_at_its_limit,
     deaths_of_its_own_doing_are_named,
+    a_forbidden_call_is_named_in_a_replaced_jail_too,
 }
 
 async fn gone(world: &World, session: SessionId) -> String {
@@ -138,6 +139,23 @@ async fn deaths_of_its_own_doing_are_named() {
         assert_eq!((ended.status, code(&ended)), (ExecutionStatus::Error, "WORKER_DIED"), "{order}");
         assert_eq!(gone(&world, session).await, reason, "{order}");
     }
+    world.assert_unharmed(sibling).await;
+    world.end().await;
+}
+
+async fn a_forbidden_call_is_named_in_a_replaced_jail_too() {
+    let world = World::new().await;
+    let (session, sibling) = (world.session().await, world.session().await);
+    let jail = world.runtime.jail();
+    let keeper = jail.keeper_pid();
+    for zygote in jail.zygote_pids() {
+        signal(zygote, Signal::SIGKILL);
+    }
+    drop(jail);
+    world.until(|runtime| runtime.jail().keeper_pid() != keeper).await;
+    let ended = world.run(session, "forbidden").await.expect("ends");
+    assert_eq!((ended.status, code(&ended)), (ExecutionStatus::Error, "WORKER_DIED"));
+    assert_eq!(gone(&world, session).await, "seccomp(openat)");
     world.assert_unharmed(sibling).await;
     world.end().await;
 }

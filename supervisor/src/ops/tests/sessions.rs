@@ -165,3 +165,29 @@ async fn sessions_are_listed_by_template_also_after_it_was_deleted() {
     assert_eq!(count(bench.ask(by(&template)).await), 1);
     assert_eq!(bench.refused(by("t")).await, ErrorCode::TemplateNotFound);
 }
+
+#[tokio::test]
+async fn what_cannot_be_read_is_said_and_not_taken_for_missing() {
+    let bench = Bench::new();
+    let execution = bench.execution().await;
+    let session = bench.session().await;
+    let template = bench.template("another").await;
+    bench.faults.set_reading(Some("the disk reports an error"));
+    let events = Op::ExecEvents { execution: execution.clone(), after_seq: 0, limit: 0, follow: false };
+    let ops = [
+        Op::SessionGet { session: session.clone() },
+        Op::SessionList(SessionFilter::default()),
+        Op::ExecGet { execution: execution.clone() },
+        Op::ExecList { session: session.clone(), page: ListPage::first(1) },
+        events,
+        Op::TemplateList(ListPage::first(1)),
+        Op::TemplateDelete { template },
+    ];
+    for op in ops {
+        let error = bench.ask(op.clone()).await.expect_err("it cannot be read");
+        assert_eq!(error.code, ErrorCode::StorageUnavailable, "{op:?}: {error:?}");
+        assert!(error.message.contains("the disk reports an error"), "{op:?}: {error:?}");
+    }
+    bench.faults.set_reading(None);
+    bench.ask(Op::ExecGet { execution }).await.expect("readable again");
+}
