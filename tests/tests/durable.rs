@@ -350,22 +350,3 @@ fn ops_of_sessions_and_executions_see_a_program_too() {
     assert!(client.tasks().is_empty());
     daemon.stop();
 }
-
-#[test]
-fn the_example_runs_with_scripted_answers() {
-    let daemon = Daemon::start(User::AsStarted);
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/durable");
-    let copy = |name: &str| {
-        let to = daemon.place.worktree().join(name);
-        std::fs::copy(examples.join(name), &to).expect("an example");
-        to.to_string_lossy().into_owned()
-    };
-    let (program, answers) = (copy("approval.ts"), copy("approval.answers.json"));
-    let run = daemon.cli(&["program", "start", &program, "--answers", &answers, "--", "1200"]);
-    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
-    assert_eq!(
-        run.stdout,
-        "team lead: yes\nfinance: yes\nordered from ACME\n{\"amount\":1200,\"bought\":true,\"supplier\":\"ACME\"}\n"
-    );
-    daemon.stop();
-}

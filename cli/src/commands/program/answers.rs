@@ -44,9 +44,13 @@ impl Answers {
         }
     }
 
-    /// Whether an answer that did not fit may be given again.
-    pub(super) fn may_try_again(&self) -> bool {
-        matches!(self, Self::Terminal)
+    /// Whether there may be another answer.
+    pub(super) fn may_be_more(&self) -> bool {
+        match self {
+            Self::None => false,
+            Self::File(left) => !left.is_empty(),
+            Self::Terminal => true,
+        }
     }
 }
 

@@ -8,8 +8,12 @@ use crate::error::CliError;
 use crate::parse;
 use crate::script_output::{ScriptOutput, ShowValues};
 use std::path::PathBuf;
+use std::time::Duration;
 use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, Run};
+
+/// Between two looks at a program that runs.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Arguments of `program start`.
 #[derive(Debug, clap::Args)]
@@ -105,10 +109,13 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
         };
         match call_run(context, op, None).await {
             Ok(next) => run = next,
-            Err(error) if answers.may_try_again() && error.is_about_the_answer() => {
+            Err(error) if error.is_about_the_answer() => {
+                let now = standing(context, &run).await?;
+                if now.execution.status == ExecutionStatus::Waiting && !answers.may_be_more() {
+                    return Err(error);
+                }
                 error.print(context.out.style);
-                let op = DurableOp::RunGet { execution: run.execution.id.to_string() };
-                run = call_run(context, op, None).await?;
+                run = now;
             }
             Err(error) => return Err(error),
         }
@@ -123,6 +130,18 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
         return Ok(show::code(&run));
     }
     show::run(context, &run)
+}
+
+/// Where an execution stands once it stands: after the last answer that did not fit it runs on by itself.
+async fn standing(context: &Context, run: &Run) -> Result<Box<Run>, CliError> {
+    loop {
+        let op = DurableOp::RunGet { execution: run.execution.id.to_string() };
+        let now = call_run(context, op, None).await?;
+        if now.execution.status != ExecutionStatus::Running {
+            return Ok(now);
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
 }
 
 async fn print_new(context: &Context, run: &Run, output: &ScriptOutput) -> Result<(), CliError> {

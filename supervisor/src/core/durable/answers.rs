@@ -165,18 +165,17 @@ impl DurableMachine {
 fn judged(row: &TaskRow, answer: String) -> Result<String, String> {
     let Some(schema) = &row.schema else { return Ok(answer) };
     let Ok(schema) = serde_json::from_str::<Value>(schema) else { return Ok(answer) };
+    // Somebody who is asked for a string need not quote it.
+    let bare = || {
+        let text = Value::from(answer.as_str());
+        let asked = schema.get("type").is_some_and(|name| name == "string");
+        asked.then(|| Schema::fits(&schema, &text).map(|()| text.to_string()))
+    };
     match serde_json::from_str::<Value>(&answer) {
         Ok(value) => match Schema::fits(&schema, &value) {
             Ok(()) => Ok(value.to_string()),
-            // Somebody who is asked for a string need not quote it.
-            Err(why) => bare(&schema, &answer).ok_or(why),
+            Err(why) => bare().and_then(Result::ok).ok_or(why),
         },
-        Err(error) => bare(&schema, &answer).ok_or_else(|| format!("it is not JSON: {error}")),
+        Err(error) => bare().unwrap_or_else(|| Err(format!("it is not JSON: {error}"))),
     }
-}
-
-fn bare(schema: &Value, answer: &str) -> Option<String> {
-    let text = Value::from(answer);
-    (schema.get("type").is_some_and(|name| name == "string") && Schema::fits(schema, &text).is_ok())
-        .then(|| text.to_string())
 }

@@ -1,0 +1,221 @@
+//! Figures of durable programs: a step (answer → run → next pause, committed under FULL) with small and large states, warm
+//! and cold; what a paused program takes; pausing many and going on with all of them after everything was killed; what a
+//! program that appends to a list writes. Starts the real binary (build it in the same profile first); never asserts.
+//!
+//! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, `many`, `growth`).
+//! `DURABLE_MANY` is the number of programs of `many` (10000).
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+use vm_system_benches::figure::{Figure, micros};
+use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
+use vm_system_protocol::model::{Engine, ExecutionStatus, Run, Settings};
+use vm_system_tests::client::Client;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::observe;
+use vm_system_tests::place::{Place, User};
+use vm_system_tests::programs::NAME;
+
+/// Steps of one figure with a small state; fewer with large ones.
+const STEPS: usize = 300;
+const CLIENTS: usize = 8;
+const APPENDS: u32 = 1_000;
+
+/// Holds so many KiB of text in pieces of 1 KiB, and changes one of them in each step.
+const HOLDER: &str = "
+    const kept = [];
+    for (let i = 0; i < Number(args[0]); i++) kept.push('x'.repeat(1016) + String(10000000 + i));
+    for (let i = 0; ; i++) kept[i % kept.length] = CC('next');
+";
+
+const TINY: &str = "const answer = CC('what?'); function main() { return answer; }";
+
+const APPENDER: &str = "
+    const list = [];
+    while (list.length < 1000) list.push(CC('more').repeat(64));
+";
+
+fn main() {
+    let parts: Vec<String> = std::env::args().skip(1).collect();
+    let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
+    if wants("step") {
+        steps();
+    }
+    if wants("many") {
+        many();
+    }
+    if wants("growth") {
+        growth();
+    }
+    for peer in ["restate-server", "dbos"] {
+        if !on_path(peer) {
+            println!("SKIPPED: {peer}: not on this machine");
+        }
+    }
+}
+
+fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}
+
+fn daemon(place: Place, config: &str) -> Daemon {
+    let options = Options {
+        program: "vm-system",
+        arguments: vec!["--durability".to_owned(), "full".to_owned()],
+        config: config.to_owned(),
+    };
+    Daemon::start_with(place, &options)
+}
+
+/// A template of this engine whose states may be large.
+fn roomy(client: &mut Client) -> String {
+    let mut settings = Settings::default();
+    (settings.limits.max_state_mb, settings.limits.cpu_ms) = (512, 60_000);
+    settings.limits.wall_ms = 60_000;
+    let op = Op::TemplateCreate {
+        name: "roomy".to_owned(),
+        engine: Engine::Cvm,
+        settings: Box::new(settings),
+        modules: Vec::new(),
+    };
+    match client.op(op).expect("template") {
+        Reply::Template(template) => template.id.to_string(),
+        Reply::TemplateDetail(detail) => detail.template.id.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn steps() {
+    for (config, how) in [("", "warm"), ("[durable]\nwarm_ms = 0\n", "cold")] {
+        let daemon = daemon(Place::new(User::AsStarted), config);
+        let mut client = daemon.client();
+        let template = roomy(&mut client);
+        client.load(HOLDER);
+        let mut small = None;
+        for (kib, name, share) in [(1, "1 KB", 1), (1 << 10, "1 MB", 2), (100 << 10, "100 MB", 15)] {
+            let count = if how == "warm" { STEPS } else { STEPS / share };
+            let new =
+                NewRun { args: vec![kib.to_string()], template: Some(template.clone()), ..NewRun::default() };
+            let begin = Instant::now();
+            let run = client.start_program(new).expect("started");
+            assert_eq!(run.execution.status, ExecutionStatus::Waiting, "{:?}", run.execution.error);
+            println!("durable start, state {name}: {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
+            let id = run.execution.id.to_string();
+            let answer = "y".repeat(1_024);
+            let figure = Figure::of_times(format!("durable step {how}, state {name}, FULL"), count, |_| {
+                client.submit(&id, &answer).expect("taken");
+            });
+            figure.print(small.as_ref());
+            small.get_or_insert(figure);
+            client.op(Op::ExecCancel { execution: id }).expect("ended");
+        }
+        daemon.stop();
+    }
+}
+
+fn bytes_beneath(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files
+        .filter_map(|file| file.metadata().ok())
+        .filter(std::fs::Metadata::is_file)
+        .map(|data| data.len())
+        .sum()
+}
+
+/// Each client does its share of so many; the time of each, and of all.
+fn share_out(
+    daemon: &Daemon,
+    count: usize,
+    work: impl Fn(&mut Client, usize) + Sync,
+) -> (Vec<f64>, Duration) {
+    let begin = Instant::now();
+    let times = std::thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|first| {
+                let work = &work;
+                scope.spawn(move || {
+                    let mut client = daemon.client();
+                    let mine = (first..count).step_by(CLIENTS);
+                    let time = |number| {
+                        let begin = Instant::now();
+                        work(&mut client, number);
+                        micros(begin.elapsed())
+                    };
+                    mine.map(time).collect::<Vec<f64>>()
+                })
+            })
+            .collect();
+        clients.into_iter().flat_map(|client| client.join().expect("a client")).collect()
+    });
+    (times, begin.elapsed())
+}
+
+fn many() {
+    let count = std::env::var("DURABLE_MANY").ok().and_then(|text| text.parse().ok()).unwrap_or(10_000);
+    let config = "[durable]\nwarm_ms = 0\n";
+    let first = daemon(Place::new(User::AsStarted), config);
+    first.client().load(TINY);
+    let state = first.place.path("state");
+    let before = (bytes_beneath(&state), observe::anonymous_kib(first.pid()));
+    let (times, took) = share_out(&first, count, |client, number| {
+        let new = NewRun { program: NAME.to_owned(), name: Some(number.to_string()), ..NewRun::default() };
+        let run = client.run_op(DurableOp::ProgramStart(Box::new(new))).expect("started");
+        assert_eq!(run.execution.status, ExecutionStatus::Waiting);
+    });
+    Figure::new("durable start to first pause, 8 clients, FULL", "us", times).print(None);
+    println!("durable pause {count}: {:.2} s", took.as_secs_f64());
+    let memory = observe::anonymous_kib(first.pid()).saturating_sub(before.1);
+    println!("durable memory of the supervisor for {count} paused: {memory} KiB");
+    let (place, family) = first.kill();
+    for process in &family {
+        // One that is gone already is as good.
+        let _ = process.kill();
+    }
+    observe::all_end(&family);
+    let begin = Instant::now();
+    let second = daemon(place, config);
+    println!(
+        "durable ready again after kill -9 of everything: {:.1} ms",
+        begin.elapsed().as_secs_f64() * 1e3
+    );
+    // The start has folded the write-ahead log into the file.
+    let bytes = bytes_beneath(&state).saturating_sub(before.0);
+    println!("durable rows of a paused program: {} B each", bytes / count as u64);
+    let (times, took) = share_out(&second, count, |client, number| {
+        let run: Run = client.submit(&number.to_string(), "yes").expect("taken");
+        assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
+    });
+    Figure::new("durable answer to end, cold, 8 clients, FULL", "us", times).print(None);
+    println!("durable go on with {count} after kill -9: {:.2} s, none lost", took.as_secs_f64());
+    second.stop();
+}
+
+fn growth() {
+    let daemon = daemon(Place::new(User::AsStarted), "[durable]\nhistory = 0\n");
+    let mut client = daemon.client();
+    let template = roomy(&mut client);
+    client.load(APPENDER);
+    let run =
+        client.start_program(NewRun { template: Some(template), ..NewRun::default() }).expect("started");
+    let id = run.execution.id.to_string();
+    let answer = "0123456789abcdef";
+    let mut times = Vec::new();
+    for _ in 0..APPENDS {
+        let begin = Instant::now();
+        client.submit(&id, answer).expect("taken");
+        times.push(micros(begin.elapsed()));
+    }
+    let last = times.split_off(times.len() - times.len() / 10);
+    times.truncate(last.len());
+    let first = Figure::new("durable append 1 KB, first 100, FULL", "us", times);
+    first.print(None);
+    Figure::new("durable append 1 KB, last 100, FULL", "us", last).print(Some(&first));
+    let written: Vec<u64> = client.checkpoints(&id).iter().map(|checkpoint| checkpoint.bytes).collect();
+    let total: u64 = written.iter().sum();
+    println!(
+        "durable bytes written by {APPENDS} appends of 1 KB: {total} ({} each)",
+        total / u64::from(APPENDS)
+    );
+    daemon.stop();
+}

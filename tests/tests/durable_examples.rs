@@ -1,0 +1,106 @@
+//! The examples of durable programs, through the CLI, with scripted answers.
+
+use std::path::Path;
+use vm_system_tests::command::Output;
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::place::User;
+
+/// An example where a client may read it.
+fn copy(daemon: &Daemon, name: &str) -> String {
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/durable").join(name);
+    let to = daemon.place.worktree().join(name);
+    std::fs::copy(from, &to).expect("an example");
+    to.to_string_lossy().into_owned()
+}
+
+#[track_caller]
+fn succeeded(output: Output) -> String {
+    assert_eq!(output.code, Some(0), "{output:?}");
+    output.stdout
+}
+
+#[test]
+fn a_purchase_is_approved() {
+    let daemon = Daemon::start(User::AsStarted);
+    let (program, answers) = (copy(&daemon, "approval.ts"), copy(&daemon, "approval.answers.json"));
+    let run = daemon.cli(&["program", "start", &program, "--answers", &answers, "--", "1200"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{run:?}");
+    assert_eq!(
+        run.stdout,
+        "team lead: yes\nfinance: yes\nordered from ACME\n{\"amount\":1200,\"bought\":true,\"supplier\":\"ACME\"}\n"
+    );
+    daemon.stop();
+}
+
+#[test]
+fn a_decision_tree_takes_what_fits_and_decides_where_nothing_does() {
+    let daemon = Daemon::start(User::AsStarted);
+    let (program, answers) = (copy(&daemon, "decisions.ts"), copy(&daemon, "decisions.answers.json"));
+    let run = daemon.cli(&["program", "start", &program, "--answers", &answers]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(run.stderr.matches("error: ").count(), 4, "{run:?}");
+    assert!(run.stdout.contains("compare with yesterday's answers\n"), "{run:?}");
+    let path = "[\"Does the service answer? yes\",\"Are its answers right? unknown\"]";
+    assert!(run.stdout.contains(path), "{run:?}");
+    daemon.stop();
+}
+
+#[test]
+fn a_thousand_files_are_summarised() {
+    const FILES: usize = 1_000;
+    let daemon = Daemon::start(User::AsStarted);
+    let root = daemon.place.worktree();
+    let program = copy(&daemon, "summarise.ts");
+    let mut answers = Vec::new();
+    for number in 0..FILES {
+        daemon.place.write(&format!("notes/{number:04}.txt"), format!("text {number}"));
+        answers.push(format!("sentence {number}"));
+    }
+    answers.push("all in all".to_owned());
+    let file = root.join("answers.json");
+    std::fs::write(&file, serde_json::to_string(&answers).expect("json")).expect("answers");
+    let (file, folder) = (file.to_string_lossy(), root.to_string_lossy());
+    let run = daemon.cli(&[
+        "program",
+        "start",
+        &program,
+        "--worktree-path",
+        &folder,
+        "--answers",
+        &file,
+        "--",
+        "notes",
+    ]);
+    assert_eq!(
+        succeeded(run),
+        "250 of 1000\n500 of 1000\n750 of 1000\n1000 of 1000\n{\"files\":1000,\"overall\":\"all in all\",\"written\":true}\n"
+    );
+    let summary = std::fs::read_to_string(root.join("notes/SUMMARY.md")).expect("written");
+    assert!(summary.starts_with("# Summary\n\nall in all\n\n- 0000.txt: sentence 0\n"), "{summary}");
+    assert_eq!(summary.lines().count(), FILES + 4);
+    daemon.stop();
+}
+
+#[test]
+fn a_migration_goes_back_to_a_wrong_decision() {
+    let daemon = Daemon::start(User::AsStarted);
+    let program = copy(&daemon, "migration.ts");
+    succeeded(daemon.cli(&["program", "start", &program, "--name", "migration"]));
+    let submit =
+        |answer: &str| succeeded(daemon.cli(&["task", "submit", "migration", answer, "--output", "json"]));
+    submit("{\"done\":true}");
+    submit("{\"done\":false,\"note\":\"too slow\"}");
+    let wrong = submit("skip");
+    assert!(wrong.contains("compare both"), "{wrong}");
+    let list = succeeded(daemon.cli(&["program", "checkpoints", "migration", "--output", "json"]));
+    let list: serde_json::Value = serde_json::from_str(&list).expect("json");
+    // The third question was whether to go on.
+    let pauses = list.as_array().expect("a list").iter().filter(|point| point["cause"] == "pause");
+    let third = pauses.map(|point| point["seq"].to_string()).nth(2).expect("three questions");
+    succeeded(daemon.cli(&["program", "rewind", "migration", &third]));
+    let right = submit("stop");
+    let right: serde_json::Value = serde_json::from_str(&right).expect("json");
+    let done = ["copy the tables to the new cluster"];
+    assert_eq!(right["result"], serde_json::json!({ "finished": false, "done": done }));
+    daemon.stop();
+}
