@@ -18,19 +18,22 @@
 
 mod blocks;
 mod lines;
+mod stored;
 #[cfg(test)]
 mod tests;
 
 use blocks::{Found, Problem};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt::Write as _;
+
+pub use stored::done_blocks;
 
 /// Files that one index may list.
 const MOST_FILES: usize = 1000;
 
 /// How a block is worked through.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Nature {
     /// Tests first: red, green, verify, cross-check, commit
@@ -40,7 +43,7 @@ pub enum Nature {
 }
 
 /// One block of a compiled plan.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Block {
     /// Two digits and kebab-case, unique in the plan
@@ -63,7 +66,7 @@ pub struct Block {
 }
 
 /// A plan that the built-in program can walk through.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// `step` if all blocks have actions, else `tddab`
@@ -74,7 +77,7 @@ pub struct Plan {
     /// The file that was named
     pub source_file: String,
     /// The files of an index
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source_files: Option<Vec<String>>,
     /// In the order of execution
     pub blocks: Vec<Block>,

@@ -1,6 +1,6 @@
 //! Plans that are compiled, and what is said about those that are not.
 
-use super::{Nature, Plan, compile, listed_files};
+use super::{Nature, Plan, compile, done_blocks, executor, listed_files};
 
 fn one(text: &str) -> Result<Plan, String> {
     compile("plan.md", text, |name| panic!("no file is listed, and {name} was asked for"))
@@ -205,4 +205,35 @@ fn long_files_of_open_tags_take_time_by_their_length() {
     assert!(one(&many).is_err());
     let lines = format!("<mission>m</mission>\n<block id=\"01-a\">\n<intro>\n{}", "x\n".repeat(200_000));
     assert!(one(&lines).is_err());
+}
+
+#[test]
+fn a_stored_plan_is_the_plan_and_an_earlier_one_has_blocks_by_their_keys() {
+    let plan = one(PLAN).expect("nothing is wrong");
+    let mut stored = serde_json::to_value(&plan).expect("a plan is JSON");
+    assert_eq!(Plan::from_json(&stored.to_string()).as_ref(), Some(&plan));
+    for block in stored["blocks"].as_array_mut().expect("a list") {
+        block.as_object_mut().expect("an object").remove("type");
+    }
+    assert_eq!(Plan::from_json(&stored.to_string()), Some(plan));
+    for wrong in ["", "[]", "{}", "{\"blocks\": [1]}", "{\"blocks\": [{}]}"] {
+        assert_eq!(Plan::from_json(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn progress_is_read_from_lists_and_from_names_of_something_true() {
+    let text =
+        r#"{"done": ["01-a", "not an id", "02-b"], "03-c": true, "04-d": false, "more": {"05-e": true}}"#;
+    assert_eq!(done_blocks(text), ["01-a", "02-b", "03-c", "05-e"]);
+    assert_eq!(done_blocks("[\"01-a\"]"), ["01-a"]);
+    assert_eq!(done_blocks("no JSON"), Vec::<String>::new());
+}
+
+#[test]
+fn the_program_of_a_plan_ends_with_the_plan_and_what_is_done() {
+    let source = executor(&one(PLAN).expect("nothing is wrong"), &["01-first-steps".to_owned()]);
+    let mut last = source.lines().rev();
+    assert_eq!(last.next(), Some("const DONE = [\"01-first-steps\"];"));
+    assert!(last.next().is_some_and(|line| line.starts_with("const PLAN = {\"type\":\"tddab\",")));
 }
