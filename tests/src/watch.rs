@@ -44,6 +44,16 @@ impl Watch {
     }
 }
 
+/// One short pause, for a loop that has its deadlines elsewhere.
+pub fn moment() {
+    std::thread::sleep(FIRST);
+}
+
+/// Lets time pass on purpose: a blow is to fall at a random moment, and not when something is known to have happened.
+pub fn let_pass(time: Duration) {
+    std::thread::sleep(time);
+}
+
 /// Looks until it is so.
 #[track_caller]
 pub fn until(mut so: impl FnMut() -> bool, otherwise: impl Fn() -> String) {

@@ -11,6 +11,7 @@ use vm_system_protocol::model::{CheckpointInfo, Event, EventPayload, ExecutionSt
 use vm_system_tests::PATIENCE;
 use vm_system_tests::fragile::Fragile;
 use vm_system_tests::programs::NAME;
+use vm_system_tests::watch::{self, Watch};
 
 /// Questions, output, files, computing, and at the end a question that only its timer answers.
 pub(crate) const PROGRAM: &str = "
@@ -88,7 +89,7 @@ impl Agent {
                 }
             }
             known = left;
-            std::thread::yield_now();
+            watch::moment();
         }
     }
 
@@ -223,13 +224,12 @@ impl Agent {
 
     /// Asks until the daemon answers.
     fn patiently<T>(&mut self, mut ask: impl FnMut(&mut Self) -> Option<T>) -> T {
-        let until = Instant::now() + PATIENCE;
+        let mut watch = Watch::begin();
         loop {
             if let Some(answer) = ask(self) {
                 return answer;
             }
-            assert!(Instant::now() < until, "the daemon does not answer");
-            std::thread::yield_now();
+            watch.pause(|| "the daemon does not answer".to_owned());
         }
     }
 

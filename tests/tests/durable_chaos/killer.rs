@@ -3,11 +3,11 @@
 use super::Dice;
 use std::fmt;
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::daemon::{Daemon, Options};
-use vm_system_tests::observe;
+use vm_system_tests::{observe, watch};
 
 /// Deaths of workers in one life of a supervisor: fewer than make it give up a program.
 const WORKERS_AT_A_TIME: u32 = 2;
@@ -52,10 +52,7 @@ impl Killer {
             }
         }
         // Somewhere in what the last request causes.
-        let until = Instant::now() + Duration::from_micros(self.dice.roll(8_000));
-        while Instant::now() < until {
-            std::thread::yield_now();
-        }
+        watch::let_pass(Duration::from_micros(self.dice.roll(8_000)));
         match self.dice.roll(10) {
             0..=3 => self.kill_worker(),
             4 => self.kill_zygote(),
