@@ -131,9 +131,11 @@ fn matters(changes: bool, admin: bool, code: ErrorCode) -> bool {
         | ErrorCode::SessionNotReady
         | ErrorCode::CapacityExceeded
         | ErrorCode::StorageUnavailable
-        | ErrorCode::ShuttingDown => false,
+        | ErrorCode::ShuttingDown
         // The execution, or the question, is a record of its own.
-        ErrorCode::OutputLimitExceeded | ErrorCode::TaskNotPending | ErrorCode::AnswerInvalid => false,
+        | ErrorCode::OutputLimitExceeded
+        | ErrorCode::TaskNotPending
+        | ErrorCode::AnswerInvalid => false,
         ErrorCode::NotPermitted => true,
         ErrorCode::NotFound
         | ErrorCode::TemplateNotFound
