@@ -114,7 +114,7 @@ fn refused_under(table: &[Row], number: libc::c_long, arguments: [u64; 6]) -> i3
     });
     match ending.expect("child") {
         Ending::Exited(code) => code,
-        other => panic!("{other:?}"),
+        Ending::Signaled(signal) => panic!("it died of signal {signal}"),
     }
 }
 
