@@ -340,6 +340,31 @@ fn a_program_writes_its_worktree_and_nothing_else() {
 }
 
 #[test]
+fn the_worker_of_a_program_can_be_looked_at_and_killed() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let run = client.begin(SUM, "warm");
+    let session = run.execution.session_id.to_string();
+    let inspect = || vm_system_protocol::control::Op::SessionInspect { session: session.clone() };
+    let kill = vm_system_protocol::control::Op::SessionKill { session: session.clone(), signal: 9 };
+    match client.op(inspect()).expect("a warm worker") {
+        Reply::Inspection(seen) => {
+            assert_eq!((seen.running_execution, seen.seccomp_mode), (Some(run.execution.id), Some(2)));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(matches!(client.op(kill), Ok(Reply::Done)));
+    let until = Instant::now() + PATIENCE;
+    while client.op(inspect()).is_ok() {
+        assert!(Instant::now() < until, "it was killed");
+        std::thread::yield_now();
+    }
+    assert_eq!(code(client.op(inspect())), ErrorCode::SessionNotReady);
+    assert_eq!(prompt(&client.submit("warm", "4").expect("taken")), "second?");
+    daemon.stop();
+}
+
+#[test]
 fn ops_of_sessions_and_executions_see_a_program_too() {
     let daemon = Daemon::start(User::AsStarted);
     let mut client = daemon.client();

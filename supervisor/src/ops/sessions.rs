@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
 use vm_system_protocol::ids::{SessionId, TemplateId};
-use vm_system_protocol::model::{Engine, Session};
+use vm_system_protocol::model::{Engine, Session, SessionStatus};
 
 /// Longest label of a session (bytes).
 const LABEL_BYTES: usize = 1_024;
@@ -156,6 +156,12 @@ impl Ops {
 
 pub(super) fn not_ready(row: &SessionRow) -> OpError {
     let session = &row.session;
+    if session.status == SessionStatus::Ready {
+        let message = format!("session {} has no worker now: its program waits, or has none", session.id);
+        return OpError::new(ErrorCode::SessionNotReady, message)
+            .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
+            .with_hint("`task list` shows what programs wait for");
+    }
     let reason = session.close_reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
     OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
         .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))

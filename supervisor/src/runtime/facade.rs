@@ -3,7 +3,7 @@
 use super::api::{CreateSession, RuntimeConfig, RuntimeError, StartExecution};
 use super::durable::Durables;
 use super::follow::{Tail, joined};
-use super::inspect::inspect;
+use super::inspect::{Facts, inspect};
 use super::jails::Jails;
 use super::registry::{Live, NoRoom, Registry};
 use super::task::{Answering, Command, FILES, Shared, Task};
@@ -201,16 +201,24 @@ impl Runtime {
         if !(1..=64).contains(&signal) {
             return Err(RuntimeError::Invalid(format!("{signal} is not the number of a signal")));
         }
+        if let Some((_, worker)) = self.0.durables.worker(id) {
+            // Its program goes on from its last checkpoint.
+            return worker.signal(signal).map_err(|_| RuntimeError::NotLive);
+        }
         let live = self.live(id)?;
         self.ask(&live, |answer| Command::Kill { signal, answer }).await.map(|_| ())
     }
 
     /// A live session as the kernel sees it.
     pub async fn inspect_session(&self, id: SessionId) -> Result<SessionInspection, RuntimeError> {
-        let live = self.live(id)?;
-        let (answer, answered) = oneshot::channel();
-        live.commands.send(Command::Inspect { answer }).await.map_err(|_| RuntimeError::NotLive)?;
-        let facts = answered.await.map_err(|_| RuntimeError::NotLive)?;
+        let facts = if let Some((execution, worker)) = self.0.durables.worker(id) {
+            Facts::of_program(execution, worker)
+        } else {
+            let live = self.live(id)?;
+            let (answer, answered) = oneshot::channel();
+            live.commands.send(Command::Inspect { answer }).await.map_err(|_| RuntimeError::NotLive)?;
+            answered.await.map_err(|_| RuntimeError::NotLive)?
+        };
         let inspected = tokio::task::spawn_blocking(move || inspect(id, facts)).await;
         inspected.map_err(|error| RuntimeError::Internal(error.to_string()))?.ok_or(RuntimeError::NotLive)
     }

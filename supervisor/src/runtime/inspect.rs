@@ -16,6 +16,19 @@ pub(super) struct Facts {
     pub(super) silent_for: Duration,
 }
 
+impl Facts {
+    /// Of a program's worker, which says nothing between its turns.
+    pub(super) fn of_program(execution: ExecutionId, worker: WorkerProcess) -> Self {
+        Self {
+            status: SessionStatus::Ready,
+            process: Some(worker),
+            running: Some(execution),
+            heap_bytes: 0,
+            silent_for: Duration::ZERO,
+        }
+    }
+}
+
 /// Adds what the kernel knows; `None` if there is no worker.
 pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspection> {
     let process = facts.process?;
@@ -33,7 +46,8 @@ pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspect
         rss_kib: memory.map(|memory| memory.rss / 1024),
         pss_kib: memory.map(|memory| memory.pss / 1024),
         uss_kib: memory.map(|memory| memory.uss / 1024),
-        js_heap_bytes: Some(facts.heap_bytes),
+        // Nothing was said of it yet.
+        js_heap_bytes: (facts.heap_bytes > 0).then_some(facts.heap_bytes),
         fds: fs::read_dir(format!("/proc/{pid}/fd")).ok().map(|entries| entries.count() as u32),
         seccomp_mode: field("Seccomp").and_then(|mode| mode.parse().ok()),
         no_new_privs: field("NoNewPrivs").map(|bit| bit == "1"),

@@ -66,6 +66,11 @@ impl WorkerProcess {
         Self(Arc::new(Inner { session, pid, pidfd, death, control }))
     }
 
+    /// Under which name it was born.
+    pub fn session(&self) -> SessionId {
+        self.0.session
+    }
+
     /// Its pid on the host, from the kernel.
     pub fn pid(&self) -> u32 {
         self.0.pid

@@ -23,6 +23,7 @@ use super::api::RuntimeError;
 use super::task::Shared;
 use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Stand};
 use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
+use crate::spawn::WorkerProcess;
 use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
 use live::{Ask, Command};
 use std::collections::HashMap;
@@ -31,7 +32,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
 
@@ -95,6 +96,8 @@ pub struct Durables {
     slots: Arc<Semaphore>,
     births: Arc<Semaphore>,
     wakes: Arc<Semaphore>,
+    /// Living workers, for whoever wants to look at one.
+    workers: Mutex<HashMap<SessionId, (ExecutionId, WorkerProcess)>>,
     /// Somebody waits for a worker: those that are only kept warm are to go.
     pressure: Notify,
     /// There is something new for the alarm to look at.
@@ -108,6 +111,7 @@ impl Durables {
         let durables = Arc::new(Self {
             shared,
             live: Mutex::default(),
+            workers: Mutex::default(),
             code: Mutex::default(),
             slots: Arc::new(Semaphore::new(config.workers.max(1))),
             births: Arc::new(Semaphore::new(config.births.max(1))),
@@ -186,6 +190,11 @@ impl Durables {
     /// The inside of a program as of a checkpoint.
     pub async fn look(&self, execution: ExecutionId, checkpoint: u64) -> Result<ProgramState, RuntimeError> {
         once::look(self, execution, checkpoint).await
+    }
+
+    /// The worker that an execution has now, by its session; none while it waits for long.
+    pub(super) fn worker(&self, session: SessionId) -> Option<(ExecutionId, WorkerProcess)> {
+        live::lock(&self.workers).get(&session).cloned()
     }
 
     /// How many executions have an owner task.

@@ -2,7 +2,7 @@
 
 use super::Durables;
 use super::files::{self, Used};
-use super::live::{Answering, Ask, Command};
+use super::live::{Answering, Ask, Command, lock};
 use super::worker::{BirthError, Newborn, Order, order};
 use crate::core::durable::{DurableAction as Action, DurableInput as Input, DurableMachine, Refused, Stand};
 use crate::core::{Now, Token, WriteId};
@@ -208,6 +208,7 @@ impl Owner {
             }
             Woken::Dead(death) => {
                 if let Some(worker) = self.worker.take() {
+                    lock(&self.durables.workers).remove(&worker.handle.process.session());
                     worker.handle.process.forget();
                 }
                 self.calling = None;
@@ -252,6 +253,8 @@ impl Owner {
                 if std::mem::take(&mut self.unwanted) {
                     let _ = handle.process.kill();
                 }
+                let known = (self.execution, handle.process.clone());
+                lock(&self.durables.workers).insert(handle.process.session(), known);
                 let birth = Some(birth);
                 self.worker = Some(Worker { handle, exited, deaf: false, _jail: jail, _slot: slot, birth });
                 Input::Loaded
