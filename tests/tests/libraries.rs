@@ -18,6 +18,7 @@ as_both!(
     a_removed_library_stays_with_its_sessions,
     a_library_that_fails_harms_its_own_set_alone,
     libraries_outlive_the_daemon,
+    a_seventeenth_set_takes_the_zygote_that_was_not_asked_for_longest,
 );
 
 const COUNTER: &str = "(function (root, factory) {
@@ -87,6 +88,33 @@ fn a_library_that_nothing_interrupts_is_killed() {
 
 mod cases {
     use super::*;
+
+    pub(super) fn a_seventeenth_set_takes_the_zygote_that_was_not_asked_for_longest(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let worktree = daemon.place.worktree();
+        let mut first = None;
+        for n in 0..17 {
+            let id = format!("counter{n}");
+            install(&mut client, &id, COUNTER);
+            let template = with_libraries(&mut client, &[&id]);
+            let session = client.session(&template, &worktree).expect("ready");
+            first.get_or_insert((template, session));
+        }
+        let (template, session) = first.expect("seventeen");
+        let names = |daemon: &Daemon| -> Vec<String> {
+            zygotes(daemon).into_iter().flat_map(|(libraries, ..)| libraries).collect()
+        };
+        let left = names(&daemon);
+        assert_eq!((left.len(), left.contains(&"counter0-1.0.0".to_owned())), (16, false), "{left:?}");
+        // Its sessions do not need it, and the next one gets a new one.
+        assert_eq!(eval(&mut client, &session, "counter0.next()"), "1");
+        let again = client.session(&template, &worktree).expect("ready");
+        assert_eq!(eval(&mut client, &again, "counter0.next()"), "1");
+        let left = names(&daemon);
+        assert_eq!((left.len(), left.contains(&"counter1-1.0.0".to_owned())), (16, false), "{left:?}");
+        daemon.stop();
+    }
 
     pub(super) fn a_library_is_there_in_every_session_of_its_template_and_in_no_other(user: User) {
         let daemon = Daemon::start(user);

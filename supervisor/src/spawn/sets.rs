@@ -141,7 +141,7 @@ impl Sets {
         set: &LibrarySet,
         make: impl FnOnce() -> F,
     ) -> Result<Arc<Zygote>, SpawnError> {
-        let (zygote, forks) = self.slot(set);
+        let (zygote, forks) = self.slot(set, Instant::now());
         let mut zygote = zygote.lock().await;
         if let Some(taught) = zygote.as_ref().filter(|taught| !taught.zygote.is_lost()) {
             forks.fetch_add(1, Ordering::Relaxed);
@@ -153,7 +153,11 @@ impl Sets {
         Ok(Arc::clone(&taught.zygote))
     }
 
-    fn slot(&self, set: &LibrarySet) -> (Arc<tokio::sync::Mutex<Option<Taught>>>, Arc<AtomicU64>) {
+    fn slot(
+        &self,
+        set: &LibrarySet,
+        now: Instant,
+    ) -> (Arc<tokio::sync::Mutex<Option<Taught>>>, Arc<AtomicU64>) {
         let mut sets = lock(&self.0);
         if !sets.contains_key(set) && sets.len() >= SETS {
             let oldest = sets.iter().min_by_key(|(_, slot)| slot.last_used).map(|(set, _)| set.clone());
@@ -161,16 +165,16 @@ impl Sets {
         }
         let slot = sets.entry(set.clone()).or_insert_with(|| Slot {
             zygote: Arc::default(),
-            last_used: Instant::now(),
+            last_used: now,
             forks: Arc::default(),
         });
-        slot.last_used = Instant::now();
+        slot.last_used = now;
         (Arc::clone(&slot.zygote), Arc::clone(&slot.forks))
     }
 
     /// Ends the zygotes of idle sets.
-    pub(super) fn sweep(&self) {
-        lock(&self.0).retain(|_, slot| slot.last_used.elapsed() < IDLE);
+    pub(super) fn sweep(&self, now: Instant) {
+        lock(&self.0).retain(|_, slot| now.saturating_duration_since(slot.last_used) < IDLE);
     }
 
     /// Those that live; one that is just being made is not among them.
@@ -185,5 +189,54 @@ impl Sets {
         let mut all: Vec<SetFacts> = sets.iter().filter_map(facts).collect();
         all.sort_unstable_by(|a, b| a.libraries.cmp(&b.libraries));
         all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(n: usize) -> LibrarySet {
+        LibrarySet::new(vec![Library {
+            name: format!("l{n}-1.0.0"),
+            id: format!("l{n}"),
+            global: None,
+            hash: [0; 32],
+        }])
+    }
+
+    fn known(sets: &Sets) -> Vec<usize> {
+        (0..2 * SETS).filter(|n| lock(&sets.0).contains_key(&set(*n))).collect()
+    }
+
+    #[test]
+    fn the_set_that_was_not_asked_for_longest_makes_room() {
+        let (sets, begin) = (Sets::default(), Instant::now());
+        let at = |seconds: usize| begin + Duration::from_secs(seconds as u64);
+        for n in 0..SETS {
+            sets.slot(&set(n), at(n));
+        }
+        sets.slot(&set(0), at(SETS));
+        assert_eq!(known(&sets), (0..SETS).collect::<Vec<_>>(), "there is room for so many");
+        sets.slot(&set(SETS), at(SETS + 1));
+        assert_eq!(known(&sets), [0].into_iter().chain(2..=SETS).collect::<Vec<_>>());
+        // One that has its place takes nobody else's.
+        sets.slot(&set(2), at(SETS + 2));
+        assert_eq!(lock(&sets.0).len(), SETS);
+    }
+
+    #[test]
+    fn an_idle_set_ends_and_one_that_is_asked_for_stays() {
+        let (sets, begin) = (Sets::default(), Instant::now());
+        sets.slot(&set(1), begin);
+        sets.slot(&set(2), begin);
+        let soon = begin + IDLE.saturating_sub(Duration::from_millis(1));
+        sets.sweep(soon);
+        assert_eq!(known(&sets), [1, 2]);
+        sets.slot(&set(2), soon);
+        sets.sweep(begin + IDLE);
+        assert_eq!(known(&sets), [2]);
+        sets.sweep(soon + IDLE);
+        assert!(known(&sets).is_empty());
     }
 }

@@ -343,7 +343,7 @@ impl Jail {
     async fn look_after_sets(self: Arc<Self>) {
         loop {
             tokio::time::sleep(sets::SWEEP).await;
-            self.sets.sweep();
+            self.sets.sweep(Instant::now());
         }
     }
 
