@@ -101,6 +101,23 @@ pub enum DurableOp {
         /// The name of the new one.
         name: Option<String>,
     },
+    /// Forget an execution with its output and states; one that has not ended is ended first. Answered by what it was.
+    RunDelete {
+        /// Which execution.
+        execution: String,
+    },
+    /// The execution that a client means when it names none: a list of it, or an empty one.
+    CurrentGet {
+        /// Which client of the caller's, 1–200 characters.
+        client: String,
+    },
+    /// Says which execution a client means from now on. Answered by that execution.
+    CurrentSet {
+        /// Which client of the caller's, 1–200 characters.
+        client: String,
+        /// Which execution.
+        execution: String,
+    },
 }
 
 /// What to run.

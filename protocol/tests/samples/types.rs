@@ -150,6 +150,9 @@ enums! {
         TaskGet { execution }, TaskSubmit { execution, task, result }, StateGet { execution, checkpoint },
         StateSet { execution, name, value, frame }, CheckpointList { execution }, Rewind { execution, checkpoint },
         Fork { execution, checkpoint, name },
+        RunDelete { execution },
+        CurrentGet { client },
+        CurrentSet { client, execution },
     }
     DurableReply {
         Program(program), Programs(programs), Run(run), Runs(runs), Tasks(tasks), TaskStatus(status), State(state),

@@ -211,6 +211,9 @@ fn named_durable(op: &DurableOp) -> (&'static str, &str) {
         DurableOp::CheckpointList { execution } => ("program checkpoints", execution),
         DurableOp::Rewind { execution, .. } => ("program rewind", execution),
         DurableOp::Fork { execution, .. } => ("program fork", execution),
+        DurableOp::RunDelete { execution } => ("program forget", execution),
+        DurableOp::CurrentGet { client } => ("program current", client),
+        DurableOp::CurrentSet { execution, .. } => ("program set-current", execution),
     }
 }
 

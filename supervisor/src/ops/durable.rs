@@ -1,6 +1,7 @@
 //! Verbs of durable programs. Reading order: this file (which verb goes where), `programs`, `runs` (executions), `tasks`
-//! (questions and answers), `states` (checkpoints, looking inside, going back).
+//! (questions and answers), `states` (checkpoints, looking inside, going back), `current` (which execution a client means).
 
+mod current;
 mod programs;
 mod runs;
 mod states;
@@ -28,7 +29,9 @@ pub(super) fn changes_something(op: &DurableOp) -> bool {
         | DurableOp::TaskSubmit { .. }
         | DurableOp::StateSet { .. }
         | DurableOp::Rewind { .. }
-        | DurableOp::Fork { .. } => true,
+        | DurableOp::Fork { .. }
+        | DurableOp::RunDelete { .. }
+        | DurableOp::CurrentSet { .. } => true,
         DurableOp::ProgramList
         | DurableOp::ProgramGet { .. }
         | DurableOp::RunGet { .. }
@@ -36,7 +39,8 @@ pub(super) fn changes_something(op: &DurableOp) -> bool {
         | DurableOp::TaskList { .. }
         | DurableOp::TaskGet { .. }
         | DurableOp::StateGet { .. }
-        | DurableOp::CheckpointList { .. } => false,
+        | DurableOp::CheckpointList { .. }
+        | DurableOp::CurrentGet { .. } => false,
     }
 }
 
@@ -68,6 +72,9 @@ impl Ops {
             DurableOp::Fork { execution, checkpoint, name } => {
                 self.branch_off(call, &execution, checkpoint, name).await
             }
+            DurableOp::RunDelete { execution } => self.run_delete(call, &execution).await,
+            DurableOp::CurrentGet { client } => self.current_get(call, &client).await,
+            DurableOp::CurrentSet { client, execution } => self.current_set(call, &client, &execution).await,
         }
     }
 

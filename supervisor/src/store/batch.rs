@@ -287,6 +287,22 @@ pub enum Write {
         /// Which.
         id: ExecutionId,
     },
+    /// Forgets an ended execution of a program with all that belongs to it, and its session.
+    RunDelete {
+        /// Which.
+        id: ExecutionId,
+    },
+    /// Which execution a client means when it names none.
+    CurrentSet {
+        /// Whose client.
+        owner: Owner,
+        /// Which client.
+        client: String,
+        /// Which execution.
+        execution: ExecutionId,
+        /// When.
+        at: Timestamp,
+    },
     /// Takes an idempotency key for a request. `Rejected(Conflict)` if it is taken since after `expired_before`.
     KeyClaim(Box<KeyClaim>),
     /// The answer to the request that holds a key.

@@ -226,6 +226,11 @@ impl StoreHandle {
         ask!(self, Query::ProgramRun(execution), Run)
     }
 
+    /// The execution that an owner's client means when it names none.
+    pub async fn current(&self, owner: &Owner, client: &str) -> Result<Option<ExecutionId>, StoreError> {
+        ask!(self, Query::Current(owner.clone(), client.to_owned()), Current)
+    }
+
     /// A question.
     pub async fn task(&self, scope: &Scope, id: TaskId) -> Result<Option<Box<TaskRow>>, StoreError> {
         ask!(self, Query::Task(scope.clone(), id), Task)

@@ -102,6 +102,7 @@ struct Tables {
     tasks: Table<TaskId, TaskRow>,
     checkpoints: Table<(ExecutionId, u64), CheckpointRow>,
     pages: Table<(ExecutionId, u64, u64), Option<Vec<u8>>>,
+    currents: Table<(Owner, String), (ExecutionId, Timestamp)>,
     keys: Table<(Owner, String), KeyRow>,
     audit: Table<u64, AuditEntry>,
     meta: Table<String, Vec<u8>>,
@@ -127,6 +128,7 @@ impl Tables {
             tasks,
             checkpoints,
             pages,
+            currents,
             keys,
             audit,
             meta

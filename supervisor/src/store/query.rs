@@ -112,6 +112,8 @@ pub enum Query {
     ProgramCode(ProgramId, u32),
     /// What an execution runs. → [`Answer::Run`]
     ProgramRun(ExecutionId),
+    /// The execution that an owner's client means when it names none. → [`Answer::Current`]
+    Current(Owner, String),
     /// → [`Answer::Task`]
     Task(Scope, TaskId),
     /// The pending question of an execution. → [`Answer::Task`]
@@ -197,6 +199,8 @@ pub enum Answer {
     Code(Option<Box<ProgramCode>>),
     /// Program and version, if the execution runs one.
     Run(Option<(ProgramId, u32)>),
+    /// An execution, if one was set.
+    Current(Option<ExecutionId>),
     /// A task, if there is one.
     Task(Option<Box<TaskRow>>),
     /// Tasks.

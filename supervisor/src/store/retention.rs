@@ -29,6 +29,8 @@ impl Default for Retention {
 
 /// How long idempotency keys count.
 pub const KEY_LIFE: Duration = Duration::from_hours(24);
+/// Clients of one owner whose current execution is known; the ones that were not used for longest make room.
+pub(super) const CLIENTS_OF_AN_OWNER: u32 = 1_000;
 /// Rows that one turn forgets at most (an execution goes with all of its events).
 pub(super) const PRUNE_ROWS: u32 = 1_000;
 /// Time between looks at what may go, when the last one left nothing.

@@ -139,6 +139,16 @@ impl Ops {
         Ok(DurableReply::Run(Box::new(shown(row, task.as_deref()))))
     }
 
+    /// Ends it if it has not ended, then forgets it.
+    pub(super) async fn run_delete(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
+        let id = self.run(call, reference).await?.row.execution.id;
+        self.cancel_program(id).await?;
+        let last = self.run_get(call, &id.to_string()).await?;
+        let result = self.store.apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored);
+        self.audit(call, "program forget", id, &result).await;
+        result.map(|()| last)
+    }
+
     pub(super) async fn run_list(
         &self,
         call: &Call<'_>,

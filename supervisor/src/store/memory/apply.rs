@@ -72,6 +72,10 @@ impl Tables {
             Write::RunProgress { id, status, metrics } => self.run_progress(*id, *status, metrics),
             Write::ExecutionUnname { id } => self.execution_unname(*id),
             Write::CheckpointCompact { execution, keep_from } => Ok(self.compact(*execution, *keep_from)),
+            Write::RunDelete { id } => self.run_delete(*id),
+            Write::CurrentSet { owner, client, execution, at } => {
+                self.current_set(owner, client, *execution, *at)
+            }
             Write::KeyClaim(claim) => self.key_claim(claim),
             Write::KeyAnswer { owner, key, reply } => self.key_answer(owner, key, reply),
             Write::KeyRelease { owner, key } => {

@@ -88,6 +88,10 @@ impl Tables {
                 self.versions.get(&(*id, *version)).map(|version| Box::new(version.code.clone())),
             ),
             Query::ProgramRun(execution) => Answer::Run(self.runs.get(execution).copied()),
+            Query::Current(owner, client) => {
+                let known = self.currents.get(&(owner.clone(), client.clone()));
+                Answer::Current(known.map(|(execution, _)| *execution))
+            }
             Query::Task(scope, id) => {
                 let task = self.tasks.get(id).filter(|task| scope.sees(&task.owner));
                 Answer::Task(task.map(|task| Box::new(task.clone())))

@@ -24,6 +24,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("v2.sql")),
     M::up(include_str!("v3.sql")),
     M::up(include_str!("v4.sql")),
+    M::up(include_str!("v5.sql")),
 ];
 
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {

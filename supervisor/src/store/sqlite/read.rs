@@ -69,6 +69,7 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         Query::Programs(scope, page) => Answer::Programs(durable::programs(c, scope, *page)?),
         Query::ProgramCode(id, version) => Answer::Code(durable::code(c, *id, *version)?.map(Box::new)),
         Query::ProgramRun(execution) => Answer::Run(durable::run(c, *execution)?),
+        Query::Current(owner, client) => Answer::Current(durable::current(c, owner, client)?),
         Query::Task(scope, id) => Answer::Task(durable::task(c, scope, *id)?.map(Box::new)),
         Query::PendingTask(execution) => Answer::Task(durable::pending_task(c, *execution)?.map(Box::new)),
         Query::PendingTasks(scope, page) => Answer::Tasks(durable::pending_tasks(c, scope, *page)?),

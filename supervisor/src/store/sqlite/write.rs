@@ -78,6 +78,10 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Fail
         Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
         Write::ExecutionUnname { id } => executions::unname(c, *id),
         Write::CheckpointCompact { execution, keep_from } => durable::compact(c, *execution, *keep_from),
+        Write::RunDelete { id } => keep::delete_run(c, *id),
+        Write::CurrentSet { owner, client, execution, at } => {
+            durable::current_set(c, owner, client, *execution, *at)
+        }
         Write::KeyClaim(claim) => keep::claim(c, claim),
         Write::KeyAnswer { owner, key, reply } => keep::answer(c, owner, key, reply),
         Write::KeyRelease { owner, key } => keep::release(c, owner, key),

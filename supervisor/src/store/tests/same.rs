@@ -280,6 +280,10 @@ fn durable_write() -> impl Strategy<Value = Write> {
             let cause = "pause".to_owned();
             Write::Checkpoint(Box::new(Checkpoint { execution, seq, at, cause, pages }))
         }),
+        execution().prop_map(|id| Write::RunDelete { id }),
+        (any_owner(), name(), execution(), moment()).prop_map(|(owner, client, execution, at)| {
+            Write::CurrentSet { owner, client, execution, at }
+        }),
         (execution(), 0_u64..4)
             .prop_map(|(execution, keep_from)| Write::CheckpointCompact { execution, keep_from }),
     ]
@@ -327,6 +331,7 @@ fn query() -> impl Strategy<Value = Query> {
         (scope(), page()).prop_map(|(scope, page)| Query::Templates(scope, page)),
         (scope(), session()).prop_map(|(scope, id)| Query::Session(scope, id)),
         session().prop_map(Query::SessionPolicy),
+        (any_owner(), name()).prop_map(|(owner, client)| Query::Current(owner, client)),
         (sessions, proptest::option::of(name()), proptest::option::of(name()), page()).prop_map(
             |((scope, status, template), workspace_id, name, page)| {
                 Query::Sessions(scope, SessionQuery { status, template, workspace_id, name }, page)

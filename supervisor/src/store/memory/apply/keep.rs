@@ -2,7 +2,7 @@
 
 use super::super::Tables;
 use crate::store::error::{Entity, StoreError};
-use crate::store::retention::oldest_id_at;
+use crate::store::retention::{CLIENTS_OF_AN_OWNER, oldest_id_at};
 use crate::store::rows::{AuditEntry, KeyClaim, KeyRow, Owner};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::time::Timestamp;
@@ -93,12 +93,50 @@ impl Tables {
             self.pages.range((id, 0, 0)..=(id, u64::MAX, u64::MAX)).map(|(key, _)| *key).collect();
         let tasks: Vec<_> =
             self.tasks.iter().filter(|(_, task)| task.execution == id).map(|(task, _)| *task).collect();
+        let currents: Vec<_> =
+            self.currents.iter().filter(|(_, (of, _))| *of == id).map(|(key, _)| key.clone()).collect();
         self.events.remove_all(&events)
+            + self.currents.remove_all(&currents)
             + self.checkpoints.remove_all(&checkpoints)
             + self.pages.remove_all(&pages)
             + self.tasks.remove_all(&tasks)
             + u64::from(self.runs.remove(&id))
             + u64::from(self.executions.remove(&id))
+    }
+
+    pub(super) fn run_delete(&mut self, id: ExecutionId) -> Result<u64, StoreError> {
+        let row = self.executions.get(&id).ok_or(StoreError::missing(Entity::Execution))?;
+        if row.execution.ended_at.is_none() {
+            return Err(StoreError::conflict(Entity::Execution));
+        }
+        let session = row.execution.session_id;
+        let rows = self.forget_execution(id);
+        let closed = self.sessions.get(&session).is_some_and(|known| known.row.session.closed_at.is_some());
+        let used = self.executions.iter().any(|(_, row)| row.execution.session_id == session);
+        Ok(rows + u64::from(closed && !used && self.sessions.remove(&session)))
+    }
+
+    pub(super) fn current_set(
+        &mut self,
+        owner: &Owner,
+        client: &str,
+        execution: ExecutionId,
+        at: Timestamp,
+    ) -> Result<u64, StoreError> {
+        if !self.executions.contains(&execution) {
+            return Err(StoreError::missing(Entity::Execution));
+        }
+        self.currents.set((owner.clone(), client.to_owned()), (execution, at));
+        let mut mine: Vec<_> = self
+            .currents
+            .iter()
+            .filter(|((of, _), _)| of == owner)
+            .map(|(key, (_, at))| (std::cmp::Reverse(*at), key.clone()))
+            .collect();
+        mine.sort();
+        let stale: Vec<_> = mine.into_iter().skip(CLIENTS_OF_AN_OWNER as usize).map(|(_, key)| key).collect();
+        self.currents.remove_all(&stale);
+        Ok(1)
     }
 
     fn forget_sessions(&mut self, before: Timestamp, budget: usize) -> u64 {

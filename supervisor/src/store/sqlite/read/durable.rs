@@ -60,6 +60,12 @@ pub(super) fn run(c: &Connection, execution: ExecutionId) -> Read<Option<(Progra
     select.first(c, |row| Ok((ProgramId::from_bytes(row.get(0)?), small(row, 1, "program run")?)))
 }
 
+pub(super) fn current(c: &Connection, owner: &Owner, client: &str) -> Read<Option<ExecutionId>> {
+    let mut select = Select::new("SELECT execution FROM current_executions");
+    select.and_value("owner =", owner.as_str().to_owned()).and_value("client =", client.to_owned());
+    select.first(c, |row| Ok(ExecutionId::from_bytes(row.get(0)?)))
+}
+
 const TASK: &str =
     "SELECT id, owner, execution, prompt, schema, attempts, created_at, deadline, ended_at, answer,
     checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at FROM tasks";

@@ -2,7 +2,8 @@
 
 use super::{exists, int, run};
 use crate::store::error::{Entity, StoreError};
-use crate::store::rows::{Checkpoint, NewProgramVersion, TaskOutcome, TaskRow};
+use crate::store::retention::CLIENTS_OF_AN_OWNER;
+use crate::store::rows::{Checkpoint, NewProgramVersion, Owner, TaskOutcome, TaskRow};
 use crate::store::sqlite::failure::{Constrained, Failure};
 use rusqlite::{Connection, OptionalExtension, params};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -62,6 +63,27 @@ pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Re
         0 => Err(StoreError::missing(Entity::Program).into()),
         rows => Ok(rows),
     }
+}
+
+/// One row for each client; the ones that were not used for longest make room.
+pub(super) fn current_set(
+    c: &Connection,
+    owner: &Owner,
+    client: &str,
+    execution: ExecutionId,
+    at: Timestamp,
+) -> Result<u64, Failure> {
+    let rows = run(
+        c,
+        "INSERT INTO current_executions (owner, client, execution, at) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (owner, client) DO UPDATE SET execution = ?3, at = ?4",
+        params![owner.as_str(), client, execution.as_bytes(), at.0],
+    )
+    .constrained(Entity::Execution, Entity::Execution)?;
+    let sql = "DELETE FROM current_executions WHERE owner = ?1 AND client IN
+             (SELECT client FROM current_executions WHERE owner = ?1 ORDER BY at DESC, client LIMIT -1 OFFSET ?2)";
+    run(c, sql, params![owner.as_str(), CLIENTS_OF_AN_OWNER])?;
+    Ok(rows)
 }
 
 pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, Failure> {

@@ -5,7 +5,8 @@ use crate::store::error::{Entity, StoreError};
 use crate::store::retention::oldest_id_at;
 use crate::store::rows::{AuditEntry, KeyClaim, Owner};
 use crate::store::sqlite::failure::{Constrained, Failure};
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::time::Timestamp;
 
 pub(super) fn claim(c: &Connection, claim: &KeyClaim) -> Result<u64, Failure> {
@@ -103,11 +104,29 @@ fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, Failure> {
         "DELETE FROM checkpoints WHERE execution = ?1",
         "DELETE FROM tasks WHERE execution = ?1",
         "DELETE FROM program_runs WHERE execution = ?1",
+        "DELETE FROM current_executions WHERE execution = ?1",
         "DELETE FROM executions WHERE id = ?1",
     ] {
         rows += run(c, sql, params![id])?;
     }
     Ok(rows)
+}
+
+pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {
+    let ended: Option<(bool, [u8; 16])> = c
+        .prepare_cached("SELECT ended_at IS NOT NULL, session FROM executions WHERE id = ?1")?
+        .query_row(params![id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match ended {
+        None => Err(StoreError::missing(Entity::Execution).into()),
+        Some((false, _)) => Err(StoreError::conflict(Entity::Execution).into()),
+        Some((true, session)) => {
+            let rows = delete_execution(c, *id.as_bytes())?;
+            let sql = "DELETE FROM sessions WHERE id = ?1 AND closed_at IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM executions WHERE session = ?1)";
+            Ok(rows + run(c, sql, params![session])?)
+        }
+    }
 }
 
 fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, Failure> {

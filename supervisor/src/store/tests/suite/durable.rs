@@ -1,7 +1,7 @@
 //! Programs, tasks, checkpoints.
 
 use super::rejected;
-use crate::store::tests::fixture::{both, execution_id, mine, owner, running};
+use crate::store::tests::fixture::{both, ended, execution_id, mine, owner, running};
 use crate::store::{
     Batch, Checkpoint, Entity, NewProgramVersion, Page, Rejection, TaskOutcome, TaskRow, Write,
 };
@@ -111,6 +111,39 @@ async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
         assert_eq!(store.apply(compact).await.map(|applied| applied.rows), Ok(4));
         assert_eq!(state(3).await, [page(0, b"a2"), page(2, b"c1")]);
         assert_eq!(store.checkpoints(execution).await.expect("readable").len(), 1);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_clients_current_execution_is_kept_until_it_is_forgotten() {
+    both(|store| async move {
+        store.apply(running()).await.expect("new");
+        let execution = execution_id(1);
+        let set = |client: &str, execution, at| Write::CurrentSet {
+            owner: owner(1),
+            client: client.to_owned(),
+            execution,
+            at: Timestamp(at),
+        };
+        let missing = store.apply(set("a", execution_id(9), 1)).await;
+        assert_eq!(missing, rejected(Rejection::Missing(Entity::Execution)));
+        store.apply(set("a", execution, 1)).await.expect("there");
+        assert_eq!(store.current(&owner(1), "a").await, Ok(Some(execution)));
+        assert_eq!(store.current(&owner(1), "b").await, Ok(None));
+        assert_eq!(store.current(&owner(2), "a").await, Ok(None));
+        // A thousand others: the one that was not used for longest makes room.
+        let others: Vec<Write> = (0..1_000).map(|n| set(&format!("other {n}"), execution, 2 + n)).collect();
+        store.apply(others).await.expect("there");
+        assert_eq!(store.current(&owner(1), "a").await, Ok(None));
+        assert_eq!(store.current(&owner(1), "other 0").await, Ok(Some(execution)));
+        let gone = store.apply(Write::RunDelete { id: execution }).await;
+        assert_eq!(gone, rejected(Rejection::Conflict(Entity::Execution)), "it has not ended");
+        store.apply(ended(1, 1)).await.expect("running");
+        store.apply(Write::RunDelete { id: execution }).await.expect("ended");
+        assert_eq!(store.current(&owner(1), "other 0").await, Ok(None));
+        let again = store.apply(Write::RunDelete { id: execution }).await;
+        assert_eq!(again, rejected(Rejection::Missing(Entity::Execution)));
     })
     .await;
 }
