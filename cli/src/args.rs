@@ -1,7 +1,7 @@
 //! The tree of commands and the flags that all of them take.
 
 use crate::commands::{
-    completions, exec, help, libs, man, ops, program, repl, run, serve, session, task, template,
+    completions, exec, help, libs, man, mcp, ops, program, repl, run, serve, session, task, template,
 };
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
@@ -87,6 +87,8 @@ pub enum Command {
     Repl(repl::Args),
     /// Run the daemon
     Serve(serve::Args),
+    /// Serve agents: the Model Context Protocol on stdin and stdout
+    Mcp(mcp::Args),
     /// Profiles from which sessions are made
     #[command(subcommand)]
     Template(template::Command),

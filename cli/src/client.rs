@@ -110,6 +110,20 @@ impl Connection {
         idempotency_key: Option<String>,
         on_events: OnEvents<'_>,
     ) -> Result<Reply, CallError> {
+        self.exchange(op, idempotency_key, on_events).await
+    }
+
+    /// The same for a verb that streams no events.
+    pub(crate) async fn ask(&mut self, op: Op, idempotency_key: Option<String>) -> Result<Reply, CallError> {
+        self.exchange(op, idempotency_key, |_| Ok(())).await
+    }
+
+    async fn exchange(
+        &mut self,
+        op: Op,
+        idempotency_key: Option<String>,
+        mut on_events: impl FnMut(Vec<Event>) -> Result<(), CliError>,
+    ) -> Result<Reply, CallError> {
         self.next_id = self.next_id.wrapping_add(1);
         let id = self.next_id;
         let request = ClientFrame::Request { id, idempotency_key, op };

@@ -5,6 +5,7 @@ pub(crate) mod exec;
 pub(crate) mod help;
 pub(crate) mod libs;
 pub(crate) mod man;
+pub(crate) mod mcp;
 pub(crate) mod ops;
 pub(crate) mod program;
 pub(crate) mod repl;
@@ -24,6 +25,7 @@ pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
         Command::Run(args) => run::run(context, args),
         Command::Repl(args) => repl::run(context, args),
         Command::Serve(args) => serve::run(context, args),
+        Command::Mcp(args) => mcp::run(context, args),
         Command::Template(command) => context.block_on(template::run(context, command)),
         Command::Session(command) => context.block_on(session::run(context, command)),
         Command::Exec(command) => context.block_on(exec::run(context, command)),

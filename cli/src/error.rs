@@ -84,6 +84,10 @@ impl CliError {
         self.about_the_answer
     }
 
+    pub(crate) fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     pub(crate) fn exit_code(&self) -> u8 {
         self.exit
     }

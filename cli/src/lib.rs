@@ -10,6 +10,7 @@
 //! - [`args`]: the tree of commands; `commands`: one file per command
 //! - `context`, `backend`, `client`, `paths`: how a command reaches a supervisor, in the daemon or embedded
 //! - `output`, `script_output`: values and a script's events as text
+//! - `on_demand`: a daemon that is started when it is needed
 //! - `npm`: packages of the registry, through the user's own npm
 //! - [`contract`]: the commands as data
 //! - `error`, `signals`, `logging`: what happened and what to do; Ctrl-C; the daemon's log
@@ -25,6 +26,7 @@ mod error;
 mod logging;
 pub mod modes;
 mod npm;
+mod on_demand;
 mod output;
 mod parse;
 mod paths;

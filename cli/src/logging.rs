@@ -10,7 +10,8 @@ pub(crate) fn start(global: &GlobalArgs, daemon: bool) -> Result<(), CliError> {
     if !daemon && global.log_level.is_none() {
         return Ok(());
     }
-    let level = global.log_level.as_deref().unwrap_or("info");
+    // The library of the agents' protocol tells of every message.
+    let level = global.log_level.as_deref().unwrap_or("info,rmcp=warn");
     let filter = EnvFilter::try_new(level).map_err(|error| {
         CliError::usage(format!("--log-level `{level}`: {error}"))
             .with_hint("levels: error, warn, info, debug, trace")

@@ -3,4 +3,5 @@
 //! No door has business logic, and none can do what the others cannot.
 
 pub mod control;
+pub mod mcp;
 pub mod rest;

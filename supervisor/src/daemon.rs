@@ -7,6 +7,7 @@
 //! - [`config`]: what the operator decides
 //! - [`assembly`]: store, runtime and verbs put together
 //! - [`mod@serve`]: the daemon's life; [`http`], [`stop_signals`], [`socket`], [`notify`]: its hands
+//! - [`idle`]: the end of a daemon that was started on demand
 //! - [`embedded`]: a supervisor without a door
 
 mod assembly;
@@ -14,6 +15,7 @@ mod config;
 mod embedded;
 mod error;
 mod http;
+mod idle;
 mod notify;
 mod serve;
 mod socket;

@@ -10,6 +10,7 @@
 //! - [`scene`]: a daemon, a session to harm, a sibling that must not notice
 //! - [`rights`]: a template whose rights a test sets
 //! - [`programs`]: durable programs through that socket; [`fragile`]: a client whose daemon may die at any moment
+//! - [`mcp`]: an agent on standard streams
 //! - [`observe`]: processes, descriptors and memory as the kernel sees them
 //! - [`watch`]: what tells nobody when it changes
 
@@ -18,6 +19,7 @@ pub mod command;
 pub mod daemon;
 pub mod fragile;
 pub mod http;
+pub mod mcp;
 pub mod observe;
 pub mod place;
 pub mod program;

@@ -6,6 +6,7 @@ use crate::error::{CliError, exit};
 use clap::ValueEnum;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 use vm_system_supervisor::daemon::{self, Config, ConfigFile, DaemonError, Durability, check_command};
 
 /// Arguments of `serve`.
@@ -44,6 +45,12 @@ pub struct Args {
     /// Which walls to build
     #[arg(long, value_name = "MODE", value_enum)]
     sandbox: Option<SandboxArg>,
+    /// End by itself when nobody was connected and nothing ran for this long
+    #[arg(long, value_name = "SECONDS")]
+    idle_exit: Option<u32>,
+    /// Leave the terminal and the process group of whoever started it
+    #[arg(long, hide = true)]
+    detach: bool,
     /// A program that templates may let the exec module start, by a name of yours
     #[arg(long, value_name = "NAME=/PATH")]
     allow_exec: Vec<String>,
@@ -59,6 +66,10 @@ enum DurabilityArg {
 }
 
 pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    if args.detach {
+        // The leader of a group cannot: then it has left its starter's already.
+        let _ = nix::unistd::setsid();
+    }
     let config = config(context, args)?;
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(reactor_threads())
@@ -125,6 +136,7 @@ fn config(context: &Context, args: Args) -> Result<Config, CliError> {
         check_command(name, path.as_ref()).map_err(CliError::usage)?;
         config.operator.commands.insert(name.to_owned(), PathBuf::from(path));
     }
+    config.idle_exit = args.idle_exit.map(|seconds| Duration::from_secs(u64::from(seconds)));
     if let Some(sandbox) = args.sandbox {
         config.sandbox = sandbox.into();
     }

@@ -14,7 +14,7 @@ mod server;
 
 pub use peer::PeerPolicy;
 pub use request::follows;
-pub use server::{Door, serve};
+pub use server::{Door, Presence, Present, serve};
 
 use std::future::Future;
 use std::time::Duration;

@@ -11,7 +11,7 @@
 //! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`: the handlers, one file for each
 //!   noun; `sse`: events as they come
 //! - `routes`, `openapi`, `schema`: the table of routes and its description
-//! - `ui`: files for browsers
+//! - `mcp`: where the agents' door is; `ui`: files for browsers
 
 mod ask;
 mod auth;
@@ -23,6 +23,7 @@ mod executions;
 mod gate;
 mod input;
 mod local_uid;
+mod mcp;
 pub mod openapi;
 mod pages;
 mod parts;
@@ -43,6 +44,7 @@ pub use tokens::{TokenBook, TokenError};
 pub use ui::UiDir;
 
 use super::control::{Door, Handler, PeerPolicy, Refusal, Request};
+use super::mcp::http::McpHttp;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -115,6 +117,7 @@ pub(crate) struct App {
     verbs: Arc<dyn Verbs>,
     options: RestOptions,
     streams: Arc<Semaphore>,
+    mcp: McpHttp,
     door: Door,
 }
 

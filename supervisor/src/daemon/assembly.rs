@@ -13,10 +13,14 @@ use crate::workspaces::Workspaces;
 use crate::worktree::Roots;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 use vm_system_protocol::control::{OpError, Reply};
 use vm_system_protocol::model::Limits;
+use vm_system_protocol::time::Timestamp;
+
+/// A question with a deadline that is nearer keeps an idle supervisor alive: somebody has to act on it in time.
+const SOON: Duration = Duration::from_hours(24);
 
 /// What of a supervisor is the same with and without a door.
 pub(super) struct Assembly {
@@ -81,6 +85,15 @@ impl Assembly {
         let options = OpsOptions { ceilings, worktrees_confined, commands_listed };
         let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, shelf, stop);
         Ok(Self { verbs: Arc::new(Verbs(ops)), runtime, store })
+    }
+
+    /// Whether nothing runs, and nothing is due within a day. What cannot be told is taken as work.
+    pub(super) async fn is_idle(&self) -> bool {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SOON;
+        let until = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        self.runtime.live_sessions().is_empty()
+            && self.runtime.durables().live() == 0
+            && self.store.due_tasks(until, 1).await.is_ok_and(|due| due.is_empty())
     }
 
     /// Ends sessions, jail and brokers within the deadline: no process is left when this returns.

@@ -45,6 +45,8 @@ pub struct Config {
     pub operator: Operator,
     /// What is forgotten when.
     pub retention: Retention,
+    /// A daemon that was started on demand ends by itself when nobody was connected and nothing ran for this long.
+    pub idle_exit: Option<Duration>,
     /// How long workers outlive a supervisor that was killed.
     pub keeper_grace: Duration,
     /// How long requests under way may take to end by themselves when the supervisor stops.
@@ -103,6 +105,7 @@ impl Config {
             ceilings: OpsOptions::default().ceilings,
             operator: Operator::default(),
             retention: Retention::default(),
+            idle_exit: None,
             keeper_grace: Duration::from_secs(5),
             drain: Duration::from_secs(5),
             stop: Duration::from_secs(5),

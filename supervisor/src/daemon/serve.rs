@@ -9,6 +9,7 @@ use super::assembly::{Assembly, Parts};
 use super::config::Config;
 use super::error::DaemonError;
 use super::http::Http;
+use super::idle;
 use super::notify::{State, notify};
 use super::socket::DoorSocket;
 use super::stop_signals::StopSignals;
@@ -66,9 +67,17 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
         durability = config.durability.as_str(),
         "ready"
     );
+    let idle = async {
+        match config.idle_exit {
+            Some(idle) => idle::wait(&door.presence, &assembly, idle).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(idle);
     loop {
         let (stopped, hung_up) = signals.both();
         tokio::select! {
+            () = &mut idle => tracing::info!("stopping: nobody needs it"),
             () = stopped => tracing::info!("stopping: a signal"),
             () = stop.cancelled() => tracing::info!("stopping: an operator's order"),
             () = hung_up => {

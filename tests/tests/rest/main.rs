@@ -1,5 +1,6 @@
 //! The HTTP door of the real daemon, over real sockets.
 
+mod agents;
 mod bounds;
 mod contract;
 mod described;

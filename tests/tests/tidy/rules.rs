@@ -147,6 +147,20 @@ pub(crate) const RULES: &[Rule] = &[
         good: &[("supervisor/src/api/rest.rs", "use axum::Json;")],
     },
     Rule {
+        name: "only the agents' door knows the Model Context Protocol's library",
+        check: |tree| {
+            words(
+                tree,
+                &[""],
+                &["supervisor/src/api/mcp", "cli/src/logging.rs"],
+                &[concat!("rm", "cp")],
+                no_exception,
+            )
+        },
+        bad: &[("supervisor/src/ops/x.rs", concat!("use rm", "cp::model::Tool;"))],
+        good: &[("supervisor/src/api/mcp/x.rs", concat!("use rm", "cp::model::Tool;"))],
+    },
+    Rule {
         name: "dependencies point the way the architecture says",
         check: manifests::arrows,
         bad: &[

@@ -11,7 +11,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_protocol::control::ErrorCode;
@@ -29,8 +29,43 @@ pub struct Door {
     pub closing: CancellationToken,
     /// Requests under way, of all clients; wait for them in between.
     pub requests: TaskTracker,
+    /// Who is connected, through all doors.
+    pub presence: Presence,
     /// Last: connections are closed as soon as the answers that are queued for them are written.
     pub hang_up: CancellationToken,
+}
+
+/// Counts connections, for whoever waits until there are none.
+#[derive(Debug, Clone)]
+pub struct Presence(watch::Sender<usize>);
+
+impl Default for Presence {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl Presence {
+    /// One more, until the answer is dropped.
+    pub fn enter(&self) -> Present {
+        self.0.send_modify(|count| *count += 1);
+        Present(self.0.clone())
+    }
+
+    /// How many there are, now and from now on.
+    pub fn watch(&self) -> watch::Receiver<usize> {
+        self.0.subscribe()
+    }
+}
+
+/// A connection that is counted.
+#[derive(Debug)]
+pub struct Present(watch::Sender<usize>);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
 }
 
 /// Serves the control socket until [`Door::hang_up`].
@@ -60,9 +95,10 @@ pub async fn serve<H: Handler>(
         number += 1;
         let slot = Arc::clone(&slots).try_acquire_owned().ok();
         let (shared, peers) = (Arc::clone(&shared), peers.clone());
+        let present = door.presence.enter();
         clients.spawn(async move {
             client(&shared, &peers, stream, number, slot.is_some()).await;
-            drop(slot);
+            drop((slot, present));
         });
     }
     drop(listener);

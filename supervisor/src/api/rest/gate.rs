@@ -5,6 +5,7 @@ use super::auth::{self, Peer};
 use super::envelope::{Problem, Refused};
 use super::{App, PREFIX, ui};
 use crate::api::control::{Caller, Refusal};
+use crate::api::mcp;
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{self, HeaderName, HeaderValue};
@@ -94,6 +95,11 @@ async fn pass(
         return Err(Problem::stopping());
     }
     let path = request.uri().path();
+    if path == mcp::http::PATH {
+        let caller = auth::caller(app, peer, request.headers()).await?;
+        tracing::debug!(owner = caller.owner, "agent");
+        return super::mcp::answer(app, caller, request).await;
+    }
     if path != "/api" && !path.starts_with("/api/") {
         return ui::answer(app.options.ui.as_ref(), &request.into_parts().0).await;
     }

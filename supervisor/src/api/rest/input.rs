@@ -1,8 +1,8 @@
 //! What clients send: bodies (strict JSON of a bounded size in bounded time), queries, path segments.
 
-use super::App;
 use super::envelope::Problem;
-use axum::body::Body;
+use super::{App, RestLimits};
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{FromRequest, FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -51,8 +51,17 @@ impl<T: DeserializeOwned + Default> FromRequest<Arc<App>> for OptionalInput<T> {
 
 /// The bytes of a body; `None` if there are none.
 async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, Problem> {
-    let limits = &app.options.limits;
     let (parts, body) = request.into_parts();
+    let bytes = collect(body, &app.options.limits).await?;
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    is_json(&parts.headers)?;
+    Ok(Some(bytes.to_vec()))
+}
+
+/// A body of a bounded size, in bounded time.
+pub(super) async fn collect(body: Body, limits: &RestLimits) -> Result<Bytes, Problem> {
     let too_large = || {
         let message = format!("the body has more than {} bytes", limits.body_bytes);
         Problem::request(StatusCode::PAYLOAD_TOO_LARGE, message)
@@ -64,19 +73,14 @@ async fn read(request: Request<Body>, app: &App) -> Result<Option<Vec<u8>>, Prob
     let collected = timeout(limits.body, Limited::new(body, limits.body_bytes).collect())
         .await
         .map_err(|_| Problem::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?;
-    let bytes = match collected {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(too_large()),
+    match collected {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(too_large()),
         Err(error) => {
             let message = format!("the body cannot be read: {error}");
-            return Err(Problem::request(StatusCode::BAD_REQUEST, message));
+            Err(Problem::request(StatusCode::BAD_REQUEST, message))
         }
-    };
-    if bytes.is_empty() {
-        return Ok(None);
     }
-    is_json(&parts.headers)?;
-    Ok(Some(bytes.to_vec()))
 }
 
 fn is_json(headers: &HeaderMap) -> Result<(), Problem> {

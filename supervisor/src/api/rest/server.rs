@@ -32,7 +32,9 @@ pub struct Listeners {
 pub async fn serve<H: Handler>(listeners: Listeners, handler: Arc<H>, options: RestOptions, door: Door) {
     let most = room(options.limits.connections, 1 + listeners.tcp.len());
     let streams = Arc::new(Semaphore::new(options.limits.streams));
-    let app = Arc::new(App { verbs: handler, options, streams, door: door.clone() });
+    let verbs: Arc<dyn super::Verbs> = handler;
+    let mcp = super::mcp::mount(&verbs, &options.limits, &door);
+    let app = Arc::new(App { verbs, options, streams, mcp, door: door.clone() });
     let shared = Shared { routes: routes::service(Arc::clone(&app)), app };
     let clients = TaskTracker::new();
     let loops = TaskTracker::new();
@@ -129,7 +131,12 @@ impl Accepting {
     async fn begin<L: Listener>(&self, stream: L::Stream, peer: Peer) {
         match self.slots.take().await {
             Some(slot) => {
-                self.clients.spawn(connection::serve(self.shared.clone(), stream, peer, slot));
+                let present = self.shared.app.door.presence.enter();
+                let serving = connection::serve(self.shared.clone(), stream, peer, slot);
+                self.clients.spawn(async move {
+                    serving.await;
+                    drop(present);
+                });
             }
             None => L::send_now(&stream, &connection::no_room()),
         }

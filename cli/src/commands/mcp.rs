@@ -1,0 +1,70 @@
+//! `mcp`: tools for agents on stdin and stdout. The tools are the supervisor's; here is the way to a daemon, which is
+//! started if there is none, and the files that the agent may name.
+
+mod files;
+mod front;
+mod streams;
+
+use crate::args::SandboxArg;
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use crate::on_demand::Starter;
+use front::StdioFront;
+use std::path::PathBuf;
+use std::sync::Arc;
+use vm_system_supervisor::api::mcp::{lines, serve};
+
+/// Arguments of `mcp`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Speaks JSON-RPC, one message a line; logs go to stderr. All agents of a user share one daemon: if none answers, one is \
+started, and ends by itself some time after the last agent is gone. Its state is kept.
+
+An agent's configuration: {\"mcpServers\": {\"vm-system\": {\"command\": \"vm-system\", \"args\": [\"mcp\"]}}}")]
+pub struct Args {
+    /// The agent's name: its current execution is then kept for the next time [default: each run has its own]
+    #[arg(long, value_name = "NAME")]
+    client: Option<String>,
+    /// A folder whose files loadFile may read [default: the current folder, and those in $CVM_SANDBOX_PATHS]
+    #[arg(long, value_name = "DIR")]
+    allow_read: Vec<PathBuf>,
+    /// The folder whose files programs and sessions use unless a tool's call names one [default: none]
+    #[arg(long, value_name = "DIR")]
+    worktree: Option<PathBuf>,
+    /// Do not start a daemon if none answers
+    #[arg(long)]
+    no_start: bool,
+    /// A daemon that is started ends when nobody needed it for this long
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    idle_exit: u32,
+    /// Which walls a daemon that is started builds
+    #[arg(long, value_name = "MODE", value_enum, default_value_t)]
+    sandbox: SandboxArg,
+}
+
+pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let places = context
+        .environment
+        .sockets_to_try(context.global.socket.as_deref(), context.global.state_dir.as_deref());
+    let starter = if args.no_start { None } else { Starter::new(context, args.idle_exit, args.sandbox)? };
+    let worktree = match args.worktree {
+        Some(folder) => Some(absolute(&folder)?),
+        None => None,
+    };
+    let files = files::Files::new(args.allow_read)?;
+    let front = StdioFront::new(args.client, places, starter, files, worktree)?;
+    context.block_on(async {
+        let streams = streams::Streams::open();
+        serve(Arc::new(front), lines::Lines::new(streams.input, streams.output)).await;
+        // The last answers are on their way out.
+        streams.writer.join().map_err(|_| CliError::internal("the thread that writes to stdout failed"))?;
+        Ok(exit::OK)
+    })
+}
+
+fn absolute(folder: &std::path::Path) -> Result<String, CliError> {
+    let found = std::fs::canonicalize(folder).map_err(|error| CliError::file(folder.display(), &error))?;
+    found.into_os_string().into_string().map_err(|path| {
+        CliError::usage(format!("a worktree's name must be UTF-8: {}", path.to_string_lossy()))
+    })
+}

@@ -1,0 +1,97 @@
+//! Files that an agent names: read with the agent's own rights, in the folders that may be named, and nowhere else.
+
+use crate::error::CliError;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use vm_system_supervisor::api::mcp::FileRefusal;
+
+/// The folders of the original's set-ups, separated by colons.
+const OTHERS: &str = "CVM_SANDBOX_PATHS";
+
+/// The folders.
+#[derive(Debug)]
+pub(super) struct Files {
+    roots: Vec<PathBuf>,
+}
+
+impl Files {
+    /// Those that are named, else the current one and the original's.
+    pub(super) fn new(named: Vec<PathBuf>) -> Result<Self, CliError> {
+        let wanted = if named.is_empty() {
+            let others = std::env::var_os(OTHERS).unwrap_or_default();
+            let mut wanted: Vec<PathBuf> =
+                std::env::split_paths(&others).filter(|path| path.is_absolute()).collect();
+            wanted.extend(std::env::current_dir());
+            // Folders of the environment that are not there are nobody's mistake here.
+            wanted.retain(|path| path.is_dir());
+            wanted
+        } else {
+            named
+        };
+        let roots = wanted
+            .into_iter()
+            .map(|path| std::fs::canonicalize(&path).map_err(|error| CliError::file(path.display(), &error)));
+        Ok(Self { roots: roots.collect::<Result<_, _>>()? })
+    }
+
+    /// The text of a file.
+    pub(super) fn read(&self, path: &Path, most: usize) -> Result<String, FileRefusal> {
+        let named = path.display().to_string();
+        let refused = |error: &io::Error| match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FileRefusal::NotFound(named.clone()),
+            io::ErrorKind::PermissionDenied => FileRefusal::Denied(named.clone()),
+            _ => FileRefusal::Unfit(format!("cannot read {named}: {error}")),
+        };
+        // Where a link leads counts, not where it lies.
+        let real = std::fs::canonicalize(path).map_err(|error| refused(&error))?;
+        if !self.roots.iter().any(|root| real.starts_with(root)) {
+            let message = format!("{named} (outside of the folders that may be read: see --allow-read)");
+            return Err(FileRefusal::Denied(message));
+        }
+        // A pipe would never answer, and a link that was put there meanwhile is not followed.
+        let file = File::options()
+            .read(true)
+            .custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW)
+            .open(&real)
+            .map_err(|error| refused(&error))?;
+        let metadata = file.metadata().map_err(|error| refused(&error))?;
+        if !metadata.is_file() {
+            return Err(FileRefusal::Unfit(format!("{named} is not a regular file")));
+        }
+        let mut bytes = Vec::new();
+        file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|error| refused(&error))?;
+        if bytes.len() > most {
+            return Err(FileRefusal::Unfit(format!("{named} has more than {most} bytes")));
+        }
+        String::from_utf8(bytes).map_err(|_| FileRefusal::Unfit(format!("{named} is not UTF-8 text")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_text_files_beneath_the_folders_are_read() {
+        let outer = tempfile::tempdir().unwrap();
+        let inner = outer.path().join("inner");
+        std::fs::create_dir(&inner).unwrap();
+        std::fs::write(inner.join("a.ts"), "hello").unwrap();
+        std::fs::write(inner.join("b.bin"), b"\xff\xfe").unwrap();
+        std::fs::write(outer.path().join("secret"), "no").unwrap();
+        std::os::unix::fs::symlink(outer.path().join("secret"), inner.join("link")).unwrap();
+        nix::unistd::mkfifo(&inner.join("pipe"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let files = Files::new(vec![inner.clone()]).unwrap();
+        let read = |name: &str| files.read(&inner.join(name), 100);
+        assert_eq!(read("a.ts"), Ok("hello".to_owned()));
+        assert!(matches!(read("none"), Err(FileRefusal::NotFound(_))));
+        assert!(matches!(read("link"), Err(FileRefusal::Denied(_))));
+        assert!(matches!(read("../secret"), Err(FileRefusal::Denied(_))));
+        for unfit in ["b.bin", "pipe", "."] {
+            assert!(matches!(read(unfit), Err(FileRefusal::Unfit(_))), "{unfit}");
+        }
+        assert!(matches!(files.read(&inner.join("a.ts"), 4), Err(FileRefusal::Unfit(_))));
+    }
+}

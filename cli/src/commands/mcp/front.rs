@@ -1,0 +1,132 @@
+//! The supervisor behind an agent: verbs through the control socket, on as many connections as are needed at a time. A
+//! connection that breaks is made again, and its request repeated under the same key: it is not done twice.
+
+use super::files::Files;
+use crate::client::{CallError, Connection};
+use crate::error::{CliError, exit};
+use crate::on_demand::{self, Starter};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use vm_system_supervisor::api::mcp::{Asker, Asking, Extensions, FileRefusal, Front};
+
+/// Connections of one agent at a time.
+const CONNECTIONS: usize = 8;
+/// How often a request is tried.
+const TRIES: usize = 3;
+
+/// What an agent on standard streams has.
+pub(super) struct StdioFront {
+    client: String,
+    places: Vec<PathBuf>,
+    starter: Option<Arc<Starter>>,
+    files: Files,
+    worktree: Option<String>,
+    idle: Mutex<Vec<Connection>>,
+    slots: Semaphore,
+}
+
+impl StdioFront {
+    pub(super) fn new(
+        client: Option<String>,
+        places: Vec<PathBuf>,
+        starter: Option<Starter>,
+        files: Files,
+        worktree: Option<String>,
+    ) -> Result<Self, CliError> {
+        let client = match client.map(|name| name.trim().to_owned()) {
+            Some(name) if name.is_empty() || name.chars().count() > 150 => {
+                return Err(CliError::usage("the name of a client has 1 to 150 characters"));
+            }
+            Some(name) => format!("client {name}"),
+            None => format!("run {}", Uuid::new_v4()),
+        };
+        Ok(Self {
+            client,
+            places,
+            starter: starter.map(Arc::new),
+            files,
+            worktree,
+            idle: Mutex::default(),
+            slots: Semaphore::new(CONNECTIONS),
+        })
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn connection(&self) -> Result<Connection, OpError> {
+        let kept = self.kept().pop();
+        match (kept, &self.starter) {
+            (Some(connection), _) => Ok(connection),
+            (None, Some(starter)) => on_demand::connect(&self.places, starter).await.map_err(told),
+            (None, None) => Connection::open(&self.places).await.map_err(told),
+        }
+    }
+
+    async fn call(&self, op: Op, key: String) -> Result<Reply, OpError> {
+        // Never closed.
+        let _slot = self.slots.acquire().await;
+        let mut lost = String::new();
+        for _ in 0..TRIES {
+            let mut connection = self.connection().await?;
+            match connection.ask(op.clone(), Some(key.clone())).await {
+                Ok(reply) => {
+                    self.kept().push(connection);
+                    return Ok(reply);
+                }
+                Err(CallError::Op(error)) if error.code == ErrorCode::ShuttingDown => lost = error.message,
+                Err(CallError::Op(error)) => {
+                    self.kept().push(connection);
+                    return Err(*error);
+                }
+                Err(CallError::Lost(why)) => lost = why,
+                Err(CallError::Own(error)) => return Err(told(error)),
+            }
+            // They lead to the same daemon.
+            self.kept().clear();
+        }
+        let message = format!("the connection to the supervisor broke: {lost}");
+        Err(OpError::new(ErrorCode::ShuttingDown, message))
+    }
+}
+
+/// An error of this process, as a tool tells it.
+fn told(error: CliError) -> OpError {
+    let code = match error.exit_code() {
+        exit::NOT_PERMITTED => ErrorCode::NotPermitted,
+        exit::NO_DAEMON | exit::BUSY => ErrorCode::ShuttingDown,
+        exit::USAGE => ErrorCode::ValidationError,
+        _ => ErrorCode::Internal,
+    };
+    let message = match error.hint() {
+        Some(hint) => format!("{error} ({hint})"),
+        None => error.to_string(),
+    };
+    OpError::new(code, message)
+}
+
+impl Front for StdioFront {
+    fn asker(&self, _: &Extensions) -> Result<Asker, String> {
+        Ok(Asker { caller: None, client: self.client.clone() })
+    }
+
+    fn ask<'a>(&'a self, _: &'a Asker, op: Op, key: String) -> Asking<'a, Result<Reply, OpError>> {
+        Box::pin(self.call(op, key))
+    }
+
+    fn read(&self, path: &Path, most: usize) -> Result<String, FileRefusal> {
+        self.files.read(path, most)
+    }
+
+    fn reads_files(&self) -> bool {
+        true
+    }
+
+    fn worktree(&self) -> Option<String> {
+        self.worktree.clone()
+    }
+}

@@ -1,0 +1,100 @@
+//! The door for agents: the Model Context Protocol over standard streams and over HTTP, in the generations that the SDK
+//! knows (with and without `initialize`). A thin adapter: each tool is a few verbs, and what a verb does is decided in
+//! [`ops`](crate::ops), for this door as for the others.
+//!
+//! The same tools serve both transports; what differs between them is a [`Front`]: who calls, who answers verbs, whose
+//! files may be read. Every client is treated as clumsy or hostile: sizes and counts are bounded, and what it says
+//! wrong is answered with an error of JSON-RPC wherever there is somebody to answer.
+//!
+//! Reading order:
+//! - `server`: requests of the protocol → tools, prompts, resources
+//! - `tools`: the table of tools; below it one file for each noun
+//! - `call`, `outcome`, `views`, `schema`: one call of a tool, its answer, things as JSON, JSON Schema
+//! - `confirm`: what is asked before something is deleted; `prompts`, `resources`: the rest of what is offered
+//! - [`lines`]: messages over standard streams; `http`: over HTTP
+
+mod call;
+mod confirm;
+pub(in crate::api) mod http;
+pub mod lines;
+mod outcome;
+mod prompts;
+mod resources;
+mod schema;
+mod server;
+#[cfg(test)]
+mod tests;
+mod tools;
+mod views;
+
+pub use rmcp::model::Extensions;
+pub use server::McpServer;
+pub use tools::reference;
+
+use super::control::Caller;
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use vm_system_protocol::control::{Op, OpError, Reply};
+
+/// A future that is called through an object.
+pub type Asking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Who calls a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    /// Whose rows; none where whoever answers verbs knows that by itself.
+    pub caller: Option<Caller>,
+    /// Which of that owner's clients: each has a current execution of its own.
+    pub client: String,
+}
+
+/// What differs between the transports.
+pub trait Front: Send + Sync + 'static {
+    /// Who calls, by what the transport put beside the request; why it is nobody.
+    fn asker(&self, beside: &Extensions) -> Result<Asker, String>;
+
+    /// Answers one verb. `key` makes it safe to ask again after a broken connection.
+    fn ask<'a>(&'a self, asker: &'a Asker, op: Op, key: String) -> Asking<'a, Result<Reply, OpError>>;
+
+    /// Reads a text file with the client's own rights, wherever it may name files; why not.
+    fn read(&self, path: &Path, most: usize) -> Result<String, FileRefusal>;
+
+    /// Whether [`Front::read`] reads anything at all.
+    fn reads_files(&self) -> bool;
+
+    /// The folder that the client works in: programs may use its files.
+    fn worktree(&self) -> Option<String>;
+}
+
+/// Serves one client on a pair of streams until it leaves.
+pub async fn serve<R, W>(front: Arc<dyn Front>, client: lines::Lines<R, W>)
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    match rmcp::serve_server(McpServer::new(front), client).await {
+        Ok(running) => {
+            if let Err(error) = running.waiting().await {
+                tracing::error!(%error, "the service of a client failed");
+            }
+        }
+        Err(error) => tracing::debug!(%error, "a client left before it began"),
+    }
+}
+
+/// A file is not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileRefusal {
+    /// There is none.
+    #[error("File not found: {0}")]
+    NotFound(String),
+    /// The client may not read it, or it lies outside of the folders that may be named.
+    #[error("Permission denied: {0}")]
+    Denied(String),
+    /// It is not a text file of a sane size.
+    #[error("{0}")]
+    Unfit(String),
+}

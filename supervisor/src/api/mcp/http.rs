@@ -1,0 +1,206 @@
+//! Messages over HTTP, at [`PATH`] of the HTTP door: that door has looked at name, origin, token and size of each request
+//! before it comes here. Clients of the older generation have sessions; those are bounded, belong to whoever made them, and
+//! are of no use to anybody else.
+
+use super::{Asker, Asking, FileRefusal, Front, McpServer};
+use crate::api::control::Caller;
+use axum::body::{Body, Bytes};
+use axum::http::request::Parts;
+use axum::http::{Method, Request, Response};
+use http_body_util::Full;
+use rmcp::model::Extensions;
+use rmcp::transport::streamable_http_server::SessionManager as _;
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio_util::sync::CancellationToken;
+use vm_system_protocol::control::{Op, OpError, Reply};
+
+/// Where it is.
+pub(in crate::api) const PATH: &str = "/mcp";
+/// Sessions at a time.
+const SESSIONS: usize = 512;
+/// Sessions of one owner; the ones that were not used for longest make room.
+const SESSIONS_OF_AN_OWNER: usize = 64;
+/// A session that is not used for this long ends.
+const IDLE: Duration = Duration::from_hours(2);
+const SESSION_HEADER: &str = "mcp-session-id";
+
+/// Answers one verb of one caller.
+pub(in crate::api) type Ask = dyn Fn(Caller, Op) -> Asking<'static, Result<Reply, OpError>> + Send + Sync;
+
+/// What has no answer of the protocol.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::api) enum HttpRefusal {
+    /// No such session, or not this caller's.
+    NoSession,
+    /// There are as many sessions as there may be.
+    TooManySessions,
+}
+
+/// The door's part that speaks the protocol.
+pub(in crate::api) struct McpHttp {
+    service: StreamableHttpService<McpServer, LocalSessionManager>,
+    manager: Arc<LocalSessionManager>,
+    sessions: Mutex<HashMap<String, Owned>>,
+}
+
+/// Whose session, and when it was used last.
+struct Owned {
+    owner: String,
+    used: Instant,
+}
+
+impl McpHttp {
+    /// Sessions end when `closing` is cancelled.
+    pub(in crate::api) fn new(ask: Arc<Ask>, body_bytes: usize, closing: CancellationToken) -> Self {
+        let server = McpServer::new(Arc::new(HttpFront { ask }));
+        let mut manager = LocalSessionManager::default();
+        manager.session_config.keep_alive = Some(IDLE);
+        let manager = Arc::new(manager);
+        // Names, origins and sizes were looked at by the door.
+        let config = StreamableHttpServerConfig::default()
+            .disable_allowed_hosts()
+            .with_max_request_body_bytes(body_bytes)
+            .with_cancellation_token(closing);
+        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&manager), config);
+        Self { service, manager, sessions: Mutex::default() }
+    }
+
+    /// Answers one request of a caller whose body is whole.
+    pub(in crate::api) async fn answer(
+        &self,
+        caller: Caller,
+        mut parts: Parts,
+        body: Bytes,
+    ) -> Result<Response<Body>, HttpRefusal> {
+        let owner = caller.owner.clone();
+        let session = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
+        match &session {
+            Some(id) => self.used(id, &owner).await?,
+            None if parts.method == Method::POST && begins(&body) => self.make_room(&owner).await?,
+            None => {}
+        }
+        let ends = parts.method == Method::DELETE;
+        parts.extensions.insert(caller);
+        let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        let given = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+        match (session, given) {
+            (None, Some(id)) => {
+                let made = Owned { owner, used: Instant::now() };
+                self.lock().insert(id.to_owned(), made);
+            }
+            (Some(id), _) if ends => {
+                self.lock().remove(&id);
+            }
+            _ => {}
+        }
+        Ok(response.map(Body::new))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owned>> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether this is a session of this owner's.
+    async fn used(&self, id: &str, owner: &str) -> Result<(), HttpRefusal> {
+        match self.lock().get_mut(id).filter(|session| session.owner == owner) {
+            Some(session) => session.used = Instant::now(),
+            None => return Err(HttpRefusal::NoSession),
+        }
+        match self.manager.has_session(&Arc::from(id)).await {
+            Ok(true) => Ok(()),
+            _ => {
+                self.lock().remove(id);
+                Err(HttpRefusal::NoSession)
+            }
+        }
+    }
+
+    /// Room for one more session of this owner's.
+    async fn make_room(&self, owner: &str) -> Result<(), HttpRefusal> {
+        // Those that ended by themselves.
+        let live: std::collections::HashSet<String> =
+            self.manager.sessions.read().await.keys().map(ToString::to_string).collect();
+        let stale = {
+            let mut sessions = self.lock();
+            sessions.retain(|id, _| live.contains(id));
+            let mut mine: Vec<_> = sessions
+                .iter()
+                .filter(|(_, session)| session.owner == owner)
+                .map(|(id, session)| (session.used, id.clone()))
+                .collect();
+            mine.sort();
+            mine.truncate((mine.len() + 1).saturating_sub(SESSIONS_OF_AN_OWNER));
+            for (_, id) in &mine {
+                sessions.remove(id);
+            }
+            if live.len() >= SESSIONS + mine.len() {
+                return Err(HttpRefusal::TooManySessions);
+            }
+            mine
+        };
+        for (_, id) in stale {
+            tracing::info!(owner, "the session of an agent makes room for a new one");
+            if let Err(error) = self.manager.close_session(&Arc::from(id.as_str())).await {
+                tracing::debug!(%error, "a session did not close");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether a message asks for a session.
+fn begins(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message<'a> {
+        #[serde(borrow)]
+        method: std::borrow::Cow<'a, str>,
+    }
+    serde_json::from_slice::<Message<'_>>(body).is_ok_and(|message| message.method == "initialize")
+}
+
+/// What agents over HTTP have: no files, and callers that the door knows by their tokens.
+struct HttpFront {
+    ask: Arc<Ask>,
+}
+
+impl Front for HttpFront {
+    fn asker(&self, beside: &Extensions) -> Result<Asker, String> {
+        let nobody = || "a request without a caller".to_owned();
+        let parts = beside.get::<Parts>().ok_or_else(nobody)?;
+        let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(nobody)?;
+        let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+        let client = session.map_or_else(|| "all".to_owned(), |id| format!("session {id}"));
+        Ok(Asker { caller: Some(caller), client })
+    }
+
+    fn ask<'a>(&'a self, asker: &'a Asker, op: Op, _: String) -> Asking<'a, Result<Reply, OpError>> {
+        match &asker.caller {
+            Some(caller) => (self.ask)(caller.clone(), op),
+            None => {
+                let error = OpError::new(
+                    vm_system_protocol::control::ErrorCode::Internal,
+                    "a request without a caller",
+                );
+                Box::pin(std::future::ready(Err(error)))
+            }
+        }
+    }
+
+    fn read(&self, path: &Path, _: usize) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(path.display().to_string()))
+    }
+
+    fn reads_files(&self) -> bool {
+        false
+    }
+
+    fn worktree(&self) -> Option<String> {
+        None
+    }
+}

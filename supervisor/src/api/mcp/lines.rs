@@ -1,0 +1,237 @@
+//! Messages of JSON-RPC over standard streams, one a line. What is not a message is answered with an error and never ends
+//! the connection; what is too long is dropped while it comes; more requests at a time than a client may have are refused.
+
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta as _, ProtocolVersion, RequestId,
+    ServerJsonRpcMessage,
+};
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use serde_json::Value;
+use std::collections::HashSet;
+use std::future::Future;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+
+/// Longest message (bytes): the largest answer to a question, escaped.
+const LINE_BYTES: usize = 16 << 20;
+/// Requests under way at a time.
+const REQUESTS: usize = 64;
+/// JSON-RPC leaves these numbers to servers.
+const BUSY: ErrorCode = ErrorCode(-32_000);
+
+/// One client behind a pair of streams.
+pub struct Lines<R, W> {
+    read: BufReader<R>,
+    line: Vec<u8>,
+    /// The rest of a line that is too long is being dropped.
+    dropping: bool,
+    /// A lifecycle has begun: before, only requests make sense.
+    open: bool,
+    shared: Arc<Shared<W>>,
+}
+
+struct Shared<W> {
+    write: tokio::sync::Mutex<Option<W>>,
+    under_way: Mutex<HashSet<RequestId>>,
+}
+
+impl<R, W> std::fmt::Debug for Lines<R, W> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Lines").finish_non_exhaustive()
+    }
+}
+
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin + Send + 'static> Lines<R, W> {
+    /// Reads messages from one stream and writes them to the other.
+    pub fn new(read: R, write: W) -> Self {
+        let shared = Shared { write: tokio::sync::Mutex::new(Some(write)), under_way: Mutex::default() };
+        Self {
+            read: BufReader::with_capacity(64 * 1024, read),
+            line: Vec::new(),
+            dropping: false,
+            open: false,
+            shared: Arc::new(shared),
+        }
+    }
+
+    /// Reads on until a line is whole or is known to be too long; none at the end of the stream. Cancel safe: what was
+    /// read of a line stays.
+    async fn next_line(&mut self) -> Option<Line> {
+        loop {
+            let available = match self.read.fill_buf().await {
+                Ok([]) => return None,
+                Ok(available) => available,
+                Err(error) => {
+                    tracing::debug!(%error, "the client's stream broke");
+                    return None;
+                }
+            };
+            let end = available.iter().position(|byte| *byte == b'\n');
+            let taken = end.map_or(available.len(), |end| end + 1);
+            let too_long = !self.dropping && self.line.len() + taken > LINE_BYTES;
+            if self.dropping || too_long {
+                self.line = Vec::new();
+                self.dropping = end.is_none();
+            } else {
+                self.line.extend_from_slice(&available[..taken]);
+            }
+            self.read.consume(taken);
+            if too_long {
+                return Some(Line::TooLong);
+            }
+            if end.is_some() && !self.line.is_empty() {
+                return Some(Line::Whole);
+            }
+        }
+    }
+
+    /// What a whole line means.
+    fn message(&mut self) -> Result<Option<ClientJsonRpcMessage>, Refused> {
+        let line = std::mem::take(&mut self.line);
+        let text = line.trim_ascii();
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let value: Value = serde_json::from_slice(text).map_err(|error| {
+            Refused::new(None, ErrorData::parse_error(format!("not JSON: {error}"), None))
+        })?;
+        let id = value.get("id").and_then(|id| serde_json::from_value::<RequestId>(id.clone()).ok());
+        let invalid = |why: String| Refused::new(id.clone(), ErrorData::invalid_request(why, None));
+        if value.is_array() {
+            return Err(invalid("batches are not taken: send one message a line".to_owned()));
+        }
+        let is_notification = value.get("method").is_some_and(Value::is_string) && value.get("id").is_none();
+        match serde_json::from_value::<ClientJsonRpcMessage>(value) {
+            Ok(message) => self.admitted(message),
+            // Nobody waits for an answer to a notification.
+            Err(_) if is_notification => Ok(None),
+            Err(error) => Err(invalid(format!("not a message of the protocol: {error}"))),
+        }
+    }
+
+    fn admitted(&mut self, message: ClientJsonRpcMessage) -> Result<Option<ClientJsonRpcMessage>, Refused> {
+        let ClientJsonRpcMessage::Request(request) = &message else {
+            return Ok(Some(message).filter(|_| self.open));
+        };
+        let mut under_way = self.shared.under_way.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = request.id.clone();
+        if under_way.len() >= REQUESTS {
+            let why = format!("{REQUESTS} requests of this client are under way: wait for an answer");
+            return Err(Refused::new(Some(id), ErrorData::new(BUSY, why, None)));
+        }
+        if !under_way.insert(id) {
+            let why = "this id is in use by a request that is under way";
+            return Err(Refused::new(None, ErrorData::invalid_request(why, None)));
+        }
+        drop(under_way);
+        self.open = self.open || begins(&request.request);
+        Ok(Some(message))
+    }
+}
+
+/// Whether a lifecycle begins with this request: the handshake of older generations, or a self-contained request.
+fn begins(request: &ClientRequest) -> bool {
+    match request {
+        ClientRequest::InitializeRequest(_) => true,
+        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_) => false,
+        other => other.get_meta().missing_required_keys(&ProtocolVersion::V_2026_07_28).is_empty(),
+    }
+}
+
+enum Line {
+    Whole,
+    TooLong,
+}
+
+/// A message that is answered here.
+struct Refused(ServerJsonRpcMessage);
+
+impl Refused {
+    fn new(id: Option<RequestId>, error: ErrorData) -> Self {
+        Self(ServerJsonRpcMessage::error(error, id))
+    }
+}
+
+impl<W: AsyncWrite + Unpin> Shared<W> {
+    async fn send(&self, message: &ServerJsonRpcMessage) -> io::Result<()> {
+        let mut bytes = serde_json::to_vec(message)?;
+        bytes.push(b'\n');
+        let mut write = self.write.lock().await;
+        let stream = write.as_mut().ok_or(io::ErrorKind::NotConnected)?;
+        stream.write_all(&bytes).await?;
+        stream.flush().await
+    }
+
+    /// A request has its answer, or nobody wants it any more.
+    fn ended(&self, id: Option<&RequestId>) {
+        if let Some(id) = id {
+            self.under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
+        }
+    }
+}
+
+impl<R, W> Transport<RoleServer> for Lines<R, W>
+where
+    R: AsyncRead + Unpin + Send,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        async move {
+            match &item {
+                ServerJsonRpcMessage::Response(response) => shared.ended(Some(&response.id)),
+                ServerJsonRpcMessage::Error(error) => shared.ended(error.id.as_ref()),
+                _ => {}
+            }
+            shared.send(&item).await
+        }
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let refused = match self.next_line().await? {
+                Line::Whole => match self.message() {
+                    Ok(Some(message)) => {
+                        if let ClientJsonRpcMessage::Notification(notification) = &message
+                            && let rmcp::model::ClientNotification::CancelledNotification(cancelled) =
+                                &notification.notification
+                        {
+                            // No answer will be sent to it.
+                            self.shared.ended(cancelled.params.request_id.as_ref());
+                        }
+                        return Some(message);
+                    }
+                    Ok(None) => continue,
+                    Err(refused) => refused,
+                },
+                Line::TooLong => {
+                    let why = format!("a message has at most {LINE_BYTES} bytes");
+                    Refused::new(None, ErrorData::invalid_request(why, None))
+                }
+            };
+            // Given up in the middle by the loop that also sends, this would tear a line: the stream's lock and a task
+            // of its own keep it whole.
+            let shared = Arc::clone(&self.shared);
+            let told = tokio::spawn(async move { shared.send(&refused.0).await });
+            if !matches!(told.await, Ok(Ok(()))) {
+                return None;
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        let stream = self.shared.write.lock().await.take();
+        match stream {
+            Some(mut stream) => stream.shutdown().await,
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Resources: executions with their output, and sources of programs, as documents to read.
+
+use super::call::Call;
+use super::outcome::{Failure, cut};
+use super::tools::console;
+use super::views;
+use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
+use serde_json::Value;
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
+
+/// Most executions, and most programs, that are listed.
+const LISTED: u32 = 100;
+/// Events of one document.
+const EVENTS: u32 = 1_000;
+/// Output of one document (bytes).
+const OUTPUT_BYTES: usize = 128 * 1024;
+
+const EXECUTIONS: &str = "vm://executions/";
+const PROGRAMS: &str = "vm://programs/";
+
+/// Which there can be.
+pub(super) fn templates() -> Vec<ResourceTemplate> {
+    let template = |uri: &str, name: &str, about: &str, kind: &str| {
+        ResourceTemplate::new(uri, name).with_description(about).with_mime_type(kind)
+    };
+    vec![
+        template(
+            "vm://executions/{id}",
+            "execution",
+            "An execution of a program: where it stands, its question, its result",
+            "application/json",
+        ),
+        template(
+            "vm://executions/{id}/output",
+            "output",
+            "What an execution said on its console",
+            "text/plain",
+        ),
+        template(
+            "vm://executions/{id}/events",
+            "events",
+            "What an execution said and did, in order",
+            "application/json",
+        ),
+        template("vm://programs/{id}", "program", "The source of a program", "text/javascript"),
+    ]
+}
+
+/// The newest ones that there are.
+pub(super) async fn list(call: &Call<'_>) -> Result<Vec<Resource>, Failure> {
+    let mut listed = Vec::new();
+    if let DurableReply::Runs(runs) =
+        call.durable(DurableOp::RunList { program: None, limit: LISTED }).await?
+    {
+        for run in runs {
+            let id = run.execution.id;
+            let about = format!(
+                "Execution of {}: {}",
+                run.program.as_deref().unwrap_or("a deleted program"),
+                views::legacy(run.execution.status)
+            );
+            let resource = Resource::new(format!("{EXECUTIONS}{id}"), views::name_of(&run));
+            listed.push(resource.with_description(about).with_mime_type("application/json"));
+        }
+    }
+    if let DurableReply::Programs(programs) = call.durable(DurableOp::ProgramList).await? {
+        for program in programs.into_iter().take(LISTED as usize) {
+            let resource = Resource::new(format!("{PROGRAMS}{}", program.id), program.name);
+            listed.push(resource.with_description("Source of a program").with_mime_type("text/javascript"));
+        }
+    }
+    Ok(listed)
+}
+
+/// One of them.
+pub(super) async fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResult, Failure> {
+    let contents = |text: String, kind: &str| {
+        let text = ResourceContents::text(cut(text), uri).with_mime_type(kind);
+        Ok(ReadResourceResult::new(vec![text]))
+    };
+    if let Some(id) = uri.strip_prefix(PROGRAMS) {
+        return match call.durable(DurableOp::ProgramGet { program: plain(id, uri)? }).await? {
+            DurableReply::Program(program) => contents(program.source.unwrap_or_default(), "text/javascript"),
+            other => Err(Failure::unexpected(&other)),
+        };
+    }
+    let rest = uri.strip_prefix(EXECUTIONS).ok_or_else(|| unknown(uri))?;
+    let (id, part) = rest.split_once('/').unwrap_or((rest, ""));
+    let id = plain(id, uri)?;
+    match part {
+        "" => {
+            let run = call.run(DurableOp::RunGet { execution: id }).await?;
+            let text = serde_json::to_string_pretty(&Value::Object(views::run(&run))).unwrap_or_default();
+            contents(text, "application/json")
+        }
+        "output" => {
+            let (lines, next, more) = console(call, &id, 0, OUTPUT_BYTES).await?;
+            let note =
+                if more { format!("\n[there is more: get_output after={next}]") } else { String::new() };
+            contents(lines.join("\n") + &note, "text/plain")
+        }
+        "events" => {
+            let op = Op::ExecEvents { execution: id, after_seq: 0, limit: EVENTS, follow: false };
+            match call.ask(op).await? {
+                Reply::Events(events) => {
+                    contents(serde_json::to_string_pretty(&events).unwrap_or_default(), "application/json")
+                }
+                other => Err(Failure::unexpected(&other)),
+            }
+        }
+        _ => Err(unknown(uri)),
+    }
+}
+
+/// An id or a plain name; names with other characters are reached by their id.
+fn plain(id: &str, uri: &str) -> Result<String, Failure> {
+    let sane = |char: char| char.is_alphanumeric() || "-_.".contains(char);
+    if id.is_empty() || id.len() > 800 || !id.chars().all(sane) {
+        return Err(unknown(uri));
+    }
+    Ok(id.to_owned())
+}
+
+fn unknown(uri: &str) -> Failure {
+    Failure::Told {
+        message: format!("Resource not found: {}", uri.chars().take(200).collect::<String>()),
+        code: ErrorCode::NotFound.as_str(),
+        details: None,
+    }
+}

@@ -1,0 +1,190 @@
+//! Requests of the protocol: what is offered, and who does it. Knows no transport.
+
+use super::call::Call;
+use super::confirm::Confirmations;
+use super::outcome::{self, Failure};
+use super::{Asker, Front, prompts, resources, tools};
+use rmcp::RoleServer;
+use rmcp::handler::server::ServerHandler;
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData, Extensions,
+    GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+};
+use rmcp::service::RequestContext;
+use serde_json::json;
+use std::sync::Arc;
+
+/// What an agent reads before it uses any tool.
+const INSTRUCTIONS: &str = "Programs that ask you questions and keep their state until you answer. Load one (load or \
+    loadFile), start it, then repeat: getTask says what is asked, you do the work, submitTask hands in the answer. An \
+    execution has ended when `state` is COMPLETED or ERROR. It is kept on disk: you may go on after a second or a \
+    month. session_* tools run JavaScript in a sandbox.";
+
+/// Methods that are served: a request for one of them with other parameters than it has is not an unknown one.
+const KNOWN_METHODS: &[&str] = &[
+    "completion/complete",
+    "initialize",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "tools/call",
+    "tools/list",
+];
+
+/// One server for one or many clients. Cheap to clone.
+#[derive(Clone)]
+pub struct McpServer {
+    front: Arc<dyn Front>,
+    confirmations: Arc<Confirmations>,
+}
+
+impl std::fmt::Debug for McpServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("McpServer").finish_non_exhaustive()
+    }
+}
+
+impl McpServer {
+    /// `front` is what differs between the transports.
+    pub fn new(front: Arc<dyn Front>) -> Self {
+        Self { front, confirmations: Arc::default() }
+    }
+
+    fn asker(&self, beside: &Extensions) -> Result<Asker, ErrorData> {
+        self.front.asker(beside).map_err(|why| ErrorData::invalid_request(why, None))
+    }
+
+    fn call<'a>(
+        &'a self,
+        context: &'a RequestContext<RoleServer>,
+        arguments: JsonObject,
+    ) -> Result<Call<'a>, ErrorData> {
+        Ok(Call {
+            front: self.front.as_ref(),
+            asker: self.asker(&context.extensions)?,
+            confirmations: &self.confirmations,
+            context,
+            arguments,
+        })
+    }
+
+    fn offered(&self, row: &tools::Row) -> bool {
+        !row.reads_files || self.front.reads_files()
+    }
+}
+
+/// A failure of something that is not a tool, as JSON-RPC says it.
+fn refused(failure: Failure) -> ErrorData {
+    match failure {
+        Failure::Told { message, code, details } => {
+            let data = json!({ "code": code, "details": details });
+            if code.ends_with("NOT_FOUND") {
+                ErrorData::resource_not_found(message, Some(data))
+            } else if code == "VALIDATION_ERROR" {
+                ErrorData::invalid_params(message, Some(data))
+            } else {
+                ErrorData::internal_error(message, Some(data))
+            }
+        }
+        Failure::Cancelled => ErrorData::internal_error("the request was cancelled", None),
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities =
+            ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
+        let mut about = Implementation::new("vm-system", env!("CARGO_PKG_VERSION"));
+        about.title = Some("vm-system: durable programs and sandboxed JavaScript".to_owned());
+        ServerConfig::new(capabilities).with_server_info(about).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        let offered = tools::TOOLS.iter().filter(|row| self.offered(row));
+        Ok(ListToolsResult::with_all_items(offered.map(tools::Row::listed).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        tools::find(name).filter(|row| self.offered(row)).map(tools::Row::listed)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let row = tools::find(&request.name).filter(|row| self.offered(row)).ok_or_else(|| {
+            let name: String = request.name.chars().take(100).collect();
+            ErrorData::invalid_params(format!("Unknown tool: {name}"), Some(json!({ "tool": name })))
+        })?;
+        let call = self.call(&context, request.arguments.unwrap_or_default())?;
+        Ok(outcome::result((row.run)(&call).await).into())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method: String = request.method.chars().take(100).collect();
+        if KNOWN_METHODS.contains(&method.as_str()) {
+            // The method is there, its parameters did not fit.
+            let why = format!("Invalid parameters of {method}");
+            return Err(ErrorData::invalid_params(why, Some(json!({ "method": method }))));
+        }
+        let why = format!("Method not found: {method}");
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, why, Some(json!({ "method": method }))))
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Ok(ListPromptsResult::with_all_items(prompts::list()))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        let found = prompts::get(&request.name, &request.arguments.unwrap_or_default());
+        found.map(Into::into).map_err(|why| ErrorData::invalid_params(why, None))
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let call = self.call(&context, JsonObject::new())?;
+        let listed = resources::list(&call).await.map_err(refused)?;
+        Ok(ListResourcesResult::with_all_items(listed))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let call = self.call(&context, JsonObject::new())?;
+        Ok(resources::read(&call, &request.uri).await.map_err(refused)?.into())
+    }
+}

@@ -1,0 +1,166 @@
+//! The table of tools, and what the transport of lines does with what is not a message.
+
+use super::lines::Lines;
+use super::tools::TOOLS;
+use super::{Asker, Asking, FileRefusal, Front, serve};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+
+/// Nobody answers verbs.
+struct Nobody;
+
+impl Front for Nobody {
+    fn asker(&self, _: &rmcp::model::Extensions) -> Result<Asker, String> {
+        Ok(Asker { caller: None, client: "test".to_owned() })
+    }
+
+    fn ask<'a>(&'a self, _: &'a Asker, op: Op, _: String) -> Asking<'a, Result<Reply, OpError>> {
+        let answer = match op {
+            Op::Durable(DurableOp::CurrentGet { .. }) => Ok(Reply::Durable(DurableReply::Runs(Vec::new()))),
+            _ => Err(OpError::new(ErrorCode::ExecutionNotFound, "nothing is here")),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn read(&self, path: &Path, _: usize) -> Result<String, FileRefusal> {
+        Err(FileRefusal::NotFound(path.display().to_string()))
+    }
+
+    fn reads_files(&self) -> bool {
+        true
+    }
+
+    fn worktree(&self) -> Option<String> {
+        None
+    }
+}
+
+struct Client {
+    read: BufReader<ReadHalf<DuplexStream>>,
+    write: WriteHalf<DuplexStream>,
+}
+
+impl Client {
+    fn start() -> Self {
+        let (ours, theirs) = tokio::io::duplex(1 << 16);
+        let (read, write) = tokio::io::split(theirs);
+        tokio::spawn(serve(Arc::new(Nobody), Lines::new(read, write)));
+        let (read, write) = tokio::io::split(ours);
+        Self { read: BufReader::new(read), write }
+    }
+
+    async fn say(&mut self, line: &[u8]) {
+        self.write.write_all(line).await.expect("open");
+        self.write.write_all(b"\n").await.expect("open");
+    }
+
+    async fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.read.read_line(&mut line).await.expect("open");
+        serde_json::from_str(&line).expect("JSON")
+    }
+
+    async fn ask(&mut self, message: Value) -> Value {
+        self.say(message.to_string().as_bytes()).await;
+        self.hear().await
+    }
+
+    async fn initialize(&mut self) {
+        let params = json!({
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" }
+        });
+        let answer =
+            self.ask(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params })).await;
+        assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+    }
+}
+
+fn tool(id: u32, name: &str, arguments: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": { "name": name, "arguments": arguments } })
+}
+
+#[test]
+fn every_tool_has_a_name_of_its_own_a_description_and_schemas_of_objects() {
+    let mut names = HashSet::new();
+    for row in TOOLS.iter() {
+        let listed = serde_json::to_value(row.listed()).expect("a tool");
+        assert!(names.insert(row.name), "{} is there twice", row.name);
+        assert!(listed["description"].as_str().is_some_and(|text| text.len() > 20), "{listed}");
+        for schema in ["inputSchema", "outputSchema"] {
+            assert_eq!(listed[schema]["type"], "object", "{}", row.name);
+            let known = listed[schema]["properties"].as_object().expect("properties");
+            for field in listed[schema]["required"].as_array().expect("required") {
+                assert!(known.contains_key(field.as_str().expect("a name")), "{} {field}", row.name);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_a_message_is_answered_and_the_connection_goes_on() {
+    let mut client = Client::start();
+    client.say(b"{\"jsonrpc\":").await;
+    assert_eq!(client.hear().await["error"]["code"], -32700);
+    client.say(b"\xff\xfe").await;
+    assert_eq!(client.hear().await["error"]["code"], -32700);
+    for invalid in [
+        json!([]),
+        json!(7),
+        json!({}),
+        json!({ "id": 3, "method": 7 }),
+        json!({ "jsonrpc": "1.0", "id": 4 }),
+    ] {
+        assert_eq!(client.ask(invalid.clone()).await["error"]["code"], -32600, "{invalid}");
+    }
+    // Before the handshake these mean nothing, and nobody waits for an answer.
+    client.say(br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    client.say(br#"{"jsonrpc":"2.0","id":9,"result":{}}"#).await;
+    client.say(b"").await;
+    client.initialize().await;
+    let unknown = client.ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "no/such", "params": {} })).await;
+    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+    let bad = client.ask(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {} })).await;
+    assert_eq!(bad["error"]["code"], -32602, "{bad}");
+    let missing = client.ask(tool(3, "no_such_tool", &json!({}))).await;
+    assert_eq!(missing["error"]["code"], -32602, "{missing}");
+}
+
+#[tokio::test]
+async fn a_line_that_is_too_long_is_dropped_and_said_so() {
+    let mut client = Client::start();
+    client.initialize().await;
+    let chunk = vec![b'x'; 1 << 20];
+    for _ in 0..17 {
+        client.write.write_all(&chunk).await.expect("open");
+    }
+    client.say(b"").await;
+    let told = client.hear().await;
+    assert_eq!(told["error"]["code"], -32600, "{told}");
+    let answer = client.ask(json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" })).await;
+    assert_eq!(answer["id"], 1);
+}
+
+#[tokio::test]
+async fn wrong_arguments_are_an_error_that_the_agent_can_read() {
+    let mut client = Client::start();
+    client.initialize().await;
+    for (name, arguments) in [
+        ("load", json!({})),
+        ("load", json!({ "programId": 1, "source": "" })),
+        ("start", json!({ "programId": "p", "executionId": "e", "executionID": "f" })),
+        ("get_output", json!({ "after": -1 })),
+        ("set_current", json!({})),
+    ] {
+        let answer = client.ask(tool(1, name, &arguments)).await;
+        assert_eq!(answer["result"]["isError"], true, "{name} {arguments}: {answer}");
+        let text = answer["result"]["content"][0]["text"].as_str().expect("text");
+        assert!(text.starts_with("Error: "), "{text}");
+    }
+    let none = client.ask(tool(2, "getTask", &json!({}))).await;
+    let text = none["result"]["content"][0]["text"].as_str().expect("text");
+    assert!(text.contains("No current execution set"), "{text}");
+}

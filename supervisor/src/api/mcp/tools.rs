@@ -1,0 +1,106 @@
+//! The table of tools: what agents read of each, and what does it.
+
+mod executions;
+mod programs;
+mod sessions;
+mod states;
+mod tasks;
+
+pub(super) use executions::console;
+
+use super::Asking;
+use super::call::Call;
+use super::outcome::{Failure, Outcome};
+use super::schema;
+use rmcp::model::{Tool, ToolAnnotations};
+use serde_json::Value;
+use std::fmt::Write as _;
+use std::sync::{Arc, LazyLock};
+
+/// What a tool answers.
+pub(super) type Answer = Result<Outcome, Failure>;
+
+/// One tool.
+pub(super) struct Row {
+    /// Its name.
+    pub(super) name: &'static str,
+    title: &'static str,
+    description: &'static str,
+    input: fn() -> Value,
+    output: fn() -> Value,
+    effect: Effect,
+    /// Needs files of the client.
+    pub(super) reads_files: bool,
+    /// Does it.
+    pub(super) run: for<'a> fn(&'a Call<'a>) -> Asking<'a, Answer>,
+}
+
+/// What a tool changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    /// Nothing.
+    Reads,
+    /// It makes something new, or drives something forward.
+    Adds,
+    /// It may take something away.
+    Destroys,
+}
+
+/// All tools, in the order in which they are listed.
+pub(super) static TOOLS: LazyLock<Vec<Row>> = LazyLock::new(|| {
+    let mut rows = Vec::new();
+    rows.extend(programs::rows());
+    rows.extend(executions::rows());
+    rows.extend(tasks::rows());
+    rows.extend(states::rows());
+    rows.extend(sessions::rows());
+    rows
+});
+
+/// The tool of a name.
+pub(super) fn find(name: &str) -> Option<&'static Row> {
+    TOOLS.iter().find(|row| row.name == name)
+}
+
+impl Row {
+    /// As the protocol lists it.
+    pub(super) fn listed(&self) -> Tool {
+        let hints = ToolAnnotations::new()
+            .read_only(self.effect == Effect::Reads)
+            .destructive(self.effect == Effect::Destroys)
+            .idempotent(self.effect == Effect::Reads)
+            .open_world(false);
+        Tool::new(self.name, self.description, Arc::new(schema::as_object((self.input)())))
+            .with_title(self.title)
+            .with_raw_output_schema(Arc::new(schema::as_object((self.output)())))
+            .with_annotations(hints)
+    }
+}
+
+/// The tools as a page of the docs.
+pub fn reference() -> String {
+    let mut page = String::from(
+        "# Tools for agents\n\nMade from the program itself; a test compares. How to set an agent up: [mcp.md](mcp.md). \
+         Every answer has a text and, as `structuredContent`,\nthe same as data that fit the tool's `outputSchema`. A \
+         tool that fails answers `isError` with `Error: …`, and `_meta[\"vm-system/error\"]`\nhas the code and details \
+         of the [API](api-reference.md).\n",
+    );
+    for row in TOOLS.iter() {
+        // Writing to a String cannot fail.
+        let _ = write!(page, "\n## `{}`\n\n{}\n\n", row.name, row.description);
+        let input = (row.input)();
+        let Some(fields) = input["properties"].as_object().filter(|fields| !fields.is_empty()) else {
+            page.push_str("No parameters.\n");
+            continue;
+        };
+        page.push_str("| parameter | meaning |\n|---|---|\n");
+        for (name, field) in fields {
+            let required = input["required"].as_array().is_some_and(|all| all.iter().any(|one| one == name));
+            let note = if required { " (required)" } else { "" };
+            let kind = field["type"].as_str().unwrap_or("any");
+            let meaning = field["description"].as_str().unwrap_or_default();
+            let _ = writeln!(page, "| `{name}`: {kind} | {meaning}{note} |");
+        }
+    }
+    page
+}

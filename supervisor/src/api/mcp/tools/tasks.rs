@@ -1,0 +1,120 @@
+//! Tools of questions: what is asked, and answering it.
+
+use super::{Answer, Effect, Row};
+use crate::api::mcp::call::Call;
+use crate::api::mcp::outcome::{Failure, Outcome, cut};
+use crate::api::mcp::{schema, views};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::model::{ExecutionStatus, TaskStatus};
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Row {
+            name: "getTask",
+            title: "What is asked",
+            description: "What the execution wants to know next, or what came of it. Read only: asking again changes \
+                nothing. `state` of the structured answer tells a question from a result.",
+            input: || schema::object(&[("executionId", schema::which_execution())], &[]),
+            output: || {
+                let mut fields = schema::execution_fields();
+                fields.retain(|(name, _)| {
+                    !["programId", "programVersion", "created", "ended", "isCurrent"].contains(name)
+                });
+                schema::object(&fields, &["executionId", "id", "state", "status"])
+            },
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(get(call)),
+        },
+        Row {
+            name: "submitTask",
+            title: "Answer the question",
+            description: "Answer the question of an execution. When the answer comes, the program has run on to its \
+                next question, which is `task` of the structured answer, or to its end. What does not fit the \
+                question's schema is refused with the reason: answer again.",
+            input: || {
+                schema::object(
+                    &[
+                        ("executionId", schema::which_execution()),
+                        (
+                            "result",
+                            schema::text("The answer: any text, or JSON where the question has a schema"),
+                        ),
+                        (
+                            "taskId",
+                            schema::text(
+                                "Which question is answered; refused if another one is asked meanwhile",
+                            ),
+                        ),
+                    ],
+                    &["result"],
+                )
+            },
+            output: schema::execution,
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(submit(call)),
+        },
+    ]
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Get {
+    execution_id: Option<String>,
+}
+
+async fn get(call: &Call<'_>) -> Answer {
+    let Get { execution_id } = call.input()?;
+    let execution = call.which(execution_id).await?;
+    match call.durable(DurableOp::TaskGet { execution: execution.clone() }).await? {
+        DurableReply::TaskStatus(status) => Ok(shown(&execution, *status)),
+        other => Err(Failure::unexpected(&other)),
+    }
+}
+
+fn shown(name: &str, status: TaskStatus) -> Outcome {
+    let data = Value::Object(views::status(name, &status));
+    match status.status {
+        ExecutionStatus::Waiting => match status.task {
+            Some(task) => Outcome::new(cut(task.prompt), data),
+            None => Outcome::new("Waiting for input", data),
+        },
+        ExecutionStatus::Running => Outcome::new("Execution is running: ask again", data),
+        ExecutionStatus::Ok => match status.result.filter(|result| result.as_str() != "null") {
+            Some(result) => {
+                Outcome::new(cut(format!("Execution completed with result: {}", result.as_str())), data)
+            }
+            None => Outcome::new("Execution completed", data),
+        },
+        ExecutionStatus::Error | ExecutionStatus::Timeout | ExecutionStatus::Cancelled => {
+            let why = status.error.map_or_else(|| status.status.to_string(), |error| error.message);
+            Outcome::failed(format!("Error: {why}"), data)
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Submit {
+    execution_id: Option<String>,
+    result: Value,
+    task_id: Option<String>,
+}
+
+async fn submit(call: &Call<'_>) -> Answer {
+    let Submit { execution_id, result, task_id } = call.input()?;
+    // The original takes texts only; agents send the object itself where a schema asks for one.
+    let result = match result {
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let execution = call.which(execution_id).await?;
+    let run = call.long_run(DurableOp::TaskSubmit { execution, task: task_id, result }).await?;
+    let mut data = views::run(&run);
+    let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
+    data.insert("isCurrent".to_owned(), json!(current));
+    Ok(Outcome::new("Execution resumed", Value::Object(data)))
+}

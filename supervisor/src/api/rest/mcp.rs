@@ -1,0 +1,44 @@
+//! The place of the agents' door at this one: the same rules about names, origins, tokens and sizes.
+
+use super::envelope::Problem;
+use super::{App, RestLimits, Verbs, input};
+use crate::api::control::{Caller, Door, Request as Verb};
+use crate::api::mcp::http::{Ask, HttpRefusal, McpHttp};
+use axum::body::Body;
+use axum::http::{Request, Response};
+use std::sync::Arc;
+use tracing::Instrument as _;
+use vm_system_protocol::control::{ErrorCode, Op, OpError};
+
+/// The part that speaks the protocol, over the verbs of this door.
+pub(super) fn mount(verbs: &Arc<dyn Verbs>, limits: &RestLimits, door: &Door) -> McpHttp {
+    let (verbs, requests) = (Arc::clone(verbs), door.requests.clone());
+    let ask: Arc<Ask> = Arc::new(move |caller: Caller, op: Op| {
+        let verbs = Arc::clone(&verbs);
+        let verb = Verb { caller, door: "mcp", idempotency_key: None, op, events: None };
+        // A task of its own: it goes on to its end even if nobody waits for it, and a bug in a verb is this call's error.
+        let work = async move { verbs.answer(verb).await }.in_current_span();
+        let work = requests.spawn(work);
+        Box::pin(async move {
+            work.await.unwrap_or_else(|failure| {
+                tracing::error!(%failure, "a verb failed");
+                Err(OpError::new(ErrorCode::Internal, "the supervisor failed at this request; see its log"))
+            })
+        })
+    });
+    McpHttp::new(ask, limits.body_bytes, door.closing.clone())
+}
+
+/// Answers one request of a known caller.
+pub(super) async fn answer(
+    app: &App,
+    caller: Caller,
+    request: Request<Body>,
+) -> Result<Response<Body>, Problem> {
+    let (parts, body) = request.into_parts();
+    let body = input::collect(body, &app.options.limits).await?;
+    app.mcp.answer(caller, parts, body).await.map_err(|refusal| match refusal {
+        HttpRefusal::NoSession => Problem::not_found("there is no such session: initialize a new one"),
+        HttpRefusal::TooManySessions => Problem::capacity("as many agents as possible are connected"),
+    })
+}

@@ -1,0 +1,243 @@
+//! An agent: `vm-system mcp` in a place, spoken to line by line. Every structured answer of a tool is compared with the
+//! schema that the tool announces.
+
+use crate::PATIENCE;
+use crate::client::Client;
+use crate::command::{command, readable, wait};
+use crate::place::Place;
+use crate::program;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use vm_system_protocol::control::{Op, Reply};
+use vm_system_sandbox::pidfd::PidFd;
+
+/// A running agent's server. Killed when the test ends, if it was not closed before.
+#[derive(Debug)]
+pub struct Agent {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    lines: Receiver<String>,
+    next: u64,
+    schemas: HashMap<String, Value>,
+    /// Notifications that came while an answer was waited for.
+    pub heard: Vec<Value>,
+}
+
+impl Agent {
+    /// Starts the process and nothing else.
+    pub fn spawn(place: &Place, arguments: &[&str]) -> Self {
+        let mut mcp = command(place, program::PRODUCT);
+        mcp.arg("mcp").arg("--socket").arg(place.socket()).arg("--state-dir").arg(place.path("state"));
+        mcp.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+        let mut child = mcp.spawn().expect("vm-system mcp");
+        let stdout = BufReader::new(child.stdout.take().expect("piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in stdout.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let stdin = child.stdin.take();
+        Self { child, stdin, lines, next: 0, schemas: HashMap::new(), heard: Vec::new() }
+    }
+
+    /// Starts it and shakes hands as clients of the older generation do.
+    pub fn start(place: &Place, arguments: &[&str]) -> Self {
+        let mut agent = Self::spawn(place, arguments);
+        let about = json!({ "name": "test", "version": "1" });
+        let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
+        let result = agent.request("initialize", params);
+        assert_eq!(result["protocolVersion"], "2025-11-25");
+        agent.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#);
+        let tools = agent.request("tools/list", json!({}));
+        for tool in tools["tools"].as_array().expect("tools") {
+            let name = tool["name"].as_str().expect("a name").to_owned();
+            agent.schemas.insert(name, tool["outputSchema"].clone());
+        }
+        agent
+    }
+
+    /// The process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Sends a line as it is; false if the process does not read any more.
+    pub fn say(&mut self, line: impl AsRef<[u8]>) -> bool {
+        let Some(stdin) = &mut self.stdin else { return false };
+        stdin.write_all(line.as_ref()).and_then(|()| stdin.write_all(b"\n")).is_ok()
+    }
+
+    /// The next line that comes.
+    #[track_caller]
+    pub fn hear(&mut self) -> Value {
+        let line = self.lines.recv_timeout(PATIENCE).expect("an answer");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Sends a request and does not wait; its id.
+    pub fn ask(&mut self, method: &str, params: Value) -> u64 {
+        self.next += 1;
+        let message = json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
+        assert!(self.say(message.to_string()), "the server is gone");
+        self.next
+    }
+
+    /// The whole answer to a request.
+    #[track_caller]
+    pub fn answer(&mut self, id: u64) -> Value {
+        loop {
+            let message = self.hear();
+            if message["id"] == json!(id) {
+                return message;
+            }
+            self.heard.push(message);
+        }
+    }
+
+    /// Sends a request; its result.
+    #[track_caller]
+    pub fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params);
+        let mut answer = self.answer(id);
+        assert!(answer.get("error").is_none(), "{method}: {answer}");
+        answer["result"].take()
+    }
+
+    /// Calls a tool; its whole result, whose data fit the tool's schema.
+    #[track_caller]
+    pub fn tool(&mut self, name: &str, arguments: Value) -> Value {
+        let result = self.request("tools/call", json!({ "name": name, "arguments": arguments }));
+        if let Some(data) = result.get("structuredContent") {
+            let schema = &self.schemas[name];
+            fits(data, schema).unwrap_or_else(|why| panic!("{name}: {why}\n{data}"));
+        } else {
+            assert_eq!(result["isError"], true, "{name}: no data: {result}");
+        }
+        result
+    }
+
+    /// Calls a tool that does what it is asked to; its data.
+    #[track_caller]
+    pub fn data(&mut self, name: &str, arguments: Value) -> Value {
+        let mut result = self.tool(name, arguments);
+        assert_ne!(result["isError"], true, "{name}: {result}");
+        result["structuredContent"].take()
+    }
+
+    /// Calls a tool that does what it is asked to; its text.
+    #[track_caller]
+    pub fn text(&mut self, name: &str, arguments: Value) -> String {
+        let result = self.tool(name, arguments);
+        assert_ne!(result["isError"], true, "{name}: {result}");
+        text(&result)
+    }
+
+    /// Calls a tool that fails; its text.
+    #[track_caller]
+    pub fn fails(&mut self, name: &str, arguments: Value) -> String {
+        let result = self.tool(name, arguments);
+        assert_eq!(result["isError"], true, "{name}: {result}");
+        text(&result)
+    }
+
+    /// Closes its input; it ends by itself.
+    #[track_caller]
+    pub fn close(mut self) {
+        self.stdin = None;
+        assert_eq!(wait(&mut self.child, PATIENCE), Some(Some(0)), "the end of vm-system mcp");
+    }
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// The text of a tool's result.
+#[track_caller]
+pub fn text(result: &Value) -> String {
+    result["content"][0]["text"].as_str().expect("a text").to_owned()
+}
+
+/// Whether a value fits a schema, as far as our schemas go.
+pub fn fits(value: &Value, schema: &Value) -> Result<(), String> {
+    let right = match schema["type"].as_str() {
+        Some("object") => value.is_object(),
+        Some("array") => value.is_array(),
+        Some("string") => value.is_string(),
+        Some("boolean") => value.is_boolean(),
+        Some("integer") => value.is_u64(),
+        _ => true,
+    };
+    if !right {
+        return Err(format!("{value} is no {}", schema["type"]));
+    }
+    if let Some(all) = schema["enum"].as_array().filter(|all| !all.contains(value)) {
+        return Err(format!("{value} is none of {all:?}"));
+    }
+    for item in value.as_array().into_iter().flatten() {
+        fits(item, &schema["items"])?;
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if value.get(name.as_str().unwrap_or_default()).is_none() {
+            return Err(format!("{name} is missing"));
+        }
+    }
+    for (name, field) in value.as_object().into_iter().flatten() {
+        match schema["properties"].get(name) {
+            Some(known) => fits(field, known).map_err(|why| format!("{name}: {why}"))?,
+            None if schema["additionalProperties"] == json!(false) => {
+                return Err(format!("{name} is unknown"));
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// A place in which agents start their daemon by themselves. That one is ended with the test.
+#[derive(Debug)]
+pub struct OnDemand {
+    /// The place.
+    pub place: Place,
+}
+
+impl OnDemand {
+    /// Nothing runs in it yet.
+    pub fn new(place: Place) -> Self {
+        Self { place }
+    }
+
+    /// The daemon that answers now, if one does.
+    pub fn daemon(&self) -> Option<PidFd> {
+        UnixStream::connect(self.place.socket()).ok()?;
+        match Client::connect(&self.place.socket()).op(Op::RuntimeInfo) {
+            Ok(Reply::RuntimeInfo(info)) => PidFd::open(info.pid).ok(),
+            _ => None,
+        }
+    }
+}
+
+impl Drop for OnDemand {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let log = std::fs::read_to_string(self.place.path("state/daemon.log")).unwrap_or_default();
+            eprintln!("---- the daemon's log ----\n{log}");
+        }
+        if let Some(daemon) = self.daemon() {
+            let _ = Client::connect(&self.place.socket()).op(Op::Shutdown);
+            if !readable(&daemon, PATIENCE) {
+                let _ = daemon.kill();
+            }
+        }
+    }
+}

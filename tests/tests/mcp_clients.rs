@@ -1,0 +1,73 @@
+//! The official clients against the real binary: Python's, TypeScript's, and the inspector's command line. They come from the
+//! registries that this machine's pip and npm are configured for; asks the network, and so only where `VM_SYSTEM_NPM` is set
+//! (`.ci/long`). A folder in `VM_SYSTEM_MCP_CLIENTS` is used as it is instead (`py` a virtual environment, `js` with node_modules).
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::place::{Place, User};
+use vm_system_tests::program;
+
+fn run(command: &mut Command) -> String {
+    let what = format!("{command:?}");
+    let output = command.output().unwrap_or_else(|error| panic!("{what}: {error}"));
+    let (said, complained) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what}\n{said}\n{complained}");
+    said.into_owned()
+}
+
+fn installed(place: &Place) -> PathBuf {
+    if let Some(folder) = std::env::var_os("VM_SYSTEM_MCP_CLIENTS") {
+        return folder.into();
+    }
+    let folder = place.path("clients");
+    let js = folder.join("js");
+    std::fs::create_dir_all(&js).expect("folder");
+    run(Command::new("python3").args(["-m", "venv"]).arg(folder.join("py")));
+    run(Command::new(folder.join("py/bin/pip")).args(["--quiet", "install", "mcp"]));
+    run(Command::new("npm").args(["init", "--yes"]).current_dir(&js));
+    let install = [
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "@modelcontextprotocol/sdk",
+        "@modelcontextprotocol/inspector",
+    ];
+    run(Command::new("npm").args(install).current_dir(&js));
+    folder
+}
+
+#[test]
+fn the_official_clients_drive_programs_over_both_transports() {
+    if std::env::var_os("VM_SYSTEM_NPM").is_none() {
+        println!("SKIPPED: the official clients: need PyPI, a npm registry and VM_SYSTEM_NPM=1");
+        return;
+    }
+    let listen =
+        Options { arguments: vec!["--listen".to_owned(), "127.0.0.1:0".to_owned()], ..Options::default() };
+    let daemon = Daemon::start_with(Place::new(User::AsStarted), &listen);
+    let clients = installed(&daemon.place);
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients");
+    let url = format!("http://{}/mcp", daemon.addresses()[0]);
+    let binary = program::path(program::PRODUCT, User::AsStarted);
+    let socket = daemon.place.socket();
+    let driven = |client: &mut Command| {
+        run(client.arg(&url).arg(&binary).arg("mcp").arg("--no-start").arg("--socket").arg(&socket))
+    };
+    let said = driven(Command::new(clients.join("py/bin/python")).arg(scripts.join("drive.py")));
+    assert!(said.contains("2025-11-25") && said.contains("2026-07-28"), "{said}");
+    // Modules are looked for beside the script.
+    let js = clients.join("js");
+    std::fs::copy(scripts.join("drive.mjs"), js.join("drive.mjs")).expect("copy of the script");
+    assert_eq!(driven(Command::new("node").arg("drive.mjs").current_dir(&js)).trim(), "driven");
+    let inspector = |arguments: &[&str]| {
+        let mut inspect = Command::new(js.join("node_modules/.bin/mcp-inspector"));
+        inspect.arg("--cli").arg(&binary).arg("mcp").arg("--no-start");
+        inspect.env("VM_SYSTEM_SOCKET", &socket).current_dir(&js);
+        run(inspect.args(arguments))
+    };
+    assert!(inspector(&["--method", "tools/list"]).contains("submitTask"));
+    let called = inspector(&["--method", "tools/call", "--tool-name", "server_info"]);
+    assert!(called.contains("vm-system"), "{called}");
+}

@@ -1,0 +1,145 @@
+//! Agents over HTTP: the rules of this door hold for them too, sessions belong to who made them, and both generations of
+//! the protocol are served.
+
+use super::people::{self, ALICE, BOB};
+use serde_json::{Value, json};
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::http::{Http, Response};
+use vm_system_tests::place::User;
+
+const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
+
+/// One message; the answer's message is in the last event of its stream, or is its body.
+fn post(http: &mut Http, fields: &[(&str, &str)], message: &Value) -> (Response, Value) {
+    let mut all = vec![ACCEPT];
+    all.extend(fields);
+    let response = http.ask("POST", "/mcp", &all, Some(&message.to_string()));
+    let text = response.text();
+    let data =
+        text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty()).last();
+    let value = serde_json::from_str(data.unwrap_or(&text)).unwrap_or(Value::Null);
+    (response, value)
+}
+
+fn initialize() -> Value {
+    let about = json!({ "name": "test", "version": "1" });
+    let params = json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about });
+    json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params })
+}
+
+fn tool(name: &str, arguments: &Value) -> Value {
+    let params = json!({ "name": name, "arguments": arguments });
+    json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params })
+}
+
+/// A session; its id.
+fn session(http: &mut Http) -> String {
+    let (response, answer) = post(http, &[], &initialize());
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert_eq!(answer["result"]["protocolVersion"], "2025-11-25", "{answer}");
+    let id = response.field("mcp-session-id").expect("a session").to_owned();
+    let begun = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    assert_eq!(post(http, &[("mcp-session-id", &id)], &begun).0.status, 202);
+    id
+}
+
+fn call(http: &mut Http, session: &str, name: &str, arguments: &Value) -> Value {
+    let (response, mut answer) = post(http, &[("mcp-session-id", session)], &tool(name, arguments));
+    assert_eq!(response.status, 200, "{}", response.text());
+    answer["result"].take()
+}
+
+#[test]
+fn an_agent_over_http_drives_a_program_in_a_session_of_its_own() {
+    let daemon = people::daemon(&[]);
+    let mut alice = daemon.http().bearer(ALICE);
+    let one = session(&mut alice);
+    let other = session(&mut alice);
+    let source = "function main() { return CC('first?') + CC('second?'); }";
+    call(&mut alice, &one, "load", &json!({ "programId": "p", "source": source }));
+    let started = call(&mut alice, &one, "start", &json!({ "programId": "p", "executionId": "e" }));
+    assert_eq!(started["structuredContent"]["task"]["prompt"], "first?", "{started}");
+    assert_eq!(call(&mut alice, &one, "getTask", &json!({}))["content"][0]["text"], "first?");
+    assert_eq!(call(&mut alice, &other, "getTask", &json!({}))["isError"], true, "each session has its own");
+    call(&mut alice, &one, "submitTask", &json!({ "result": "a" }));
+    let done = call(&mut alice, &one, "submitTask", &json!({ "result": "b" }));
+    assert_eq!(done["structuredContent"]["result"], "ab", "{done}");
+    // Files of the client are not here.
+    let (_, unknown) = post(
+        &mut alice,
+        &[("mcp-session-id", &one)],
+        &tool("loadFile", &json!({ "programId": "p", "filePath": "/etc/passwd" })),
+    );
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    let mut bob = daemon.http().bearer(BOB);
+    let mine = session(&mut bob);
+    let hidden = call(&mut bob, &mine, "getTask", &json!({ "executionId": "e" }));
+    assert_eq!(hidden["isError"], true, "{hidden}");
+    for id in [one.as_str(), "nonsense"] {
+        let (stolen, _) = post(&mut bob, &[("mcp-session-id", id)], &tool("list_programs", &json!({})));
+        assert_eq!(stolen.status, 404, "{}", stolen.text());
+    }
+    let ended = alice.ask("DELETE", "/mcp", &[("mcp-session-id", &one)], None);
+    assert!((200..300).contains(&ended.status), "{}", ended.text());
+    assert_eq!(
+        post(&mut alice, &[("mcp-session-id", &one)], &tool("list_programs", &json!({}))).0.status,
+        404
+    );
+}
+
+#[test]
+fn the_newer_generation_needs_no_session() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let mut message = tool("server_info", &json!({}));
+    message["params"]["_meta"] = meta;
+    let fields =
+        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "server_info")];
+    let (response, answer) = post(&mut http, &fields, &message);
+    assert_eq!(answer["result"]["structuredContent"]["name"], "vm-system", "{}", response.text());
+    assert!(response.field("mcp-session-id").is_none());
+}
+
+#[test]
+fn the_rules_of_this_door_hold_for_agents() {
+    let daemon = people::daemon(&[]);
+    let address = daemon.addresses()[0];
+    let refused = |http: &mut Http, fields: &[(&str, &str)], status: u16| {
+        let (response, _) = post(http, fields, &initialize());
+        assert_eq!(response.status, status, "{fields:?}: {}", response.text());
+    };
+    let mut tcp = Http::tcp(address);
+    refused(&mut tcp, &[("host", "evil.example")], 403);
+    refused(&mut tcp, &[("origin", "http://evil.example")], 403);
+    refused(&mut daemon.http(), &[("authorization", "Bearer wrong")], 401);
+    let mut alice = daemon.http().bearer(ALICE);
+    let large = "x".repeat(2 << 20);
+    let response = alice.ask("POST", "/mcp", &[ACCEPT], Some(&json!({ "large": large }).to_string()));
+    assert_eq!(response.status, 413);
+    let mut alice = daemon.http().bearer(ALICE);
+    for nonsense in ["{", "[]", "7", "{\"jsonrpc\":\"2.0\"}"] {
+        let response = alice.ask("POST", "/mcp", &[ACCEPT], Some(nonsense));
+        assert!((400..500).contains(&response.status), "{nonsense}: {} {}", response.status, response.text());
+    }
+    let (response, _) = post(&mut alice, &[], &tool("list_programs", &json!({})));
+    assert!((400..500).contains(&response.status), "a call without a session");
+}
+
+#[test]
+fn an_owners_oldest_session_makes_room_for_a_new_one() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let first = session(&mut http);
+    for _ in 0..64 {
+        session(&mut http);
+    }
+    assert_eq!(
+        post(&mut http, &[("mcp-session-id", &first)], &tool("list_programs", &json!({}))).0.status,
+        404
+    );
+}
