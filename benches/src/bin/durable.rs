@@ -167,7 +167,11 @@ fn many() {
     println!("durable pause {count}: {:.2} s", took.as_secs_f64());
     let memory = observe::anonymous_kib(first.pid()).saturating_sub(before.1);
     println!("durable memory of the supervisor for {count} paused: {memory} KiB");
-    let (place, family) = first.kill();
+    // A stop folds the write-ahead log into the file.
+    let place = first.stop();
+    let bytes = bytes_beneath(&state).saturating_sub(before.0);
+    println!("durable rows of a paused program: {} B each", bytes / count as u64);
+    let (place, family) = daemon(place, config).kill();
     for process in &family {
         // One that is gone already is as good.
         let _ = process.kill();
@@ -179,9 +183,6 @@ fn many() {
         "durable ready again after kill -9 of everything: {:.1} ms",
         begin.elapsed().as_secs_f64() * 1e3
     );
-    // The start has folded the write-ahead log into the file.
-    let bytes = bytes_beneath(&state).saturating_sub(before.0);
-    println!("durable rows of a paused program: {} B each", bytes / count as u64);
     let (times, took) = share_out(&second, count, |client, number| {
         let run: Run = client.submit(&number.to_string(), "yes").expect("taken");
         assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
