@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// A daemon must answer within, from the first look for it.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 /// Between looks at a daemon that is about to end, or to be there.
 const PAUSE: Duration = Duration::from_millis(50);
 /// A log that is larger begins anew (bytes).

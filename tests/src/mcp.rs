@@ -84,7 +84,8 @@ impl Agent {
     /// Sends a request and does not wait; its id.
     pub fn ask(&mut self, method: &str, params: Value) -> u64 {
         self.next += 1;
-        let message = json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params });
+        let mut message = json!({ "jsonrpc": "2.0", "id": self.next, "method": method });
+        message["params"] = params;
         assert!(self.say(message.to_string()), "the server is gone");
         self.next
     }
@@ -113,7 +114,9 @@ impl Agent {
     /// Calls a tool; its whole result, whose data fit the tool's schema.
     #[track_caller]
     pub fn tool(&mut self, name: &str, arguments: Value) -> Value {
-        let result = self.request("tools/call", json!({ "name": name, "arguments": arguments }));
+        let mut call = json!({ "name": name });
+        call["arguments"] = arguments;
+        let result = self.request("tools/call", call);
         if let Some(data) = result.get("structuredContent") {
             let schema = &self.schemas[name];
             fits(data, schema).unwrap_or_else(|why| panic!("{name}: {why}\n{data}"));

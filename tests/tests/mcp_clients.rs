@@ -1,6 +1,6 @@
 //! The official clients against the real binary: Python's, TypeScript's, and the inspector's command line. They come from the
 //! registries that this machine's pip and npm are configured for; asks the network, and so only where `VM_SYSTEM_NPM` is set
-//! (`.ci/long`). A folder in `VM_SYSTEM_MCP_CLIENTS` is used as it is instead (`py` a virtual environment, `js` with node_modules).
+//! (`.ci/long`). A folder in `VM_SYSTEM_MCP_CLIENTS` is used as it is instead (`py` a virtual environment, `js` with packages).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -25,8 +25,11 @@ pub struct Args {
     /// The agent's name: its current execution is then kept for the next time [default: each run has its own]
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
-    /// A folder whose files loadFile may read [default: the current folder, and those in $CVM_SANDBOX_PATHS]
-    #[arg(long, value_name = "DIR")]
+    #[arg(
+        long,
+        value_name = "DIR",
+        help = "A folder whose files loadFile may read [default: the current folder, and those in $CVM_SANDBOX_PATHS]"
+    )]
     allow_read: Vec<PathBuf>,
     /// The folder whose files programs and sessions use unless a tool's call names one [default: none]
     #[arg(long, value_name = "DIR")]

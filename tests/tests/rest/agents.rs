@@ -16,7 +16,7 @@ fn post(http: &mut Http, fields: &[(&str, &str)], message: &Value) -> (Response,
     let response = http.ask("POST", "/mcp", &all, Some(&message.to_string()));
     let text = response.text();
     let data =
-        text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| !data.is_empty()).last();
+        text.lines().rev().filter_map(|line| line.strip_prefix("data: ")).find(|data| !data.is_empty());
     let value = serde_json::from_str(data.unwrap_or(&text)).unwrap_or(Value::Null);
     (response, value)
 }

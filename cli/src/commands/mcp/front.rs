@@ -62,8 +62,10 @@ impl StdioFront {
         let kept = self.kept().pop();
         match (kept, &self.starter) {
             (Some(connection), _) => Ok(connection),
-            (None, Some(starter)) => on_demand::connect(&self.places, starter).await.map_err(told),
-            (None, None) => Connection::open(&self.places).await.map_err(told),
+            (None, Some(starter)) => {
+                on_demand::connect(&self.places, starter).await.map_err(|error| told(&error))
+            }
+            (None, None) => Connection::open(&self.places).await.map_err(|error| told(&error)),
         }
     }
 
@@ -84,7 +86,7 @@ impl StdioFront {
                     return Err(*error);
                 }
                 Err(CallError::Lost(why)) => lost = why,
-                Err(CallError::Own(error)) => return Err(told(error)),
+                Err(CallError::Own(error)) => return Err(told(&error)),
             }
             // They lead to the same daemon.
             self.kept().clear();
@@ -95,7 +97,7 @@ impl StdioFront {
 }
 
 /// An error of this process, as a tool tells it.
-fn told(error: CliError) -> OpError {
+fn told(error: &CliError) -> OpError {
     let code = match error.exit_code() {
         exit::NOT_PERMITTED => ErrorCode::NotPermitted,
         exit::NO_DAEMON | exit::BUSY => ErrorCode::ShuttingDown,

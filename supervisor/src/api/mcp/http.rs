@@ -18,7 +18,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
-use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 
 /// Where it is.
 pub(in crate::api) const PATH: &str = "/mcp";
@@ -112,13 +112,11 @@ impl McpHttp {
             Some(session) => session.used = Instant::now(),
             None => return Err(HttpRefusal::NoSession),
         }
-        match self.manager.has_session(&Arc::from(id)).await {
-            Ok(true) => Ok(()),
-            _ => {
-                self.lock().remove(id);
-                Err(HttpRefusal::NoSession)
-            }
+        if matches!(self.manager.has_session(&Arc::from(id)).await, Ok(true)) {
+            return Ok(());
         }
+        self.lock().remove(id);
+        Err(HttpRefusal::NoSession)
     }
 
     /// Room for one more session of this owner's.
@@ -180,16 +178,11 @@ impl Front for HttpFront {
     }
 
     fn ask<'a>(&'a self, asker: &'a Asker, op: Op, _: String) -> Asking<'a, Result<Reply, OpError>> {
-        match &asker.caller {
-            Some(caller) => (self.ask)(caller.clone(), op),
-            None => {
-                let error = OpError::new(
-                    vm_system_protocol::control::ErrorCode::Internal,
-                    "a request without a caller",
-                );
-                Box::pin(std::future::ready(Err(error)))
-            }
+        if let Some(caller) = &asker.caller {
+            return (self.ask)(caller.clone(), op);
         }
+        let error = OpError::new(ErrorCode::Internal, "a request without a caller");
+        Box::pin(std::future::ready(Err(error)))
     }
 
     fn read(&self, path: &Path, _: usize) -> Result<String, FileRefusal> {

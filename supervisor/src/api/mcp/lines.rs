@@ -147,11 +147,11 @@ enum Line {
 }
 
 /// A message that is answered here.
-struct Refused(ServerJsonRpcMessage);
+struct Refused(Box<ServerJsonRpcMessage>);
 
 impl Refused {
     fn new(id: Option<RequestId>, error: ErrorData) -> Self {
-        Self(ServerJsonRpcMessage::error(error, id))
+        Self(Box::new(ServerJsonRpcMessage::error(error, id)))
     }
 }
 

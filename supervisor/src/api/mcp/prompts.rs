@@ -101,7 +101,7 @@ mod tests {
         for prompt in list() {
             let arguments = prompt.arguments.unwrap_or_default().into_iter();
             let filled = arguments.map(|one| (one.name, Value::String("x".to_owned())));
-            assert!(get(&prompt.name, &JsonObject::from_iter(filled)).is_ok());
+            assert!(get(&prompt.name, &filled.collect::<JsonObject>()).is_ok());
         }
     }
 }

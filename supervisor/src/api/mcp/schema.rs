@@ -41,7 +41,9 @@ pub(super) fn any(description: &str) -> Value {
 
 /// A list.
 pub(super) fn list(items: Value, description: &str) -> Value {
-    json!({ "type": "array", "items": items, "description": description })
+    let mut schema = json!({ "type": "array", "description": description });
+    schema["items"] = items;
+    schema
 }
 
 /// An object of texts.

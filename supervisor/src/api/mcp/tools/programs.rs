@@ -198,7 +198,7 @@ struct LoadFile {
 async fn load_file(call: &Call<'_>) -> Answer {
     let LoadFile { program_id, file_path } = call.input()?;
     let path = Path::new(&file_path);
-    let source = call.front.read(path, SOURCE_BYTES).map_err(refused)?;
+    let source = call.front.read(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
     let typescript = match path.extension().and_then(|extension| extension.to_str()) {
         Some("ts" | "mts" | "cts") => Some(true),
         Some("js" | "mjs" | "cjs") => Some(false),
@@ -210,8 +210,8 @@ async fn load_file(call: &Call<'_>) -> Answer {
 }
 
 /// A file that was not read.
-pub(super) fn refused(refusal: FileRefusal) -> Failure {
-    let code = match &refusal {
+pub(super) fn refused(refusal: &FileRefusal) -> Failure {
+    let code = match refusal {
         FileRefusal::NotFound(_) => ErrorCode::FileNotFound,
         FileRefusal::Denied(_) => ErrorCode::NotPermitted,
         FileRefusal::Unfit(_) => ErrorCode::ValidationError,
