@@ -11,7 +11,6 @@ use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, NewExecution, NewSession, Op, OpError, Reply,
     ServerFrame, ServerHello,
 };
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::{
     Engine, Event, EventPayload, Execution, ExecutionKind, Session, SessionInspection, SessionStatus,
@@ -233,17 +232,7 @@ pub fn repl(session: &Session, code: &str, wait: bool) -> Op {
 }
 
 fn execution(session: &Session, kind: ExecutionKind) -> NewExecution {
-    NewExecution {
-        session: session.id.to_string(),
-        kind,
-        input: None,
-        path: None,
-        args: JsonText::empty_object(),
-        env: Vec::new(),
-        argv: Vec::new(),
-        wait: true,
-        follow: false,
-    }
+    NewExecution::new(session.id.to_string(), kind)
 }
 
 /// The preview of the value event, as people see it.

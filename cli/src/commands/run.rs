@@ -126,14 +126,11 @@ pub(crate) async fn session(
 fn execution(session: String, script: source::Sent, allow_env: &[String]) -> NewExecution {
     let granted = |name: &String| std::env::var(name).ok().map(|value| (name.clone(), value));
     NewExecution {
-        session,
-        kind: script.kind,
         input: script.input,
         path: script.path,
-        args: vm_system_protocol::json::JsonText::empty_object(),
         env: allow_env.iter().filter_map(granted).collect(),
         argv: script.argv,
-        wait: true,
         follow: true,
+        ..NewExecution::new(session, script.kind)
     }
 }

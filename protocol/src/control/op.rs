@@ -316,3 +316,20 @@ pub struct NewExecution {
     /// Stream its events before the reply.
     pub follow: bool,
 }
+
+impl NewExecution {
+    /// Nothing given but where and what kind; waited for, not followed.
+    pub fn new(session: impl Into<String>, kind: ExecutionKind) -> Self {
+        Self {
+            session: session.into(),
+            kind,
+            input: None,
+            path: None,
+            args: JsonText::empty_object(),
+            env: Vec::new(),
+            argv: Vec::new(),
+            wait: true,
+            follow: false,
+        }
+    }
+}

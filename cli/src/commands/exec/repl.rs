@@ -7,7 +7,6 @@ use crate::error::{CliError, exit};
 use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
 use vm_system_protocol::control::NewExecution;
-use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionKind;
 
 /// Arguments of `exec repl`.
@@ -43,15 +42,5 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 
 /// Code for a session as typed.
 pub(crate) fn new_execution(session: String, code: String) -> NewExecution {
-    NewExecution {
-        session,
-        kind: ExecutionKind::Repl,
-        input: Some(code),
-        path: None,
-        args: JsonText::empty_object(),
-        env: Vec::new(),
-        argv: Vec::new(),
-        wait: true,
-        follow: false,
-    }
+    NewExecution { input: Some(code), ..NewExecution::new(session, ExecutionKind::Repl) }
 }

@@ -36,15 +36,10 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let new = NewExecution {
-        session: args.session,
-        kind: ExecutionKind::RunFile,
-        input: None,
         path: Some(args.path),
         args: args.args.unwrap_or_else(JsonText::empty_object),
         env: args.env.unwrap_or_default().0,
-        argv: Vec::new(),
-        wait: true,
-        follow: false,
+        ..NewExecution::new(args.session, ExecutionKind::RunFile)
     };
     let key = args.idempotency.idempotency_key;
     if args.no_wait {

@@ -55,7 +55,7 @@ pub(super) async fn repl(ask: Ask, params: Params, Input(body): Input<ReplBody>)
     let session = id("session_id", &required("session_id", body.session_id)?)?;
     let input = body.input.filter(|input| !input.is_empty());
     let input = input.ok_or_else(|| Problem::invalid("input is missing"))?;
-    let new = NewExecution { input: Some(input), ..blank(session, ExecutionKind::Repl, wait) };
+    let new = NewExecution { input: Some(input), wait, ..NewExecution::new(session, ExecutionKind::Repl) };
     start(&ask, new).await
 }
 
@@ -70,22 +70,14 @@ pub(super) async fn run_file(ask: Ask, params: Params, Input(body): Input<RunFil
     let env = variables(body.env.unwrap_or_default())?;
     let session = id("session_id", &required("session_id", body.session_id)?)?;
     let path = body.path.ok_or_else(|| Problem::invalid("path is missing"))?;
-    let new = NewExecution { path: Some(path), args, env, ..blank(session, ExecutionKind::RunFile, wait) };
-    start(&ask, new).await
-}
-
-fn blank(session: String, kind: ExecutionKind, wait: bool) -> NewExecution {
-    NewExecution {
-        session,
-        kind,
-        input: None,
-        path: None,
-        args: JsonText::empty_object(),
-        env: Vec::new(),
-        argv: Vec::new(),
+    let new = NewExecution {
+        path: Some(path),
+        args,
+        env,
         wait,
-        follow: false,
-    }
+        ..NewExecution::new(session, ExecutionKind::RunFile)
+    };
+    start(&ask, new).await
 }
 
 /// Variables are texts; numbers and booleans become what `process.env` would make of them.

@@ -377,17 +377,7 @@ pub(super) fn new_session(template: &str) -> NewSession {
 }
 
 pub(super) fn new_execution(session: &str) -> NewExecution {
-    NewExecution {
-        session: session.to_owned(),
-        kind: ExecutionKind::Repl,
-        input: Some("1".to_owned()),
-        path: None,
-        args: JsonText::empty_object(),
-        env: Vec::new(),
-        argv: Vec::new(),
-        wait: true,
-        follow: false,
-    }
+    NewExecution { input: Some("1".to_owned()), ..NewExecution::new(session, ExecutionKind::Repl) }
 }
 
 pub(super) fn repl(session: &str, input: &str) -> Op {

@@ -244,21 +244,8 @@ struct Eval {
 
 async fn eval(call: &Call<'_>) -> Answer {
     let Eval { session_id, code } = call.input()?;
-    execute(
-        call,
-        NewExecution {
-            session: session_id,
-            kind: ExecutionKind::Repl,
-            input: Some(code),
-            path: None,
-            args: JsonText::empty_object(),
-            env: Vec::new(),
-            argv: Vec::new(),
-            wait: true,
-            follow: false,
-        },
-    )
-    .await
+    execute(call, NewExecution { input: Some(code), ..NewExecution::new(session_id, ExecutionKind::Repl) })
+        .await
 }
 
 #[derive(Deserialize)]
@@ -274,21 +261,13 @@ struct RunFile {
 
 async fn run_file(call: &Call<'_>) -> Answer {
     let RunFile { session_id, path, args, env } = call.input()?;
-    execute(
-        call,
-        NewExecution {
-            session: session_id,
-            kind: ExecutionKind::RunFile,
-            input: None,
-            path: Some(path),
-            args: JsonText::from_value(&Value::Object(args)),
-            env: env.into_iter().collect(),
-            argv: Vec::new(),
-            wait: true,
-            follow: false,
-        },
-    )
-    .await
+    let new = NewExecution {
+        path: Some(path),
+        args: JsonText::from_value(&Value::Object(args)),
+        env: env.into_iter().collect(),
+        ..NewExecution::new(session_id, ExecutionKind::RunFile)
+    };
+    execute(call, new).await
 }
 
 async fn execute(call: &Call<'_>, new: NewExecution) -> Answer {
