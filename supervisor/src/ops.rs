@@ -296,12 +296,17 @@ fn now() -> Timestamp {
 
 /// The part of a list that is asked for; at most `most` rows, and as many if nothing was said.
 fn page(asked: ListPage, most: u32) -> Result<Page, OpError> {
-    let limit = asked.limit.unwrap_or(most);
+    let limit = rows_of(asked.limit.unwrap_or(most), most)?;
+    let after = asked.after.map(|place| Cursor { at: place.at, id: place.id });
+    Ok(Page { limit, after })
+}
+
+/// How many rows an answer has of those that are asked for.
+fn rows_of(limit: u32, most: u32) -> Result<u32, OpError> {
     if limit == 0 {
         return Err(errors::invalid("limit must be at least 1"));
     }
-    let after = asked.after.map(|place| Cursor { at: place.at, id: place.id });
-    Ok(Page { limit: limit.min(most), after })
+    Ok(limit.min(most))
 }
 
 /// The first rows in any case, further ones as far as an answer has room; `weight` is about a row's size (bytes).

@@ -1,7 +1,7 @@
 //! Verbs about the supervisor itself.
 
-use super::errors::{invalid, stored};
-use super::{Call, LIST_ROWS, Ops, fitting};
+use super::errors::stored;
+use super::{Call, LIST_ROWS, Ops, fitting, rows_of};
 use vm_system_protocol::control::{
     AuditRecord, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary,
 };
@@ -45,14 +45,11 @@ impl Ops {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Reply, OpError> {
-        if limit == 0 {
-            return Err(invalid("limit must be at least 1"));
-        }
+        let limit = rows_of(limit, LIST_ROWS)?;
         self.count_refusals(call.caller).await;
         // Lines are not awaited where they are made: those that were made before this are to be seen. If the store cannot
         // write, what it has is still the answer.
         let _ = self.store.apply(Vec::new()).await;
-        let limit = limit.min(LIST_ROWS);
         let rows = self.store.audit(&call.caller.scope(), before, limit).await.map_err(stored)?;
         let records = rows.into_iter().map(|(seq, entry)| AuditRecord {
             seq,

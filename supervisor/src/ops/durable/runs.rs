@@ -2,9 +2,9 @@
 
 use super::{checked_name, must_be_cvm, question, refused, shown};
 use crate::core::durable::{Fresh, Refused, fresh_record, session_record};
-use crate::ops::errors::{invalid, stored};
+use crate::ops::errors::stored;
 use crate::ops::sessions::worktree;
-use crate::ops::{Call, Ops, fitting, now, redact};
+use crate::ops::{Call, Ops, fitting, now, redact, rows_of};
 use crate::runtime::StartProgram;
 use crate::store::{Owner, Page, PolicySnapshot, Rejection, Scope, StoreError, Write};
 use std::sync::Arc;
@@ -155,14 +155,12 @@ impl Ops {
         program: Option<&str>,
         limit: u32,
     ) -> Result<DurableReply, OpError> {
-        if limit == 0 {
-            return Err(invalid("limit must be at least 1"));
-        }
+        let limit = rows_of(limit, LIST_MAX)?;
         let program = match program {
             Some(reference) => Some(self.program(call, reference).await?.id),
             None => None,
         };
-        let rows = self.store.runs(&call.caller.scope(), program, None, limit.min(LIST_MAX)).await;
+        let rows = self.store.runs(&call.caller.scope(), program, None, limit).await;
         let runs = rows.map_err(stored)?.into_iter().map(|row| shown(row, None));
         Ok(DurableReply::Runs(fitting(runs, weight)))
     }

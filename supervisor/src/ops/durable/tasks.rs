@@ -2,7 +2,7 @@
 
 use super::{question, refused};
 use crate::ops::errors::{invalid, stored};
-use crate::ops::{Call, Ops, fitting};
+use crate::ops::{Call, Ops, fitting, rows_of};
 use crate::store::Page;
 use vm_system_protocol::control::{DurableReply, ErrorCode, OpError};
 use vm_system_protocol::ids::TaskId;
@@ -15,10 +15,7 @@ const ANSWER_BYTES: usize = 8 << 20;
 
 impl Ops {
     pub(super) async fn task_list(&self, call: &Call<'_>, limit: u32) -> Result<DurableReply, OpError> {
-        if limit == 0 {
-            return Err(invalid("limit must be at least 1"));
-        }
-        let page = Page::first(limit.min(LIST_MAX));
+        let page = Page::first(rows_of(limit, LIST_MAX)?);
         let rows = self.store.pending_tasks(&call.caller.scope(), page).await.map_err(stored)?;
         let weight = |task: &Task| {
             192 + task.prompt.len() + task.schema.as_ref().map_or(0, |schema| schema.as_str().len())
