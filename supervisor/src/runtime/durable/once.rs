@@ -1,6 +1,6 @@
 //! Workers for one question: compiling, looking inside. Each is told one thing, answers, and is killed.
 
-use super::worker::{BirthError, Order, order};
+use super::worker::{BirthError, Order, end, order};
 use super::{Durables, policy};
 use crate::core::durable::LoadFrom;
 use crate::runtime::api::RuntimeError;
@@ -44,12 +44,6 @@ async fn hear(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
         Ok(Err(error)) => Err(RuntimeError::Internal(format!("the worker died at it: {error}"))),
         Err(_) => Err(RuntimeError::Internal("the worker did not answer in time".to_owned())),
     }
-}
-
-async fn end(handle: WorkerHandle) {
-    let _ = handle.process.kill();
-    handle.process.exited().await;
-    handle.process.forget();
 }
 
 pub(super) async fn compile(

@@ -82,6 +82,14 @@ pub(super) fn order(what: ToDurable) -> ToWorker {
     ToWorker::Durable(Box::new(what))
 }
 
+/// A worker that nobody needs any more.
+pub(super) async fn end(handle: WorkerHandle) {
+    // It is gone already if it cannot be killed.
+    let _ = handle.process.kill();
+    handle.process.exited().await;
+    handle.process.forget();
+}
+
 /// A worker's hard stop behind the engine's own limit: the state, its copies while pages are made, and `mem_mb` for the
 /// rest.
 pub(super) fn memory(limits: &Limits) -> WorkerLimits {
@@ -136,9 +144,7 @@ impl Durables {
         let mut handle =
             jail.spawn_worker(order.session, &memory(&order.limits), &LibrarySet::default()).await?;
         if let Err(error) = self.tell_all(&mut handle, order, code).await {
-            let _ = handle.process.kill();
-            handle.process.exited().await;
-            handle.process.forget();
+            end(handle).await;
             return Err(error);
         }
         Ok(handle)
