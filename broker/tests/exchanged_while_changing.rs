@@ -2,6 +2,9 @@
 //! and removes: nothing outside of the worktree is ever changed. Without the jail around: it must hold by the way names
 //! are walked alone.
 
+mod common;
+
+use common::ALL;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -10,8 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 use vm_system_broker::fs as broker_fs;
-use vm_system_protocol::broker::{FsReply, FsRequest, FsTerms, WriteMode};
-use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
+use vm_system_protocol::broker::{FsReply, FsRequest, WriteMode};
 use vm_system_protocol::worker::HostError;
 
 /// Each kind of change is tried until so many succeeded and so many were refused: then the link was really exchanged
@@ -19,15 +21,6 @@ use vm_system_protocol::worker::HostError;
 const OFTEN: usize = 100;
 
 const SECRET: &str = "outside";
-
-/// What a session without path patterns has.
-const ALL: FsTerms = FsTerms {
-    links: true,
-    tree: true,
-    existing_levels: 0,
-    max_file_bytes: FS_READ_BYTES as u64,
-    max_entries: FS_DIR_ENTRIES as u32,
-};
 
 /// `base/worktree/now` is a link to `base` or to `base/worktree/inside`; both have the same names in them.
 struct Place {

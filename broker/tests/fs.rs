@@ -1,6 +1,9 @@
 //! The `fs` module beneath its directory handle: what it gives, and that nothing outside of the worktree answers.
 //! These run without the jail around them: each must hold by the way files are opened alone.
 
+mod common;
+
+use common::ALL;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
@@ -9,20 +12,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tempfile::TempDir;
 use vm_system_broker::fs as broker_fs;
-use vm_system_protocol::broker::{DirEntry, FileKind, FileStat, FsReply, FsRequest, FsTerms};
+use vm_system_protocol::broker::{DirEntry, FileKind, FileStat, FsReply, FsRequest};
 use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 
 const SECRET: &str = "outside";
-
-/// What a session without path patterns has.
-const ALL: FsTerms = FsTerms {
-    links: true,
-    tree: true,
-    existing_levels: 0,
-    max_file_bytes: FS_READ_BYTES as u64,
-    max_entries: FS_DIR_ENTRIES as u32,
-};
 
 fn answer(worktree: &OwnedFd, request: &FsRequest) -> Result<FsReply, HostError> {
     broker_fs::answer(worktree, request.clone(), ALL)

@@ -1,6 +1,9 @@
 //! The broker as the supervisor starts it: the walls are up before the first request, files still answer, and it ends
 //! with its channel.
 
+mod common;
+
+use common::ALL;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,24 +14,16 @@ use std::path::Path;
 use std::time::Duration;
 use vm_system_protocol::broker::{
     BrokerCall, BrokerReply, DatabaseReply, DatabaseRequest, DatabaseTerms, FileKind, FromBroker, FsReply,
-    FsRequest, FsTerms, SqlParameters, SqlValue, ToBroker, WriteMode,
+    FsRequest, SqlParameters, SqlValue, ToBroker, WriteMode,
 };
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES, HOST_MESSAGE_BYTES};
+use vm_system_protocol::limits::{FS_READ_BYTES, HOST_MESSAGE_BYTES};
 use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::process::{Ending, spawn, wait_for};
 use vm_system_sandbox::{inspect, landlock};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_broker_alone");
-
-const TERMS: FsTerms = FsTerms {
-    links: true,
-    tree: true,
-    existing_levels: 0,
-    max_file_bytes: FS_READ_BYTES as u64,
-    max_entries: FS_DIR_ENTRIES as u32,
-};
 
 const SQL_TERMS: DatabaseTerms = DatabaseTerms {
     read_only: false,
@@ -86,7 +81,7 @@ impl Broker {
     }
 
     fn call(&mut self, request: FsRequest) -> FsReply {
-        match self.ask(BrokerCall::Fs { request, terms: TERMS }).expect("allowed") {
+        match self.ask(BrokerCall::Fs { request, terms: ALL }).expect("allowed") {
             BrokerReply::Fs(reply) => reply,
             other => panic!("{other:?}"),
         }
@@ -176,7 +171,7 @@ fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
     assert_eq!(inspect::status(broker.pid).expect("status").uid, 65_534);
     broker.call(FsRequest::ReadFile { path: "file".to_owned() });
     let request = FsRequest::ReadFile { path: "private".to_owned() };
-    let error = broker.ask(BrokerCall::Fs { request, terms: TERMS }).expect_err("was read");
+    let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
     assert_eq!(broker.ending(), Ending::Exited(0));
 }
@@ -276,7 +271,7 @@ fn a_broker_for_reading_cannot_write_whatever_it_is_told() {
     let call = ToBroker::Call {
         call: 7,
         execution: ExecutionId::from_bytes([1; 16]),
-        request: BrokerCall::Fs { request, terms: TERMS },
+        request: BrokerCall::Fs { request, terms: ALL },
     };
     broker.send_bytes(&encode(&call, HOST_MESSAGE_BYTES).expect("encode"));
     let ending = wait_or_refusal(broker);

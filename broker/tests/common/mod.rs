@@ -1,0 +1,13 @@
+//! What the broker's tests share: the terms of a session without path patterns.
+
+use vm_system_protocol::broker::FsTerms;
+use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
+
+/// What a session without path patterns has.
+pub(crate) const ALL: FsTerms = FsTerms {
+    links: true,
+    tree: true,
+    existing_levels: 0,
+    max_file_bytes: FS_READ_BYTES as u64,
+    max_entries: FS_DIR_ENTRIES as u32,
+};
