@@ -67,15 +67,39 @@ impl Pattern {
         )
     }
 
-    /// Whether it surely covers a path and everything that could be beneath it.
+    /// Whether it surely covers a path and everything that could be beneath it: what its last `**` does not take of a
+    /// path it covers stands before it, and then `**` takes everything beneath, too.
     fn covers_tree(&self, names: &[&str]) -> bool {
-        match self.0.split_last() {
-            Some((Part::AnyNames, front)) => {
-                // Some prefix of the path (the path itself included) is what stands before the last `**`.
-                (0..=names.len()).any(|len| Self(front.to_vec()).covers(&names[..len]))
+        self.0.last() == Some(&Part::AnyNames) && self.covers(names)
+    }
+
+    /// Whether it covers the first 0, 1, 2… names of a path. All at once, in proportion to names × parts: one by one it
+    /// would be names × names × parts.
+    fn covers_prefixes(&self, names: &[&str]) -> Vec<bool> {
+        let parts = &self.0;
+        // Which first parts of the pattern may have taken the names so far.
+        let mut reached = vec![false; parts.len() + 1];
+        reached[0] = true;
+        let pass_any = |reached: &mut [bool]| {
+            for (at, part) in parts.iter().enumerate() {
+                reached[at + 1] |= reached[at] && *part == Part::AnyNames;
             }
-            _ => false,
+        };
+        pass_any(&mut reached);
+        let mut covered = vec![reached[parts.len()]];
+        for name in names {
+            let mut next = vec![false; parts.len() + 1];
+            for (at, part) in parts.iter().enumerate().filter(|(at, _)| reached[*at]) {
+                match part {
+                    Part::AnyNames => next[at] = true,
+                    Part::Name(pattern) => next[at + 1] |= name_matches(pattern, name),
+                }
+            }
+            pass_any(&mut next);
+            covered.push(next[parts.len()]);
+            reached = next;
         }
+        covered
     }
 }
 
@@ -96,6 +120,9 @@ impl fmt::Display for Pattern {
 }
 
 fn name_matches(pattern: &str, name: &str) -> bool {
+    if !pattern.contains(['*', '?']) {
+        return pattern == name;
+    }
     let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
     wildcard(&pattern, &name, |part| *part == '*', |part, char| *part == '?' || part == char)
 }
@@ -176,8 +203,12 @@ impl PathRules {
     /// it is made with all its folders.
     pub fn uncovered_levels(&self, path: &CleanPath) -> u32 {
         let names = path.names();
-        let covered =
-            |len: usize| self.0.iter().all(|layer| layer.iter().any(|pattern| pattern.covers(&names[..len])));
+        let layers: Vec<Vec<Vec<bool>>> = self
+            .0
+            .iter()
+            .map(|layer| layer.iter().map(|pattern| pattern.covers_prefixes(&names)).collect())
+            .collect();
+        let covered = |len: usize| layers.iter().all(|layer| layer.iter().any(|prefixes| prefixes[len]));
         let levels = (1..=names.len()).rev().take_while(|len| covered(*len)).count();
         u32::try_from(names.len() - levels).unwrap_or(u32::MAX)
     }
@@ -286,6 +317,28 @@ mod tests {
         assert_eq!(rules(&["a/b/*"]).uncovered_levels(&path("a/b/c")), 2);
         assert_eq!(PathRules::everything().uncovered_levels(&path("a/b")), 0);
         assert_eq!(rules(&["a/**"]).uncovered_levels(&path("x")), 1);
+    }
+
+    #[test]
+    fn prefixes_are_covered_as_paths_of_their_own() {
+        let path = path("a/b/a/a/b/c");
+        let names = path.names();
+        for text in [
+            "**",
+            "a/**",
+            "**/a",
+            "**/a/**",
+            "a/**/b",
+            "a/*/**/?/b",
+            "*/b/a/a/b/c",
+            "**/a/**/b/**/c",
+            "x",
+            "*",
+        ] {
+            let pattern = Pattern::parse(text).expect(text);
+            let one_by_one: Vec<bool> = (0..=names.len()).map(|len| pattern.covers(&names[..len])).collect();
+            assert_eq!(pattern.covers_prefixes(&names), one_by_one, "{text}");
+        }
     }
 
     #[test]

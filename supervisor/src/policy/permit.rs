@@ -12,6 +12,9 @@ use vm_system_protocol::broker::{
 use vm_system_protocol::limits::{EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, SQL_BYTES, SQL_PARAMETERS};
 use vm_system_protocol::worker::{HostError, HostRequest};
 
+/// Longest path that the kernel takes (bytes; PATH_MAX without its null byte).
+const MAX_PATH_BYTES: usize = 4_095;
+
 /// A call that may be carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Permit {
@@ -126,11 +129,17 @@ fn fs_name(request: &FsRequest) -> &'static str {
 struct Checked<'a> {
     rights: &'a FsRights,
     terms: FsTerms,
+    /// Folders on the way may be made.
+    levels: bool,
 }
 
 impl Checked<'_> {
     /// The path as the broker gets it. Where patterns are in force it is the clean one, and links are not followed.
     fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
+        if path.len() > MAX_PATH_BYTES {
+            // What the kernel would say. It comes first: whatever is done with a path takes time with its length.
+            return Err(error("ENAMETOOLONG", &format!("name too long, access '{}'", shown(&path))));
+        }
         let refused =
             |why: String| error("EACCES", &format!("permission denied ({why}), access '{}'", shown(&path)));
         let Some(rules) = rules else {
@@ -149,7 +158,9 @@ impl Checked<'_> {
         }
         self.terms.links = false;
         self.terms.tree &= rules.cover_tree(&clean);
-        self.terms.existing_levels = self.terms.existing_levels.max(rules.uncovered_levels(&clean));
+        if self.levels {
+            self.terms.existing_levels = rules.uncovered_levels(&clean);
+        }
         Ok(clean.as_str().to_owned())
     }
 
@@ -198,7 +209,8 @@ fn fs(
         max_file_bytes: rights.max_file_bytes,
         max_entries: rights.max_entries,
     };
-    let mut checked = Checked { rights, terms };
+    let levels = matches!(request, FsRequest::MakeDir { recursive: true, .. });
+    let mut checked = Checked { rights, terms, levels };
     let request = rewrite(&mut checked, request)?;
     if let FsRequest::Copy { .. } = &request {
         // How much is copied is known when it is done; until then the largest file counts.

@@ -1,6 +1,7 @@
 //! Narrowing applies, widening does not.
 
 mod never_wider;
+mod paths_of_calls;
 
 use super::{EffectivePolicy, Operator, Snapshot};
 use vm_system_protocol::ids::{CapabilityId, TemplateId};
