@@ -17,7 +17,13 @@ pub(crate) fn start(global: &GlobalArgs, daemon: bool) -> Result<(), CliError> {
             .with_hint("levels: error, warn, info, debug, trace")
     })?;
     let color = io::stderr().is_terminal() && !global.no_color && std::env::var_os("NO_COLOR").is_none();
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_ansi(color);
+    // A line that cannot be written (a full disk, a reader that has gone) is lost, and nothing else: told of it, the
+    // library would print to the same stderr and panic in the middle of whatever logged.
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(color)
+        .log_internal_errors(false);
     let started = match global.log_format {
         LogFormat::Text => log.try_init(),
         LogFormat::Json => log.json().flatten_event(true).try_init(),

@@ -33,8 +33,8 @@ impl Environment {
         Some(base.join("vm-system"))
     }
 
-    /// Where a daemon listens: `--socket`, `$VM_SYSTEM_SOCKET`, beside an explicit `--state-dir`, the system's or the
-    /// user's runtime directory, the state directory.
+    /// Where a daemon listens: `--socket`, in an explicit `--state-dir`, `$VM_SYSTEM_SOCKET`, the system's or the user's
+    /// runtime directory, the state directory.
     pub(crate) fn socket_to_serve(
         &self,
         flag: Option<&Path>,
@@ -62,10 +62,11 @@ impl Environment {
         places
     }
 
+    /// A flag goes before the environment: who names a state directory means the daemon of that directory.
     fn explicit(&self, flag: Option<&Path>, state_dir_flag: Option<&Path>) -> Option<PathBuf> {
         flag.map(Path::to_owned)
-            .or_else(|| self.socket.clone())
             .or_else(|| state_dir_flag.map(|dir| dir.join(SOCKET_NAME)))
+            .or_else(|| self.socket.clone())
     }
 
     fn user_socket(&self) -> Option<PathBuf> {
@@ -103,14 +104,16 @@ mod tests {
     }
 
     #[test]
-    fn flag_then_variable_then_state_dir_then_the_usual_places() {
+    fn flag_then_state_dir_then_variable_then_the_usual_places() {
         let mut env = user();
         let usual: Vec<PathBuf> =
             vec!["/run/vm-system/control.sock".into(), "/run/user/1000/vm-system/control.sock".into()];
         assert_eq!(env.sockets_to_try(None, None), usual);
         assert_eq!(env.sockets_to_try(None, Some(Path::new("/s"))), [PathBuf::from("/s/control.sock")]);
         env.socket = Some("/v.sock".into());
-        assert_eq!(env.sockets_to_try(None, Some(Path::new("/s"))), [PathBuf::from("/v.sock")]);
+        assert_eq!(env.sockets_to_try(None, None), [PathBuf::from("/v.sock")]);
+        assert_eq!(env.sockets_to_try(None, Some(Path::new("/s"))), [PathBuf::from("/s/control.sock")]);
+        assert_eq!(env.socket_to_serve(None, Some(Path::new("/s"))), Some("/s/control.sock".into()));
         assert_eq!(env.sockets_to_try(Some(Path::new("/f.sock")), None), [PathBuf::from("/f.sock")]);
     }
 

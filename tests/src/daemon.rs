@@ -10,6 +10,7 @@ use crate::program;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use vm_system_protocol::control::{Op, Reply, RuntimeInfo};
 use vm_system_sandbox::pidfd::PidFd;
@@ -23,11 +24,13 @@ pub struct Options {
     pub arguments: Vec<String>,
     /// Content of the operator's configuration file; none if empty.
     pub config: String,
+    /// Where its log goes: a file or a pipe that is there; `daemon.log` in its place if none.
+    pub log: Option<PathBuf>,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new() }
+        Self { program: program::PRODUCT, arguments: Vec::new(), config: String::new(), log: None }
     }
 }
 
@@ -57,7 +60,10 @@ impl Daemon {
         let _ = std::fs::remove_file(&notify);
         let manager = UnixDatagram::bind(&notify).expect("notify socket");
         std::fs::set_permissions(&notify, std::fs::Permissions::from_mode(0o777)).expect("chmod");
-        let log = std::fs::File::create(place.path("daemon.log")).expect("log");
+        let log = match &options.log {
+            Some(path) => std::fs::OpenOptions::new().write(true).open(path).expect("log"),
+            None => std::fs::File::create(place.path("daemon.log")).expect("log"),
+        };
         let mut serve = command(&place, options.program);
         serve
             .arg("serve")

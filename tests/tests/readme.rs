@@ -80,14 +80,13 @@ fn tour(page: &str, least: usize) {
     assert!(copied.is_ok_and(|status| status.success()), "copy of the examples");
     let mut script = String::from("set -u\ntrap 'kill %1 2>/dev/null; wait' EXIT\n");
     for (number, step) in steps.iter().enumerate() {
-        // The build is not what is tested here; the rest of the tour finds the daemon by the variable.
+        // The build is not what is tested here.
         let line = step.command.replace("cargo run --release --", "vm-system");
         script.extend(["echo '==== ", &number.to_string(), "'\n", &line, "\n"]);
         if line.ends_with('&') {
             script.push_str(
                 "until vm-system --state-dir \"$HOME/vm-system\" ops health >/dev/null 2>&1; do :; done\n",
             );
-            script.push_str("export VM_SYSTEM_SOCKET=\"$HOME/vm-system/control.sock\"\n");
         }
     }
     let path = format!("{}:/usr/bin:/bin", place.path("run").display());

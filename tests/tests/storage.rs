@@ -1,11 +1,13 @@
 //! A disk that reports errors or may not be written, under the real daemon: the caller gets an error, the record a mark,
 //! and the daemon goes on when the disk does.
 
+use serde_json::json;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply};
 use vm_system_protocol::model::{ExecutionStatus, Session, Settings};
+use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{Place, User};
@@ -111,6 +113,46 @@ fn heals(scene: &mut Scene, session: &Session) {
     watch::until(|| !marked().is_empty(), || "the lost execution is not marked".to_owned());
     assert_eq!(marked()[0].status, ExecutionStatus::Ok);
     scene.lives(session);
+}
+
+/// Everything that a daemon logs about while it works, then its end; what it logs goes to nobody.
+fn works_without_a_log(log: PathBuf, reader: Option<std::fs::File>) {
+    let options = Options { log: Some(log), ..Options::default() };
+    let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);
+    drop(reader);
+    let mut scene = Scene::on(daemon, Settings::default());
+    let session = scene.session();
+    let mut http = scene.daemon.http();
+    assert_eq!(http.post("/api/v1/templates", &json!({"name": "by-rest"})).status, 201);
+    assert_eq!(http.post("/api/v1/templates", &json!({"name": 1})).status, 400);
+    let keeper = scene.daemon.info().keeper_pid.expect("a keeper");
+    PidFd::open(keeper).expect("alive").kill().expect("SIGKILL");
+    scene.crashed(&session, "keeper_lost");
+    let worktree = scene.daemon.place.worktree();
+    let mut watch = watch::Watch::begin();
+    let next = loop {
+        match scene.client.session(&scene.template, &worktree) {
+            Ok(session) => break session,
+            Err(error) => watch.pause(|| format!("{error:?}")),
+        }
+    };
+    scene.lives(&next);
+    scene.daemon.stop();
+}
+
+#[test]
+fn a_log_on_a_full_disk_costs_the_log_and_nothing_else() {
+    works_without_a_log("/dev/full".into(), None);
+}
+
+#[test]
+fn a_log_whose_reader_is_gone_costs_the_log_and_nothing_else() {
+    let place = Place::new(User::AsStarted);
+    let pipe = place.path("log");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
+    // Both ends, so that opening it for writing waits for nobody.
+    let reader = std::fs::OpenOptions::new().read(true).write(true).open(&pipe).expect("both ends");
+    works_without_a_log(pipe, Some(reader));
 }
 
 mod cases {

@@ -80,7 +80,8 @@ fn a_second_one_is_refused_by_the_pid_of_the_first() {
     let error = env.run(["serve", "--state-dir", state.to_str().unwrap()]).failed(75);
     assert!(error.contains(&format!("pid {}", daemon.pid())), "{error}");
     let other = env.path("other");
-    let error = env.run(["serve", "--state-dir", other.to_str().unwrap()]).failed(75);
+    let (other, socket) = (other.to_str().unwrap(), env.socket());
+    let error = env.run(["serve", "--state-dir", other, "--socket", socket.to_str().unwrap()]).failed(75);
     assert!(error.contains("another supervisor listens at"), "{error}");
     env.run(["ops", "health"]).ok();
 }

@@ -69,7 +69,13 @@ fn a_running_execution_is_followed_and_cancelled_by_others() {
     assert_eq!(wait(&mut follower).code(), Some(0));
     let record = json(&env.run(["exec", "get", execution, "--output", "json"]).ok());
     assert_eq!(record["status"], "cancelled");
+    assert_eq!(env.run(["exec", "cancel", execution]).ok(), line, "again changes nothing");
     assert_eq!(env.run(["exec", "repl", &session, "1"]).ok(), "1\n", "the session lives on");
+    let listed = json(&env.run(["exec", "list", &session, "--output", "json"]).ok());
+    let ended = listed.as_array().unwrap().iter().find(|execution| execution["status"] == "ok").unwrap();
+    let ended = ended["id"].as_str().unwrap();
+    let line = env.run(["exec", "cancel", ended]).ok();
+    assert_eq!(line, format!("Execution {ended} had ended already: ok\n"));
 }
 
 #[test]
