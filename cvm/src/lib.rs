@@ -42,7 +42,8 @@ pub use vm::inspect::{FrameView, frames, globals, set_variable};
 
 /// Builds what all programs share, some milliseconds once per process; [`compile`] does it too when it was not done.
 pub fn warm_up() {
-    builtins::generations::newest();
+    let generation = builtins::generations::newest();
+    heap::spare::prepare(generation.number, generation.base.len(), &generation.code);
 }
 
 /// Compiles source text to a program that is ready to run.

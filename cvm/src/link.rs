@@ -5,7 +5,7 @@
 
 use crate::builtins::generations::Generation;
 use crate::builtins::prelude::Prelude;
-use crate::heap::Heap;
+use crate::heap::{Heap, spare};
 use crate::ops::{Ins, Operand};
 use crate::program::{Const, Program, Template, Unit};
 use crate::value::Value;
@@ -26,8 +26,7 @@ pub(crate) fn link(generation: &Generation, unit: Unit, fingerprint: u32) -> Pro
     let mut heap = Heap::over(&generation.base, u64::MAX);
     let (user_consts, keys) = constants(&mut heap, &unit.consts);
     let consts: Arc<[Value]> = generation.consts.iter().chain(&user_consts).copied().collect();
-    let mut code = Vec::with_capacity(generation.code.len() + unit.code.len());
-    code.extend_from_slice(&generation.code);
+    let mut code = spare::code(generation.number, &generation.code);
     let mut templates = unit.templates.clone();
     let (first, shift) = (code.len() as u32, generation.consts.len() as u32);
     relocate(&mut code, &unit.code, &mut templates, first, shift, &keys);
@@ -35,7 +34,7 @@ pub(crate) fn link(generation: &Generation, unit: Unit, fingerprint: u32) -> Pro
         fingerprint,
         generation: generation.number,
         unit: Arc::new(unit),
-        code: code.into(),
+        code: Arc::new(code),
         templates: templates.into(),
         prelude: Arc::clone(&generation.prelude),
         consts,

@@ -126,7 +126,7 @@ pub(crate) const USER_TEMPLATES: u32 = 4096;
 pub struct Program {
     pub(crate) unit: Arc<Unit>,
     /// Prelude and user code; names are heap ids, templates are global numbers, targets are positions here
-    pub(crate) code: Arc<[Ins]>,
+    pub(crate) code: Arc<Vec<Ins>>,
     /// User templates with `start` in [`Program::code`]
     pub(crate) templates: Arc<[Template]>,
     pub(crate) prelude: Arc<crate::builtins::prelude::Prelude>,

@@ -35,8 +35,8 @@ pub(crate) use retention::earlier;
 pub use retention::{KEY_LIFE, Retention};
 pub use rows::{
     AuditEntry, Checkpoint, CheckpointRow, ExecutionRow, KeyClaim, KeyRow, LibraryRow, NewProgramVersion,
-    Owner, PolicySnapshot, ProgramCode, ProgramRow, RunRow, Scope, SessionRow, TaskOutcome, TaskRow,
-    TemplateRow,
+    Owner, PolicySnapshot, ProgramCode, ProgramRow, RunRow, Scope, SessionRow, Standing, TaskOutcome,
+    TaskRow, TemplateRow,
 };
 pub use sqlite::{Durability, StoreOptions, open_sqlite};
 

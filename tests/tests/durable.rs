@@ -1,14 +1,19 @@
 //! Durable programs through the real daemon: pauses, answers, deaths of everything, going back.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
 use std::time::Instant;
 use vm_system_protocol::control::{DurableOp, ErrorCode, NewRun, OpError, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, Run};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
+use vm_system_tests::command;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
+use vm_system_tests::program::PRODUCT;
 use vm_system_tests::watch::Watch;
 
 const SUM: &str = "
@@ -372,5 +377,103 @@ fn ops_of_sessions_and_executions_see_a_program_too() {
     assert!(matches!(client.op(op), Ok(Reply::Done)));
     assert_eq!(client.stands(&id(&run)).execution.status, ExecutionStatus::Cancelled);
     assert!(client.tasks().is_empty());
+    daemon.stop();
+}
+
+/// What a command prints, line by line.
+fn lines(child: &mut Child) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    let stdout = child.stdout.take().expect("a pipe");
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Nobody may be left to read the rest.
+            let _ = sender.send(line);
+        }
+    });
+    lines
+}
+
+#[track_caller]
+fn comes(lines: &mpsc::Receiver<String>, text: &str) {
+    loop {
+        let line =
+            lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{text:?} never comes: {error}"));
+        if line.contains(text) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn whoever_follows_a_program_sees_each_step_as_it_is_taken_and_the_end() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    client.begin(SUM, "followed");
+    let mut follow = command::command(&daemon.place, PRODUCT);
+    follow.args(["exec", "events", "followed", "--follow"]).stdout(Stdio::piped());
+    let mut follower = follow.spawn().expect("the command");
+    let printed = lines(&mut follower);
+    comes(&printed, "begin");
+    comes(&printed, "first?");
+    client.submit("followed", "4").expect("taken");
+    comes(&printed, "second?");
+    client.submit("followed", "3").expect("taken");
+    comes(&printed, "sum 34");
+    assert_eq!(command::wait(&mut follower, PATIENCE), Some(Some(0)), "it ends with the program");
+    // One that has ended is told from the record.
+    let told = command::vm_system(&daemon.place, &["exec", "events", "followed", "--follow"]).ok();
+    assert!(told.contains("begin") && told.contains("sum 34"), "{told}");
+    daemon.stop();
+}
+
+#[test]
+fn a_follower_hears_that_a_waiting_program_was_ended() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    client.begin(SUM, "ended");
+    let mut follow = command::command(&daemon.place, PRODUCT);
+    follow.args(["exec", "events", "ended", "--follow"]).stdout(Stdio::piped());
+    let mut follower = follow.spawn().expect("the command");
+    comes(&lines(&mut follower), "first?");
+    let op = vm_system_protocol::control::Op::ExecCancel { execution: "ended".to_owned() };
+    assert!(matches!(client.op(op), Ok(Reply::Done)));
+    assert_eq!(command::wait(&mut follower, PATIENCE), Some(Some(0)));
+    daemon.stop();
+}
+
+/// A state that many pages make: what is forgotten of it, and what is kept, is the same as if all of it were looked at.
+#[test]
+fn old_versions_of_pages_go_and_the_state_stays() {
+    const LISTS: &str = "
+        const lists = [];
+        for (let i = 0; i < 20; i++) lists.push([]);
+        for (let step = 0; step < 60; step++) lists[step % 20].push(CC('next').repeat(100));
+        const all = lists.map(list => list.map(text => text.slice(0, 3)).join());
+        function main() { return all.join(';'); }
+    ";
+    let options =
+        Options { config: "[durable]\nhistory = 8\nwarm_ms = 0\n".to_owned(), ..Options::default() };
+    let daemon = Daemon::start_with(vm_system_tests::place::Place::new(User::AsStarted), &options);
+    let mut client = daemon.client();
+    client.begin(LISTS, "lists");
+    for step in 0..59 {
+        client.submit("lists", &format!("{step:03}")).expect("taken");
+    }
+    let kept = client.checkpoints("lists");
+    assert!((8..=17).contains(&kept.len()), "{} are kept", kept.len());
+    let from = kept.first().expect("the oldest").seq;
+    let fork = DurableOp::Fork {
+        execution: "lists".to_owned(),
+        checkpoint: Some(from),
+        name: Some("again".to_owned()),
+    };
+    client.run_op(fork).expect("forked");
+    for step in from - 1..59 {
+        client.submit("again", &format!("{step:03}")).expect("taken");
+    }
+    let first = client.submit("lists", "059").expect("taken");
+    let again = client.submit("again", "059").expect("taken");
+    assert_eq!(result(&first), result(&again));
+    assert!(result(&first).contains("000,020,040;"), "{}", result(&first));
     daemon.stop();
 }

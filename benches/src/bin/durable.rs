@@ -7,7 +7,9 @@
 
 use std::path::Path;
 use std::time::{Duration, Instant};
+use vm_system_benches::cost::Cost;
 use vm_system_benches::figure::{Figure, micros};
+use vm_system_benches::floor;
 use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
 use vm_system_protocol::model::{Engine, ExecutionStatus, Run, Settings};
 use vm_system_tests::client::Client;
@@ -92,6 +94,8 @@ fn steps() {
         let mut client = daemon.client();
         let template = roomy(&mut client);
         client.load(HOLDER);
+        let floor = floor::flush(&daemon.place.path("state"), STEPS).expect("the disk of the state");
+        floor.print(None);
         let mut small = None;
         for (kib, name, share) in [(1, "1 KB", 1), (1 << 10, "1 MB", 2), (100 << 10, "100 MB", 15)] {
             let count = if how == "warm" { STEPS } else { STEPS / share };
@@ -103,10 +107,15 @@ fn steps() {
             println!("durable start, state {name}: {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
             let id = run.execution.id.to_string();
             let answer = "y".repeat(1_024);
+            let before = Cost::of(daemon.pid());
             let figure = Figure::of_times(format!("durable step {how}, state {name}, FULL"), count, |_| {
                 client.submit(&id, &answer).expect("taken");
             });
-            figure.print(small.as_ref());
+            // Those of the warm-up are among them.
+            let steps = count + count / 10;
+            let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(steps);
+            figure.print(Some(small.as_ref().unwrap_or(&floor)));
+            println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
             small.get_or_insert(figure);
             client.op(Op::ExecCancel { execution: id }).expect("ended");
         }
@@ -158,15 +167,29 @@ fn many() {
     first.client().load(TINY);
     let state = first.place.path("state");
     let before = (bytes_beneath(&state), observe::anonymous_kib(first.pid()));
-    let (times, took) = share_out(&first, count, |client, number| {
+    let half = count / 2;
+    let start = |client: &mut Client, number: usize| {
         let new = NewRun { program: NAME.to_owned(), name: Some(number.to_string()), ..NewRun::default() };
         let run = client.run_op(DurableOp::ProgramStart(Box::new(new))).expect("started");
         assert_eq!(run.execution.status, ExecutionStatus::Waiting);
-    });
+    };
+    let cost = Cost::of(first.pid());
+    let (mut times, first_took) = share_out(&first, half, start);
+    let half_way = observe::anonymous_kib(first.pid());
+    let (more, second_took) = share_out(&first, count - half, |client, number| start(client, half + number));
+    let took = first_took + second_took;
+    times.extend(more);
+    let (cpu_us, sleeps) = Cost::default().plus(cost, Cost::of(first.pid())).each(count);
     Figure::new("durable start to first pause, 8 clients, FULL", "us", times).print(None);
     println!("durable pause {count}: {:.2} s", took.as_secs_f64());
-    let memory = observe::anonymous_kib(first.pid()).saturating_sub(before.1);
-    println!("durable memory of the supervisor for {count} paused: {memory} KiB");
+    println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
+    let now = observe::anonymous_kib(first.pid());
+    // Caches of the database fill up to their bounds; what grows with the programs is what the second half adds.
+    println!(
+        "durable memory of the supervisor for {count} paused: {} KiB, of it for the second half: {} KiB",
+        now.saturating_sub(before.1),
+        now.saturating_sub(half_way)
+    );
     // A stop folds the write-ahead log into the file.
     let place = first.stop();
     let bytes = bytes_beneath(&state).saturating_sub(before.0);
@@ -183,12 +206,15 @@ fn many() {
         "durable ready again after kill -9 of everything: {:.1} ms",
         begin.elapsed().as_secs_f64() * 1e3
     );
+    let cost = Cost::of(second.pid());
     let (times, took) = share_out(&second, count, |client, number| {
         let run: Run = client.submit(&number.to_string(), "yes").expect("taken");
         assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
     });
     Figure::new("durable answer to end, cold, 8 clients, FULL", "us", times).print(None);
     println!("durable go on with {count} after kill -9: {:.2} s, none lost", took.as_secs_f64());
+    let (cpu_us, sleeps) = Cost::default().plus(cost, Cost::of(second.pid())).each(count);
+    println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
     second.stop();
 }
 

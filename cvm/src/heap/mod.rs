@@ -6,6 +6,7 @@
 pub(crate) mod base;
 pub(crate) mod gc;
 pub(crate) mod object;
+pub(crate) mod spare;
 pub(crate) mod text;
 
 use crate::value::{Id, Key, Value};
@@ -133,7 +134,7 @@ impl Heap {
         let cells = base.len();
         let pages = cells.div_ceil(PAGE_CELLS);
         Heap {
-            cells: std::iter::repeat_with(|| Cell::Below).take(cells).collect(),
+            cells: spare::below(cells),
             dirty: vec![0; pages],
             partly: vec![0; pages],
             changed: vec![0; pages],

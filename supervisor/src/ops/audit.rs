@@ -64,6 +64,13 @@ impl Ops {
         }
     }
 
+    /// The line of a change that is stored together with the change.
+    pub(super) fn line_of(&self, call: &Call<'_>, verb: &str, subject: impl ToString) -> Write {
+        call.noted.store(true, Ordering::Relaxed);
+        let Caller { owner, door, .. } = call.caller;
+        line(owner, door, verb, subject.to_string(), "ok")
+    }
+
     /// Notes that a verb was refused before it changed anything.
     pub(super) async fn refused(&self, caller: &Caller, named: Named, code: ErrorCode) {
         if matters(named.changes, caller.admin, code) {
@@ -109,18 +116,22 @@ impl Ops {
     }
 
     async fn line(&self, owner: &Owner, door: &str, verb: &str, subject: String, outcome: &str) {
-        let entry = AuditEntry {
-            at: now(),
-            owner: owner.clone(),
-            door: door.to_owned(),
-            verb: verb.to_owned(),
-            subject,
-            outcome: outcome.to_owned(),
-        };
-        if let Err(error) = self.store.submit_lazy(Write::Audit(Box::new(entry))).await {
+        let line = line(owner, door, verb, subject, outcome);
+        if let Err(error) = self.store.submit_lazy(line).await {
             tracing::warn!(%error, verb, "an entry of the audit log is lost");
         }
     }
+}
+
+fn line(owner: &Owner, door: &str, verb: &str, subject: String, outcome: &str) -> Write {
+    Write::Audit(Box::new(AuditEntry {
+        at: now(),
+        owner: owner.clone(),
+        door: door.to_owned(),
+        verb: verb.to_owned(),
+        subject,
+        outcome: outcome.to_owned(),
+    }))
 }
 
 /// Whether a refusal is worth a line. "Not now" is none: the same request may succeed a moment later. Looking for

@@ -10,7 +10,7 @@ mod tasks;
 use super::errors::{invalid, not_found, stored};
 use super::{Call, Ops};
 use crate::core::durable::{Refused, Stand};
-use crate::runtime::Durables;
+use crate::runtime::{Durables, Identity};
 use crate::store::{Entity, IdKind, ProgramRow, RunRow, TaskRow};
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
@@ -102,6 +102,15 @@ impl Ops {
 
     /// An execution of a program that the caller may see.
     async fn run(&self, call: &Call<'_>, reference: &str) -> Result<RunRow, OpError> {
+        let scope = call.caller.scope();
+        let found = match super::resolve::plausible("execution", reference)?.parse() {
+            Ok(id) => self.run_by_id(call, id).await?,
+            Err(_) => self.store.run_by_name(&scope, reference.trim()).await.map_err(stored)?.pop(),
+        };
+        if let Some(row) = found.filter(|row| self.runtime.degraded(row.row.execution.id).is_none()) {
+            return Ok(row);
+        }
+        // The beginning of an id, or something else: this knows what to say.
         let id = self.execution(call, reference).await?.execution.id;
         self.run_by_id(call, id).await?.ok_or_else(|| {
             OpError::new(ErrorCode::EngineUnsupported, format!("execution {id} is not one of a program"))
@@ -113,14 +122,22 @@ impl Ops {
         Ok(rows.pop())
     }
 
-    /// The answer of a verb after which an execution stands somewhere.
-    async fn standing(&self, call: &Call<'_>, stand: Stand) -> Result<DurableReply, OpError> {
-        let Some(row) = self.run_by_id(call, stand.record.id).await? else {
-            return Err(not_found(Entity::Execution, &stand.record.id.to_string()));
-        };
-        let mut run = shown(row, stand.task.as_ref());
-        run.execution = stand.record;
-        Ok(DurableReply::Run(Box::new(run)))
+    /// Which execution of a program it is that the caller may see. The store is not asked about one that runs or was
+    /// answered a moment ago.
+    async fn identity(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<(ExecutionId, Arc<Identity>), OpError> {
+        if let Ok(id) = super::resolve::plausible("execution", reference)?.parse()
+            && let Some(known) = self.durables()?.identity(id)
+            && call.caller.may_see(&known.owner)
+        {
+            return Ok((id, known));
+        }
+        let RunRow { row, program, version, program_name } = self.run(call, reference).await?;
+        let (owner, name) = (row.owner, row.name);
+        Ok((row.execution.id, Arc::new(Identity { owner, name, program, version, program_name })))
     }
 }
 
@@ -136,6 +153,18 @@ fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
         )));
     }
     Ok(name)
+}
+
+/// The answer of a verb after which an execution stands somewhere.
+fn standing(stand: Stand, identity: &Identity) -> DurableReply {
+    DurableReply::Run(Box::new(Run {
+        execution: stand.record,
+        name: identity.name.clone(),
+        program_id: identity.program,
+        program: identity.program_name.clone(),
+        program_version: identity.version,
+        task: stand.task.as_ref().filter(|task| task.ended_at.is_none()).map(question),
+    }))
 }
 
 fn shown(row: RunRow, task: Option<&TaskRow>) -> Run {

@@ -157,7 +157,7 @@ impl Runtime {
         if let Some(mut tail) = tail {
             // A follower that was too slow for the live events gets the rest from the store.
             if tail.is_behind(&executed.record) {
-                tail.stored(self, id).await.map_err(RuntimeError::Store)?;
+                tail.stored(self.store(), id).await.map_err(RuntimeError::Store)?;
             }
             return Ok(Arc::unwrap_or_clone(executed.record));
         }

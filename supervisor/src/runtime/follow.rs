@@ -3,6 +3,7 @@
 use super::facade::Runtime;
 use super::followers::Batches;
 use super::task::Command;
+use crate::store::StoreHandle;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use vm_system_protocol::ids::ExecutionId;
@@ -67,6 +68,11 @@ impl Tail {
         }
     }
 
+    /// Whether nobody listens any more.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
     /// Whether events of an ended execution were not passed on.
     pub(super) fn is_behind(&self, record: &Execution) -> bool {
         !self.gone && self.last_seq < record.metrics.events
@@ -75,11 +81,11 @@ impl Tail {
     /// Everything that is stored and newer.
     pub(super) async fn stored(
         &mut self,
-        runtime: &Runtime,
+        store: &StoreHandle,
         execution: ExecutionId,
     ) -> Result<(), crate::store::StoreError> {
         while !self.gone {
-            let events = runtime.store().events(execution, self.last_seq, PAGE).await?;
+            let events = store.events(execution, self.last_seq, PAGE).await?;
             self.pass(&events).await;
             if events.len() < PAGE as usize {
                 break;
@@ -90,14 +96,16 @@ impl Tail {
 }
 
 impl Runtime {
-    /// Passes on the events of a running execution that are newer than `after_seq`, stored ones included, and returns
-    /// when it has ended or nobody listens any more. `None`: it does not run here; everything is in the store.
+    /// Passes on the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
+    /// when it has ended or nobody listens any more. `None`: there is none; everything is in the store.
     pub async fn follow(&self, execution: ExecutionId, after_seq: u64, follower: Follower) -> Option<()> {
+        let Some(mut batches) = self.subscribe(execution).await else {
+            return self.durables().follow(execution, after_seq, follower).await;
+        };
         let mut tail = Tail::new(after_seq, follower);
-        let mut batches = self.subscribe(execution).await?;
         loop {
             // A store that cannot be read now: the live events still come, and the reader sees the hole by their numbers.
-            if let Err(error) = tail.stored(self, execution).await {
+            if let Err(error) = tail.stored(self.store(), execution).await {
                 tracing::warn!(%execution, %error, "cannot read stored events");
             }
             tail.live(batches).await;
@@ -105,7 +113,7 @@ impl Runtime {
                 return Some(());
             }
             let Some(again) = self.subscribe(execution).await else {
-                let _ = tail.stored(self, execution).await;
+                let _ = tail.stored(self.store(), execution).await;
                 return Some(());
             };
             // It was too slow: from the store once more.

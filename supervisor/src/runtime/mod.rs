@@ -32,6 +32,6 @@ mod writes;
 
 pub use api::{CreateSession, Libraries, RuntimeConfig, RuntimeError, StartExecution};
 pub use doctor::examine_host;
-pub use durable::{DurableConfig, Durables, StartProgram};
+pub use durable::{DurableConfig, Durables, Identity, StartProgram};
 pub use facade::{Runtime, StartError};
 pub use follow::Follower;

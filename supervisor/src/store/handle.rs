@@ -5,7 +5,7 @@ use super::error::StoreError;
 use super::query::{Answer, IdKind, Page, Query, SessionQuery};
 use super::rows::{
     AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, RunRow, Scope, SessionRow, TaskRow, TemplateRow,
+    ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow,
 };
 use super::{Store, StoreStatus, Urgency};
 use std::fmt;
@@ -278,6 +278,16 @@ impl StoreHandle {
         limit: u32,
     ) -> Result<Vec<RunRow>, StoreError> {
         ask!(self, Query::Runs { scope: scope.clone(), program, execution, limit }, Runs)
+    }
+
+    /// An execution of a program by its name: the unfinished one, else the newest; at most one.
+    pub async fn run_by_name(&self, scope: &Scope, name: &str) -> Result<Vec<RunRow>, StoreError> {
+        ask!(self, Query::RunByName(scope.clone(), name.to_owned()), Runs)
+    }
+
+    /// How an execution of a program goes on, by all of its rows as of one moment.
+    pub async fn standing(&self, execution: ExecutionId) -> Result<Option<Box<Standing>>, StoreError> {
+        ask!(self, Query::Standing(execution), Standing)
     }
 
     /// The newest checkpoint of an execution; at most one.

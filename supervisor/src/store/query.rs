@@ -2,7 +2,7 @@
 
 use super::rows::{
     AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, RunRow, Scope, SessionRow, TaskRow, TemplateRow,
+    ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
@@ -147,6 +147,10 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
+    /// An execution of a program by its name: the unfinished one, else the newest. → [`Answer::Runs`]
+    RunByName(Scope, String),
+    /// How an execution of a program goes on. → [`Answer::Standing`]
+    Standing(ExecutionId),
     /// The newest checkpoint of an execution. → [`Answer::Checkpoints`]
     LastCheckpoint(ExecutionId),
     /// Checkpoints of an execution in order. → [`Answer::Checkpoints`]
@@ -207,6 +211,8 @@ pub enum Answer {
     Tasks(Vec<TaskRow>),
     /// Executions of programs.
     Runs(Vec<RunRow>),
+    /// How it goes on; none if it is no execution of a program.
+    Standing(Option<Box<Standing>>),
     /// Checkpoints.
     Checkpoints(Vec<CheckpointRow>),
     /// Pages by number.

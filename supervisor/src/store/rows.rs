@@ -269,6 +269,27 @@ pub struct RunRow {
     pub program_name: Option<String>,
 }
 
+/// Everything that says how an execution of a program goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Standing {
+    /// Its record.
+    pub execution: Execution,
+    /// What it runs.
+    pub program: ProgramId,
+    /// Which version.
+    pub version: u32,
+    /// Folder of its files; empty = none.
+    pub worktree_path: String,
+    /// What its session keeps of the template.
+    pub policy: Arc<PolicySnapshot>,
+    /// The template as it is now; none once it was deleted.
+    pub template: Option<TemplateRow>,
+    /// Its last checkpoint.
+    pub checkpoint: Option<CheckpointRow>,
+    /// Its last question.
+    pub task: Option<TaskRow>,
+}
+
 /// A state of a durable execution. Pages are opaque; the newest version of each is the state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {

@@ -142,3 +142,31 @@ fn readers_that_do_not_read_hold_up_nobody_and_stopping_does_not_wait_for_them()
     // With `lazy` and `http` still connected.
     daemon.stop();
 }
+
+#[test]
+fn a_stream_of_a_program_goes_on_across_its_pauses() {
+    const SOURCE: &str =
+        "console.log('begin'); const answer = CC('what?'); console.log('got', answer); CC('and?');";
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let body = json!({ "name": "program", "source": SOURCE });
+    assert_eq!(http.post("/api/v1/programs", &body).status, 201);
+    let started = http.post("/api/v1/executions/program", &json!({ "name": "program" }));
+    assert_eq!(started.status, 201, "{}", started.text());
+    let path = format!("/api/v1/executions/{}", started.json()["id"].as_str().expect("an id"));
+    let mut stream = daemon.http();
+    open(&mut stream, &format!("{path}/events"), &[]);
+    let has = |text: &'static str| move |blocks: &[String]| blocks.iter().any(|block| block.contains(text));
+    let before = blocks(&mut stream, has("what?"));
+    let mut answer = |result: &str| http.post(&format!("{path}/task"), &json!({ "result": result })).status;
+    assert_eq!(answer("this"), 200);
+    let after = blocks(&mut stream, has("and?"));
+    assert!(has("got this")(&after), "{after:?}");
+    assert_eq!([numbers(&before), numbers(&after)].concat(), [1, 2, 3, 4]);
+    assert_eq!(answer("that"), 200);
+    let rest = blocks(&mut stream, |_| false);
+    let last = rest.last().expect("blocks");
+    assert!(last.starts_with("event: end\n"), "{last}");
+    assert_eq!(data(last)["status"], "ok");
+    daemon.stop();
+}

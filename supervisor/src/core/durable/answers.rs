@@ -1,7 +1,7 @@
 //! What callers and clocks want: answers, the end of a question's time, changed variables, the end.
 
 use super::input::{DurableAction as Action, DurableInput as Input, Refused};
-use super::machine::{DurableMachine, Next, Stage, Then};
+use super::machine::{COMMIT_MS, DurableMachine, Next, Stage, Then};
 use super::schema::Schema;
 use crate::core::{Now, Token};
 use crate::store::{TaskOutcome, TaskRow, Write};
@@ -15,8 +15,8 @@ impl DurableMachine {
     pub(super) fn submit(
         &mut self,
         token: Token,
-        task: Option<TaskId>,
-        answer: String,
+        (task, answer): (Option<TaskId>, String),
+        with: Vec<Write>,
         now: Now,
         actions: &mut Vec<Action>,
     ) {
@@ -32,6 +32,7 @@ impl DurableMachine {
         match judged(row, answer) {
             Ok(answer) => {
                 self.waiting.push(token);
+                self.unwritten.extend(with);
                 self.accept(TaskOutcome::Answered, answer, now, actions);
             }
             Err(why) => self.unfit(token, &why, now, actions),
@@ -53,8 +54,8 @@ impl DurableMachine {
         match self.stage {
             Stage::Warm(_) => self.go_on(now, actions),
             Stage::Cold => {
-                // A worker takes longer to be born than a commit takes.
-                self.commit_alone(now, actions);
+                // A worker for a small state is born and done within the time that an answer may wait.
+                self.commit_at = Some(now.mono_ms + COMMIT_MS);
                 self.spawn(actions);
             }
             // A worker that is on its way is told when it is there.

@@ -62,7 +62,7 @@ impl DurableMachine {
     /// Old versions of pages go now and then, a few checkpoints at a time.
     fn compact(&mut self) {
         let history = self.spec.history;
-        let batch = (history / 4).clamp(1, 64);
+        let batch = (history / 16).clamp(1, 8);
         if history > 0 && self.seq > history && self.seq.is_multiple_of(batch) {
             let keep_from = self.seq - history;
             let execution = self.spec.execution;

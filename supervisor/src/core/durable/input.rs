@@ -79,6 +79,8 @@ pub enum DurableInput {
         task: Option<TaskId>,
         /// The answer as it was given.
         answer: String,
+        /// Writes that belong into the same batch, if it is taken.
+        with: Vec<Write>,
     },
     /// A variable is to be changed.
     Set {

@@ -13,7 +13,7 @@ use vm_system_protocol::model::{EventPayload, Execution};
 use vm_system_protocol::time::Timestamp;
 
 /// What is not stored yet waits at most this long for a checkpoint to be stored with (milliseconds).
-pub(super) const COMMIT_MS: u64 = 5;
+pub(super) const COMMIT_MS: u64 = 20;
 /// Deaths of workers behind the same checkpoint before the execution is given up.
 pub(super) const DEATHS: u32 = 3;
 /// A worker must have made a state of its pages within (milliseconds).
@@ -233,7 +233,9 @@ impl DurableMachine {
             }
             Input::Wake => self.wake(now, actions),
             Input::Submit { .. } | Input::Set { .. } if !self.writing.is_empty() => self.deferred.push(input),
-            Input::Submit { token, task, answer } => self.submit(token, task, answer, now, actions),
+            Input::Submit { token, task, answer, with } => {
+                self.submit(token, (task, answer), with, now, actions);
+            }
             Input::Set { token, frame, name, value } => {
                 self.set_variable(token, frame, name, value, now, actions);
             }

@@ -79,7 +79,7 @@ impl Worker {
     }
 
     fn stop(&self, cause: Cause) -> Vec<FromDurable> {
-        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1 };
+        let stop = Stop { cause, pages: Vec::new(), cpu_us: 1, heap_bytes: 1 };
         vec![FromDurable::Pages(self.page()), FromDurable::Checkpoint(Box::new(stop))]
     }
 
@@ -404,7 +404,7 @@ impl World {
         let answer = format!("a{}", self.submitted);
         let token = self.token();
         self.asked.insert(token.0, (task.checkpoint, answer.clone()));
-        self.step(DurableInput::Submit { token, task: Some(task.id), answer });
+        self.step(DurableInput::Submit { token, task: Some(task.id), answer, with: Vec::new() });
     }
 
     fn is_over(&self) -> bool {

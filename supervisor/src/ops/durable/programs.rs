@@ -75,6 +75,7 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let row = self.program(call, reference).await?;
         let result = self.store.apply(Write::ProgramDelete { id: row.id, at: now() }).await.map_err(stored);
+        self.durables()?.program_deleted(row.id);
         self.audit(call, "program delete", row.id, &result).await;
         result?;
         Ok(DurableReply::Program(Box::new(shown(row, None))))

@@ -1,12 +1,12 @@
 //! Executions of programs.
 
-use super::{checked_name, must_be_cvm, question, refused, shown};
+use super::{checked_name, must_be_cvm, question, refused, shown, standing};
 use crate::core::durable::{Fresh, Refused, fresh_record, session_record};
 use crate::ops::errors::stored;
 use crate::ops::sessions::worktree;
 use crate::ops::{Call, Ops, fitting, now, redact, rows_of};
-use crate::runtime::StartProgram;
-use crate::store::{Owner, Page, PolicySnapshot, Rejection, Scope, StoreError, Write};
+use crate::runtime::{Identity, StartProgram};
+use crate::store::{Owner, Page, PolicySnapshot, Rejection, StoreError, Write};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableReply, ErrorCode, NewRun, OpError};
@@ -33,9 +33,9 @@ impl Ops {
         }
         let (template, policy) = match &new.template {
             Some(reference) => {
-                let detail = self.template(call, reference).await?.detail;
-                must_be_cvm(detail.template.engine)?;
-                (detail.template.id, PolicySnapshot::from(&detail))
+                let known = self.known_template(call, reference).await?;
+                must_be_cvm(known.detail.template.engine)?;
+                (known.detail.template.id, PolicySnapshot::from(&known.detail))
             }
             None => (BUILT_IN, self.built_in().await?),
         };
@@ -53,20 +53,23 @@ impl Ops {
             },
             Write::ExecutionStarted { name: name.map(str::to_owned), execution: Arc::new(record.clone()) },
             Write::ProgramRun { execution: id, program: program.id, version: program.version },
+            self.line_of(call, "program start", id),
         ];
-        let (seed, _) = Uuid::new_v4().as_u64_pair();
-        let fresh = Fresh { args: new.args, env: new.env, seed, creation };
-        let start = StartProgram {
-            record,
+        let identity = Arc::new(Identity {
+            owner: call.caller.owner.clone(),
+            name: name.map(str::to_owned),
             program: program.id,
             version: program.version,
-            policy,
-            worktree_path,
-            fresh,
-        };
+            program_name: Some(program.name),
+        });
+        let (seed, _) = Uuid::new_v4().as_u64_pair();
+        let fresh = Fresh { args: new.args, env: new.env, seed, creation };
+        let start = StartProgram { record, identity: Arc::clone(&identity), policy, worktree_path, fresh };
         let result = self.durables()?.run(start).await.map_err(|why| refused(&why, id));
-        self.audit(call, "program start", id, &result).await;
-        self.standing(call, result?).await
+        if result.is_err() {
+            self.audit(call, "program start", id, &result).await;
+        }
+        Ok(standing(result?, &identity))
     }
 
     /// Ends an execution of a program; one that has ended is fine.
@@ -97,9 +100,8 @@ impl Ops {
 
     /// The built-in template, made when it is first needed.
     async fn built_in(&self) -> Result<PolicySnapshot, OpError> {
-        let known = self.store.template(&Scope::All, BUILT_IN).await.map_err(stored)?;
-        if let Some(row) = known {
-            return Ok(PolicySnapshot::from(&row.detail));
+        if let Some(known) = self.policies.template(BUILT_IN).await? {
+            return Ok(PolicySnapshot::from(&known.detail));
         }
         let at = now();
         let detail = TemplateDetail {
@@ -127,7 +129,9 @@ impl Ops {
         };
         let policy = PolicySnapshot::from(&detail);
         let write = Write::TemplateInsert { owner: Owner::new("system"), detail: Box::new(detail) };
-        match self.store.apply(write).await {
+        let result = self.store.apply(write).await;
+        self.policies.changed(BUILT_IN);
+        match result {
             Ok(_) | Err(StoreError::Rejected(Rejection::Conflict(_))) => Ok(policy),
             Err(error) => Err(stored(error)),
         }

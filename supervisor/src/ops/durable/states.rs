@@ -1,6 +1,6 @@
 //! Checkpoints: which there are, looking inside, changing variables, going back, branching off.
 
-use super::{checked_name, refused};
+use super::{checked_name, refused, standing};
 use crate::core::durable::{Refused, fresh_record, session_record};
 use crate::ops::errors::{invalid, not_found, stored};
 use crate::ops::{Call, Ops, now};
@@ -51,7 +51,7 @@ impl Ops {
         name: String,
         value: JsonText,
     ) -> Result<DurableReply, OpError> {
-        let id = self.run(call, reference).await?.row.execution.id;
+        let (id, identity) = self.identity(call, reference).await?;
         if value.as_str().len() > VALUE_BYTES || !value.is_valid() {
             return Err(invalid("the value is not JSON, or too large")
                 .with_hint("a text needs quotes: '\"like this\"'"));
@@ -64,7 +64,7 @@ impl Ops {
             why => refused(&why, id),
         });
         self.audit(call, "program set", id, &result).await;
-        self.standing(call, result?).await
+        Ok(standing(result?, &identity))
     }
 
     pub(super) async fn rewind(

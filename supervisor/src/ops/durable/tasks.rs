@@ -1,9 +1,10 @@
 //! Questions and their answers.
 
-use super::{question, refused};
+use super::{question, refused, standing};
 use crate::ops::errors::{invalid, stored};
 use crate::ops::{Call, Ops, fitting, rows_of};
 use crate::store::Page;
+use std::sync::Arc;
 use vm_system_protocol::control::{DurableReply, ErrorCode, OpError};
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::model::{ExecutionStatus, Task, TaskStatus};
@@ -49,15 +50,20 @@ impl Ops {
         if result.len() > ANSWER_BYTES {
             return Err(invalid(format!("the answer has more than {ANSWER_BYTES} bytes")));
         }
-        let id = self.run(call, reference).await?.row.execution.id;
+        let (id, identity) = self.identity(call, reference).await?;
         let task = match task {
             Some(task) => Some(task.trim().parse::<TaskId>().map_err(|_| {
                 OpError::new(ErrorCode::ValidationError, format!("{task:?} is not the id of a task"))
             })?),
             None => None,
         };
-        let result = self.durables()?.submit(id, task, result).await.map_err(|why| refused(&why, id));
-        self.audit(call, "task submit", id, &result).await;
-        self.standing(call, result?).await
+        // Stored with the answer: a line of its own would be a commit of its own.
+        let with = vec![self.line_of(call, "task submit", id)];
+        let submitted = self.durables()?.submit(id, Arc::clone(&identity), (task, result), with).await;
+        let result = submitted.map_err(|why| refused(&why, id));
+        if result.is_err() {
+            self.audit(call, "task submit", id, &result).await;
+        }
+        Ok(standing(result?, &identity))
     }
 }

@@ -40,7 +40,7 @@ async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     let Ok(turn) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
     let (answer, _) = oneshot::channel();
     let command = Command { ask: Ask::Wake, answer, turn: Some(turn) };
-    durables.hand_over(execution, command).is_ok()
+    durables.hand_over(execution, None, command).is_ok()
 }
 
 /// False: the store does not answer.

@@ -4,10 +4,10 @@
 use super::task::{Owner, Place};
 use super::{Durables, found};
 use crate::core::durable::{DurableMachine, Refused, Stand};
-use crate::store::Write;
+use crate::store::{Owner as Whose, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::json::JsonText;
 
 /// Commands that may wait for an owner task.
@@ -17,7 +17,7 @@ const COMMANDS: usize = 32;
 #[derive(Debug)]
 pub(super) enum Ask {
     Start,
-    Submit { task: Option<TaskId>, answer: String },
+    Submit { task: Option<TaskId>, answer: String, with: Vec<Write> },
     Set { frame: u32, name: String, value: JsonText },
     Cancel { with: Vec<Write> },
     Wake,
@@ -35,6 +35,29 @@ pub(super) struct Command {
     pub(super) turn: Option<OwnedSemaphorePermit>,
 }
 
+/// What an execution is besides its record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Whose.
+    pub owner: Whose,
+    /// The name that a client gave.
+    pub name: Option<String>,
+    /// What it runs.
+    pub program: ProgramId,
+    /// Which version.
+    pub version: u32,
+    /// The program's name; none once it was deleted.
+    pub program_name: Option<String>,
+}
+
+/// An execution with an owner task.
+#[derive(Debug)]
+pub(super) struct Live {
+    commands: mpsc::Sender<Command>,
+    /// What it is, if a caller has said so.
+    identity: Option<Arc<Identity>>,
+}
+
 impl Command {
     pub(super) fn asking(ask: Ask, answer: Answering) -> Self {
         Self { ask, answer, turn: None }
@@ -47,9 +70,14 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Durables {
-    pub(super) async fn ask(self: &Arc<Self>, execution: ExecutionId, ask: Ask) -> Result<Stand, Refused> {
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        identity: Option<Arc<Identity>>,
+        ask: Ask,
+    ) -> Result<Stand, Refused> {
         let (answer, answered) = oneshot::channel();
-        self.hand_over(execution, Command::asking(ask, answer))?;
+        self.hand_over(execution, identity, Command::asking(ask, answer))?;
         answered.await.unwrap_or(Err(Refused::Stopping))
     }
 
@@ -57,8 +85,8 @@ impl Durables {
     pub(super) fn begin(
         self: &Arc<Self>,
         execution: ExecutionId,
-        machine: DurableMachine,
-        place: Place,
+        (machine, place): (DurableMachine, Place),
+        identity: Arc<Identity>,
         command: Command,
     ) -> Result<(), Refused> {
         let mut live = lock(&self.live);
@@ -69,7 +97,7 @@ impl Durables {
         if commands.try_send(command).is_err() {
             return Err(Refused::Stopping);
         }
-        live.insert(execution, commands);
+        live.insert(execution, Live { commands, identity: Some(identity) });
         self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(Some((machine, place))));
         Ok(())
     }
@@ -77,24 +105,40 @@ impl Durables {
     pub(super) fn hand_over(
         self: &Arc<Self>,
         execution: ExecutionId,
+        identity: Option<Arc<Identity>>,
         command: Command,
     ) -> Result<(), Refused> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
             return Err(Refused::Stopping);
         }
-        let commands = live.entry(execution).or_insert_with(|| {
+        let live = live.entry(execution).or_insert_with(|| {
             let (commands, inbox) = mpsc::channel(COMMANDS);
             self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(None));
-            commands
+            Live { commands, identity: None }
         });
-        commands.try_send(command).map_err(|_| Refused::NotPending)
+        if identity.is_some() {
+            live.identity = identity;
+        }
+        live.commands.try_send(command).map_err(|_| Refused::NotPending)
     }
 
     /// An owner task that has nothing left to do leaves; false if somebody asked it something meanwhile.
     pub(super) fn retire(&self, execution: ExecutionId, inbox: &mpsc::Receiver<Command>) -> bool {
         let mut live = lock(&self.live);
         inbox.is_empty() && live.remove(&execution).is_some()
+    }
+
+    /// What an execution is, if it runs or was answered a moment ago, and a caller has said so.
+    pub fn identity(&self, execution: ExecutionId) -> Option<Arc<Identity>> {
+        lock(&self.live).get(&execution).and_then(|live| live.identity.clone())
+    }
+
+    /// A program was deleted: its executions no longer tell its name.
+    pub fn program_deleted(&self, program: ProgramId) {
+        for live in lock(&self.live).values_mut() {
+            live.identity.take_if(|identity| identity.program == program);
+        }
     }
 
     /// An execution as its rows say.

@@ -13,11 +13,14 @@
 
 mod alarm;
 mod files;
+mod follow;
 mod found;
 mod live;
 mod once;
 mod task;
 mod worker;
+
+pub use live::Identity;
 
 use super::api::RuntimeError;
 use super::task::Shared;
@@ -25,11 +28,11 @@ use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Stand};
 use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use crate::spawn::WorkerProcess;
 use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
-use live::{Ask, Command};
+use live::{Ask, Command, Live};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::{Notify, Semaphore, mpsc, oneshot};
+use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
@@ -71,10 +74,8 @@ impl Default for DurableConfig {
 pub struct StartProgram {
     /// The record as it begins.
     pub record: Execution,
-    /// Which program.
-    pub program: ProgramId,
-    /// Which version.
-    pub version: u32,
+    /// What it is besides its record.
+    pub identity: Arc<Identity>,
     /// What the session keeps of its template.
     pub policy: Arc<PolicySnapshot>,
     /// Folder of its files; empty = none.
@@ -91,7 +92,8 @@ type Code = Arc<Vec<u8>>;
 pub struct Durables {
     shared: Arc<Shared>,
     config: DurableConfig,
-    live: Mutex<HashMap<ExecutionId, mpsc::Sender<Command>>>,
+    live: Mutex<HashMap<ExecutionId, Live>>,
+    following: follow::Following,
     code: Mutex<HashMap<(ProgramId, u32), Code>>,
     slots: Arc<Semaphore>,
     births: Arc<Semaphore>,
@@ -111,6 +113,7 @@ impl Durables {
         let durables = Arc::new(Self {
             shared,
             live: Mutex::default(),
+            following: follow::Following::default(),
             workers: Mutex::default(),
             code: Mutex::default(),
             slots: Arc::new(Semaphore::new(config.workers.max(1))),
@@ -141,22 +144,23 @@ impl Durables {
         let policy = Arc::new(policy(&start.policy, None, &self.shared.operator));
         let spec = self.spec(&start.record, &policy);
         let id = start.record.id;
-        let place =
-            task::Place { program: (start.program, start.version), worktree: start.worktree_path, policy };
+        let program = (start.identity.program, start.identity.version);
+        let place = task::Place { program, worktree: start.worktree_path, policy };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
         let (answer, answered) = oneshot::channel();
-        self.begin(id, machine, place, Command::asking(Ask::Start, answer))?;
+        self.begin(id, (machine, place), start.identity, Command::asking(Ask::Start, answer))?;
         answered.await.unwrap_or(Err(Refused::Stopping))
     }
 
-    /// Answers a question and runs the program to its next stop.
+    /// Answers a question and runs the program to its next stop; the writes become durable together with the answer.
     pub async fn submit(
         self: &Arc<Self>,
         execution: ExecutionId,
-        task: Option<TaskId>,
-        answer: String,
+        identity: Arc<Identity>,
+        (task, answer): (Option<TaskId>, String),
+        with: Vec<Write>,
     ) -> Result<Stand, Refused> {
-        self.ask(execution, Ask::Submit { task, answer }).await
+        self.ask(execution, Some(identity), Ask::Submit { task, answer, with }).await
     }
 
     /// Changes a variable of a waiting program.
@@ -167,7 +171,7 @@ impl Durables {
         name: String,
         value: JsonText,
     ) -> Result<Stand, Refused> {
-        self.ask(execution, Ask::Set { frame, name, value }).await
+        self.ask(execution, None, Ask::Set { frame, name, value }).await
     }
 
     /// Ends an execution; the writes become durable together with its end.
@@ -176,13 +180,13 @@ impl Durables {
         execution: ExecutionId,
         with: Vec<Write>,
     ) -> Result<Stand, Refused> {
-        self.ask(execution, Ask::Cancel { with }).await
+        self.ask(execution, None, Ask::Cancel { with }).await
     }
 
     /// Lets an execution go on if there is something to do.
     pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
         let (answer, _) = oneshot::channel();
-        if let Err(error) = self.hand_over(execution, Command::asking(Ask::Wake, answer)) {
+        if let Err(error) = self.hand_over(execution, None, Command::asking(Ask::Wake, answer)) {
             tracing::warn!(%execution, %error, "an execution does not go on; it is tried again");
         }
     }

@@ -2,6 +2,7 @@
 
 use super::Durables;
 use super::files::{self, Used};
+use super::follow::News;
 use super::live::{Answering, Ask, Command, lock};
 use super::worker::{BirthError, Newborn, Order, order};
 use crate::core::durable::{DurableAction as Action, DurableInput as Input, DurableMachine, Refused, Stand};
@@ -17,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
+use vm_system_protocol::durable::FromDurable;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
@@ -40,6 +42,8 @@ struct Worker {
     exited: Dying,
     /// Its end of the channel is closed: only its death is still to come.
     deaf: bool,
+    /// The hard stop of its CPU time (seconds).
+    allowed_s: u64,
     _jail: Spawner,
     _slot: OwnedSemaphorePermit,
     birth: Option<OwnedSemaphorePermit>,
@@ -57,7 +61,7 @@ pub(super) struct Owner {
     /// Killed before it was born.
     unwanted: bool,
     calling: Option<Calling>,
-    tickets: VecDeque<(WriteId, Ticket)>,
+    tickets: VecDeque<(WriteId, News, Ticket)>,
     turn: Option<OwnedSemaphorePermit>,
     cpu_us: u64,
     used: Used,
@@ -69,7 +73,7 @@ enum Woken {
     Heard(Result<Received, ChannelError>),
     Dead(WorkerDeath),
     Called(Result<JsonText, String>),
-    Stored(WriteId, Result<Applied, StoreError>),
+    Stored(WriteId, News, Result<Applied, StoreError>),
     Tick,
     Pressure,
     Stop,
@@ -165,7 +169,7 @@ impl Owner {
         };
         tokio::select! {
             biased;
-            (id, result) = stored(tickets) => Woken::Stored(id, result),
+            (id, news, result) = stored(tickets) => Woken::Stored(id, news, result),
             () = durables.stop.cancelled(), if !stopping => Woken::Stop,
             command = inbox.recv(), if !stopping => Woken::Command(command),
             born = maybe(birth.as_mut()) => Woken::Born(born),
@@ -218,8 +222,11 @@ impl Owner {
                 self.calling = None;
                 Input::Called(result)
             }
-            Woken::Stored(id, Ok(_)) => Input::Stored(id),
-            Woken::Stored(id, Err(error)) => not_stored(id, &error),
+            Woken::Stored(id, news, Ok(_)) => {
+                self.durables.following.tell(self.execution, &news);
+                Input::Stored(id)
+            }
+            Woken::Stored(id, _, Err(error)) => not_stored(id, &error),
             Woken::Tick => Input::Tick,
             Woken::Pressure => Input::Pressure,
         })
@@ -238,7 +245,7 @@ impl Owner {
         self.asking.push((token, answer));
         match ask {
             Ask::Start => Input::Start { token },
-            Ask::Submit { task, answer } => Input::Submit { token, task, answer },
+            Ask::Submit { task, answer, with } => Input::Submit { token, task, answer, with },
             Ask::Set { frame, name, value } => Input::Set { token, frame, name, value },
             Ask::Cancel { with } => Input::Cancel { token, with },
             Ask::Wake => Input::Wake,
@@ -256,7 +263,9 @@ impl Owner {
                 let known = (self.execution, handle.process.clone());
                 lock(&self.durables.workers).insert(handle.process.session(), known);
                 let birth = Some(birth);
-                self.worker = Some(Worker { handle, exited, deaf: false, _jail: jail, _slot: slot, birth });
+                let worker =
+                    Worker { handle, exited, deaf: false, allowed_s: 0, _jail: jail, _slot: slot, birth };
+                self.worker = Some(worker);
                 Input::Loaded
             }
             Err(error) => {
@@ -271,6 +280,10 @@ impl Owner {
 
     async fn step(&mut self, machine: &mut DurableMachine, place: &Place, input: Input) {
         let mut actions = Vec::new();
+        // Asking costs two system calls; what is only gathered ends no segment and begins none.
+        if !matches!(&input, Input::Message(FromDurable::Pages(_) | FromDurable::Events(_))) {
+            self.look_at_cpu();
+        }
         let now = self.now();
         machine.step(input, now, &mut actions);
         for action in actions {
@@ -302,9 +315,12 @@ impl Owner {
                 }
             }
             Action::AllowCpu(total_ms) => {
-                if let Some(worker) = &self.worker {
+                // The kernel counts whole seconds: most steps change nothing.
+                let seconds = total_ms.div_ceil(1_000);
+                if let Some(worker) = self.worker.as_mut().filter(|worker| worker.allowed_s != seconds) {
+                    worker.allowed_s = seconds;
                     // A dead one needs no limit.
-                    let _ = worker.handle.process.allow_cpu(Duration::from_millis(total_ms));
+                    let _ = worker.handle.process.allow_cpu(Duration::from_secs(seconds));
                 }
             }
             Action::Kill => {
@@ -314,10 +330,11 @@ impl Owner {
                     self.unwanted = self.birth.is_some();
                 }
             }
-            Action::Write { id, batch } => match self.durables.shared.store.submit(Batch(batch)).await {
-                Ok(ticket) => self.tickets.push_back((id, ticket)),
-                Err(error) => self.tickets.push_back((id, Ticket::failed(error))),
-            },
+            Action::Write { id, batch } => {
+                let news = News::of(&batch);
+                let queued = self.durables.shared.store.submit(Batch(batch)).await;
+                self.tickets.push_back((id, news, queued.unwrap_or_else(Ticket::failed)));
+            }
             Action::Host(work) => {
                 let shared = Arc::clone(&self.durables.shared);
                 let (session, files) = (machine.record().session_id, (place.clone(), Arc::clone(&self.used)));
@@ -334,12 +351,15 @@ impl Owner {
         }
     }
 
-    fn now(&mut self) -> Now {
+    fn look_at_cpu(&mut self) {
         if let Some(worker) = &self.worker
             && let Ok(cpu) = worker.handle.process.cpu_time()
         {
             self.cpu_us = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
         }
+    }
+
+    fn now(&self) -> Now {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         let since: Duration = Instant::now().duration_since(self.durables.shared.started);
         Now {
@@ -359,12 +379,15 @@ fn not_stored(write: WriteId, error: &StoreError) -> Input {
 }
 
 /// The oldest batch's fate.
-async fn stored(tickets: &mut VecDeque<(WriteId, Ticket)>) -> (WriteId, Result<Applied, StoreError>) {
-    let Some((id, ticket)) = tickets.front_mut() else { return std::future::pending().await };
+async fn stored(
+    tickets: &mut VecDeque<(WriteId, News, Ticket)>,
+) -> (WriteId, News, Result<Applied, StoreError>) {
+    let Some((id, news, ticket)) = tickets.front_mut() else { return std::future::pending().await };
     let id = *id;
     let result = ticket.await;
+    let news = std::mem::take(news);
     tickets.pop_front();
-    (id, result)
+    (id, news, result)
 }
 
 async fn maybe<F: Future + Unpin>(future: Option<F>) -> F::Output {

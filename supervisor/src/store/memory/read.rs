@@ -2,7 +2,7 @@
 
 use super::Tables;
 use crate::store::query::{Answer, Cursor, IdKind, Page, Query, SessionQuery};
-use crate::store::rows::{Owner, ProgramRow, RunRow, Scope, SessionRow};
+use crate::store::rows::{CheckpointRow, Owner, ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow};
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::model::{ExecutionKind, ExecutionStatus};
@@ -112,12 +112,7 @@ impl Tables {
                 tasks.truncate(page.limit as usize);
                 Answer::Tasks(tasks)
             }
-            Query::TaskOf(execution, at) => {
-                let tasks = self.tasks.iter().map(|(_, task)| task);
-                let mine = tasks
-                    .filter(|task| task.execution == *execution && at.is_none_or(|at| task.checkpoint <= at));
-                Answer::Task(mine.max_by_key(|task| task.checkpoint).map(|task| Box::new(task.clone())))
-            }
+            Query::TaskOf(execution, at) => Answer::Task(self.task_of(*execution, *at).map(Box::new)),
             Query::DueTasks { until, limit } => {
                 let tasks = self.tasks.iter().map(|(_, task)| task);
                 let due = tasks.filter(|task| {
@@ -142,9 +137,16 @@ impl Tables {
                 rows.truncate(*limit as usize);
                 Answer::Runs(rows)
             }
+            Query::RunByName(scope, name) => {
+                let found = match self.answer(&Query::ExecutionByName(scope.clone(), name.clone())) {
+                    Answer::Execution(row) => row.map(|row| row.execution.id),
+                    _ => None,
+                };
+                Answer::Runs(found.map_or_else(Vec::new, |id| self.runs_of(scope, None, Some(id))))
+            }
+            Query::Standing(execution) => Answer::Standing(self.standing(*execution).map(Box::new)),
             Query::LastCheckpoint(execution) => {
-                let rows = self.checkpoints.range((*execution, 0)..=(*execution, u64::MAX));
-                Answer::Checkpoints(rows.map(|(_, row)| row.clone()).next_back().into_iter().collect())
+                Answer::Checkpoints(self.last_checkpoint(*execution).into_iter().collect())
             }
             Query::Checkpoints(execution) => {
                 let rows = self.checkpoints.range((*execution, 0)..=(*execution, u64::MAX));
@@ -223,6 +225,35 @@ impl Tables {
             .collect();
         rows.sort_by_key(|run| std::cmp::Reverse(run.row.execution.id));
         rows
+    }
+
+    fn standing(&self, execution: ExecutionId) -> Option<Standing> {
+        let (program, version) = *self.runs.get(&execution)?;
+        let record = self.executions.get(&execution)?.execution.clone();
+        let session = self.sessions.get(&record.session_id)?;
+        let template = self.templates.get(&session.row.session.template_id);
+        Some(Standing {
+            program,
+            version,
+            worktree_path: session.row.session.worktree_path.clone(),
+            policy: Arc::clone(&session.policy),
+            template: template.filter(|template| template.is_active).map(|template| template.row.clone()),
+            checkpoint: self.last_checkpoint(execution),
+            task: self.task_of(execution, None),
+            execution: record,
+        })
+    }
+
+    fn last_checkpoint(&self, execution: ExecutionId) -> Option<CheckpointRow> {
+        let rows = self.checkpoints.range((execution, 0)..=(execution, u64::MAX));
+        rows.map(|(_, row)| row.clone()).next_back()
+    }
+
+    fn task_of(&self, execution: ExecutionId, at: Option<u64>) -> Option<TaskRow> {
+        let tasks = self.tasks.iter().map(|(_, task)| task);
+        let mine =
+            tasks.filter(|task| task.execution == execution && at.is_none_or(|at| task.checkpoint <= at));
+        mine.max_by_key(|task| task.checkpoint).cloned()
     }
 
     fn ids(&self, scope: &Scope, kind: IdKind) -> Vec<[u8; 16]> {

@@ -3,6 +3,7 @@
 use super::Durability;
 use super::failure::store_error;
 use crate::store::error::{OpenError, StoreError};
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rusqlite_migration::{M, Migrations};
 use std::fs::{DirBuilder, OpenOptions, Permissions};
@@ -25,6 +26,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("v3.sql")),
     M::up(include_str!("v4.sql")),
     M::up(include_str!("v5.sql")),
+    M::up(include_str!("v6.sql")),
 ];
 
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
@@ -105,6 +107,9 @@ fn common(connection: &Connection, busy_timeout: Duration) -> Result<(), rusqlit
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "foreign_keys", true)?;
     connection.pragma_update(None, "temp_store", "memory")?;
+    // Plans do not depend on the values that are bound: else SQLite compiles a statement anew for each value that may have
+    // mattered, and that is most of what a small query costs.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // A damaged schema must not run code of its own.
     connection.pragma_update(None, "trusted_schema", false)
 }

@@ -79,6 +79,11 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         Query::Runs { scope, program, execution, limit } => {
             Answer::Runs(durable::runs(c, scope, *program, *execution, *limit)?)
         }
+        Query::RunByName(scope, name) => Answer::Runs(match executions::by_name(c, scope, name)? {
+            Some(row) => durable::runs(c, scope, None, Some(row.execution.id), 1)?,
+            None => Vec::new(),
+        }),
+        Query::Standing(execution) => Answer::Standing(durable::standing(c, *execution)?.map(Box::new)),
         Query::LastCheckpoint(execution) => Answer::Checkpoints(durable::last_checkpoint(c, *execution)?),
         Query::Checkpoints(execution) => Answer::Checkpoints(durable::checkpoints(c, *execution)?),
         Query::State(execution, checkpoint) => Answer::Pages(durable::state(c, *execution, *checkpoint)?),

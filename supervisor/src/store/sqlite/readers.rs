@@ -71,8 +71,10 @@ impl Readers {
 
 fn transaction(connection: &Connection, query: &Query) -> Result<Answer, StoreError> {
     let judged = |error: rusqlite::Error| store_error(&error);
-    let transaction = connection.unchecked_transaction().map_err(judged)?;
-    let answer = read::answer(&transaction, query)?;
-    transaction.commit().map_err(judged)?;
+    // Prepared once; SQLite's own helper compiles both anew each time. After a failure the connection is closed.
+    let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+    run("BEGIN").map_err(judged)?;
+    let answer = read::answer(connection, query)?;
+    run("COMMIT").map_err(judged)?;
     Ok(answer)
 }

@@ -1,5 +1,6 @@
 //! Keeps the write-ahead log short without stalling commits: a thread of its own copies it into the database whenever
-//! it has grown; only when that falls behind does the writer wait for it.
+//! it has grown. The writer itself copies only a short rest, so that the log can start over, and all of it only when the
+//! thread has fallen far behind.
 
 use super::Place;
 use rusqlite::Connection;
@@ -9,9 +10,14 @@ use std::thread::JoinHandle;
 
 /// Pages in the log, not yet copied, that are worth a checkpoint (4 MiB).
 const SOFT_PAGES: i64 = 1_024;
-/// Pages in the log at which the writer waits for the checkpoint (32 MiB). Under constant writing a concurrent checkpoint
-/// never reaches the end, and without that the log cannot start over.
-const HARD_PAGES: i64 = 8_192;
+/// Pages in the log at which it is to start over (16 MiB). Under constant writing a concurrent checkpoint never reaches the
+/// end, and without that the log cannot start over: the writer copies the rest once it is short.
+const HARD_PAGES: i64 = 4_096;
+/// The writer copies a rest of this share of the log (1 MiB of 16): about as much work as a few commits, and the more the
+/// longer the thread has not caught up.
+const REST_SHARE: i64 = 16;
+/// Pages in the log at which the writer waits for all of it to be copied (256 MiB): the disk is too slow for what comes.
+const FULL_PAGES: i64 = 65_536;
 
 /// Bytes of content that a commit may have added before the log is looked at again. Looking is a statement that SQLite
 /// compiles anew each time, as much work as the insertion of a row.
@@ -48,10 +54,18 @@ impl Checkpoints {
         }
         self.unseen_bytes = 0;
         let log = Log::of(writer);
-        if log.pages >= HARD_PAGES {
-            // Nobody writes meanwhile, so the checkpoint reaches the end, and the next commit starts the log over.
+        let rest = log.pages - log.copied;
+        let short = log.pages / REST_SHARE;
+        let worth_it = if log.pages < HARD_PAGES { SOFT_PAGES } else { short };
+        if log.pages >= FULL_PAGES {
             checkpoint(&self.connection.lock().unwrap_or_else(PoisonError::into_inner));
-        } else if log.pages - log.copied >= SOFT_PAGES
+        } else if log.pages >= HARD_PAGES && rest <= short {
+            // Nobody writes meanwhile, so the checkpoint reaches the end, and the next commit starts the log over. While
+            // the thread still copies, the next look is early enough.
+            if let Ok(connection) = self.connection.try_lock() {
+                checkpoint(&connection);
+            }
+        } else if rest >= worth_it
             && let Some(wake) = &self.wake
         {
             // Full: it is awake already.

@@ -1,5 +1,6 @@
 //! One [`Write`] → statements, inside a transaction that the writer thread opened. Knows nothing of queues or commits.
 
+mod compact;
 mod durable;
 mod ends;
 mod executions;
@@ -77,7 +78,7 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Fail
         Write::CheckpointCopy { from, checkpoint, to, at } => durable::copy(c, *from, *checkpoint, *to, *at),
         Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
         Write::ExecutionUnname { id } => executions::unname(c, *id),
-        Write::CheckpointCompact { execution, keep_from } => durable::compact(c, *execution, *keep_from),
+        Write::CheckpointCompact { execution, keep_from } => compact::compact(c, *execution, *keep_from),
         Write::RunDelete { id } => keep::delete_run(c, *id),
         Write::CurrentSet { owner, client, execution, at } => {
             durable::current_set(c, owner, client, *execution, *at)

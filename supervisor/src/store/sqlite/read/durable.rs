@@ -1,9 +1,9 @@
 //! Programs, tasks, checkpoints and pages.
 
-use super::{Read, ReadError, Select, count, executions, maybe_moment, moment, small};
+use super::{Read, ReadError, Select, count, executions, maybe_moment, moment, sessions, small, templates};
 use crate::store::query::{Cursor, Page};
 use crate::store::rows::{
-    CheckpointRow, Owner, ProgramCode, ProgramRow, RunRow, Scope, TaskOutcome, TaskRow,
+    CheckpointRow, Owner, ProgramCode, ProgramRow, RunRow, Scope, Standing, TaskOutcome, TaskRow,
 };
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -178,6 +178,25 @@ pub(super) fn runs(
             program_name: if row.get(26)? { row.get(25)? } else { None },
         })
     })
+}
+
+pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<Standing>> {
+    let Some(row) = executions::by_id(c, &Scope::All, execution)? else { return Ok(None) };
+    let Some((program, version)) = run(c, execution)? else { return Ok(None) };
+    let session = row.execution.session_id;
+    let damaged = || ReadError::Damaged("execution");
+    let policy = sessions::policy(c, session)?.ok_or_else(damaged)?;
+    let session = sessions::by_id(c, &Scope::All, session)?.ok_or_else(damaged)?.session;
+    Ok(Some(Standing {
+        execution: row.execution,
+        program,
+        version,
+        worktree_path: session.worktree_path,
+        policy,
+        template: templates::by_id(c, &Scope::All, session.template_id)?,
+        checkpoint: last_checkpoint(c, execution)?.pop(),
+        task: task_of(c, execution, None)?,
+    }))
 }
 
 pub(super) fn last_checkpoint(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {

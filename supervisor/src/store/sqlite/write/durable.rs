@@ -145,13 +145,14 @@ pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64,
     let bytes: usize = checkpoint.pages.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum();
     run(
         c,
-        "INSERT INTO checkpoints (execution, seq, at, cause, bytes) VALUES (?1, ?2, ?3, ?4, ?5)",
+        "INSERT INTO checkpoints (execution, seq, at, cause, bytes, pages) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         params![
             checkpoint.execution.as_bytes(),
             int(checkpoint.seq),
             checkpoint.at.0,
             checkpoint.cause,
-            int(bytes as u64)
+            int(bytes as u64),
+            super::compact::pages_of(checkpoint)
         ],
     )
     .constrained(Entity::Checkpoint, Entity::Execution)?;
@@ -201,21 +202,4 @@ pub(super) fn copy(
         params![to.as_bytes(), int(checkpoint)],
     )?;
     Ok(1 + pages)
-}
-
-pub(super) fn compact(c: &Connection, execution: ExecutionId, keep_from: u64) -> Result<u64, Failure> {
-    // A version goes when a newer one is still not newer than the oldest checkpoint to keep.
-    let pages = run(
-        c,
-        "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint < ?2 AND EXISTS (
-             SELECT 1 FROM state_pages AS newer WHERE newer.execution = ?1 AND newer.page = state_pages.page
-             AND newer.checkpoint > state_pages.checkpoint AND newer.checkpoint <= ?2)",
-        params![execution.as_bytes(), int(keep_from)],
-    )?;
-    let checkpoints = run(
-        c,
-        "DELETE FROM checkpoints WHERE execution = ?1 AND seq < ?2",
-        params![execution.as_bytes(), int(keep_from)],
-    )?;
-    Ok(pages + checkpoints)
 }

@@ -1,0 +1,100 @@
+//! Following executions of programs: what is committed goes to whoever wants to see it. A follower may wait for months while
+//! its execution waits, and takes nothing but its place in this table.
+
+use super::Durables;
+use super::live::lock;
+use crate::runtime::follow::{Follower, Tail};
+use crate::runtime::followers::{self, Batches, Followers};
+use crate::store::{Scope, Write};
+use std::sync::{Arc, Mutex};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Event, ExecutionKind};
+
+/// What of a batch is to be told once it is stored.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    events: Vec<Arc<[Event]>>,
+    ends: bool,
+}
+
+impl News {
+    pub(super) fn of(batch: &[Write]) -> Self {
+        let mut news = Self::default();
+        for write in batch {
+            match write {
+                Write::Events(events) => news.events.push(Arc::clone(events)),
+                Write::ExecutionEnded(_) => news.ends = true,
+                _ => {}
+            }
+        }
+        news
+    }
+}
+
+/// Who follows which execution.
+#[derive(Debug, Default)]
+pub(super) struct Following(Mutex<Followers>);
+
+impl Following {
+    fn add(&self, execution: ExecutionId) -> Batches {
+        let (sender, batches) = followers::channel();
+        lock(&self.0).add(execution, sender);
+        batches
+    }
+
+    /// A batch of this execution is stored.
+    pub(super) fn tell(&self, execution: ExecutionId, news: &News) {
+        if news.events.is_empty() && !news.ends {
+            return;
+        }
+        let mut followers = lock(&self.0);
+        for events in &news.events {
+            followers.publish(execution, events);
+        }
+        if news.ends {
+            followers.end(execution);
+        }
+    }
+}
+
+impl Durables {
+    /// Passes on the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
+    /// when it has ended, nobody listens any more, or the supervisor stops. `None`: there is no unfinished execution of a
+    /// program with this id; everything is in the store.
+    pub(in crate::runtime) async fn follow(
+        &self,
+        execution: ExecutionId,
+        after_seq: u64,
+        follower: Follower,
+    ) -> Option<()> {
+        let mut tail = Tail::new(after_seq, follower);
+        let store = &self.shared.store;
+        for round in 0_u64.. {
+            // First of all: what is stored from here on is told, what was stored before is read.
+            let batches = self.following.add(execution);
+            let record = store.execution(&Scope::All, execution).await.ok().flatten();
+            let unfinished = record.is_some_and(|row| {
+                row.execution.kind == ExecutionKind::Program && !row.execution.status.is_final()
+            });
+            if round == 0 && !unfinished {
+                return None;
+            }
+            // A store that cannot be read now: the reader sees the hole by the numbers of what still comes.
+            if let Err(error) = tail.stored(store, execution).await {
+                tracing::warn!(%execution, %error, "cannot read stored events");
+            }
+            if !unfinished || tail.is_gone() {
+                break;
+            }
+            tokio::select! {
+                () = tail.live(batches) => {}
+                () = self.stop.cancelled() => break,
+            }
+            if tail.is_gone() {
+                break;
+            }
+            // It has ended, or the reader was too slow and goes on from the store.
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,128 @@
+//! Forgetting versions of pages that no checkpoint to keep needs. Costs what the checkpoints wrote that are looked at, never
+//! the whole state: each checkpoint's row names the pages that it wrote.
+
+use super::{int, run};
+use crate::store::rows::Checkpoint;
+use crate::store::sqlite::failure::Failure;
+use rusqlite::{Connection, OptionalExtension, params};
+use std::collections::BTreeMap;
+use vm_system_protocol::ids::ExecutionId;
+
+/// What a checkpoint's row says of its pages; the first one's are never asked for: nothing is older.
+pub(super) fn pages_of(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
+    (checkpoint.seq > 1).then(|| {
+        let mut numbers: Vec<u64> = checkpoint.pages.iter().map(|(page, _)| *page).collect();
+        numbers.sort_unstable();
+        packed(&numbers)
+    })
+}
+
+/// Sorted numbers as differences, seven bits a byte, the lowest first.
+fn packed(sorted: &[u64]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(sorted.len() + 10);
+    let mut last = 0;
+    for number in sorted {
+        let mut left = number - last;
+        last = *number;
+        while left >= 0x80 {
+            out.push(left as u8 | 0x80);
+            left >>= 7;
+        }
+        out.push(left as u8);
+    }
+    out
+}
+
+/// The way back; `None` for bytes that nobody packed.
+fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
+    let (mut out, mut last, mut difference, mut shift) = (Vec::new(), 0_u64, 0_u64, 0);
+    for byte in bytes {
+        if shift > 63 {
+            return None;
+        }
+        difference |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte & 0x80 == 0 {
+            last = last.checked_add(difference)?;
+            out.push(last);
+            (difference, shift) = (0, 0);
+        }
+    }
+    (shift == 0).then_some(out)
+}
+
+/// A version goes when a newer one is still not newer than the oldest checkpoint to keep. What is older than the oldest
+/// checkpoint has gone before: only what was written behind it takes the place of something.
+pub(super) fn compact(c: &Connection, execution: ExecutionId, keep_from: u64) -> Result<u64, Failure> {
+    let id = execution.as_bytes();
+    let oldest: Option<i64> = c
+        .prepare_cached("SELECT min(seq) FROM checkpoints WHERE execution = ?1")?
+        .query_row(params![id], |row| row.get(0))
+        .optional()?
+        .flatten();
+    let Some(oldest) = oldest.filter(|oldest| *oldest < int(keep_from)) else { return Ok(0) };
+    let pages = match written(c, execution, oldest, keep_from)? {
+        Some(newest) => {
+            let mut gone = 0;
+            for (page, seq) in newest {
+                let sql = "DELETE FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint < ?3";
+                gone += run(c, sql, params![id, int(page), seq])?;
+            }
+            gone
+        }
+        // Checkpoints of an older version of the schema are among them: once more by looking at all there is.
+        None => run(
+            c,
+            "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint < ?2 AND EXISTS (
+                 SELECT 1 FROM state_pages AS newer WHERE newer.execution = ?1 AND newer.page = state_pages.page
+                 AND newer.checkpoint > state_pages.checkpoint AND newer.checkpoint <= ?2)",
+            params![id, int(keep_from)],
+        )?,
+    };
+    let sql = "DELETE FROM checkpoints WHERE execution = ?1 AND seq < ?2";
+    Ok(pages + run(c, sql, params![id, int(keep_from)])?)
+}
+
+/// Each page that was written behind the oldest checkpoint and up to the one to keep, and when last. `None`: not known.
+fn written(
+    c: &Connection,
+    execution: ExecutionId,
+    oldest: i64,
+    keep_from: u64,
+) -> Result<Option<BTreeMap<u64, i64>>, rusqlite::Error> {
+    let sql =
+        "SELECT seq, pages FROM checkpoints WHERE execution = ?1 AND seq > ?2 AND seq <= ?3 ORDER BY seq";
+    let mut statement = c.prepare_cached(sql)?;
+    let mut rows = statement.query(params![execution.as_bytes(), oldest, int(keep_from)])?;
+    let mut newest = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let seq: i64 = row.get(0)?;
+        let bytes = row.get_ref(1)?.as_blob_or_null()?;
+        let Some(numbers) = bytes.and_then(unpacked) else { return Ok(None) };
+        newest.extend(numbers.into_iter().map(|page| (page, seq)));
+    }
+    Ok(Some(newest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{packed, unpacked};
+
+    #[test]
+    fn page_numbers_come_back_as_they_were_packed() {
+        for numbers in
+            [vec![], vec![0], vec![0, 1, 2, 64, 65], vec![3, 1 << 62, (1 << 62) + (1 << 24), i64::MAX as u64]]
+        {
+            assert_eq!(unpacked(&packed(&numbers)), Some(numbers));
+        }
+        assert_eq!(packed(&[0, 1, 2, 130, 1 << 62]).len(), 5 + 9);
+    }
+
+    #[test]
+    fn bytes_that_nobody_packed_are_refused() {
+        for bytes in [&[0x80][..], &[0xff; 11], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 1]]
+        {
+            assert_eq!(unpacked(bytes), None, "{bytes:?}");
+        }
+    }
+}
