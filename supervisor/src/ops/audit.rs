@@ -64,13 +64,6 @@ impl Ops {
         }
     }
 
-    /// The line of a change that is stored together with the change.
-    pub(super) fn line_of(&self, call: &Call<'_>, verb: &str, subject: impl ToString) -> Write {
-        call.noted.store(true, Ordering::Relaxed);
-        let Caller { owner, door, .. } = call.caller;
-        line(owner, door, verb, subject.to_string(), "ok")
-    }
-
     /// Notes that a verb was refused before it changed anything.
     pub(super) async fn refused(&self, caller: &Caller, named: Named, code: ErrorCode) {
         if matters(named.changes, caller.admin, code) {
@@ -121,6 +114,13 @@ impl Ops {
             tracing::warn!(%error, verb, "an entry of the audit log is lost");
         }
     }
+}
+
+/// The line of a change that is stored together with the change.
+pub(super) fn line_of(call: &Call<'_>, verb: &str, subject: &str) -> Write {
+    call.noted.store(true, Ordering::Relaxed);
+    let Caller { owner, door, .. } = call.caller;
+    line(owner, door, verb, subject.to_owned(), "ok")
 }
 
 fn line(owner: &Owner, door: &str, verb: &str, subject: String, outcome: &str) -> Write {

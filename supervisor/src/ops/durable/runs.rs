@@ -2,6 +2,7 @@
 
 use super::{checked_name, must_be_cvm, question, refused, shown, standing};
 use crate::core::durable::{Fresh, Refused, fresh_record, session_record};
+use crate::ops::audit::line_of;
 use crate::ops::errors::stored;
 use crate::ops::sessions::worktree;
 use crate::ops::{Call, Ops, fitting, now, redact, rows_of};
@@ -53,7 +54,7 @@ impl Ops {
             },
             Write::ExecutionStarted { name: name.map(str::to_owned), execution: Arc::new(record.clone()) },
             Write::ProgramRun { execution: id, program: program.id, version: program.version },
-            self.line_of(call, "program start", id),
+            line_of(call, "program start", &id.to_string()),
         ];
         let identity = Arc::new(Identity {
             owner: call.caller.owner.clone(),

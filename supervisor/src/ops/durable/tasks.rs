@@ -1,6 +1,7 @@
 //! Questions and their answers.
 
 use super::{question, refused, standing};
+use crate::ops::audit::line_of;
 use crate::ops::errors::{invalid, stored};
 use crate::ops::{Call, Ops, fitting, rows_of};
 use crate::store::Page;
@@ -58,7 +59,7 @@ impl Ops {
             None => None,
         };
         // Stored with the answer: a line of its own would be a commit of its own.
-        let with = vec![self.line_of(call, "task submit", id)];
+        let with = vec![line_of(call, "task submit", &id.to_string())];
         let submitted = self.durables()?.submit(id, Arc::clone(&identity), (task, result), with).await;
         let result = submitted.map_err(|why| refused(&why, id));
         if result.is_err() {
