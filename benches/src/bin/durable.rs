@@ -66,6 +66,7 @@ fn daemon(place: Place, config: &str) -> Daemon {
         program: "vm-system",
         arguments: vec!["--durability".to_owned(), "full".to_owned()],
         config: config.to_owned(),
+        ..Options::default()
     };
     Daemon::start_with(place, &options)
 }

@@ -12,7 +12,7 @@ use vm_system_protocol::broker::{
 use vm_system_protocol::limits::{EXEC_ARGUMENT_BYTES, EXEC_ARGUMENTS, SQL_BYTES, SQL_PARAMETERS};
 use vm_system_protocol::worker::{HostError, HostRequest};
 
-/// Longest path that the kernel takes (bytes; PATH_MAX without its null byte).
+/// Longest path that the kernel takes (bytes; `PATH_MAX` without its null byte).
 const MAX_PATH_BYTES: usize = 4_095;
 
 /// A call that may be carried out.
