@@ -11,8 +11,6 @@ use crate::worker::WorkerEvent;
 
 /// Page bytes that are gathered in one message (bytes); a larger page goes alone.
 pub const PAGE_BATCH_BYTES: usize = 1024 * 1024;
-/// Page bytes that a checkpoint brings itself (bytes); more come in messages of their own.
-pub const STOP_PAGES_BYTES: usize = 64 * 1024;
 /// Longest prompt (bytes); a program that asks more gets a `CCError`.
 pub const PROMPT_BYTES: usize = 1024 * 1024;
 /// Largest result of a program (bytes of JSON).
@@ -105,7 +103,7 @@ pub enum FromDurable {
     },
     /// Output of the running segment.
     Events(Vec<WorkerEvent>),
-    /// Pages of the checkpoint that follows, beyond those that it brings itself; an empty one is to be forgotten.
+    /// Pages of the checkpoint that follows; an empty one is to be forgotten.
     Pages(Vec<StatePage>),
     /// All that changed since the last one was told; the state stands here.
     Checkpoint(Box<Stop>),
@@ -185,8 +183,6 @@ pub enum TaskAnswer {
 pub struct Stop {
     /// Why the program stands here.
     pub cause: Cause,
-    /// The last of its pages: a usual step is one message.
-    pub pages: Vec<StatePage>,
     /// CPU time since the segment began (microseconds); advisory.
     pub cpu_us: u64,
     /// Accounted bytes of the heap; advisory.

@@ -4,9 +4,7 @@ use super::input::{DurableAction as Action, Refused};
 use super::machine::{COMMIT_MS, DEATHS, DurableMachine, Next, OWN_EVENTS, Stage, Then};
 use super::options::task_of_pause;
 use crate::core::{Death, Now, signal_name};
-use vm_system_protocol::durable::{
-    Cause, DurableLimit, End, FromDurable, HostCall, StatePage, Stop, TaskAnswer,
-};
+use vm_system_protocol::durable::{Cause, DurableLimit, End, FromDurable, HostCall, StatePage, TaskAnswer};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
 use vm_system_protocol::reason::LimitKind;
@@ -63,8 +61,7 @@ impl DurableMachine {
             FromDurable::Checkpoint(stop) => {
                 self.record.metrics.heap_peak_bytes =
                     self.record.metrics.heap_peak_bytes.max(stop.heap_bytes);
-                let Stop { cause, pages, .. } = *stop;
-                self.gather_pages(pages).and_then(|()| self.stands(cause, now, actions))
+                self.stands(stop.cause, now, actions)
             }
             _ => Err("out of turn"),
         };

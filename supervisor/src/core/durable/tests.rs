@@ -79,7 +79,7 @@ impl Worker {
     }
 
     fn stop(&self, cause: Cause) -> Vec<FromDurable> {
-        let stop = Stop { cause, pages: Vec::new(), cpu_us: 1, heap_bytes: 1 };
+        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1 };
         vec![FromDurable::Pages(self.page()), FromDurable::Checkpoint(Box::new(stop))]
     }
 
