@@ -1,5 +1,5 @@
-//! The keeper from its second exec until everything stands: root directory, limits, privileges, Landlock, self-test,
-//! the first zygote, the filter. Every step that fails is told to the supervisor, and nothing goes on without it.
+//! The keeper from its second exec until everything stands: root directory, limits, privileges, Landlock, the first zygote
+//! with the self-test beside it, the filter. Every step that fails is told to the supervisor, and nothing goes on without it.
 
 use super::{Inherited, Walls, fail, serve};
 use crate::roles::Modes;
@@ -25,7 +25,7 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
         found.layers.add(Layer::CgroupNamespace);
     }
     if let Err(error) = build(walls, &mut found) {
-        fail(&fds.control, error, &found.detail)
+        fail(&fds.control, error, "")
     }
     let begin = match begin(&fds.control) {
         Ok(begin) => begin,
@@ -46,7 +46,10 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     };
     let Inherited { control, adoption, zygote: zygotes_end } = fds;
     drop(zygotes_end);
-    let endings = zygote.and_then(|zygote| Ok((zygote, process::Endings::watch().at(Step::Signals)?)));
+    // While the zygote prepares itself: it runs nothing but our own code before its first order, and the supervisor gives
+    // none before it hears that all of this has passed.
+    let tested = zygote.and_then(|zygote| test_itself(walls, &mut found).map(|()| zygote));
+    let endings = tested.and_then(|zygote| Ok((zygote, process::Endings::watch().at(Step::Signals)?)));
     let ready = endings.and_then(|(zygote, endings)| {
         if begin.grace_ms > 0 {
             socket::start_listening(&adoption).at(Step::Listen)?;
@@ -60,7 +63,7 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
             let setup = serve::Setup { control, adoption, begin, endings, zygote, layers: found.reports() };
             serve::run(setup)
         }
-        Err(error) => fail(&control, error, ""),
+        Err(error) => fail(&control, error, &found.detail),
     }
 }
 
@@ -139,7 +142,7 @@ fn build(walls: Walls, found: &mut Found) -> Result<(), StepError> {
     if domain.scoped() {
         found.layers.add(Layer::LandlockScopes);
     }
-    test_itself(walls, found)
+    Ok(())
 }
 
 fn test_itself(walls: Walls, found: &mut Found) -> Result<(), StepError> {
