@@ -98,7 +98,7 @@ impl Preloaded {
                 .scoped(&mut Nowhere, || machine.context.with(|ctx| evaluate_at(&ctx, state, place)));
             taught.map_err(|message| LibraryFailure { name, message: cut(message) })?;
         }
-        preload::settle_heap(&machine.runtime);
+        preload::settle_heap(&machine.context, &machine.runtime);
         Ok(())
     }
 }

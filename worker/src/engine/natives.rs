@@ -116,6 +116,8 @@ fn process<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result
         "nanoseconds",
         Function::new(ctx.clone(), move || now().saturating_sub(shared.session_started.get()) as f64)?,
     )?;
+    let shared = state.clone();
+    natives.set("runSeen", Function::new(ctx.clone(), move || shared.run_set.set(true))?)?;
     natives.set("heapBytes", Function::new(ctx.clone(), || sys::heap_bytes() as f64)?)?;
     for (name, level) in [("stdout", ConsoleLevel::Log), ("stderr", ConsoleLevel::Error)] {
         let shared = state.clone();

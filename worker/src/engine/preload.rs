@@ -62,14 +62,15 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     })));
     modules::install_loader(&runtime, &state);
     context.with(|ctx| warm(&ctx, &state));
-    settle_heap(&runtime);
+    settle_heap(&context, &runtime);
     Ok(Preloaded(Machine { context, runtime, state }))
 }
 
 /// Everything on the heap stays for good; what comes behind it is the sessions' own.
-pub(super) fn settle_heap(runtime: &Runtime) {
+pub(super) fn settle_heap(context: &Context, runtime: &Runtime) {
     runtime.run_gc();
     sys::plug_holes();
+    context.with(|ctx| sys::plug_pools(&ctx));
     runtime.set_gc_threshold(sys::heap_bytes() + GC_HEADROOM_BYTES);
 }
 

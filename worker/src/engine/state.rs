@@ -46,7 +46,7 @@ pub(super) struct State {
     pub(super) intrinsics: RefCell<Option<Intrinsics>>,
     /// Intrinsics taken away by the policy: where each was, and its value.
     pub(super) withdrawn: RefCell<HashMap<String, Vec<Withdrawn>>>,
-    /// `process.env` holds values of an earlier run.
+    /// `process.env` or `process.argv` may hold values of an earlier run.
     pub(super) run_set: Cell<bool>,
     /// Monotonic time of the session's start (nanoseconds).
     pub(super) session_started: Cell<u64>,

@@ -154,6 +154,8 @@ pub(crate) struct Engine {
     pub(crate) policy: Policy,
     pub(crate) env: Vec<(String, String)>,
     pub(crate) args: String,
+    /// Behind the program's and the script's name, as the supervisor sends it.
+    pub(crate) argv: Vec<String>,
 }
 
 impl Engine {
@@ -196,7 +198,8 @@ impl Engine {
             refused_modules: Vec::new(),
             disabled_globals: Vec::new(),
         };
-        Self { session, memory: Memory::default(), policy, env: Vec::new(), args: "{}".to_owned() }
+        let (env, argv) = (Vec::new(), Vec::new());
+        Self { session, memory: Memory::default(), policy, env, args: "{}".to_owned(), argv }
     }
 
     pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
@@ -219,7 +222,7 @@ impl Engine {
             format,
             args: JsonText::from_untrusted(self.args.clone()),
             env: self.env.clone(),
-            argv: Vec::new(),
+            argv: ["vm-system", name].map(str::to_owned).into_iter().chain(self.argv.clone()).collect(),
             policy: self.policy.clone(),
         };
         self.memory.events.clear();

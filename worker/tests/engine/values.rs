@@ -102,6 +102,26 @@ fn arguments_and_environment_belong_to_one_run() {
 }
 
 #[test]
+fn arguments_of_an_input_are_not_those_that_an_earlier_one_had_or_left() {
+    let mut engine = Engine::new();
+    let usual = "[ 'vm-system', 'repl' ]";
+    assert_eq!(engine.value("process.argv"), usual);
+    engine.repl("process.argv.push('left'); process.argv = [1]");
+    assert_eq!(engine.value("process.argv"), usual);
+    engine.repl("var kept = process.argv");
+    engine.repl("kept.push('later')");
+    assert_eq!(engine.value("process.argv"), usual);
+    engine.argv = vec!["given".to_owned()];
+    assert_eq!(engine.value("process.argv"), "[ 'vm-system', 'repl', 'given' ]");
+    engine.argv.clear();
+    assert_eq!(engine.value("process.argv"), usual);
+    engine.script("a.js", "1");
+    assert_eq!(engine.value("process.argv"), usual);
+    engine.args = "{\"n\":5}".to_owned();
+    assert_eq!(engine.value("args.n"), "5");
+}
+
+#[test]
 fn random_numbers_differ_between_sessions_and_repeat_for_a_seed() {
     let numbers = |seed| {
         Engine::start(crate::harness::limits(|_| {}), [seed; 32], true)

@@ -189,7 +189,7 @@
 
   // process
   const emptyEnv = freeze({});
-  let argv = [];
+  let argv = ['vm-system', 'repl'];
   let env = emptyEnv;
   const hrtime = (before) => {
     const now = native.nanoseconds();
@@ -230,7 +230,13 @@
     stdout: stream(native.stdout),
     stderr: stream(native.stderr),
   };
-  defineProperty(process, 'argv', { get: () => argv, set(value) { argv = value; }, enumerable: true, configurable: true });
+  // Whoever has had it in hand may have changed it: the next run gets its own.
+  defineProperty(process, 'argv', {
+    get() { native.runSeen(); return argv; },
+    set(value) { native.runSeen(); argv = value; },
+    enumerable: true,
+    configurable: true,
+  });
   defineProperty(process, 'env', { get: () => env, enumerable: true, configurable: true });
   defineProperty(process, Symbol.toStringTag, { value: 'process', configurable: true });
   hidden('process', process);

@@ -20,27 +20,11 @@ pub(super) fn begin<'js>(
         *state.console.borrow_mut() = ConsoleState::default();
         disabled::apply(ctx, state, &job.policy.disabled_globals)?;
         let mut globals = modules::begin(ctx, state, job)?;
-        if job.kind == ExecutionKind::Repl
-            && job.env.is_empty()
-            && job.argv.is_empty()
-            && !state.run_set.get()
-        {
-            return Ok(None);
+        let usual = is_usual(job);
+        if !usual || state.run_set.get() {
+            state.run_set.set(!usual);
+            begin_run(ctx, state, job)?;
         }
-        state.run_set.set(job.kind != ExecutionKind::Repl || !job.env.is_empty());
-        let env = Object::new(ctx.clone())?;
-        for (name, value) in &job.env {
-            env.prop(
-                name.as_str(),
-                rquickjs::object::Property::from(value.as_str()).enumerable().writable().configurable(),
-            )?;
-        }
-        let argv = if job.argv.is_empty() {
-            vec!["vm-system".to_owned(), job.file_name.clone()]
-        } else {
-            job.argv.clone()
-        };
-        let _: Value = state.captured_function(ctx, "beginRun")?.call((argv, env))?;
         if job.kind == ExecutionKind::Repl && job.args.as_str() == "{}" {
             return Ok(None);
         }
@@ -50,6 +34,30 @@ pub(super) fn begin<'js>(
         RunGlobals::define(ctx, globals).map(Some)
     };
     prepare().map_err(|error| super::failure(ctx, state, &error))
+}
+
+fn begin_run(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Result<()> {
+    let env = Object::new(ctx.clone())?;
+    for (name, value) in &job.env {
+        env.prop(
+            name.as_str(),
+            rquickjs::object::Property::from(value.as_str()).enumerable().writable().configurable(),
+        )?;
+    }
+    let argv = if job.argv.is_empty() {
+        vec!["vm-system".to_owned(), job.file_name.clone()]
+    } else {
+        job.argv.clone()
+    };
+    state.captured_function(ctx, "beginRun")?.call((argv, env))
+}
+
+/// Whether `process.argv` and `process.env` are what a new session begins with (`prelude/core.js`): what most repl inputs
+/// have. They are then neither made nor written to, so that a session shares them with its siblings.
+fn is_usual(job: &Execute) -> bool {
+    job.kind == ExecutionKind::Repl
+        && job.env.is_empty()
+        && (job.argv.is_empty() || job.argv.iter().eq(["vm-system", modules::REPL_NAME]))
 }
 
 /// Globals that only one run sees: name, value, and what the name meant before.
