@@ -420,8 +420,7 @@ impl SessionMachine {
             argv,
             policy: request.policy.wire.clone(),
         }))));
-        // Behind the job: it has its effect all the same, and the worker does not wake up for it alone.
-        self.ack_now(out);
+        self.ack_behind_job(out);
         self.current = Some(Current::Running(Box::new(running)));
     }
 

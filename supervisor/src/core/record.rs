@@ -2,8 +2,8 @@
 //!
 //! A worker keeps its messages until they are acknowledged. A number is acknowledged only after a batch that carries
 //! it (`WorkerSeq`) was committed, or was given up as lost and marked so. Acknowledgements are cumulative and not
-//! urgent: they go out with the next `Execute`, or when the worker has much to keep, so that an answer to a caller
-//! does not wait for a worker that is woken up for nothing.
+//! urgent: one goes out behind every few `Execute`s, or when the worker has much to keep, so that neither an answer to a
+//! caller nor a short execution waits for a message that only tells a worker what it may forget.
 
 use super::execution::Current;
 use super::input::{Action, Answer, Executed, Now, Refusal, Token, Write, WriteId};
@@ -18,6 +18,9 @@ use vm_system_protocol::worker::ToWorker;
 /// A worker that keeps more than this is told what it may forget (bytes, messages).
 const ACK_BYTES: u64 = 64 * 1024;
 const ACK_MESSAGES: u64 = 16;
+/// From these on it is told behind its next job, while it is awake.
+const ACK_BEHIND_BYTES: u64 = 4 * 1024;
+const ACK_BEHIND_MESSAGES: u64 = 8;
 /// Ends that the store owes us before a session takes no more executions.
 const UNSAVED_MAX: usize = 16;
 /// First and longest pause before the store is asked again (milliseconds).
@@ -376,8 +379,17 @@ impl SessionMachine {
         }
     }
 
+    /// Behind a job: it has its effect all the same, and the worker does not wake up for it alone.
+    pub(super) fn ack_behind_job(&mut self, out: &mut Vec<Action>) {
+        let ledger = &self.ledger;
+        if ledger.committed - ledger.acked >= ACK_BEHIND_MESSAGES || ledger.unacked_bytes >= ACK_BEHIND_BYTES
+        {
+            self.ack_now(out);
+        }
+    }
+
     /// Tells the worker what it may forget, if there is anything and it still listens.
-    pub(super) fn ack_now(&mut self, out: &mut Vec<Action>) {
+    fn ack_now(&mut self, out: &mut Vec<Action>) {
         let listens =
             self.on_speaking_terms() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
         let ledger = &mut self.ledger;

@@ -225,11 +225,9 @@ impl Task {
         self.next.push(input);
         while !self.next.is_empty() {
             for input in std::mem::take(&mut self.next) {
-                // Only where an execution may begin, end or be over its limit: the kernel is asked for it.
-                if matches!(
-                    input,
-                    Input::Execute { .. } | Input::SourceLoaded { .. } | Input::Message { .. } | Input::Tick
-                ) {
+                // Only where an execution may end or be over its limit: the kernel is asked for it. The next one begins
+                // where the last one ended; the little that a worker does between them counts for it.
+                if matches!(input, Input::Message { .. } | Input::Tick) {
                     self.look_at_cpu();
                 }
                 let now = self.now();
