@@ -35,12 +35,17 @@ impl AsyncRead for StreamReader {
     ) -> Poll<io::Result<()>> {
         loop {
             let mut ready = ready!(self.0.poll_read_ready(context))?;
+            let room = buffer.remaining();
             let result = ready.try_io(|stream| {
                 let place = buffer.initialize_unfilled();
                 uninterrupted(|| recv(stream.as_raw_fd(), place, MsgFlags::empty()))
             });
             match result {
                 Ok(Ok(read)) => {
+                    // Less than there was room for: that was all. What comes later is told anew, so that nobody has to ask.
+                    if read > 0 && read < room {
+                        ready.clear_ready();
+                    }
                     buffer.advance(read);
                     return Poll::Ready(Ok(()));
                 }
