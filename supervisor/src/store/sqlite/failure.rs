@@ -36,7 +36,7 @@ impl Failure {
 
 /// Turns violated constraints into rejections of what the statement is about.
 pub(super) trait Constrained<T> {
-    /// A taken key is `Conflict(conflict)`, a missing parent `Missing(missing)`.
+    /// A taken key is `Conflict(conflict)`, a missing parent (or what is taken over from it) `Missing(missing)`.
     fn constrained(self, conflict: Entity, missing: Entity) -> Result<T, Failure>;
 }
 
@@ -46,7 +46,9 @@ impl<T> Constrained<T> for Result<T, rusqlite::Error> {
             Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => {
                 Failure::Batch(StoreError::conflict(conflict))
             }
-            Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY) => Failure::Batch(StoreError::missing(missing)),
+            Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY | ffi::SQLITE_CONSTRAINT_NOTNULL) => {
+                Failure::Batch(StoreError::missing(missing))
+            }
             _ => Failure::Database(error),
         })
     }

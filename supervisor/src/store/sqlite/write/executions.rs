@@ -16,14 +16,14 @@ pub(super) fn start(
 ) -> Result<u64, Failure> {
     let error = end.error.as_ref();
     let metrics = &end.metrics;
-    let rows = run(
+    // Not `INSERT … SELECT`: before a statement that may insert many rows SQLite keeps a copy of each page that it changes.
+    run(
         c,
         "INSERT INTO executions (id, session, owner, name, kind, status, degraded, input, path, args, env, started_at,
              ended_at, result, error_code, error_message, error_reason, duration_ms, cpu_ms, host_wait_ms, events,
              output_bytes, heap_peak_bytes)
-         SELECT ?1, id, owner, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-             ?21, ?22
-         FROM sessions WHERE id = ?2",
+         VALUES (?1, ?2, (SELECT owner FROM sessions WHERE id = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
         params![
             execution.id.as_bytes(),
             execution.session_id.as_bytes(),
@@ -49,8 +49,7 @@ pub(super) fn start(
             int(metrics.heap_peak_bytes)
         ],
     )
-    .constrained(Entity::Execution, Entity::Session)?;
-    if rows == 0 { Err(StoreError::missing(Entity::Session).into()) } else { Ok(rows) }
+    .constrained(Entity::Execution, Entity::Session)
 }
 
 /// A statement that found no row: is there none, or has it ended?
