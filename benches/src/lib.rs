@@ -2,6 +2,7 @@
 //!
 //! Figures are printed, never asserted. Compare by ratio, in one run, on a quiet machine.
 
+pub mod awake;
 pub mod cost;
 pub mod figure;
 pub mod floor;

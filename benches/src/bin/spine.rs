@@ -2,13 +2,16 @@
 //! many per second; beside them the floors of the machine. Starts the real binary (build it in the same profile first);
 //! never asserts.
 //!
-//! `cargo run --release -p vm-system-benches --bin spine [-- PART…]`: only these parts (`create`, `memory`, `eval`,
-//! `throughput`, `cli`). State lies in the folder for temporary files; what says "memory disk" has it in `/dev/shm`, so
-//! that the figure is the software's alone.
+//! `cargo run --release -p vm-system-benches --bin spine [-- [--awake] PART…]`: only these parts (`create`, `memory`,
+//! `eval`, `throughput`, `cli`). `--awake` keeps the processors from sleeping meanwhile; with `kernel.sched_autogroup_enabled`
+//! it competes with what is measured (`benches/src/awake.rs`), which is said. State lies in the folder for temporary files;
+//! what says "memory disk" has it in `/dev/shm`, so that the figure is the software's alone. Of all figures the processor
+//! time per execution depends least on what else the machine does.
 
 use anyhow::Context as _;
 use std::path::Path;
 use std::time::Instant;
+use vm_system_benches::awake::Awake;
 use vm_system_benches::cost::Cost;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_benches::{floor, peer};
@@ -33,7 +36,13 @@ const PEER_STARTS: usize = 20;
 const MEMORY_DISK: &str = "/dev/shm";
 
 fn main() -> anyhow::Result<()> {
-    let parts: Vec<String> = std::env::args().skip(1).collect();
+    let (options, parts): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
+    anyhow::ensure!(
+        options.iter().all(|option| option == "--awake"),
+        "only --awake is an option: {options:?}"
+    );
+    let _awake = (!options.is_empty()).then(Awake::start);
     let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     let peers = if parts.is_empty() { peer::measure(PEER_STARTS, EVALS) } else { Vec::new() };
     let peer = peers.first();
@@ -222,6 +231,8 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
         evals: Vec<f64>,
         nothings: Vec<f64>,
         supervisor: Cost,
+        /// Processor time of each block, for one execution (microseconds).
+        supervisor_us: Vec<f64>,
         worker: Cost,
         worker_pid: u32,
     }
@@ -235,7 +246,8 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
             let worker_pid = client.inspect(&session).map_or(0, |seen| seen.pid);
             let (evals, nothings) = (Vec::with_capacity(EVALS), Vec::with_capacity(EVALS));
             let (supervisor, worker) = (Cost::default(), Cost::default());
-            Run { side, client, session, evals, nothings, supervisor, worker, worker_pid }
+            let supervisor_us = Vec::new();
+            Run { side, client, session, evals, nothings, supervisor, supervisor_us, worker, worker_pid }
         })
         .collect();
     // In blocks, as a peer is measured too: else the figure would be that of caches that the other daemons have filled.
@@ -247,18 +259,21 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
                 run.client.eval(&run.session, "1+2").expect("eval");
                 run.evals.push(micros(begin.elapsed()));
             }
-            run.supervisor = run.supervisor.plus(supervisor, Cost::of(run.side.daemon.pid()));
+            let spent = Cost::default().plus(supervisor, Cost::of(run.side.daemon.pid()));
+            run.supervisor_us.push(spent.each(BLOCK).0);
+            run.supervisor = run.supervisor.plus(Cost::default(), spent);
             run.worker = run.worker.plus(worker, Cost::of(run.worker_pid));
             if block == 0 {
                 // To warm up.
                 run.evals.clear();
+                run.supervisor_us.clear();
                 (run.supervisor, run.worker) = (Cost::default(), Cost::default());
             }
         }
     }
     for mut run in runs {
         let count = run.evals.len();
-        let (cpu_us, sleeps) = run.supervisor.each(count);
+        let (_, sleeps) = run.supervisor.each(count);
         let (worker_us, worker_sleeps) = run.worker.each(count);
         for _ in 0..EVALS {
             let begin = Instant::now();
@@ -272,9 +287,8 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
             run.evals,
         );
         evals.print(Some(if is_full { &scene.floors.flush } else { &scene.floors.stream }));
-        println!(
-            "  supervisor: {cpu_us:.0} us of processor time, {sleeps:.1} sleeps; worker: {worker_us:.0} us, {worker_sleeps:.1}"
-        );
+        spent(run.side, run.supervisor_us);
+        println!("  supervisor: {sleeps:.1} sleeps; worker: {worker_us:.0} us, {worker_sleeps:.1} sleeps");
         if let Some(peer) = peer {
             evals.print(Some(peer));
         }
@@ -282,6 +296,11 @@ fn round_trips(scene: &Scene, peer: Option<&Figure>) {
             .print(Some(&scene.floors.stream));
         run.client.close(&run.session);
     }
+}
+
+/// What one execution costs the supervisor's own threads.
+fn spent(side: &Side, each_us: Vec<f64>) {
+    Figure::new(format!("  supervisor's processor time for each ({})", side.name), "us", each_us).print(None);
 }
 
 fn throughput(side: &Side) {
@@ -305,7 +324,8 @@ fn throughput(side: &Side) {
     Figure::new(format!("executions with {CLIENTS} sessions ({})", side.name), "per s", vec![rate])
         .print(None);
     let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(CLIENTS * EVALS);
-    println!("  supervisor: {cpu_us:.0} us of processor time and {sleeps:.1} sleeps for each");
+    spent(side, vec![cpu_us]);
+    println!("  supervisor: {sleeps:.1} sleeps for each");
 }
 
 fn commands(side: &Side) {
