@@ -90,6 +90,8 @@ pub enum Answer {
     Error(String),
     /// The time is over and there is no default: `CCTimeoutError`
     Timeout(String),
+    /// The question itself is wrong: `TypeError` with this message
+    Wrong(String),
 }
 
 /// The result of a host call.

@@ -176,6 +176,8 @@ pub enum TaskAnswer {
     Failed(String),
     /// The time is over and there is no default: `CCTimeoutError`.
     Expired(String),
+    /// The question itself is wrong: `TypeError`.
+    Wrong(String),
 }
 
 /// A checkpoint's cause and what the segment used so far.

@@ -188,6 +188,37 @@ fn answers_that_do_not_fit_are_counted_and_then_the_program_hears_of_it() {
 }
 
 #[test]
+fn a_schema_that_cannot_be_judged_is_a_type_error_and_references_and_patterns_are_judged() {
+    let source = "
+        const said = [];
+        for (const schema of [{ unevaluatedItems: false }, { $ref: 'https://example.com' }, { pattern: '(?=a)' }, { type: 'text' }]) {
+            try { CC('never asked', { schema }); } catch (error) { said.push(error.name + ': ' + error.message); }
+        }
+        const schema = { $defs: { id: { type: 'string', pattern: '^[a-z]+-\\\\d+$' } }, type: 'array', items: { $ref: '#/$defs/id' } };
+        const ids = CC('ids?', { schema });
+        function main() { return { said, ids }; }
+    ";
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let run = client.begin(source, "hostile");
+    assert_eq!(prompt(&run), "ids?", "{run:?}");
+    let id = id(&run);
+    assert_eq!(code(client.submit(&id, "[\"a-1\", \"a\"]")), ErrorCode::AnswerInvalid);
+    let run = client.submit(&id, "[\"a-1\"]").expect("fits");
+    let result = result(&run);
+    for said in [
+        "TypeError: CC option schema: the keyword \\\"unevaluatedItems\\\" is not supported",
+        "TypeError: CC option schema: the reference",
+        "TypeError: CC option schema: the pattern",
+        "TypeError: CC option schema: \\\"type\\\" has a value that it cannot have",
+        "\"ids\":[\"a-1\"]",
+    ] {
+        assert!(result.contains(said), "{said}: {result}");
+    }
+    daemon.stop();
+}
+
+#[test]
 fn a_question_whose_time_is_over_is_answered_by_its_default_also_while_nothing_runs() {
     let source = "
         const first = CC('quick', { timeout_ms: 100, default: { n: 1 } });

@@ -85,6 +85,7 @@ pub fn resume_pause(program: &Program, state: &mut State, answer: &Answer) -> bo
         Answer::Json(json) => Ok(vm.json_value(json)),
         Answer::Error(message) => Err((ids::CC_ERROR_PROTO, message)),
         Answer::Timeout(message) => Err((ids::CC_TIMEOUT_ERROR_PROTO, message)),
+        Answer::Wrong(message) => Err((ids::TYPE_ERROR_PROTO, message)),
     };
     vm.answer(value);
     true

@@ -140,7 +140,7 @@ enums! {
         Compiled { code }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Pages(pages),
         Checkpoint(stop), Call(call), View(view), NotSet,
     }
-    TaskAnswer { Text(text), Json(json), Failed(message), Expired(message) }
+    TaskAnswer { Text(text), Json(json), Failed(message), Expired(message), Wrong(message) }
     Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end) }
     End { Ok { result }, Threw { message, stack }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }

@@ -179,6 +179,7 @@ fn engine_answer(answer: TaskAnswer) -> Answer {
         TaskAnswer::Json(json) => Answer::Json(json.as_str().to_owned()),
         TaskAnswer::Failed(message) => Answer::Error(message),
         TaskAnswer::Expired(message) => Answer::Timeout(message),
+        TaskAnswer::Wrong(message) => Answer::Wrong(message),
     }
 }
 

@@ -165,7 +165,7 @@ impl DurableMachine {
             Err(why) => {
                 // The program hears at once that it asked wrongly; nobody else has to know. Its pages stay gathered.
                 let segment = self.begin_segment(now, actions);
-                let answer = TaskAnswer::Failed(why);
+                let answer = TaskAnswer::Wrong(why);
                 let order = vm_system_protocol::durable::ToDurable::Answer { answer, segment };
                 actions.push(Action::Tell(Box::new(order)));
             }

@@ -1,0 +1,452 @@
+//! Judging: whether a value fits a schema that was looked through.
+//!
+//! Owns: the budget, and the words in which a misfit is told. Every comparison costs; where the budget ends, the value does not
+//! fit, whatever the schema says: references and alternatives can ask for more than anybody could wait for.
+
+use super::{BOUNDS, patterns, referred, texts};
+use regex::Regex;
+use serde_json::{Map, Value};
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::fmt::Write as _;
+
+/// Comparisons for one answer: a tenth of a second or so. A list of a million numbers takes two million.
+const FUEL: u64 = 4_000_000;
+/// Deepest nesting of schemas inside of schemas, references counted: enough for values as deep as the parser lets them be.
+const DEPTH: usize = 512;
+/// What is shown of a name or a value (characters).
+const SHOWN: usize = 60;
+/// What is shown of a list of values.
+const SHOWN_VALUES: usize = 12;
+
+/// A value does not fit.
+pub(super) enum Unfit {
+    /// Where and why, in words. Alternatives may still fit.
+    Here(String),
+    /// It takes too much: nothing can be said about it.
+    TooMuch(&'static str),
+}
+
+impl Unfit {
+    pub(super) fn into_words(self) -> String {
+        match self {
+            Self::Here(words) => words,
+            Self::TooMuch(words) => words.to_owned(),
+        }
+    }
+}
+
+type Verdict = Result<(), Unfit>;
+
+/// Where in the answer.
+pub(super) enum Place<'a> {
+    Top,
+    Key(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Top => f.write_str("answer"),
+            Self::Key(parent, name) => {
+                write!(f, "{parent}.")?;
+                name.chars().take(SHOWN).try_for_each(|char| f.write_char(char))
+            }
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
+}
+
+/// One answer before its schema.
+pub(super) struct Judge<'s> {
+    root: &'s Value,
+    fuel: u64,
+    patterns: HashMap<&'s str, Option<Regex>>,
+}
+
+impl<'s> Judge<'s> {
+    pub(super) fn new(root: &'s Value) -> Self {
+        Self { root, fuel: FUEL, patterns: HashMap::new() }
+    }
+
+    fn spend(&mut self, cost: usize) -> Verdict {
+        match self.fuel.checked_sub(cost as u64) {
+            Some(left) => {
+                self.fuel = left;
+                Ok(())
+            }
+            None => {
+                Err(Unfit::TooMuch("answer takes too long to be checked: it is too large for its schema"))
+            }
+        }
+    }
+
+    pub(super) fn fits(
+        &mut self,
+        schema: &'s Value,
+        value: &Value,
+        place: &Place<'_>,
+        depth: usize,
+    ) -> Verdict {
+        self.spend(1)?;
+        if depth > DEPTH {
+            return Err(Unfit::TooMuch("answer cannot be checked: its schema goes round in circles"));
+        }
+        let fields = match schema {
+            Value::Object(fields) => fields,
+            Value::Bool(false) => return Err(Unfit::Here(format!("{place} must not be there"))),
+            _ => return Ok(()),
+        };
+        self.kind(fields, value, place)?;
+        self.sizes(fields, value, place)?;
+        match value {
+            Value::Object(object) => self.object(fields, object, place, depth)?,
+            Value::Array(items) => self.array(fields, items, place, depth)?,
+            _ => {}
+        }
+        if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+            let schema = referred(self.root, reference).unwrap_or(&Value::Bool(false));
+            self.fits(schema, value, place, depth + 1)?;
+        }
+        self.combined(fields, value, place, depth)
+    }
+
+    /// Whether it fits, where it is no error if it does not.
+    fn would(
+        &mut self,
+        schema: &'s Value,
+        value: &Value,
+        place: &Place<'_>,
+        depth: usize,
+    ) -> Result<bool, Unfit> {
+        match self.fits(schema, value, place, depth + 1) {
+            Ok(()) => Ok(true),
+            Err(Unfit::Here(_)) => Ok(false),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// `type`, `enum`, `const`.
+    fn kind(&mut self, fields: &'s Map<String, Value>, value: &Value, place: &Place<'_>) -> Verdict {
+        let wrong = |what: String| Err(Unfit::Here(format!("{place} {what}")));
+        match fields.get("type") {
+            Some(Value::String(name)) if !is_type(value, name) => {
+                return wrong(format!("must be of type {name}"));
+            }
+            Some(Value::Array(names))
+                if !names.iter().any(|n| n.as_str().is_some_and(|n| is_type(value, n))) =>
+            {
+                return wrong(format!("must be of one of the types {}", shown(names)));
+            }
+            _ => {}
+        }
+        if let Some(Value::Array(list)) = fields.get("enum") {
+            let mut found = false;
+            for one in list {
+                found = found || self.same(one, value)?;
+            }
+            if !found {
+                return wrong(format!("must be one of {}", shown(list)));
+            }
+        }
+        match fields.get("const") {
+            Some(one) if !self.same(one, value)? => wrong(format!("must be {}", short(one))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Equal by value, numbers by what they are worth, as JSON Schema has it.
+    fn same(&mut self, a: &Value, b: &Value) -> Result<bool, Unfit> {
+        self.spend(1)?;
+        match (a, b) {
+            (Value::Number(a), Value::Number(b)) => Ok(a == b || a.as_f64() == b.as_f64()),
+            (Value::String(a), Value::String(b)) => {
+                self.spend(a.len().min(b.len()) / 64)?;
+                Ok(a == b)
+            }
+            (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+                for (a, b) in a.iter().zip(b) {
+                    if !self.same(a, b)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Value::Object(a), Value::Object(b)) if a.len() == b.len() => {
+                for (name, a) in a {
+                    match b.get(name) {
+                        Some(b) if self.same(a, b)? => {}
+                        _ => return Ok(false),
+                    }
+                }
+                Ok(true)
+            }
+            (a, b) => Ok(a == b),
+        }
+    }
+
+    /// Counts, bounds and patterns.
+    fn sizes(&mut self, fields: &'s Map<String, Value>, value: &Value, place: &Place<'_>) -> Verdict {
+        match value {
+            Value::String(text) => {
+                self.spend(text.len() / 64)?;
+                count(fields, place, "characters", ["minLength", "maxLength"], text.chars().count())?;
+                if let Some(pattern) = fields.get("pattern").and_then(Value::as_str)
+                    && !self.matches(pattern, text)?
+                {
+                    let pattern: String = pattern.chars().take(SHOWN).collect();
+                    return Err(Unfit::Here(format!("{place} does not match the pattern {pattern:?}")));
+                }
+                Ok(())
+            }
+            Value::Array(items) => count(fields, place, "items", ["minItems", "maxItems"], items.len()),
+            Value::Object(object) => {
+                count(fields, place, "properties", ["minProperties", "maxProperties"], object.len())
+            }
+            Value::Number(number) => match number.as_f64() {
+                Some(number) => bounds(fields, place, number),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
+    }
+
+    fn matches(&mut self, pattern: &'s str, text: &str) -> Result<bool, Unfit> {
+        self.spend(1 + text.len() * (1 + pattern.len() / 8) / 8)?;
+        let compiled = self.patterns.entry(pattern).or_insert_with(|| patterns::compile(pattern).ok());
+        // It was compiled when the schema was looked through.
+        Ok(compiled.as_ref().is_some_and(|pattern| pattern.is_match(text)))
+    }
+
+    fn object(
+        &mut self,
+        fields: &'s Map<String, Value>,
+        object: &Map<String, Value>,
+        place: &Place<'_>,
+        depth: usize,
+    ) -> Verdict {
+        let lacks = |name: &str| {
+            let name: String = name.chars().take(SHOWN).collect();
+            Unfit::Here(format!("{place} lacks the property {name}"))
+        };
+        for name in texts(fields, "required") {
+            self.spend(1)?;
+            if !object.contains_key(name) {
+                return Err(lacks(name));
+            }
+        }
+        if let Some(dependent) = fields.get("dependentRequired").and_then(Value::as_object) {
+            for name in dependent.keys().filter(|name| object.contains_key(*name)) {
+                for wanted in texts(dependent, name) {
+                    self.spend(1)?;
+                    if !object.contains_key(wanted) {
+                        return Err(lacks(wanted));
+                    }
+                }
+            }
+        }
+        let known = fields.get("properties").and_then(Value::as_object);
+        let patterns = fields.get("patternProperties").and_then(Value::as_object);
+        for (name, part) in object {
+            let inner = Place::Key(place, name);
+            if let Some(schema) = fields.get("propertyNames") {
+                self.fits(schema, &Value::from(name.as_str()), &inner, depth + 1)?;
+            }
+            let mut told = false;
+            if let Some(schema) = known.and_then(|known| known.get(name)) {
+                told = true;
+                self.fits(schema, part, &inner, depth + 1)?;
+            }
+            for (pattern, schema) in patterns.into_iter().flatten() {
+                if self.matches(pattern, name)? {
+                    told = true;
+                    self.fits(schema, part, &inner, depth + 1)?;
+                }
+            }
+            if let Some(schema) = fields.get("additionalProperties").filter(|_| !told) {
+                self.fits(schema, part, &inner, depth + 1)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn array(
+        &mut self,
+        fields: &'s Map<String, Value>,
+        items: &[Value],
+        place: &Place<'_>,
+        depth: usize,
+    ) -> Verdict {
+        let first =
+            fields.get("prefixItems").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for (index, item) in items.iter().enumerate() {
+            if let Some(schema) = first.get(index).or_else(|| fields.get("items")) {
+                self.fits(schema, item, &Place::Item(place, index), depth + 1)?;
+            }
+        }
+        if let Some(schema) = fields.get("contains") {
+            let mut found = 0;
+            for (index, item) in items.iter().enumerate() {
+                found += usize::from(self.would(schema, item, &Place::Item(place, index), depth)?);
+            }
+            if fields.get("minContains").is_none() && found == 0 {
+                return Err(Unfit::Here(format!("{place} has no item that it must contain")));
+            }
+            count(fields, place, "items that it must contain", ["minContains", "maxContains"], found)?;
+        }
+        if fields.get("uniqueItems") == Some(&Value::Bool(true)) {
+            let mut seen = HashSet::new();
+            for item in items {
+                let mut text = String::new();
+                canonical(item, &mut text);
+                self.spend(1 + text.len() / 16)?;
+                if !seen.insert(text) {
+                    return Err(Unfit::Here(format!("{place} must not have an item twice")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn combined(
+        &mut self,
+        fields: &'s Map<String, Value>,
+        value: &Value,
+        place: &Place<'_>,
+        depth: usize,
+    ) -> Verdict {
+        let list = |name: &str| fields.get(name).and_then(Value::as_array);
+        for schema in list("allOf").into_iter().flatten() {
+            self.fits(schema, value, place, depth + 1)?;
+        }
+        for (name, wrong) in [
+            ("anyOf", "fits none of the alternatives"),
+            ("oneOf", "must fit exactly one of the alternatives"),
+        ] {
+            let Some(schemas) = list(name) else { continue };
+            let mut fitting = 0;
+            for schema in schemas {
+                fitting += usize::from(self.would(schema, value, place, depth)?);
+            }
+            if fitting == 0 || (name == "oneOf" && fitting > 1) {
+                return Err(Unfit::Here(format!("{place} {wrong}")));
+            }
+        }
+        if let Some(schema) = fields.get("not")
+            && self.would(schema, value, place, depth)?
+        {
+            return Err(Unfit::Here(format!("{place} is what it must not be")));
+        }
+        let Some(condition) = fields.get("if") else { return Ok(()) };
+        let branch = if self.would(condition, value, place, depth)? { "then" } else { "else" };
+        fields.get(branch).map_or(Ok(()), |schema| self.fits(schema, value, place, depth + 1))
+    }
+}
+
+fn is_type(value: &Value, name: &str) -> bool {
+    match name {
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64() || value.is_u64() || value.as_f64().is_some_and(|n| n.fract() == 0.0),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => false,
+    }
+}
+
+fn count(
+    fields: &Map<String, Value>,
+    place: &Place<'_>,
+    what: &str,
+    [least, most]: [&str; 2],
+    is: usize,
+) -> Verdict {
+    let limit = |name: &str| fields.get(name).and_then(Value::as_u64);
+    if let Some(least) = limit(least).filter(|least| (is as u64) < *least) {
+        return Err(Unfit::Here(format!("{place} must have at least {least} {what}")));
+    }
+    match limit(most).filter(|most| is as u64 > *most) {
+        Some(most) => Err(Unfit::Here(format!("{place} must have at most {most} {what}"))),
+        None => Ok(()),
+    }
+}
+
+fn bounds(fields: &Map<String, Value>, place: &Place<'_>, number: f64) -> Verdict {
+    for name in BOUNDS {
+        let Some(bound) = fields.get(name).and_then(Value::as_f64) else { continue };
+        let good = match name {
+            "minimum" => number >= bound,
+            "maximum" => number <= bound,
+            "exclusiveMinimum" => number > bound,
+            "exclusiveMaximum" => number < bound,
+            _ => bound == 0.0 || (number / bound).fract() == 0.0,
+        };
+        if !good {
+            return Err(Unfit::Here(format!("{place} does not fit {name} {bound}")));
+        }
+    }
+    Ok(())
+}
+
+/// A text that is the same for equal values: names in order, numbers by what they are worth.
+fn canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Number(number) => match number.as_f64().filter(|n| n.fract() == 0.0 && n.abs() < 9e15) {
+            // Below 2^53 every such number is a whole one. Writing to a String cannot fail.
+            Some(whole) => {
+                let _ = write!(out, "{}", whole as i64);
+            }
+            None => {
+                let _ = write!(out, "{number}");
+            }
+        },
+        Value::Array(items) => {
+            out.push('[');
+            for item in items {
+                canonical(item, out);
+                out.push(',');
+            }
+            out.push(']');
+        }
+        Value::Object(fields) => {
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort_unstable();
+            out.push('{');
+            for name in names {
+                let _ = write!(out, "{name:?}:");
+                canonical(&fields[name], out);
+                out.push(',');
+            }
+            out.push('}');
+        }
+        other => {
+            let _ = write!(out, "{other}");
+        }
+    }
+}
+
+/// The first of some values.
+fn shown(values: &[Value]) -> String {
+    let mut parts: Vec<String> = values.iter().take(SHOWN_VALUES).map(short).collect();
+    if values.len() > SHOWN_VALUES {
+        parts.push(format!("… ({} in all)", values.len()));
+    }
+    format!("[{}]", parts.join(","))
+}
+
+/// A value of which not more is shown than fits a line.
+fn short(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().nth(SHOWN).is_some() => {
+            let text: String = text.chars().take(SHOWN).collect();
+            format!("{}…", Value::from(text))
+        }
+        Value::Array(items) if items.len() > 3 => format!("[… {} items]", items.len()),
+        Value::Array(items) => shown(items),
+        Value::Object(fields) => format!("{{… {} properties}}", fields.len()),
+        scalar => scalar.to_string(),
+    }
+}

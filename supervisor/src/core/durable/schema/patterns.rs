@@ -1,0 +1,62 @@
+//! Patterns of schemas, in the notation of JavaScript, matched in time of text times pattern.
+//!
+//! Owns: what JavaScript's notation is called where the matcher has another one. Look-around and back-references have no such
+//! matching: a pattern with them is refused.
+
+use regex::{Regex, RegexBuilder};
+
+/// Largest compiled pattern (bytes).
+const COMPILED_BYTES: usize = 1 << 20;
+/// Deepest nesting of a pattern.
+const NESTING: u32 = 64;
+
+/// A pattern; in words why it cannot be used.
+pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
+    let shown = || pattern.chars().take(100).collect::<String>();
+    RegexBuilder::new(&translated(pattern))
+        .size_limit(COMPILED_BYTES)
+        .dfa_size_limit(COMPILED_BYTES)
+        .nest_limit(NESTING)
+        .build()
+        .map_err(|error| match error {
+            regex::Error::CompiledTooBig(_) => format!("the pattern {:?} is too large", shown()),
+            _ => format!(
+                "the pattern {:?} cannot be used: look-around and back-references are not supported",
+                shown()
+            ),
+        })
+}
+
+/// The same pattern as the matcher writes it.
+fn translated(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len() + 16);
+    let mut in_class = false;
+    let mut chars = pattern.chars();
+    while let Some(char) = chars.next() {
+        match char {
+            '\\' => match chars.next() {
+                Some('d') => out.push_str("[0-9]"),
+                Some('D') => out.push_str("[^0-9]"),
+                Some('w') => out.push_str("[0-9A-Za-z_]"),
+                Some('W') => out.push_str("[^0-9A-Za-z_]"),
+                Some('/') => out.push('/'),
+                Some('b') if in_class => out.push_str("\\x08"),
+                Some('b') => out.push_str("(?-u:\\b)"),
+                Some(other) => out.extend(['\\', other]),
+                None => out.push('\\'),
+            },
+            '[' if !in_class => {
+                in_class = true;
+                out.push('[');
+            }
+            // Inside of a class these mean nothing in JavaScript.
+            '[' | '&' | '~' if in_class => out.extend(['\\', char]),
+            ']' => {
+                in_class = false;
+                out.push(']');
+            }
+            other => out.push(other),
+        }
+    }
+    out
+}
