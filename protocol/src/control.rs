@@ -9,7 +9,7 @@ mod durable;
 mod op;
 mod reply;
 
-pub use durable::{DurableOp, DurableReply, NewRun};
+pub use durable::{CompiledPlan, DurableOp, DurableReply, NewRun, PlanText};
 pub use op::{
     ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op,
     SessionFilter, TemplateChange,

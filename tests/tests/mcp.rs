@@ -203,6 +203,138 @@ fn requests_of_the_newer_generation_need_no_handshake() {
     agent.close();
 }
 
+/// Waits until the client is told that this document has become another one.
+fn updated(agent: &mut Agent, uri: &str) -> Value {
+    let about = |message: &Value| {
+        message["method"] == "notifications/resources/updated" && message["params"]["uri"] == uri
+    };
+    if let Some(at) = agent.heard.iter().position(about) {
+        return agent.heard.remove(at);
+    }
+    loop {
+        let message = agent.hear();
+        if about(&message) {
+            return message;
+        }
+        agent.heard.push(message);
+    }
+}
+
+#[test]
+fn a_client_hears_that_an_execution_has_moved_on() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let program = json!({ "programId": "p", "source": "function main() { CC('a?'); return CC('b?'); }" });
+    agent.text("load", program);
+    let id = agent.data("start", json!({ "programId": "p", "executionId": "e" }))["id"].clone();
+    let uri = format!("vm://executions/{}", id.as_str().expect("an id"));
+    for named in [&uri, "vm://executions/e"] {
+        agent.request("resources/subscribe", json!({ "uri": named }));
+    }
+    agent.text("submitTask", json!({ "result": "1" }));
+    updated(&mut agent, &uri);
+    updated(&mut agent, "vm://executions/e");
+    agent.request("resources/unsubscribe", json!({ "uri": "vm://executions/e" }));
+    agent.text("submitTask", json!({ "result": "2" }));
+    updated(&mut agent, &uri);
+    for wrong in ["vm://programs/p", "vm://executions/e/output", "file:///etc/passwd", "vm://executions/none"]
+    {
+        let asked = agent.ask("resources/subscribe", json!({ "uri": wrong }));
+        assert!(agent.answer(asked)["error"]["code"].is_i64(), "{wrong}");
+    }
+    agent.close();
+}
+
+#[test]
+fn the_newer_generation_hears_the_same_from_a_request_that_stays_open() {
+    let home = place();
+    let mut agent = Agent::spawn(&home.place, &["--client", "listener"]);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let call = |name: &str, arguments: Value| json!({ "name": name, "arguments": arguments, "_meta": meta });
+    let source = "function main() { return CC('a?'); }";
+    agent.request("tools/call", call("load", json!({ "programId": "p", "source": source })));
+    agent.request("tools/call", call("start", json!({ "programId": "p", "executionId": "e" })));
+    let wanted = json!({ "resourceSubscriptions": ["vm://executions/e", "file:///etc/passwd"] });
+    let listening = agent.ask("subscriptions/listen", json!({ "notifications": wanted, "_meta": meta }));
+    let acknowledged = agent.hear();
+    assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged", "{acknowledged}");
+    assert!(!acknowledged.to_string().contains("passwd"), "{acknowledged}");
+    updated(&mut agent, "vm://executions/e");
+    agent.request("tools/call", call("submitTask", json!({ "executionId": "e", "result": "x" })));
+    updated(&mut agent, "vm://executions/e");
+    let taken_back = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": listening, "_meta": meta } });
+    assert!(agent.say(taken_back.to_string()));
+    agent.close();
+}
+
+#[test]
+fn an_execution_is_a_task_of_the_protocol_where_it_is_started_as_one() {
+    let home = place();
+    let mut agent = Agent::spawn(&home.place, &[]);
+    let knows = |extensions: Value| {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": { "extensions": extensions },
+        })
+    };
+    let meta = knows(json!({ "io.modelcontextprotocol/tasks": {} }));
+    let call = |name: &str, arguments: Value, meta: &Value| json!({ "name": name, "arguments": arguments, "_meta": meta });
+    let source = "function main() {
+        const schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] };
+        return CC('how?') + CC('how many?', { schema }).n;
+    }";
+    agent.request("tools/call", call("load", json!({ "programId": "p", "source": source }), &meta));
+    let start = |id: &str| json!({ "programId": "p", "executionId": id, "asTask": true });
+    let plain = agent.request("tools/call", call("start", start("plain"), &knows(json!({}))));
+    assert_eq!(
+        plain["structuredContent"]["task"]["prompt"], "how?",
+        "a client that does not know tasks: {plain}"
+    );
+    let task = agent.request("tools/call", call("start", start("task"), &meta));
+    assert_eq!((&task["resultType"], &task["status"]), (&json!("task"), &json!("input_required")), "{task}");
+    let id = task["taskId"].clone();
+    let get = |agent: &mut Agent| agent.request("tasks/get", json!({ "taskId": id, "_meta": meta }));
+    let answer = |task: &Value, content: Value| {
+        let asked = task["inputRequests"].as_object().expect("a question");
+        let (key, _) = asked.iter().next().expect("one");
+        json!({ "taskId": task["taskId"], "inputResponses": { key: { "action": "accept", "content": content } }, "_meta": meta })
+    };
+    let first = get(&mut agent);
+    let (_, question) = first["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
+    assert_eq!(
+        (&question["method"], &question["params"]["message"]),
+        (&json!("elicitation/create"), &json!("how?"))
+    );
+
+    let daemon = home.daemon().expect("a daemon");
+    daemon.kill().expect("SIGKILL");
+    assert!(readable(&daemon, PATIENCE));
+    agent.request("tasks/update", answer(&first, json!({ "answer": "so " })));
+    let second = get(&mut agent);
+    let (_, question) = second["inputRequests"].as_object().and_then(|all| all.iter().next()).expect("one");
+    assert_eq!(question["params"]["requestedSchema"]["properties"]["n"]["type"], "integer", "{question}");
+    // Late: that question is answered. Nothing happens.
+    agent.request("tasks/update", answer(&first, json!({ "answer": "not so" })));
+    agent.request("tasks/update", answer(&second, json!({ "n": 7 })));
+    let done = get(&mut agent);
+    assert_eq!(done["status"], "completed", "{done}");
+    assert_eq!(done["result"]["structuredContent"]["result"], "so 7", "{done}");
+
+    let other = agent.request("tools/call", call("start", start("other"), &meta));
+    let other = json!({ "taskId": other["taskId"], "_meta": meta });
+    agent.request("tasks/cancel", other.clone());
+    assert_eq!(agent.request("tasks/get", other)["status"], "cancelled");
+    let unknown = agent.ask("tasks/get", json!({ "taskId": "none", "_meta": meta }));
+    assert!(agent.answer(unknown)["error"].is_object());
+    agent.close();
+}
+
 #[test]
 fn prompts_and_resources_are_offered() {
     let home = place();

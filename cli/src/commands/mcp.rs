@@ -1,9 +1,10 @@
 //! `mcp`: tools for agents on stdin and stdout. The tools are the supervisor's; here is the way to a daemon, which is
 //! started if there is none, and the files that the agent may name.
 
-mod files;
+pub(crate) mod files;
 mod front;
 mod streams;
+mod workspace;
 
 use crate::args::SandboxArg;
 use crate::context::Context;
@@ -28,7 +29,7 @@ pub struct Args {
     #[arg(
         long,
         value_name = "DIR",
-        help = "A folder whose files loadFile may read [default: the current folder, and those in $CVM_SANDBOX_PATHS]"
+        help = "A folder whose files loadFile and parsePlan may read [default: the current folder, and those in $CVM_SANDBOX_PATHS]"
     )]
     allow_read: Vec<PathBuf>,
     /// The folder whose files programs and sessions use unless a tool's call names one [default: none]
@@ -54,8 +55,11 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         Some(folder) => Some(absolute(&folder)?),
         None => None,
     };
+    // What it works on: the folder that it says, or that it may read, or in which it was started.
+    let folder = worktree.as_ref().map(PathBuf::from).or_else(|| args.allow_read.first().cloned());
+    let workspace = workspace::Workspace::new(folder.unwrap_or_else(|| PathBuf::from(".")));
     let files = files::Files::new(args.allow_read)?;
-    let front = StdioFront::new(args.client, places, starter, files, worktree)?;
+    let front = StdioFront::new(args.client, places, starter, files, worktree, workspace)?;
     context.block_on(async {
         let streams = streams::Streams::open();
         serve(Arc::new(front), lines::Lines::new(streams.input, streams.output)).await;

@@ -7,6 +7,7 @@ mod fork;
 mod get;
 mod list;
 mod load;
+mod plan;
 mod rewind;
 mod runs;
 mod set;
@@ -26,6 +27,8 @@ use vm_system_protocol::model::Run;
 pub enum Command {
     /// Compile a program and keep it; the same name again makes a new version
     Load(load::Args),
+    /// Check a plan: a Markdown file that a built-in program walks through (`program load --plan`)
+    Plan(plan::Args),
     /// Show all programs
     List,
     /// Show one program with its source
@@ -53,6 +56,7 @@ pub enum Command {
 pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
     match command {
         Command::Load(args) => load::run(context, args).await,
+        Command::Plan(args) => plan::run(context, args).await,
         Command::List => list::run(context).await,
         Command::Get(args) => get::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,

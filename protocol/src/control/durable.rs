@@ -118,6 +118,41 @@ pub enum DurableOp {
         /// Which execution.
         execution: String,
     },
+    /// Compile a plan, or say what is wrong with it. Keeps nothing.
+    PlanCheck(Box<PlanText>),
+    /// Keep the built-in program that walks through a plan, under a name as any program.
+    PlanLoad {
+        /// The program's name.
+        name: String,
+        /// A plan that was compiled: the text of `uplan.json`.
+        plan: String,
+        /// Ids of blocks that are done already.
+        done: Vec<String>,
+    },
+}
+
+/// A plan as it was written: whoever names the files reads them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
+pub struct PlanText {
+    /// What the file is called, for people.
+    pub file: String,
+    /// Its text.
+    pub text: String,
+    /// Name and text of each file that it lists; one that is missing does not exist.
+    pub parts: Vec<(String, String)>,
+}
+
+/// A plan that was compiled.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct CompiledPlan {
+    /// Always true: a plan in which something is wrong is an error.
+    pub valid: bool,
+    /// How many blocks it has.
+    pub blocks: u32,
+    /// Their ids, in the order of execution.
+    pub block_ids: Vec<String>,
+    /// The plan: the contents of `uplan.json`.
+    pub plan: JsonText,
 }
 
 /// What to run.
@@ -157,4 +192,6 @@ pub enum DurableReply {
     State(Box<ProgramState>),
     /// Kept states.
     Checkpoints(Vec<CheckpointInfo>),
+    /// A compiled plan.
+    Plan(Box<CompiledPlan>),
 }

@@ -327,6 +327,8 @@ error_codes! {
     TaskNotPending = "TASK_NOT_PENDING", 409, 1;
     /// The answer does not fit the task's schema.
     AnswerInvalid = "ANSWER_INVALID", 422, 1;
+    /// Something is wrong with a plan: the message has a line for each.
+    PlanInvalid = "PLAN_INVALID", 422, 1;
 }
 
 impl fmt::Display for ErrorCode {

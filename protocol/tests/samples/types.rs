@@ -70,6 +70,8 @@ structs! {
     ProgramFrame { function, line, column, source_line, variables }
     Variable { name, value }
     NewRun { program, name, args, env, template, worktree_path }
+    PlanText { file, text, parts }
+    CompiledPlan { valid, blocks, block_ids, plan }
     StatePage { number, bytes }
     DurableLimits { heap_bytes, stack_depth, steps }
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
@@ -153,10 +155,11 @@ enums! {
         RunDelete { execution },
         CurrentGet { client },
         CurrentSet { client, execution },
+        PlanCheck(plan), PlanLoad { name, plan, done },
     }
     DurableReply {
         Program(program), Programs(programs), Run(run), Runs(runs), Tasks(tasks), TaskStatus(status), State(state),
-        Checkpoints(list),
+        Checkpoints(list), Plan(plan),
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }

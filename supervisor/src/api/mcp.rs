@@ -11,8 +11,10 @@
 //! - `tools`: the table of tools; below it one file for each noun
 //! - `call`, `outcome`, `views`, `schema`: one call of a tool, its answer, things as JSON, JSON Schema
 //! - `confirm`: what is asked before something is deleted; `prompts`, `resources`: the rest of what is offered
+//! - `watch`: who hears when an execution moves on; `background`: executions as tasks of the protocol's extension
 //! - [`lines`]: messages over standard streams; `http`: over HTTP
 
+mod background;
 mod call;
 mod confirm;
 pub(in crate::api) mod http;
@@ -26,6 +28,7 @@ mod server;
 mod tests;
 mod tools;
 mod views;
+mod watch;
 
 pub use rmcp::model::Extensions;
 pub use server::McpServer;
@@ -67,6 +70,12 @@ pub trait Front: Send + Sync + 'static {
 
     /// The folder that the client works in: programs may use its files.
     fn worktree(&self) -> Option<String>;
+
+    /// Text of a file among the data of the client's workspace, as [`Front::keep`] names them; none if it is not there.
+    fn kept(&self, name: &str, most: usize) -> Result<Option<String>, FileRefusal>;
+
+    /// Keeps a text there, whole or not at all; what had the name before has it with `.bak` behind it. Answers its path.
+    fn keep(&self, name: &str, text: &str) -> Result<String, FileRefusal>;
 }
 
 /// Serves one client on a pair of streams until it leaves.

@@ -225,6 +225,8 @@ fn named_durable(op: &DurableOp) -> (&'static str, &str) {
         DurableOp::RunDelete { execution } => ("program forget", execution),
         DurableOp::CurrentGet { client } => ("program current", client),
         DurableOp::CurrentSet { execution, .. } => ("program set-current", execution),
+        DurableOp::PlanCheck(plan) => ("plan check", &plan.file),
+        DurableOp::PlanLoad { name, .. } => ("program load", name),
     }
 }
 

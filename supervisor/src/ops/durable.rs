@@ -1,7 +1,9 @@
 //! Verbs of durable programs. Reading order: this file (which verb goes where), `programs`, `runs` (executions), `tasks`
-//! (questions and answers), `states` (checkpoints, looking inside, going back), `current` (which execution a client means).
+//! (questions and answers), `states` (checkpoints, looking inside, going back), `current` (which execution a client means),
+//! `plans` (plans, and the program that walks through one).
 
 mod current;
+mod plans;
 mod programs;
 mod runs;
 mod states;
@@ -31,7 +33,8 @@ pub(super) fn changes_something(op: &DurableOp) -> bool {
         | DurableOp::Rewind { .. }
         | DurableOp::Fork { .. }
         | DurableOp::RunDelete { .. }
-        | DurableOp::CurrentSet { .. } => true,
+        | DurableOp::CurrentSet { .. }
+        | DurableOp::PlanLoad { .. } => true,
         DurableOp::ProgramList
         | DurableOp::ProgramGet { .. }
         | DurableOp::RunGet { .. }
@@ -40,7 +43,8 @@ pub(super) fn changes_something(op: &DurableOp) -> bool {
         | DurableOp::TaskGet { .. }
         | DurableOp::StateGet { .. }
         | DurableOp::CheckpointList { .. }
-        | DurableOp::CurrentGet { .. } => false,
+        | DurableOp::CurrentGet { .. }
+        | DurableOp::PlanCheck(_) => false,
     }
 }
 
@@ -75,6 +79,8 @@ impl Ops {
             DurableOp::RunDelete { execution } => self.run_delete(call, &execution).await,
             DurableOp::CurrentGet { client } => self.current_get(call, &client).await,
             DurableOp::CurrentSet { client, execution } => self.current_set(call, &client, &execution).await,
+            DurableOp::PlanCheck(plan) => plans::check(*plan).await,
+            DurableOp::PlanLoad { name, plan, done } => self.plan_load(call, &name, &plan, &done).await,
         }
     }
 

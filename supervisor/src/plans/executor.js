@@ -1,5 +1,6 @@
-// Walks through a plan with an agent, one task at a time; each task is a pause, so that the walk goes on after any crash.
-// `PLAN` and `DONE` (ids of blocks that an earlier walk finished) stand at the end of this text.
+// @planexecutor: walks through a plan with an agent, one task at a time; each task is a pause, so that the walk goes on after
+// any crash. `PLAN` and `DONE` (ids of blocks that are done already) stand at the end of this text; `env.PLAN_DONE`, a JSON
+// list of ids, counts instead of `DONE` if it is there.
 
 // Attempts to fix one thing, and repetitions of a question that was not answered in its form, before the walk stops.
 const MOST_FIXES = 10;
@@ -117,7 +118,7 @@ function walk(block) {
 }
 
 function main() {
-  const before = new Set(DONE);
+  const before = new Set(env.PLAN_DONE === undefined ? DONE : JSON.parse(env.PLAN_DONE));
   for (const block of PLAN.blocks) {
     if (before.has(block.id)) {
       done.push(block.id);

@@ -84,7 +84,7 @@ pub(super) fn block_id(line: &str) -> Option<String> {
 }
 
 /// Two digits, then words of lower-case letters and digits, each behind a dash.
-pub(super) fn is_block_id(id: &str) -> bool {
+pub fn is_block_id(id: &str) -> bool {
     let mut parts = id.split('-');
     let number = parts.next().unwrap_or_default();
     let mut words = parts.peekable();

@@ -17,6 +17,7 @@
 //! ```
 
 mod blocks;
+mod gather;
 mod lines;
 mod stored;
 #[cfg(test)]
@@ -27,10 +28,18 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
+pub use gather::gather;
+pub use lines::is_block_id;
 pub use stored::done_blocks;
 
 /// Files that one index may list.
-const MOST_FILES: usize = 1000;
+pub const MOST_FILES: usize = 1000;
+/// Longest text of a plan with all its files (bytes).
+pub const PLAN_BYTES: usize = 4 << 20;
+/// Things that are wrong with one file and said.
+const MOST_PROBLEMS: usize = 200;
+/// Longest message about one of them (bytes).
+const MESSAGE_BYTES: usize = 400;
 
 /// How a block is worked through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -105,6 +114,28 @@ pub fn executor(plan: &Plan, done: &[String]) -> String {
     format!("{EXECUTOR}\nconst PLAN = {plan};\nconst DONE = {done};\n")
 }
 
+/// How the source of the built-in program begins, in all its versions.
+const MARK: &str = "// @planexecutor";
+/// What it prints when a block is done, and for one that was done before it.
+const SAYS_DONE: [&str; 2] = ["done: ", "done before: "];
+
+/// Whether a program is the built-in one.
+pub fn walks(source: &str) -> bool {
+    source.starts_with(MARK)
+}
+
+/// The plan that such a program walks through, and the blocks that were done when it was loaded.
+pub fn walked(source: &str) -> Option<(Plan, Vec<String>)> {
+    let last =
+        |name: &str| source.lines().rev().take(2).find_map(|line| line.strip_prefix(name)?.strip_suffix(';'));
+    Some((Plan::from_json(last("const PLAN = ")?)?, done_blocks(last("const DONE = ")?)))
+}
+
+/// The block that is done, if this line of such a program's output says so.
+pub fn done_in(line: &str) -> Option<&str> {
+    SAYS_DONE.iter().find_map(|said| line.strip_prefix(said)).filter(|id| is_block_id(id))
+}
+
 /// Compiles a plan. `read` gives the text of a file that an index lists, by the name that stands there, relative to the index.
 pub fn compile(
     file: &str,
@@ -125,7 +156,12 @@ pub fn compile(
         problems.push(Problem::new(block.first_line, message));
     }
     let (mut ids, mut all, mut of_files) = (HashSet::new(), Vec::new(), String::new());
+    let mut seen = HashSet::new();
     for (line, name) in files.iter().take(MOST_FILES) {
+        if !seen.insert(name) {
+            problems.push(Problem::new(*line, format!("File listed twice: {name}")));
+            continue;
+        }
         let Some(text) = read(name) else {
             problems.push(Problem::new(*line, format!("Sub-file not found: {name}")));
             continue;
@@ -135,9 +171,9 @@ pub fn compile(
         if !wrong.is_empty() {
             report(&mut of_files, &format!("Plan validation failed in {name}:"), &wrong);
         }
+        let told: HashSet<usize> = wrong.iter().map(|problem| problem.line).collect();
         for block in part.blocks {
-            if !ids.insert(block.id.clone()) && !wrong.iter().any(|problem| problem.line == block.first_line)
-            {
+            if !ids.insert(block.id.clone()) && !told.contains(&block.first_line) {
                 problems.push(Problem::new(*line, format!("Duplicate block id \"{}\" in {name}", block.id)));
             }
             all.push(block.compiled(name));
@@ -210,7 +246,12 @@ fn report(said: &mut String, heading: &str, problems: &[Problem]) {
         said.push('\n');
     }
     said.push_str(heading);
-    for problem in problems {
-        let _ = write!(said, "\nline {}: {}", problem.line, problem.message);
+    for Problem { line, message } in problems.iter().take(MOST_PROBLEMS) {
+        // Ids and lines of the file are as long as they are.
+        let (short, rest) = message.split_at(message.floor_char_boundary(MESSAGE_BYTES));
+        let _ = write!(said, "\nline {line}: {short}{}", if rest.is_empty() { "" } else { "…" });
+    }
+    if let Some(more) = problems.len().checked_sub(MOST_PROBLEMS).filter(|more| *more > 0) {
+        let _ = write!(said, "\nand {more} more");
     }
 }

@@ -1,6 +1,10 @@
 //! Plans that are compiled, and what is said about those that are not.
 
-use super::{Nature, Plan, compile, done_blocks, executor, listed_files};
+use super::{
+    MOST_PROBLEMS, Nature, Plan, compile, done_blocks, done_in, executor, gather, listed_files, walked, walks,
+};
+use proptest::prelude::*;
+use std::path::Path;
 
 fn one(text: &str) -> Result<Plan, String> {
     compile("plan.md", text, |name| panic!("no file is listed, and {name} was asked for"))
@@ -232,8 +236,80 @@ fn progress_is_read_from_lists_and_from_names_of_something_true() {
 
 #[test]
 fn the_program_of_a_plan_ends_with_the_plan_and_what_is_done() {
-    let source = executor(&one(PLAN).expect("nothing is wrong"), &["01-first-steps".to_owned()]);
+    let plan = one(PLAN).expect("nothing is wrong");
+    let source = executor(&plan, &["01-first-steps".to_owned()]);
+    assert!(walks(&source) && !walks("function main() {}"));
+    assert_eq!(walked(&source), Some((plan, vec!["01-first-steps".to_owned()])));
+    assert_eq!(walked("const PLAN = 1;\nconst DONE = [];\n"), None);
+    assert_eq!(done_in("done: 01-a"), Some("01-a"));
+    assert_eq!(done_in("done before: 02-b-c"), Some("02-b-c"));
+    assert_eq!((done_in("done: everything"), done_in("well done: 01-a")), (None, None));
     let mut last = source.lines().rev();
     assert_eq!(last.next(), Some("const DONE = [\"01-first-steps\"];"));
     assert!(last.next().is_some_and(|line| line.starts_with("const PLAN = {\"type\":\"tddab\",")));
+}
+
+#[test]
+fn the_texts_of_a_plan_are_read_once_each_and_within_what_a_plan_may_have() {
+    let text = "<mission>m</mission>\n<files>\n- a.md\n- b/c.md\n- a.md\n- gone.md\n</files>\n";
+    let mut asked = Vec::new();
+    let read = |path: &Path, most: usize| {
+        asked.push((path.display().to_string(), most));
+        Ok::<_, ()>(match path.to_str() {
+            Some("dir/index.md") => Some(text.to_owned()),
+            Some("dir/gone.md") => None,
+            _ => Some("1234567890".to_owned()),
+        })
+    };
+    let plan = gather("dir/index.md", read).expect("readable").expect("there");
+    let names: Vec<&str> = plan.parts.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a.md", "b/c.md"]);
+    let left: Vec<usize> = asked.iter().map(|(_, most)| asked[0].1 - most).collect();
+    assert_eq!(left, [0, text.len(), text.len() + 10, text.len() + 20]);
+    assert_eq!(gather("none.md", |_, _| Ok::<_, ()>(None)), Ok(None));
+    assert_eq!(gather("none.md", |_, _| Err("denied")), Err("denied"));
+}
+
+#[test]
+fn a_file_that_is_listed_twice_is_wrong() {
+    let said =
+        index("<mission>m</mission>\n<files>\n- one.md\n- one.md\n</files>", &[("one.md", &block("01-a"))]);
+    assert_eq!(said.expect_err("twice"), "Index plan validation failed:\nline 4: File listed twice: one.md");
+}
+
+#[test]
+fn not_everything_that_is_wrong_is_said_and_nothing_at_length() {
+    let long = format!("<block id=\"{}\">\n", "x".repeat(100_000)).repeat(20);
+    assert!(one(&long).expect_err("wrong").len() < 60_000);
+    let many = "<block id=\"01-a\">\n</block>\n".repeat(50_000);
+    let said = one(&many).expect_err("wrong");
+    assert_eq!(said.lines().count(), MOST_PROBLEMS + 2);
+    assert!(said.ends_with(" more"), "{}", &said[said.len() - 30..]);
+    // Every block of a file that another one had before.
+    let files = [("one.md", many.as_str()), ("parts/two.md", many.as_str())];
+    assert!(index(INDEX, &files).is_err());
+}
+
+proptest! {
+    /// Whatever stands in a file: a plan, or why it is none.
+    #[test]
+    fn any_text_is_a_plan_or_says_why_not(
+        parts in prop::collection::vec(
+            prop::sample::select(vec![
+                "<mission>", "</mission>", "<files>", "</files>", "<block id=\"01-a\">", "<block id=\"", "<block", "</block>",
+                "<intro>", "</intro>", "<red>", "</red>", "<actions>", "</actions>", "<success>", "</success>", "- test: t",
+                "- action: a", "- [ ] s", "- one.md", "## TDDAB-1: t", "\n", "\n", "\n", "\r", " ", "ä\u{2028}", "\"", ">",
+            ]),
+            0..80,
+        ),
+        noise in ".{0,40}",
+    ) {
+        let text = parts.concat() + &noise;
+        let compiled = compile("plan.md", &text, |_| Some(text.clone()));
+        if let Ok(plan) = compiled {
+            let source = executor(&plan, &[]);
+            prop_assert_eq!(walked(&source), Some((plan, Vec::new())));
+        }
+        let _ = (Plan::from_json(&text), done_blocks(&text), walked(&text));
+    }
 }

@@ -31,7 +31,7 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
             "/health" | "/runtime" | "/runtime/summary" | "/modules" | "/libraries" | "/openapi.json",
         ) => About::Nobody,
         ("GET", "/templates" | "/sessions" | "/programs" | "/tasks") => About::List,
-        ("POST", "/templates" | "/programs") => About::Own,
+        ("POST", "/templates" | "/programs" | "/plans") => About::Own,
         ("PATCH", "/templates/{template_id}") => {
             About::Theirs(Some(json!({ "name": format!("new-{}", of.template) })), TEMPLATE)
         }

@@ -12,13 +12,13 @@ const OTHERS: &str = "CVM_SANDBOX_PATHS";
 
 /// The folders.
 #[derive(Debug)]
-pub(super) struct Files {
+pub(crate) struct Files {
     roots: Vec<PathBuf>,
 }
 
 impl Files {
     /// Those that are named, else the current one and the original's.
-    pub(super) fn new(named: Vec<PathBuf>) -> Result<Self, CliError> {
+    pub(crate) fn new(named: Vec<PathBuf>) -> Result<Self, CliError> {
         let wanted = if named.is_empty() {
             let others = std::env::var_os(OTHERS).unwrap_or_default();
             let mut wanted: Vec<PathBuf> =
@@ -37,7 +37,7 @@ impl Files {
     }
 
     /// The text of a file.
-    pub(super) fn read(&self, path: &Path, most: usize) -> Result<String, FileRefusal> {
+    pub(crate) fn read(&self, path: &Path, most: usize) -> Result<String, FileRefusal> {
         let named = path.display().to_string();
         let refused = |error: &io::Error| match error.kind() {
             io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => FileRefusal::NotFound(named.clone()),
@@ -56,17 +56,22 @@ impl Files {
             .custom_flags(nix::libc::O_NONBLOCK | nix::libc::O_NOFOLLOW)
             .open(&real)
             .map_err(|error| refused(&error))?;
-        let metadata = file.metadata().map_err(|error| refused(&error))?;
-        if !metadata.is_file() {
-            return Err(FileRefusal::Unfit(format!("{named} is not a regular file")));
-        }
-        let mut bytes = Vec::new();
-        file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(|error| refused(&error))?;
-        if bytes.len() > most {
-            return Err(FileRefusal::Unfit(format!("{named} has more than {most} bytes")));
-        }
-        String::from_utf8(bytes).map_err(|_| FileRefusal::Unfit(format!("{named} is not UTF-8 text")))
+        text_of(file, &named, most)
     }
+}
+
+/// The text of a file that was opened without blocking, if it is one.
+pub(super) fn text_of(file: File, named: &str, most: usize) -> Result<String, FileRefusal> {
+    let unreadable = |error: io::Error| FileRefusal::Unfit(format!("cannot read {named}: {error}"));
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err(FileRefusal::Unfit(format!("{named} is not a regular file")));
+    }
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > most {
+        return Err(FileRefusal::Unfit(format!("{named} has more than {most} bytes")));
+    }
+    String::from_utf8(bytes).map_err(|_| FileRefusal::Unfit(format!("{named} is not UTF-8 text")))
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! connection that breaks is made again, and its request repeated under the same key: it is not done twice.
 
 use super::files::Files;
+use super::workspace::Workspace;
 use crate::client::{CallError, Connection};
 use crate::error::{CliError, exit};
 use crate::on_demand::{self, Starter};
@@ -10,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_supervisor::api::mcp::{Asker, Asking, Extensions, FileRefusal, Front};
 
 /// Connections of one agent at a time.
@@ -24,6 +26,7 @@ pub(super) struct StdioFront {
     starter: Option<Arc<Starter>>,
     files: Files,
     worktree: Option<String>,
+    workspace: Workspace,
     idle: Mutex<Vec<Connection>>,
     slots: Semaphore,
 }
@@ -35,6 +38,7 @@ impl StdioFront {
         starter: Option<Starter>,
         files: Files,
         worktree: Option<String>,
+        workspace: Workspace,
     ) -> Result<Self, CliError> {
         let client = match client.map(|name| name.trim().to_owned()) {
             Some(name) if name.is_empty() || name.chars().count() > 150 => {
@@ -49,6 +53,7 @@ impl StdioFront {
             starter: starter.map(Arc::new),
             files,
             worktree,
+            workspace,
             idle: Mutex::default(),
             slots: Semaphore::new(CONNECTIONS),
         })
@@ -130,5 +135,13 @@ impl Front for StdioFront {
 
     fn worktree(&self) -> Option<String> {
         self.worktree.clone()
+    }
+
+    fn kept(&self, name: &str, most: usize) -> Result<Option<String>, FileRefusal> {
+        self.workspace.kept(name, most)
+    }
+
+    fn keep(&self, name: &str, text: &str) -> Result<String, FileRefusal> {
+        self.workspace.keep(name, text, CONTROL_FRAME_BYTES)
     }
 }

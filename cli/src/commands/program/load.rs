@@ -1,11 +1,11 @@
 //! `program load`
 
-use super::call;
+use super::{call, plan};
 use crate::args::IdempotencyArgs;
 use crate::commands::run::read_stdin;
 use crate::context::{Context, unexpected};
 use crate::error::{CliError, exit};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
@@ -19,12 +19,29 @@ pub struct Args {
     /// The program's name [default: the file's, without folder and extension]
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
+    /// FILE is a plan, in Markdown or compiled: the program is the built-in one that walks through it
+    #[arg(long)]
+    plan: bool,
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "plan",
+        help = "Blocks of the plan that are done already: JSON [default: uplan-progress.json beside it, if there is one]"
+    )]
+    done: Option<PathBuf>,
     #[command(flatten)]
     idempotency: IdempotencyArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let program = load(context, &args.file, args.name, args.idempotency.idempotency_key).await?;
+    let key = args.idempotency.idempotency_key;
+    let program = if args.plan {
+        let stem = Path::new(&args.file).file_stem().map(|stem| stem.to_string_lossy().into_owned());
+        let name = args.name.or(stem).ok_or_else(|| CliError::usage("which file is the plan?"))?;
+        loaded(plan::load(context, &args.file, args.done.as_deref(), name, key).await?)?
+    } else {
+        load(context, &args.file, args.name, key).await?
+    };
     let line = format!("Loaded program: {} version {} (ID: {})", program.name, program.version, program.id);
     context.out.done(&program, &line, &program.id.to_string())?;
     Ok(exit::OK)
@@ -56,7 +73,11 @@ pub(super) async fn load(
         Some("js" | "mjs" | "cjs") => Some(false),
         _ => None,
     };
-    match call(context, DurableOp::ProgramLoad { name, source, typescript }, key).await? {
+    loaded(call(context, DurableOp::ProgramLoad { name, source, typescript }, key).await?)
+}
+
+fn loaded(reply: DurableReply) -> Result<Box<Program>, CliError> {
+    match reply {
         DurableReply::Program(program) => Ok(program),
         other => Err(unexpected(&Reply::Durable(other))),
     }

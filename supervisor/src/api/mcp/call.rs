@@ -115,6 +115,11 @@ impl Call<'_> {
     }
 }
 
+/// Where an execution stands, in an answer that says it.
+pub(super) fn run_of(reply: Reply) -> Result<Box<Run>, Failure> {
+    run(durable(reply)?)
+}
+
 fn durable(reply: Reply) -> Result<DurableReply, Failure> {
     match reply {
         Reply::Durable(reply) => Ok(reply),

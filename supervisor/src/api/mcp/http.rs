@@ -67,7 +67,8 @@ impl McpHttp {
             .disable_allowed_hosts()
             .with_max_request_body_bytes(body_bytes)
             .with_cancellation_token(closing);
-        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::clone(&manager), config);
+        let service =
+            StreamableHttpService::new(move || Ok(server.for_another()), Arc::clone(&manager), config);
         Self { service, manager, sessions: Mutex::default() }
     }
 
@@ -195,5 +196,13 @@ impl Front for HttpFront {
 
     fn worktree(&self) -> Option<String> {
         None
+    }
+
+    fn kept(&self, name: &str, _: usize) -> Result<Option<String>, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
+
+    fn keep(&self, name: &str, _: &str) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
     }
 }

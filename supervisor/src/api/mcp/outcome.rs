@@ -27,6 +27,11 @@ impl Outcome {
         Self::new(text, data)
     }
 
+    /// A text among the data.
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.data.get(name)?.as_str()
+    }
+
     /// The tool looked, and what it found is a failure.
     pub(super) fn failed(text: impl Into<String>, data: Value) -> Self {
         Self { text: text.into(), data, is_error: true }

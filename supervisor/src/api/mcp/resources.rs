@@ -112,6 +112,11 @@ pub(super) async fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResul
     }
 }
 
+/// The execution whose document this is: one that can be watched.
+pub(super) fn execution_of(uri: &str) -> Option<String> {
+    plain(uri.strip_prefix(EXECUTIONS)?, uri).ok()
+}
+
 /// An id or a plain name; names with other characters are reached by their id.
 fn plain(id: &str, uri: &str) -> Result<String, Failure> {
     let sane = |char: char| char.is_alphanumeric() || "-_.".contains(char);

@@ -3,18 +3,22 @@
 use super::call::Call;
 use super::confirm::Confirmations;
 use super::outcome::{self, Failure};
-use super::{Asker, Front, prompts, resources, tools};
+use super::watch::{self, Watches};
+use super::{Asker, Front, background, prompts, resources, tools};
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, ErrorData, Extensions,
-    GetPromptRequestParams, GetPromptResponse, Implementation, JsonObject, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CreateTaskResult, CustomRequest, CustomResult,
+    ErrorCode, ErrorData, Extensions, GetPromptRequestParams, GetPromptResponse, GetTaskParams,
+    GetTaskResult, Implementation, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams, UpdateTaskParams,
 };
-use rmcp::service::RequestContext;
-use serde_json::json;
+use rmcp::service::{RequestContext, SubscriptionContext};
+use serde_json::{Value, json};
 use std::sync::Arc;
+use vm_system_protocol::control::DurableOp;
 
 /// What an agent reads before it uses any tool.
 const INSTRUCTIONS: &str = "Programs that ask you questions and keep their state until you answer. Load one (load or \
@@ -30,7 +34,13 @@ const KNOWN_METHODS: &[&str] = &[
     "prompts/list",
     "resources/list",
     "resources/read",
+    "resources/subscribe",
     "resources/templates/list",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
     "tools/call",
     "tools/list",
 ];
@@ -40,6 +50,7 @@ const KNOWN_METHODS: &[&str] = &[
 pub struct McpServer {
     front: Arc<dyn Front>,
     confirmations: Arc<Confirmations>,
+    watches: Arc<Watches>,
 }
 
 impl std::fmt::Debug for McpServer {
@@ -51,7 +62,12 @@ impl std::fmt::Debug for McpServer {
 impl McpServer {
     /// `front` is what differs between the transports.
     pub fn new(front: Arc<dyn Front>) -> Self {
-        Self { front, confirmations: Arc::default() }
+        Self { front, confirmations: Arc::default(), watches: Arc::default() }
+    }
+
+    /// The same for another client: what that one watches is its own.
+    pub(super) fn for_another(&self) -> Self {
+        Self { watches: Arc::default(), ..self.clone() }
     }
 
     fn asker(&self, beside: &Extensions) -> Result<Asker, ErrorData> {
@@ -77,6 +93,10 @@ impl McpServer {
     }
 }
 
+fn cut_uri(uri: &str) -> String {
+    uri.chars().take(200).collect()
+}
+
 /// A failure of something that is not a tool, as JSON-RPC says it.
 fn refused(failure: Failure) -> ErrorData {
     match failure {
@@ -96,8 +116,13 @@ fn refused(failure: Failure) -> ErrorData {
 
 impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
-        let capabilities =
-            ServerCapabilities::builder().enable_tools().enable_prompts().enable_resources().build();
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_prompts()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_tasks()
+            .build();
         let mut about = Implementation::new("vm-system", env!("CARGO_PKG_VERSION"));
         about.title = Some("vm-system: durable programs and sandboxed JavaScript".to_owned());
         ServerConfig::new(capabilities).with_server_info(about).with_instructions(INSTRUCTIONS)
@@ -125,8 +150,89 @@ impl ServerHandler for McpServer {
             let name: String = request.name.chars().take(100).collect();
             ErrorData::invalid_params(format!("Unknown tool: {name}"), Some(json!({ "tool": name })))
         })?;
-        let call = self.call(&context, request.arguments.unwrap_or_default())?;
-        Ok(outcome::result((row.run)(&call).await).into())
+        let arguments = request.arguments.unwrap_or_default();
+        let as_task = arguments.get("asTask") == Some(&Value::Bool(true))
+            && context.client_capabilities().is_some_and(|known| known.supports_tasks());
+        let call = self.call(&context, arguments)?;
+        let answer = (row.run)(&call).await;
+        if as_task && let Some(id) = answer.as_ref().ok().and_then(|done| done.field("id")) {
+            let op = DurableOp::RunGet { execution: id.to_owned() };
+            let run = call.run(op).await.map_err(refused)?;
+            return Ok(CreateTaskResult::new(background::begun(&run)).into());
+        }
+        Ok(outcome::result(answer).into())
+    }
+
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        let call = self.call(&context, JsonObject::new())?;
+        background::get(&call, request.task_id).await.map_err(refused)
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let call = self.call(&context, JsonObject::new())?;
+        background::update(&call, request.task_id, request.input_responses).await.map_err(refused)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let call = self.call(&context, JsonObject::new())?;
+        background::cancel(&call, request.task_id).await.map_err(refused)
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let call = self.call(&context, JsonObject::new())?;
+        let uri = request.uri;
+        let Some(execution) = resources::execution_of(&uri) else {
+            let why = "only executions can be watched: vm://executions/{id}";
+            return Err(ErrorData::invalid_params(why, Some(json!({ "uri": cut_uri(&uri) }))));
+        };
+        let now = call.run(DurableOp::RunGet { execution }).await.map_err(refused)?;
+        if self.watches.add(Arc::clone(&self.front), call.asker, uri, &now, context.peer.clone()) {
+            return Ok(());
+        }
+        let why = format!("at most {} documents can be watched at a time", watch::WATCHED);
+        Err(ErrorData::invalid_request(why, None))
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.watches.remove(&request.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        let wanted = requested.resource_subscriptions.iter().flatten();
+        let uris = wanted.filter(|uri| resources::execution_of(uri).is_some()).take(watch::WATCHED).cloned();
+        Some(SubscriptionFilter::builder().resource_subscriptions(uris).build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let asker = self.asker(&context.request_context().extensions)?;
+        let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let told = watch::tell(Arc::clone(&self.front), asker, uris, context.sink().clone());
+        tokio::select! {
+            () = context.cancelled() => {}
+            () = told => {}
+        }
+        Ok(())
     }
 
     async fn on_custom_request(

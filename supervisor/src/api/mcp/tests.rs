@@ -37,6 +37,14 @@ impl Front for Nobody {
     fn worktree(&self) -> Option<String> {
         None
     }
+
+    fn kept(&self, name: &str, _: usize) -> Result<Option<String>, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
+
+    fn keep(&self, name: &str, _: &str) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
 }
 
 struct Client {

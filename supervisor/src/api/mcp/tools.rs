@@ -1,12 +1,14 @@
 //! The table of tools: what agents read of each, and what does it.
 
 mod executions;
+mod plans;
 mod programs;
 mod sessions;
 mod states;
 mod tasks;
 
 pub(super) use executions::console;
+pub(super) use tasks::said_at_the_end;
 
 use super::Asking;
 use super::call::Call;
@@ -50,6 +52,7 @@ enum Effect {
 pub(super) static TOOLS: LazyLock<Vec<Row>> = LazyLock::new(|| {
     let mut rows = Vec::new();
     rows.extend(programs::rows());
+    rows.extend(plans::rows());
     rows.extend(executions::rows());
     rows.extend(tasks::rows());
     rows.extend(states::rows());

@@ -29,6 +29,7 @@ use utoipa::{Modify, OpenApi};
         executions::repl, executions::run_file, executions::list, executions::get, executions::cancel,
         executions::events,
         programs::list, programs::load, programs::get, programs::delete, programs::executions,
+        programs::check_plan,
         durable::start, durable::task, durable::submit, durable::tasks, durable::state, durable::set,
         durable::checkpoints, durable::rewind, durable::branch_off,
     ),

@@ -5,8 +5,10 @@ use super::envelope::{Answer, Problem, created, ok};
 use super::input::{At, Input, Params, required};
 use super::schema;
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, Op, PlanText, Reply};
 use vm_system_protocol::ids::ProgramId;
 
 /// Rows of a list where the client does not say how many.
@@ -19,8 +21,13 @@ pub(super) struct NewProgram {
     /// Unique among the owner's programs.
     #[schema(required)]
     name: Option<String>,
-    #[schema(required)]
+    /// Its source, unless it is a `plan`'s.
     source: Option<String>,
+    /// A compiled plan, as `POST /plans` answers it: the program is the built-in one that walks through it.
+    #[schema(value_type = Option<Object>)]
+    plan: Option<Box<RawValue>>,
+    /// Ids of blocks of the plan that are done already.
+    done: Option<Vec<String>>,
     /// Whether it is TypeScript (true) or JavaScript (false); absent: whichever it is.
     typescript: Option<bool>,
 }
@@ -58,8 +65,40 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
     request_body = NewProgram, responses((status = 201, body = schema::Program)))]
 pub(super) async fn load(ask: Ask, Input(body): Input<NewProgram>) -> Answer {
     let name = required("name", body.name)?;
-    let source = body.source.ok_or_else(|| Problem::invalid("source is missing"))?;
-    created(&durable(&ask, DurableOp::ProgramLoad { name, source, typescript: body.typescript }).await?)
+    let op = match (body.source, body.plan) {
+        (Some(source), None) => DurableOp::ProgramLoad { name, source, typescript: body.typescript },
+        (None, Some(plan)) => {
+            DurableOp::PlanLoad { name, plan: plan.get().to_owned(), done: body.done.unwrap_or_default() }
+        }
+        (None, None) => return Err(Problem::invalid("source is missing")),
+        (Some(_), Some(_)) => return Err(Problem::invalid("a program has a source or a plan, not both")),
+    };
+    created(&durable(&ask, op).await?)
+}
+
+/// A plan as it was written.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct PlanBody {
+    /// What its file is called.
+    file: Option<String>,
+    #[schema(required)]
+    text: Option<String>,
+    /// The texts of the files that it lists, by the names that it lists.
+    #[schema(value_type = Option<Object>)]
+    files: Option<BTreeMap<String, String>>,
+}
+
+/// Compile a plan, or say what is wrong with it; nothing is kept.
+#[utoipa::path(post, path = "/plans", tag = "programs",
+    request_body = PlanBody, responses((status = 200, body = schema::Plan)))]
+pub(super) async fn check_plan(ask: Ask, Input(body): Input<PlanBody>) -> Answer {
+    let plan = PlanText {
+        file: body.file.unwrap_or_else(|| "plan.md".to_owned()),
+        text: body.text.ok_or_else(|| Problem::invalid("text is missing"))?,
+        parts: body.files.unwrap_or_default().into_iter().collect(),
+    };
+    ok(&durable(&ask, DurableOp::PlanCheck(Box::new(plan))).await?)
 }
 
 /// One program with its source, by its id or its name.

@@ -88,6 +88,7 @@ pub(super) fn table() -> Table {
         .with(programs::__path_get, programs::get)
         .with(programs::__path_delete, programs::delete)
         .with(programs::__path_executions, programs::executions)
+        .with(programs::__path_check_plan, programs::check_plan)
         .with(durable::__path_start, durable::start)
         .with(durable::__path_task, durable::task)
         .with(durable::__path_submit, durable::submit)

@@ -12,6 +12,8 @@ use vm_system_protocol::model::{Diagnostic, Program};
 
 /// Format of compiled code as it is recorded; the code itself says which version of it it has.
 const CODE_FORMAT: u32 = 1;
+/// The same, of the built-in program that walks through a plan: whoever starts one need not read its source to know.
+pub(super) const WALK_FORMAT: u32 = 2;
 
 impl Ops {
     pub(super) async fn program_load(
@@ -33,13 +35,14 @@ impl Ops {
         let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript).await?;
         let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
         let owner = call.caller.owner.clone();
+        let format = if crate::plans::walks(&source) { WALK_FORMAT } else { CODE_FORMAT };
         let version = NewProgramVersion {
             owner: owner.clone(),
             id: ProgramId::from_uuid(call.subject),
             name: name.clone(),
             source_hash: Sha256::digest(source.as_bytes()).into(),
             source,
-            format: CODE_FORMAT,
+            format,
             code,
             at: now(),
         };

@@ -1,5 +1,6 @@
 //! Executions of programs.
 
+use super::programs::WALK_FORMAT;
 use super::{checked_name, must_be_cvm, question, refused, shown, standing};
 use crate::core::durable::{Fresh, Refused, fresh_record, session_record};
 use crate::ops::audit::line_of;
@@ -23,8 +24,15 @@ const LIST_MAX: u32 = 1_000;
 const BUILT_IN: TemplateId = TemplateId::from_bytes(*b"\0\0\0\0\0\0\x80\0\x80\0\0\0\0cvm");
 
 impl Ops {
-    pub(super) async fn program_start(&self, call: &Call<'_>, new: NewRun) -> Result<DurableReply, OpError> {
+    pub(super) async fn program_start(
+        &self,
+        call: &Call<'_>,
+        mut new: NewRun,
+    ) -> Result<DurableReply, OpError> {
         let program = self.program(call, &new.program).await?;
+        if program.format == WALK_FORMAT {
+            self.remember_done(call, &program, &mut new.env).await?;
+        }
         let name = new.name.as_deref().map(|name| checked_name("execution", name)).transpose()?;
         super::super::executions::check_program_inputs(&new.args, &new.env)?;
         let worktree_path = new.worktree_path.unwrap_or_default();

@@ -51,6 +51,13 @@ pub(super) fn rows() -> Vec<Row> {
                                 default: the folder the server was started in, if it may choose one, else none",
                             ),
                         ),
+                        (
+                            "asTask",
+                            schema::flag(
+                                "Answer with a task of the protocol's extension, whose inputs are the questions, \
+                                if this client knows that (default: false)",
+                            ),
+                        ),
                     ],
                     &["programId", "executionId"],
                 )
@@ -222,10 +229,13 @@ struct Start {
     #[serde(default)]
     env: BTreeMap<String, String>,
     worktree: Option<String>,
+    /// What becomes of the answer: see `server`.
+    #[serde(rename = "asTask")]
+    _as_task: Option<bool>,
 }
 
 async fn start(call: &Call<'_>) -> Answer {
-    let Start { program_id, execution_id, set_current, args, env, worktree } = call.input()?;
+    let Start { program_id, execution_id, set_current, args, env, worktree, .. } = call.input()?;
     let new = NewRun {
         program: program_id,
         name: Some(execution_id.clone()),

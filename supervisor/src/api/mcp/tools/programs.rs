@@ -1,6 +1,6 @@
 //! Tools of programs, and of the server itself.
 
-use super::{Answer, Effect, Row};
+use super::{Answer, Effect, Row, plans};
 use crate::api::mcp::call::Call;
 use crate::api::mcp::outcome::{Failure, Outcome};
 use crate::api::mcp::{FileRefusal, schema, views};
@@ -62,12 +62,13 @@ pub(super) fn rows() -> Vec<Row> {
             name: "loadFile",
             title: "Load a program from a file",
             description: "Read a program from a file and load it as `load` does. The file must lie in a folder that \
-                the server was allowed to read.",
+                the server was allowed to read. `@planexecutor` is the built-in program that walks through the plan \
+                that parsePlan compiled last.",
             input: || {
                 schema::object(
                     &[
                         ("programId", schema::text("The program's name")),
-                        ("filePath", schema::text("The file, .js or .ts")),
+                        ("filePath", schema::text("The file, .js or .ts; or @planexecutor")),
                     ],
                     &["programId", "filePath"],
                 )
@@ -197,6 +198,11 @@ struct LoadFile {
 
 async fn load_file(call: &Call<'_>) -> Answer {
     let LoadFile { program_id, file_path } = call.input()?;
+    if file_path == plans::EXECUTOR {
+        let program = plans::load(call, program_id).await?;
+        let text = format!("Program loaded successfully from {file_path}: {}", program.name);
+        return Ok(Outcome::new(text, views::program(&program)));
+    }
     let path = Path::new(&file_path);
     let source = call.front.read(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
     let typescript = match path.extension().and_then(|extension| extension.to_str()) {

@@ -7,7 +7,8 @@ use crate::api::mcp::{schema, views};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use vm_system_protocol::control::{DurableOp, DurableReply};
-use vm_system_protocol::model::{ExecutionStatus, TaskStatus};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ExecutionError, ExecutionStatus, TaskStatus};
 
 pub(super) fn rows() -> Vec<Row> {
     vec![
@@ -83,17 +84,26 @@ fn shown(name: &str, status: TaskStatus) -> Outcome {
             None => Outcome::new("Waiting for input", data),
         },
         ExecutionStatus::Running => Outcome::new("Execution is running: ask again", data),
-        ExecutionStatus::Ok => match status.result.filter(|result| result.as_str() != "null") {
-            Some(result) => {
-                Outcome::new(cut(format!("Execution completed with result: {}", result.as_str())), data)
-            }
-            None => Outcome::new("Execution completed", data),
+        ended => match said_at_the_end(ended, status.result.as_ref(), status.error.as_ref()) {
+            Ok(text) => Outcome::new(text, data),
+            Err(text) => Outcome::failed(text, data),
         },
-        ExecutionStatus::Error | ExecutionStatus::Timeout | ExecutionStatus::Cancelled => {
-            let why = status.error.map_or_else(|| status.status.to_string(), |error| error.message);
-            Outcome::failed(format!("Error: {why}"), data)
-        }
     }
+}
+
+/// What the original says of an execution that has ended; an error if it did not end well.
+pub(in crate::api::mcp) fn said_at_the_end(
+    status: ExecutionStatus,
+    result: Option<&JsonText>,
+    error: Option<&ExecutionError>,
+) -> Result<String, String> {
+    if status == ExecutionStatus::Ok {
+        return Ok(match result.map(JsonText::as_str).filter(|result| *result != "null") {
+            Some(result) => cut(format!("Execution completed with result: {result}")),
+            None => "Execution completed".to_owned(),
+        });
+    }
+    Err(format!("Error: {}", error.map_or_else(|| status.to_string(), |error| error.message.clone())))
 }
 
 #[derive(Deserialize)]

@@ -35,6 +35,20 @@ pub(in crate::api::rest) struct ProgramDeleted {
     program_id: String,
 }
 
+/// A plan that was compiled.
+#[derive(ToSchema)]
+pub(in crate::api::rest) struct Plan {
+    /// Always true: a plan in which something is wrong is an error.
+    valid: bool,
+    /// How many blocks it has.
+    blocks: u32,
+    /// Their ids, in the order of execution.
+    block_ids: Vec<String>,
+    /// Load it as `plan` of a program.
+    #[schema(value_type = Object)]
+    plan: Json,
+}
+
 /// A question of a waiting execution.
 #[derive(ToSchema)]
 pub(in crate::api::rest) struct Task {

@@ -1,0 +1,91 @@
+//! `program plan`, and the plans that `program load --plan` loads.
+
+use super::call;
+use crate::commands::mcp::files::Files;
+use crate::context::{Context, unexpected};
+use crate::error::{CliError, exit};
+use crate::output::Rows;
+use std::path::Path;
+use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply, Reply};
+use vm_system_supervisor::api::mcp::FileRefusal;
+use vm_system_supervisor::plans::{PLAN_BYTES, Plan, done_blocks, gather};
+
+/// Blocks that are done, beside a plan.
+const PROGRESS: &str = "uplan-progress.json";
+
+/// Arguments of `program plan`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The plan: a Markdown file, or the index of several, which lie in its folder
+    #[arg(value_name = "FILE")]
+    file: String,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let plan = compiled(context, &args.file).await?;
+    context.out.result(&plan, || {
+        let mut rows = Rows::new(["BLOCK", "TYPE", "TITLE", "WHERE"]);
+        for block in Plan::from_json(plan.plan.as_str()).into_iter().flat_map(|plan| plan.blocks) {
+            let nature = if block.red_keys.is_empty() { "step" } else { "tddab" };
+            rows.row([block.id, nature.to_owned(), block.title, block.plan_ref]);
+        }
+        rows.finish("No blocks.")
+    })?;
+    Ok(exit::OK)
+}
+
+/// A plan with the blocks of it that are done: of a Markdown file, or one that was compiled before.
+pub(super) async fn load(
+    context: &Context,
+    file: &str,
+    done: Option<&Path>,
+    name: String,
+    key: Option<String>,
+) -> Result<DurableReply, CliError> {
+    let path = Path::new(file);
+    let plan = if path.extension().is_some_and(|extension| extension == "json") {
+        read(path, path, 2 * PLAN_BYTES)?.ok_or_else(|| missing(file))?
+    } else {
+        compiled(context, file).await?.plan.as_str().to_owned()
+    };
+    let beside = path.with_file_name(PROGRESS);
+    let done = match done {
+        Some(done) => {
+            Some(read(done, done, PLAN_BYTES)?.ok_or_else(|| missing(&done.display().to_string()))?)
+        }
+        None => read(&beside, &beside, PLAN_BYTES)?,
+    };
+    let done = done.map(|text| done_blocks(&text)).unwrap_or_default();
+    call(context, DurableOp::PlanLoad { name, plan, done }, key).await
+}
+
+async fn compiled(context: &Context, file: &str) -> Result<Box<CompiledPlan>, CliError> {
+    let path = Path::new(file);
+    let text = gather(file, |wanted, most| read(path, wanted, most))?.ok_or_else(|| missing(file))?;
+    match call(context, DurableOp::PlanCheck(Box::new(text)), None).await? {
+        DurableReply::Plan(plan) => Ok(plan),
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
+}
+
+/// The text of a file in the folder of `plan`; a plan of somebody else's names no others.
+fn read(plan: &Path, wanted: &Path, most: usize) -> Result<Option<String>, CliError> {
+    let folder = plan.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !folder.is_dir() {
+        return Ok(None);
+    }
+    match Files::new(vec![folder.to_owned()])?.read(wanted, most) {
+        Ok(text) => Ok(Some(text)),
+        Err(FileRefusal::NotFound(_)) => Ok(None),
+        Err(FileRefusal::Denied(_)) => Err(CliError::new(
+            exit::NOT_PERMITTED,
+            format!("{} cannot be read, or lies outside of {}", wanted.display(), folder.display()),
+        )
+        .with_hint("the files of a plan lie in the folder of its index, or beneath it")),
+        Err(FileRefusal::Unfit(why)) => Err(CliError::usage(why)),
+    }
+}
+
+fn missing(file: &str) -> CliError {
+    CliError::file(file, &std::io::ErrorKind::NotFound.into())
+}

@@ -1,0 +1,131 @@
+//! Executions as tasks of the protocol's extension (`io.modelcontextprotocol/tasks`): the id of such a task is the execution's,
+//! so that it lives as long as that, whoever asks. A question is an input that the task requires; answering it is its update.
+//! `start` makes one where it is asked to with `asTask`, and the client says that it knows the extension.
+
+use super::call::Call;
+use super::outcome::{Failure, Outcome, cut, result};
+use super::{tools, views};
+use rmcp::model::{
+    DetailedTask, ElicitRequest, ElicitRequestParams, ElicitationSchema, GetTaskResult, InputRequest,
+    InputRequests, InputResponses, JsonObject, Task, TaskPayload, TaskStatus,
+};
+use serde_json::{Value, json};
+use std::fmt::Display;
+use vm_system_protocol::control::{DurableOp, Op};
+use vm_system_protocol::model::{self, ExecutionStatus, Run};
+
+/// How often a client is to ask (milliseconds).
+const POLL_MS: u64 = 1_000;
+/// Where the answer to a question without a form of its own stands.
+const ANSWER: &str = "answer";
+
+/// The task of an execution, as it stands.
+pub(super) async fn get(call: &Call<'_>, id: String) -> Result<GetTaskResult, Failure> {
+    let run = call.run(DurableOp::RunGet { execution: id }).await?;
+    Ok(GetTaskResult::new(DetailedTask::new(task(&run), payload(&run))))
+}
+
+/// The task that an execution begins as.
+pub(super) fn begun(run: &Run) -> Task {
+    let mut task = task(run);
+    task.status = payload(run).status();
+    task
+}
+
+/// Answers questions; those that are not asked (any more) count for nothing.
+pub(super) async fn update(call: &Call<'_>, id: String, answers: InputResponses) -> Result<(), Failure> {
+    let run = call.run(DurableOp::RunGet { execution: id.clone() }).await?;
+    let Some(question) = &run.task else { return Ok(()) };
+    let Some(mut answer) = answers.get(&question.id.to_string()).cloned() else { return Ok(()) };
+    // Declined, or put off: the question stays.
+    if answer["action"] != "accept" {
+        return Ok(());
+    }
+    let content = answer["content"].take();
+    let content = if form(question).is_some() { content } else { content[ANSWER].clone() };
+    let result = match content {
+        Value::Null => return Err(Failure::invalid("the answer is missing")),
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    let op = DurableOp::TaskSubmit { execution: id, task: Some(question.id.to_string()), result };
+    call.long_run(op).await.map(|_| ())
+}
+
+/// Ends the execution.
+pub(super) async fn cancel(call: &Call<'_>, id: String) -> Result<(), Failure> {
+    call.run(DurableOp::RunGet { execution: id.clone() }).await?;
+    call.ask(Op::ExecCancel { execution: id }).await.map(|_| ())
+}
+
+fn task(run: &Run) -> Task {
+    let execution = &run.execution;
+    let changed: &dyn Display = match (&execution.ended_at, &run.task) {
+        (Some(at), _) => at,
+        (None, Some(question)) => &question.created_at,
+        (None, None) => &execution.started_at,
+    };
+    let mut task = Task::new(
+        execution.id.to_string(),
+        TaskStatus::Working,
+        execution.started_at.to_string(),
+        changed.to_string(),
+    );
+    task.poll_interval_ms = Some(POLL_MS);
+    task.status_message = Some(format!("{}: {}", views::name_of(run), views::legacy(execution.status)));
+    task
+}
+
+fn payload(run: &Run) -> TaskPayload {
+    match run.execution.status {
+        ExecutionStatus::Running => TaskPayload::Working,
+        ExecutionStatus::Waiting => match &run.task {
+            Some(question) => TaskPayload::InputRequired { input_requests: input(question) },
+            None => TaskPayload::Working,
+        },
+        ExecutionStatus::Cancelled => TaskPayload::Cancelled,
+        ExecutionStatus::Ok | ExecutionStatus::Error | ExecutionStatus::Timeout => {
+            TaskPayload::Completed { result: ended(run) }
+        }
+    }
+}
+
+/// What the call would have answered had it waited for the end.
+fn ended(run: &Run) -> JsonObject {
+    let data = Value::Object(views::run(run));
+    let said = tools::said_at_the_end(
+        run.execution.status,
+        run.execution.result.as_ref(),
+        run.execution.error.as_ref(),
+    );
+    let outcome = match said {
+        Ok(text) => Outcome::new(text, data),
+        Err(text) => Outcome::failed(text, data),
+    };
+    match serde_json::to_value(result(Ok(outcome))) {
+        Ok(Value::Object(map)) => map,
+        _ => JsonObject::new(),
+    }
+}
+
+fn input(question: &model::Task) -> InputRequests {
+    let fallback = || {
+        let properties = json!({ ANSWER: { "type": "string" } });
+        let plain = json!({ "type": "object", "properties": properties, "required": [ANSWER] });
+        serde_json::from_value::<ElicitationSchema>(plain).ok()
+    };
+    let Some(requested_schema) = form(question).or_else(fallback) else { return InputRequests::new() };
+    let message = cut(question.prompt.clone());
+    let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
+    let request = InputRequest::Elicitation(ElicitRequest::new(params));
+    InputRequests::from([(question.id.to_string(), request)])
+}
+
+/// The question's schema, if it is a form in which people can fill in fields.
+fn form(question: &model::Task) -> Option<ElicitationSchema> {
+    let schema = question.schema.as_ref()?.to_value()?;
+    let fields = schema.get("properties")?.as_object()?;
+    // What the extension's form cannot say must not be lost on the way.
+    let flat = fields.values().all(|field| field.get("type").is_some_and(Value::is_string));
+    flat.then(|| serde_json::from_value(schema.clone()).ok()).flatten()
+}
