@@ -11,6 +11,8 @@ use crate::worker::WorkerEvent;
 
 /// Page bytes that are gathered in one message (bytes); a larger page goes alone.
 pub const PAGE_BATCH_BYTES: usize = 1024 * 1024;
+/// Page bytes that travel with their checkpoint (bytes); more come in messages of their own.
+pub const STOP_PAGES_BYTES: usize = 64 * 1024;
 /// Longest prompt (bytes); a program that asks more gets a `CCError`.
 pub const PROMPT_BYTES: usize = 1024 * 1024;
 /// Largest result of a program (bytes of JSON).
@@ -113,6 +115,13 @@ pub enum FromDurable {
     View(Box<ProgramState>),
     /// There is no such variable. Ends the turn.
     NotSet,
+    /// As `Checkpoint`, with the last of its pages: a usual step is one message.
+    Stands {
+        /// The pages; an empty one is to be forgotten.
+        pages: Vec<StatePage>,
+        /// As in `Checkpoint`.
+        stop: Box<Stop>,
+    },
 }
 
 impl FromDurable {
@@ -120,7 +129,7 @@ impl FromDurable {
     pub fn ends_turn(&self) -> bool {
         match self {
             Self::Events(_) | Self::Pages(_) => false,
-            Self::Checkpoint(stop) => stop.cause != Cause::Started,
+            Self::Checkpoint(stop) | Self::Stands { stop, .. } => stop.cause != Cause::Started,
             _ => true,
         }
     }

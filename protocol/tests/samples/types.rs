@@ -140,7 +140,7 @@ enums! {
     }
     FromDurable {
         Compiled { code }, NotCompiled(diagnostics), Restored, Refused { why }, Events(events), Pages(pages),
-        Checkpoint(stop), Call(call), View(view), NotSet,
+        Checkpoint(stop), Call(call), View(view), NotSet, Stands { pages, stop },
     }
     TaskAnswer { Text(text), Json(json), Failed(message), Expired(message), Wrong(message) }
     Cause { Started, Steps, Pause { prompt, options }, Effect(call), Edited, Ended(end) }

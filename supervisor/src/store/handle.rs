@@ -306,7 +306,18 @@ impl StoreHandle {
         execution: ExecutionId,
         checkpoint: u64,
     ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
-        ask!(self, Query::State(execution, checkpoint), Pages)
+        self.state_part(execution, checkpoint, None, usize::MAX).await
+    }
+
+    /// A part of it: pages behind one, until there are so many bytes. Fewer than that: they are the last.
+    pub async fn state_part(
+        &self,
+        execution: ExecutionId,
+        checkpoint: u64,
+        behind: Option<u64>,
+        bytes: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        ask!(self, Query::State { execution, checkpoint, behind, bytes }, Pages)
     }
 
     /// An idempotency key.

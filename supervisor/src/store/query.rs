@@ -155,8 +155,17 @@ pub enum Query {
     LastCheckpoint(ExecutionId),
     /// Checkpoints of an execution in order. → [`Answer::Checkpoints`]
     Checkpoints(ExecutionId),
-    /// The state as of a checkpoint: the newest version of each page. → [`Answer::Pages`]
-    State(ExecutionId, u64),
+    /// The state as of a checkpoint: the newest version of each page, by number. → [`Answer::Pages`]
+    State {
+        /// Of which execution.
+        execution: ExecutionId,
+        /// As of which checkpoint.
+        checkpoint: u64,
+        /// Behind this page; none = from the first.
+        behind: Option<u64>,
+        /// No more pages once there are so many bytes; fewer: they are the last.
+        bytes: usize,
+    },
     /// An idempotency key. → [`Answer::Key`]
     Key(Owner, String),
     /// Newest first; `before` = number of the last seen entry. → [`Answer::Audit`]

@@ -2,7 +2,7 @@
 
 use super::{Machine, tell};
 use crate::link::Link;
-use vm_system_protocol::durable::{Cause, FromDurable, PAGE_BATCH_BYTES, StatePage, Stop};
+use vm_system_protocol::durable::{Cause, FromDurable, PAGE_BATCH_BYTES, STOP_PAGES_BYTES, StatePage, Stop};
 
 impl Machine {
     /// Sends a checkpoint of the state as it is.
@@ -19,11 +19,11 @@ impl Machine {
                 tell(link, FromDurable::Pages(std::mem::take(&mut batch)));
             }
         }
-        if !batch.is_empty() {
-            tell(link, FromDurable::Pages(batch));
+        if bytes > STOP_PAGES_BYTES {
+            tell(link, FromDurable::Pages(std::mem::take(&mut batch)));
         }
         let stop = Stop { cause, cpu_us: self.clock.cpu_us(), heap_bytes: state.heap_bytes() };
-        tell(link, FromDurable::Checkpoint(Box::new(stop)));
+        tell(link, FromDurable::Stands { pages: batch, stop: Box::new(stop) });
         Some(())
     }
 }

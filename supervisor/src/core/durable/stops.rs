@@ -4,7 +4,9 @@ use super::input::{DurableAction as Action, Refused};
 use super::machine::{COMMIT_MS, DEATHS, DurableMachine, Next, OWN_EVENTS, Stage, Then};
 use super::options::task_of_pause;
 use crate::core::{Death, Now, signal_name};
-use vm_system_protocol::durable::{Cause, DurableLimit, End, FromDurable, HostCall, StatePage, TaskAnswer};
+use vm_system_protocol::durable::{
+    Cause, DurableLimit, End, FromDurable, HostCall, StatePage, Stop, TaskAnswer,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
 use vm_system_protocol::reason::LimitKind;
@@ -45,7 +47,10 @@ impl DurableMachine {
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 return;
             }
-            (Stage::Running | Stage::Setting(_), FromDurable::Pages(_) | FromDurable::Checkpoint(_))
+            (
+                Stage::Running | Stage::Setting(_),
+                FromDurable::Pages(_) | FromDurable::Checkpoint(_) | FromDurable::Stands { .. },
+            )
             | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
             _ => false,
         };
@@ -58,9 +63,12 @@ impl DurableMachine {
                 self.make_call(call, None, now, actions);
                 Ok(())
             }
+            FromDurable::Stands { pages, stop } => self.gather_pages(pages).and_then(|()| {
+                self.note_heap(&stop);
+                self.stands(stop.cause, now, actions)
+            }),
             FromDurable::Checkpoint(stop) => {
-                self.record.metrics.heap_peak_bytes =
-                    self.record.metrics.heap_peak_bytes.max(stop.heap_bytes);
+                self.note_heap(&stop);
                 self.stands(stop.cause, now, actions)
             }
             _ => Err("out of turn"),
@@ -68,6 +76,11 @@ impl DurableMachine {
         if let Err(what) = result {
             self.violation(what, actions);
         }
+    }
+
+    fn note_heap(&mut self, stop: &Stop) {
+        let peak = &mut self.record.metrics.heap_peak_bytes;
+        *peak = (*peak).max(stop.heap_bytes);
     }
 
     fn gather_pages(&mut self, pages: Vec<StatePage>) -> Result<(), &'static str> {

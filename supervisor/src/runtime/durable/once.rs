@@ -94,6 +94,11 @@ pub(super) async fn look(
     let mut newborn = durables.bear(order_).await?;
     let answer = ask(&mut newborn.handle).await;
     end(newborn.handle).await;
+    // A large state is read in parts: none of them may have been forgotten meanwhile.
+    let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
+    if !kept.iter().any(|row| row.seq == checkpoint) {
+        return Err(RuntimeError::Invalid("the checkpoint is no longer kept".to_owned()));
+    }
     match answer? {
         FromDurable::View(view) => Ok(*view),
         FromDurable::Refused { why } => Err(RuntimeError::Invalid(why)),

@@ -17,6 +17,9 @@ const TRIES: u32 = 3;
 /// How long a birth waits for a jail in place of a lost one.
 const NEXT_JAIL: Duration = Duration::from_secs(2);
 
+/// Pages by number.
+type Part = Vec<(u64, Vec<u8>)>;
+
 /// What is to be born.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
@@ -141,9 +144,16 @@ impl Durables {
         order: &Order,
         code: &Arc<Vec<u8>>,
     ) -> Result<WorkerHandle, BirthError> {
-        let mut handle =
-            jail.spawn_worker(order.session, &memory(&order.limits), &LibrarySet::default()).await?;
-        if let Err(error) = self.tell_all(&mut handle, order, code).await {
+        // The store is asked while the worker is being born.
+        let limits = memory(&order.limits);
+        let born = jail.spawn_worker(order.session, &limits, &LibrarySet::default());
+        let (born, first) = tokio::join!(born, self.part(order, None));
+        let mut handle = born?;
+        let told = match first {
+            Ok(first) => self.tell_all(&mut handle, order, code, first).await,
+            Err(error) => Err(error.into()),
+        };
+        if let Err(error) = told {
             end(handle).await;
             return Err(error);
         }
@@ -155,22 +165,34 @@ impl Durables {
         handle: &mut WorkerHandle,
         what: &Order,
         code: &Arc<Vec<u8>>,
+        first: Part,
     ) -> Result<(), BirthError> {
         let load = ToDurable::Load { code: code.as_ref().clone(), limits: what.life };
         handle.sender.send(&order(load)).await?;
-        let LoadFrom::Checkpoint(checkpoint) = what.from else { return Ok(()) };
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        for (number, page) in self.shared.store.state(what.execution, checkpoint).await? {
-            bytes += page.len();
-            batch.push(StatePage { number, bytes: page });
-            if bytes >= PAGE_BATCH_BYTES {
-                bytes = 0;
-                handle.sender.send(&order(ToDurable::Pages(std::mem::take(&mut batch)))).await?;
-            }
+        if what.from == LoadFrom::Beginning {
+            return Ok(());
         }
-        if !batch.is_empty() {
-            handle.sender.send(&order(ToDurable::Pages(batch))).await?;
+        let mut part = first;
+        loop {
+            let bytes: usize = part.iter().map(|(_, page)| page.len()).sum();
+            let behind = part.last().map(|(number, _)| *number).filter(|_| bytes >= PAGE_BATCH_BYTES);
+            let pages = part.into_iter().map(|(number, bytes)| StatePage { number, bytes }).collect();
+            let pages = order(ToDurable::Pages(pages));
+            let Some(behind) = behind else {
+                handle.sender.send(&pages).await?;
+                break;
+            };
+            // The next part is read while this one is taken.
+            let (sent, next) = tokio::join!(handle.sender.send(&pages), self.part(what, Some(behind)));
+            sent?;
+            part = next?;
         }
         Ok(handle.sender.send(&order(ToDurable::Restore)).await?)
+    }
+
+    /// Some pages of the state to go on from; fewer bytes than a message holds: they are the last.
+    async fn part(&self, what: &Order, behind: Option<u64>) -> Result<Part, StoreError> {
+        let LoadFrom::Checkpoint(checkpoint) = what.from else { return Ok(Part::new()) };
+        self.shared.store.state_part(what.execution, checkpoint, behind, PAGE_BATCH_BYTES).await
     }
 }

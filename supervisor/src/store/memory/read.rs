@@ -152,7 +152,17 @@ impl Tables {
                 let rows = self.checkpoints.range((*execution, 0)..=(*execution, u64::MAX));
                 Answer::Checkpoints(rows.map(|(_, row)| row.clone()).collect())
             }
-            Query::State(execution, checkpoint) => Answer::Pages(self.state(*execution, *checkpoint)),
+            Query::State { execution, checkpoint, behind, bytes } => {
+                let mut room = *bytes;
+                let pages = self.state(*execution, *checkpoint).into_iter();
+                let mut pages = pages.skip_while(|(page, _)| behind.is_some_and(|behind| *page <= behind));
+                let part = std::iter::from_fn(|| {
+                    let page = if room > 0 { pages.next() } else { None }?;
+                    room = room.saturating_sub(page.1.len());
+                    Some(page)
+                });
+                Answer::Pages(part.collect())
+            }
             Query::Key(owner, key) => Answer::Key(self.keys.get(&(owner.clone(), key.clone())).cloned()),
             Query::Audit { scope, before, limit } => {
                 let rows = self.audit.range(..before.unwrap_or(u64::MAX)).rev();

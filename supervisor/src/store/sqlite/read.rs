@@ -86,7 +86,9 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         Query::Standing(execution) => Answer::Standing(durable::standing(c, *execution)?.map(Box::new)),
         Query::LastCheckpoint(execution) => Answer::Checkpoints(durable::last_checkpoint(c, *execution)?),
         Query::Checkpoints(execution) => Answer::Checkpoints(durable::checkpoints(c, *execution)?),
-        Query::State(execution, checkpoint) => Answer::Pages(durable::state(c, *execution, *checkpoint)?),
+        Query::State { execution, checkpoint, behind, bytes } => {
+            Answer::Pages(durable::state(c, *execution, *checkpoint, *behind, *bytes)?)
+        }
         Query::Key(owner, key) => Answer::Key(books::key(c, owner, key)?),
         Query::Audit { scope, before, limit } => Answer::Audit(books::audit(c, scope, *before, *limit)?),
         Query::Meta(key) => Answer::Meta(books::meta(c, key)?),

@@ -358,7 +358,13 @@ fn query() -> impl Strategy<Value = Query> {
         execution().prop_map(Query::PendingTask),
         (scope(), page()).prop_map(|(scope, page)| Query::PendingTasks(scope, page)),
         execution().prop_map(Query::Checkpoints),
-        (execution(), 0_u64..4).prop_map(|(id, checkpoint)| Query::State(id, checkpoint)),
+        (execution(), 0_u64..4, proptest::option::of(0_u64..4), prop_oneof![Just(usize::MAX), 0_usize..8])
+            .prop_map(|(execution, checkpoint, behind, bytes)| Query::State {
+                execution,
+                checkpoint,
+                behind,
+                bytes
+            }),
         (any_owner(), name()).prop_map(|(owner, key)| Query::Key(owner, key)),
         (scope(), proptest::option::of(0_u64..5), 0_u32..4).prop_map(|(scope, before, limit)| Query::Audit {
             scope,

@@ -215,12 +215,37 @@ pub(super) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<Ch
     select.rows(c, checkpoint_row)
 }
 
-pub(super) fn state(c: &Connection, execution: ExecutionId, checkpoint: u64) -> Read<Vec<(u64, Vec<u8>)>> {
-    // A bare column beside max() comes from the row that has the maximum (SQLite, "Bare columns in an aggregate query").
-    let mut select = Select::new("SELECT page, bytes, max(checkpoint) FROM state_pages");
+pub(super) fn state(
+    c: &Connection,
+    execution: ExecutionId,
+    checkpoint: u64,
+    behind: Option<u64>,
+    bytes: usize,
+) -> Read<Vec<(u64, Vec<u8>)>> {
+    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
+    let mut select = Select::new("SELECT page, bytes FROM state_pages");
     select.and_value("execution =", execution.as_bytes().to_vec());
-    select.and_value("checkpoint <=", i64::try_from(checkpoint).unwrap_or(i64::MAX));
-    select.text(" GROUP BY page ORDER BY page");
-    let pages = select.rows(c, |row| Ok((count(row, 0)?, row.get::<_, Option<Vec<u8>>>(1)?)))?;
-    Ok(pages.into_iter().filter_map(|(page, bytes)| Some((page, bytes?))).collect())
+    select.and_value("page >", behind.map_or(-1, number)).and_value("checkpoint <=", number(checkpoint));
+    select.paged = true;
+    select.text(" ORDER BY page, checkpoint");
+    let (mut pages, mut gathered) = (Vec::new(), 0);
+    let mut newest: Option<(u64, Option<Vec<u8>>)> = None;
+    let mut keep = |page: Option<(u64, Option<Vec<u8>>)>| {
+        if let Some((page, Some(content))) = page {
+            gathered += content.len();
+            pages.push((page, content));
+        }
+        gathered < bytes
+    };
+    select.each(c, |row| {
+        let page = count(row, 0)?;
+        let complete = newest.take_if(|(known, _)| *known != page);
+        if !keep(complete) {
+            return Ok(false);
+        }
+        newest = Some((page, row.get(1)?));
+        Ok(true)
+    })?;
+    keep(newest);
+    Ok(pages)
 }
