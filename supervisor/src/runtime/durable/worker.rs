@@ -145,8 +145,8 @@ impl Durables {
         code: &Arc<Vec<u8>>,
     ) -> Result<WorkerHandle, BirthError> {
         // The store is asked while the worker is being born.
-        let limits = memory(&order.limits);
-        let born = jail.spawn_worker(order.session, &limits, &LibrarySet::default());
+        let (limits, libraries) = (memory(&order.limits), LibrarySet::default());
+        let born = jail.spawn_worker(order.session, &limits, &libraries);
         let (born, first) = tokio::join!(born, self.part(order, None));
         let mut handle = born?;
         let told = match first {
