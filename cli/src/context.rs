@@ -80,6 +80,6 @@ macro_rules! expect_reply {
 pub(crate) use expect_reply;
 
 /// The supervisor answered with something else than the verb promises.
-pub(crate) fn unexpected(reply: &Reply) -> CliError {
+pub(crate) fn unexpected(reply: &impl std::fmt::Debug) -> CliError {
     CliError::internal(format!("the supervisor answered with something unexpected: {reply:?}"))
 }

@@ -5,11 +5,13 @@
 //! [`CONTROL_FRAME_BYTES`](crate::limits::CONTROL_FRAME_BYTES)), then the value. First the client's [`ClientHello`], then the
 //! server's [`ServerHello`]; then any number of requests, answered in any order by their id.
 
+mod archive;
 mod durable;
 mod op;
 mod reply;
 
-pub use durable::{CompiledPlan, DurableOp, DurableReply, NewRun, PlanText};
+pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
+pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText};
 pub use op::{
     ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op,
     SessionFilter, TemplateChange,
@@ -23,7 +25,7 @@ use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
 /// Version of this protocol; a server refuses others by name.
-pub const CONTROL_PROTOCOL: u32 = 2;
+pub const CONTROL_PROTOCOL: u32 = 3;
 
 /// First frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

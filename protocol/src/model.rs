@@ -10,7 +10,8 @@ mod settings;
 mod template;
 
 pub use durable::{
-    CheckpointInfo, Diagnostic, Program, ProgramFrame, ProgramState, Run, Task, TaskStatus, Variable,
+    CheckpointInfo, Diagnostic, Program, ProgramFrame, ProgramState, ProgramVersion, Run, Task, TaskStatus,
+    Variable,
 };
 pub use event::{ConsoleLevel, Event, EventPayload, JsType};
 pub use execution::{Execution, ExecutionError, ExecutionKind, ExecutionStatus, Metrics};

@@ -109,6 +109,7 @@ pub struct Ops {
     installed: Mutex<Installed>,
     /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
     deciding: tokio::sync::Mutex<()>,
+    imports: Arc<durable::Imports>,
     stop: CancellationToken,
     started: Instant,
 }
@@ -144,6 +145,7 @@ impl Ops {
             shelf,
             installed: Mutex::default(),
             deciding: tokio::sync::Mutex::default(),
+            imports: Arc::default(),
             stop,
             started: Instant::now(),
         }

@@ -1,7 +1,9 @@
 //! Durable programs through the control socket: the verbs, with the answers that tests look at.
 
 use crate::client::Client;
-use vm_system_protocol::control::{DurableOp, DurableReply, NewRun, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, GivenAnswer, ListPage, NewRun, Op, OpError, Reply,
+};
 use vm_system_protocol::model::{CheckpointInfo, ProgramState, Run, Task, TaskStatus};
 
 /// What a program is loaded as.
@@ -48,7 +50,8 @@ impl Client {
         self.run_op(DurableOp::TaskSubmit {
             execution: execution.to_owned(),
             task: None,
-            result: answer.to_owned(),
+            result: GivenAnswer::Typed(answer.to_owned()),
+            wait: true,
         })
     }
 
@@ -67,7 +70,7 @@ impl Client {
 
     /// All open questions.
     pub fn tasks(&mut self) -> Vec<Task> {
-        match self.durable(DurableOp::TaskList { limit: 10_000 }).expect("a list") {
+        match self.durable(DurableOp::TaskList(ListPage::first(10_000))).expect("a list") {
             DurableReply::Tasks(tasks) => tasks,
             other => panic!("{other:?}"),
         }

@@ -6,6 +6,8 @@ mod front;
 mod streams;
 mod workspace;
 
+pub(crate) use front::key_of_client;
+
 use crate::args::SandboxArg;
 use crate::context::Context;
 use crate::error::{CliError, exit};

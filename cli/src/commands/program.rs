@@ -2,9 +2,13 @@
 
 mod answers;
 mod checkpoints;
+mod current;
 mod delete;
+mod export;
+mod forget;
 mod fork;
 mod get;
+mod import;
 mod list;
 mod load;
 mod plan;
@@ -15,6 +19,7 @@ pub(crate) mod show;
 mod start;
 mod state;
 mod status;
+mod versions;
 
 use crate::context::{Context, expect_reply};
 use crate::error::CliError;
@@ -30,9 +35,11 @@ pub enum Command {
     /// Check a plan: a Markdown file that a built-in program walks through (`program load --plan`)
     Plan(plan::Args),
     /// Show all programs
-    List,
+    List(list::Args),
     /// Show one program with its source
-    Get(get::Args),
+    Get(get::GetArgs),
+    /// Show the versions of a program, newest first
+    Versions(versions::Args),
     /// Hide a program; its executions go on
     Delete(get::Args),
     /// Run a program to its first question or its end
@@ -51,14 +58,23 @@ pub enum Command {
     Rewind(rewind::Args),
     /// Branch off a new execution from a checkpoint
     Fork(fork::Args),
+    /// Write a program, or an execution with all that is kept of it, into a file
+    Export(export::Args),
+    /// Make a program or an execution of such a file
+    Import(import::Args),
+    /// Forget an execution with its output and states; one that has not ended is ended first
+    Forget(status::Args),
+    /// Show or say which execution an agent means when it names none
+    Current(current::Args),
 }
 
 pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliError> {
     match command {
         Command::Load(args) => load::run(context, args).await,
         Command::Plan(args) => plan::run(context, args).await,
-        Command::List => list::run(context).await,
+        Command::List(args) => list::run(context, args).await,
         Command::Get(args) => get::run(context, args).await,
+        Command::Versions(args) => versions::run(context, args).await,
         Command::Delete(args) => delete::run(context, args).await,
         Command::Start(args) => start::run(context, args).await,
         Command::Runs(args) => runs::run(context, args).await,
@@ -68,6 +84,10 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Checkpoints(args) => checkpoints::run(context, args).await,
         Command::Rewind(args) => rewind::run(context, args).await,
         Command::Fork(args) => fork::run(context, args).await,
+        Command::Export(args) => export::run(context, args).await,
+        Command::Import(args) => import::run(context, args).await,
+        Command::Forget(args) => forget::run(context, args).await,
+        Command::Current(args) => current::run(context, args).await,
     }
 }
 
@@ -87,8 +107,6 @@ pub(crate) async fn call_run(
     op: DurableOp,
     key: Option<String>,
 ) -> Result<Box<Run>, CliError> {
-    match call(context, op, key).await? {
-        DurableReply::Run(run) => Ok(run),
-        other => Err(crate::context::unexpected(&Reply::Durable(other))),
-    }
+    let reply = call(context, op, key).await?;
+    Ok(expect_reply!(reply, DurableReply::Run(run) => run))
 }

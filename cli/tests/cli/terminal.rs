@@ -222,3 +222,83 @@ fn a_download_shows_how_far_it_is_and_leaves_only_its_result() {
     let output = piped.env("PATH", &path).output().unwrap();
     assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
 }
+
+/// Asks for a number of at least 2, then for a text.
+const ASKS: &str = "
+    function main() {
+        const n: number = CC('how many?', { schema: { type: 'number', minimum: 2 } });
+        console.log('twice is', n * 2);
+        return CC('and which?') + ' x ' + n;
+    }
+";
+
+#[test]
+fn a_program_asks_on_the_terminal_until_an_answer_fits() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.file("asks.ts", ASKS);
+    let command = "vm-system program start asks.ts --interactive";
+    let Some(mut terminal) = Terminal::run(&env, command, &[("NO_COLOR", "1")]) else { return };
+    terminal.shows("how many?");
+    terminal.shows("\"minimum\":2");
+    terminal.shows("> ");
+    terminal.types("one\n");
+    terminal.shows("error: ");
+    terminal.shows("ANSWER_INVALID");
+    terminal.shows("how many?");
+    terminal.shows("> ");
+    terminal.types("21\n");
+    terminal.shows("twice is 42");
+    terminal.shows("and which?");
+    terminal.shows("> ");
+    terminal.types("apples\n");
+    terminal.shows("\"apples x 21\"");
+    assert_eq!(terminal.end().1, Some(0));
+}
+
+#[test]
+fn ctrl_c_at_a_question_leaves_the_program_waiting_and_says_how_to_go_on() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.file("asks.ts", ASKS);
+    let command = "vm-system program start asks.ts --name left --interactive";
+    let Some(mut terminal) = Terminal::run(&env, command, &[("NO_COLOR", "1")]) else { return };
+    terminal.shows("how many?");
+    terminal.shows("> ");
+    terminal.types("4\n");
+    terminal.shows("and which?");
+    terminal.shows("> ");
+    terminal.types("\u{3}");
+    terminal.shows("hint: ");
+    let (shown, code) = terminal.end();
+    assert_eq!(code, Some(130), "{shown:?}");
+    let (_, rest) = shown.split_once("`vm-system task submit ").unwrap_or_else(|| panic!("{shown:?}"));
+    let (id, _) = rest.split_once(' ').unwrap();
+    assert_eq!(env.run(["task", "get", "left"]).ok(), "and which?\n");
+    assert!(env.run(["task", "submit", id, "pears"]).ok().contains("pears x 4"));
+}
+
+#[test]
+fn a_task_is_answered_by_its_own_id_at_once_or_later() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    env.file("asks.ts", ASKS);
+    let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).unwrap();
+    let run = json(env.run(["program", "start", "asks.ts", "--output", "json"]).ok());
+    let task = run["task"]["id"].as_str().unwrap();
+    assert_eq!(env.run(["task", "get", task]).ok(), "how many?\n");
+    // A text is no number, whatever it says; what is typed is read as JSON.
+    env.run(["task", "submit", task, "--json", "\"7\""]).failed(1);
+    let answered = json(env.run(["task", "submit", task, "7", "--no-wait", "--output", "json"]).ok());
+    assert_eq!((&answered["id"], answered["status"].as_str()), (&run["id"], Some("running")));
+    // The answer is taken: the question is no longer there.
+    assert!(env.run(["task", "submit", task, "8"]).failed(1).contains("TASK_NOT_PENDING"));
+    let id = run["id"].as_str().unwrap();
+    let until = Instant::now() + DEADLINE;
+    while env.run(["task", "get", id]).ok() != "and which?\n" {
+        assert!(Instant::now() < until, "it does not go on");
+    }
+    assert!(env.run(["task", "submit", id, "x"]).ok().contains("x x 7"));
+    env.run(["program", "forget", id]).ok();
+    env.run(["program", "status", id]).failed(1);
+}

@@ -1,8 +1,9 @@
 //! Verbs of durable programs. References to programs and executions are text, as in [`super::Op`].
 
+use super::{ArchiveKind, ExportCursor, ExportPart, ListPage, NewImport};
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
-use crate::model::{CheckpointInfo, Program, ProgramState, Run, Task, TaskStatus};
+use crate::model::{CheckpointInfo, Program, ProgramState, ProgramVersion, Run, Task, TaskStatus};
 use serde::Serialize;
 
 /// One verb with its arguments.
@@ -18,18 +19,27 @@ pub enum DurableOp {
         typescript: Option<bool>,
     },
     /// Programs, newest first.
-    ProgramList,
+    ProgramList(ListPage),
     /// One program with its source.
     ProgramGet {
         /// Which.
         program: String,
+        /// The source of this version; none = the newest.
+        version: Option<u32>,
+    },
+    /// Versions of a program without their sources, newest first. The place of one is its time, and its number as id.
+    ProgramVersions {
+        /// Of which.
+        program: String,
+        /// Which part of the list.
+        page: ListPage,
     },
     /// Hide a program; its executions go on.
     ProgramDelete {
         /// Which.
         program: String,
     },
-    /// Run a program to its first pause or end.
+    /// Run a program to its first pause or end, or answer as soon as it is certain to be run.
     ProgramStart(Box<NewRun>),
     /// An execution of a program with its question.
     RunGet {
@@ -40,27 +50,26 @@ pub enum DurableOp {
     RunList {
         /// Only of this program.
         program: Option<String>,
-        /// At most this many.
-        limit: u32,
+        /// Which part of the list.
+        page: ListPage,
     },
     /// Pending questions, oldest first.
-    TaskList {
-        /// At most this many.
-        limit: u32,
-    },
+    TaskList(ListPage),
     /// The question of an execution. Read only.
     TaskGet {
-        /// Which execution.
+        /// Which execution; or the id of the question itself.
         execution: String,
     },
-    /// Answer a question; replies when the program has run on to its next pause or end.
+    /// Answer a question.
     TaskSubmit {
-        /// Which execution.
+        /// Which execution; or the id of the question itself.
         execution: String,
         /// The question that is answered; none = the pending one, whichever it is.
         task: Option<String>,
-        /// The answer: any text, or JSON where the question has a schema.
-        result: String,
+        /// The answer.
+        result: GivenAnswer,
+        /// Reply when the program has run on to its next pause or end (true), or as soon as the answer is stored.
+        wait: bool,
     },
     /// The inside of a program that stands still.
     StateGet {
@@ -118,6 +127,31 @@ pub enum DurableOp {
         /// Which execution.
         execution: String,
     },
+    /// A part of a program's or an execution's file. Answered by [`DurableReply::Exported`].
+    Export {
+        /// What it is.
+        kind: ArchiveKind,
+        /// Which.
+        reference: String,
+        /// Behind what came before; none = the first part.
+        after: Option<Box<ExportCursor>>,
+    },
+    /// Begin to send a file. Answered by [`DurableReply::Importing`].
+    ImportBegin(Box<NewImport>),
+    /// A part of the file, at most [`PART_BYTES`](super::PART_BYTES).
+    ImportPart {
+        /// Which import.
+        import: String,
+        /// How many bytes came before.
+        at: u64,
+        /// The part.
+        bytes: Vec<u8>,
+    },
+    /// The file is whole: check it and make what it describes. Answered by a program or an execution.
+    ImportEnd {
+        /// Which import.
+        import: String,
+    },
     /// Compile a plan, or say what is wrong with it. Keeps nothing.
     PlanCheck(Box<PlanText>),
     /// Keep the built-in program that walks through a plan, under a name as any program.
@@ -155,8 +189,18 @@ pub struct CompiledPlan {
     pub plan: JsonText,
 }
 
+/// An answer as somebody gave it.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
+pub enum GivenAnswer {
+    /// As somebody typed it: where the question has a schema, the JSON that it is, or else a string that needs no quotes.
+    Typed(String),
+    /// A value of this type: `"42"` is a string and never a number. Where the question has no schema, a string is the
+    /// answer itself, and anything else its JSON.
+    Json(JsonText),
+}
+
 /// What to run.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewRun {
     /// The program.
     pub program: String,
@@ -170,6 +214,23 @@ pub struct NewRun {
     pub template: Option<String>,
     /// The folder whose files the program may use; none = no files.
     pub worktree_path: Option<String>,
+    /// Reply when it stands at its first pause or its end (true), or as soon as its beginning is stored.
+    pub wait: bool,
+}
+
+impl Default for NewRun {
+    /// Nothing given; waited for.
+    fn default() -> Self {
+        Self {
+            program: String::new(),
+            name: None,
+            args: Vec::new(),
+            env: Vec::new(),
+            template: None,
+            worktree_path: None,
+            wait: true,
+        }
+    }
 }
 
 /// The answer of such a verb.
@@ -180,6 +241,8 @@ pub enum DurableReply {
     Program(Box<Program>),
     /// Programs.
     Programs(Vec<Program>),
+    /// Versions of a program.
+    Versions(Vec<ProgramVersion>),
     /// An execution of a program.
     Run(Box<Run>),
     /// Executions of programs.
@@ -194,4 +257,8 @@ pub enum DurableReply {
     Checkpoints(Vec<CheckpointInfo>),
     /// A compiled plan.
     Plan(Box<CompiledPlan>),
+    /// A part of a file.
+    Exported(Box<ExportPart>),
+    /// The id of an import that is under way.
+    Importing(String),
 }

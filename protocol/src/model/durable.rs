@@ -29,6 +29,19 @@ pub struct Program {
     pub source: Option<String>,
 }
 
+/// A version of a program.
+#[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
+pub struct ProgramVersion {
+    /// Its number, from 1.
+    pub version: u32,
+    /// SHA-256 of its source, in hexadecimal digits.
+    pub source_hash: String,
+    /// Format of its compiled code.
+    pub format: u32,
+    /// When it was loaded.
+    pub created_at: Timestamp,
+}
+
 /// An error of a source text.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Diagnostic {

@@ -59,6 +59,7 @@ structs! {
     AuditRecord { seq, at, owner, door, verb, subject, outcome }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
     Program { id, name, version, source_hash, format, created_at, modified_at, source }
+    ProgramVersion { version, source_hash, format, created_at }
     Diagnostic { message, line, column, snippet }
     Task {
         id, execution_id, prompt, schema, attempts, created_at, deadline, first_attempt_at, last_attempt_at,
@@ -69,7 +70,10 @@ structs! {
     ProgramState { frames, globals }
     ProgramFrame { function, line, column, source_line, variables }
     Variable { name, value }
-    NewRun { program, name, args, env, template, worktree_path }
+    ExportCursor { id, checkpoint, chain, records, place }
+    ExportPart { text, next }
+    NewImport { kind, name, program_name, template, worktree_path }
+    NewRun { program, name, args, env, template, worktree_path, wait }
     PlanText { file, text, parts }
     CompiledPlan { valid, blocks, block_ids, plan }
     StatePage { number, bytes }
@@ -147,19 +151,30 @@ enums! {
     End { Ok { result }, Threw { message, stack }, Limit(limit), Interrupted, Corrupt(what) }
     DurableLimit { Heap, Stack, Steps, Cpu, Wall, Events, Output, Result }
     DurableOp {
-        ProgramLoad { name, source, typescript }, ProgramList, ProgramGet { program }, ProgramDelete { program },
-        ProgramStart(run), RunGet { execution }, RunList { program, limit }, TaskList { limit },
-        TaskGet { execution }, TaskSubmit { execution, task, result }, StateGet { execution, checkpoint },
+        ProgramLoad { name, source, typescript }, ProgramList(page), ProgramGet { program, version }, ProgramDelete { program },
+        ProgramStart(run), RunGet { execution }, RunList { program, page }, TaskList(page),
+        TaskGet { execution }, TaskSubmit { execution, task, result, wait }, StateGet { execution, checkpoint },
         StateSet { execution, name, value, frame }, CheckpointList { execution }, Rewind { execution, checkpoint },
         Fork { execution, checkpoint, name },
         RunDelete { execution },
+        ProgramVersions { program, page },
+        Export { kind, reference, after },
+        ImportBegin(new),
+        ImportPart { import, at, bytes },
+        ImportEnd { import },
         CurrentGet { client },
         CurrentSet { client, execution },
         PlanCheck(plan), PlanLoad { name, plan, done },
     }
+    GivenAnswer { Typed(text), Json(json) }
+    ArchiveKind { Program, Execution }
+    ExportPlace { Versions(version), Tasks(checkpoint), Events(seq), Pages(page, checkpoint) }
     DurableReply {
-        Program(program), Programs(programs), Run(run), Runs(runs), Tasks(tasks), TaskStatus(status), State(state),
-        Checkpoints(list), Plan(plan),
+        Program(program), Programs(programs), Versions(versions), Run(run), Runs(runs), Tasks(tasks), TaskStatus(status), State(state),
+        Checkpoints(list),
+        Exported(part),
+        Importing(import),
+        Plan(plan),
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }

@@ -8,11 +8,12 @@
 //! - `server`, `connection`, `slots`, `deadline`: accepting, one connection, how many, how slow
 //! - `gate`: what is asked of every request before a handler sees it; `tokens`, `auth`, `local_uid`: who asks
 //! - `envelope`, `input`, `ask`: answers, bodies and queries, one verb
-//! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`: the handlers, one file for each
+//! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file for each
 //!   noun; `sse`: events as they come
 //! - `routes`, `openapi`, `schema`: the table of routes and its description
 //! - `mcp`: where the agents' door is; `ui`: files for browsers
 
+mod archives;
 mod ask;
 mod auth;
 mod connection;

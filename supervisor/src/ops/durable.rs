@@ -1,19 +1,26 @@
 //! Verbs of durable programs. Reading order: this file (which verb goes where), `programs`, `runs` (executions), `tasks`
 //! (questions and answers), `states` (checkpoints, looking inside, going back), `current` (which execution a client means),
+//! `archive` (the file of an export), `export`, `import` (a file that comes in parts), `imported` (what is made of it),
 //! `plans` (plans, and the program that walks through one).
 
+mod archive;
 mod current;
+mod export;
+mod import;
+mod imported;
 mod plans;
 mod programs;
 mod runs;
 mod states;
 mod tasks;
 
+pub(super) use import::Imports;
+
 use super::errors::{invalid, not_found, stored};
 use super::{Call, Ops};
 use crate::core::durable::{Refused, Stand};
 use crate::runtime::{Durables, Identity};
-use crate::store::{Entity, IdKind, ProgramRow, RunRow, TaskRow};
+use crate::store::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
@@ -33,17 +40,23 @@ pub(super) fn changes_something(op: &DurableOp) -> bool {
         | DurableOp::Rewind { .. }
         | DurableOp::Fork { .. }
         | DurableOp::RunDelete { .. }
+        | DurableOp::ImportEnd { .. }
         | DurableOp::CurrentSet { .. }
         | DurableOp::PlanLoad { .. } => true,
-        DurableOp::ProgramList
+        DurableOp::ProgramList(_)
+        | DurableOp::ProgramVersions { .. }
         | DurableOp::ProgramGet { .. }
         | DurableOp::RunGet { .. }
         | DurableOp::RunList { .. }
-        | DurableOp::TaskList { .. }
+        | DurableOp::TaskList(_)
         | DurableOp::TaskGet { .. }
         | DurableOp::StateGet { .. }
         | DurableOp::CheckpointList { .. }
         | DurableOp::CurrentGet { .. }
+        | DurableOp::Export { .. }
+        // Nothing is stored before the end.
+        | DurableOp::ImportBegin(_)
+        | DurableOp::ImportPart { .. }
         | DurableOp::PlanCheck(_) => false,
     }
 }
@@ -54,16 +67,17 @@ impl Ops {
             DurableOp::ProgramLoad { name, source, typescript } => {
                 self.program_load(call, &name, source, typescript).await
             }
-            DurableOp::ProgramList => self.program_list(call).await,
-            DurableOp::ProgramGet { program } => self.program_get(call, &program).await,
+            DurableOp::ProgramList(page) => self.program_list(call, page).await,
+            DurableOp::ProgramGet { program, version } => self.program_get(call, &program, version).await,
+            DurableOp::ProgramVersions { program, page } => self.program_versions(call, &program, page).await,
             DurableOp::ProgramDelete { program } => self.program_delete(call, &program).await,
             DurableOp::ProgramStart(new) => self.program_start(call, *new).await,
             DurableOp::RunGet { execution } => self.run_get(call, &execution).await,
-            DurableOp::RunList { program, limit } => self.run_list(call, program.as_deref(), limit).await,
-            DurableOp::TaskList { limit } => self.task_list(call, limit).await,
+            DurableOp::RunList { program, page } => self.run_list(call, program.as_deref(), page).await,
+            DurableOp::TaskList(page) => self.task_list(call, page).await,
             DurableOp::TaskGet { execution } => self.task_get(call, &execution).await,
-            DurableOp::TaskSubmit { execution, task, result } => {
-                self.task_submit(call, &execution, task.as_deref(), result).await
+            DurableOp::TaskSubmit { execution, task, result, wait } => {
+                self.task_submit(call, &execution, task.as_deref(), result, wait).await
             }
             DurableOp::StateGet { execution, checkpoint } => {
                 self.state_get(call, &execution, checkpoint).await
@@ -76,6 +90,12 @@ impl Ops {
             DurableOp::Fork { execution, checkpoint, name } => {
                 self.branch_off(call, &execution, checkpoint, name).await
             }
+            DurableOp::Export { kind, reference, after } => {
+                self.export(call, kind, &reference, after.map(|after| *after)).await
+            }
+            DurableOp::ImportBegin(new) => self.import_begin(call, *new),
+            DurableOp::ImportPart { import, at, bytes } => self.import_part(call, &import, at, &bytes),
+            DurableOp::ImportEnd { import } => self.import_end(call, &import).await,
             DurableOp::RunDelete { execution } => self.run_delete(call, &execution).await,
             DurableOp::CurrentGet { client } => self.current_get(call, &client).await,
             DurableOp::CurrentSet { client, execution } => self.current_set(call, &client, &execution).await,
@@ -124,7 +144,8 @@ impl Ops {
     }
 
     async fn run_by_id(&self, call: &Call<'_>, id: ExecutionId) -> Result<Option<RunRow>, OpError> {
-        let mut rows = self.store.runs(&call.caller.scope(), None, Some(id), 1).await.map_err(stored)?;
+        let mut rows =
+            self.store.runs(&call.caller.scope(), None, Some(id), Page::first(1)).await.map_err(stored)?;
         Ok(rows.pop())
     }
 
@@ -141,10 +162,14 @@ impl Ops {
         {
             return Ok((id, known));
         }
-        let RunRow { row, program, version, program_name } = self.run(call, reference).await?;
-        let (owner, name) = (row.owner, row.name);
-        Ok((row.execution.id, Arc::new(Identity { owner, name, program, version, program_name })))
+        Ok(identity_of(self.run(call, reference).await?))
     }
+}
+
+fn identity_of(run: RunRow) -> (ExecutionId, Arc<Identity>) {
+    let RunRow { row, program, version, program_name } = run;
+    let (owner, name) = (row.owner, row.name);
+    (row.execution.id, Arc::new(Identity { owner, name, program, version, program_name }))
 }
 
 /// A name of a client's choice.

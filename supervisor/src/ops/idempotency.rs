@@ -71,7 +71,7 @@ impl Ops {
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
         check(key)?;
-        let hash = request_hash(&op)?;
+        let hash = self.request_hash(caller, &op)?;
         let name = (caller.owner.clone(), key.to_owned());
         match self.in_flight.enter(name, hash) {
             Ok(entry) => {
@@ -144,6 +144,15 @@ impl Ops {
         answer
     }
 
+    /// A file is sent anew when its import is repeated: what counts is the file, and not the id of the import.
+    fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
+        if let Op::Durable(DurableOp::ImportEnd { import }) = op {
+            return self.imports.fingerprint(caller, import);
+        }
+        let bytes = codec::encode(op, usize::MAX).map_err(|error| invalid(error.to_string()))?;
+        Ok(Sha256::digest(bytes).into())
+    }
+
     /// Stores the answer, or gives the key back. A failure leaves the claim: the next request with it finds what was made.
     async fn keep(&self, entry: &Entry<'_>, answer: &Answer) {
         let (owner, key) = entry.name.clone();
@@ -186,7 +195,12 @@ impl Ops {
                     None => None,
                 }
             }
-            Op::Durable(DurableOp::ProgramStart(_) | DurableOp::Fork { .. } | DurableOp::Rewind { .. }) => {
+            Op::Durable(
+                DurableOp::ProgramStart(_)
+                | DurableOp::Fork { .. }
+                | DurableOp::Rewind { .. }
+                | DurableOp::ImportEnd { .. },
+            ) => {
                 let noted = AtomicBool::default();
                 let subject = Uuid::from_bytes(subject);
                 let call = Call { caller, subject, follower: None, noted: &noted };
@@ -217,11 +231,6 @@ fn check(key: &str) -> Result<(), OpError> {
         )));
     }
     Ok(())
-}
-
-fn request_hash(op: &Op) -> Result<[u8; 32], OpError> {
-    let bytes = codec::encode(op, usize::MAX).map_err(|error| invalid(error.to_string()))?;
-    Ok(Sha256::digest(bytes).into())
 }
 
 fn decode(reply: &[u8]) -> Result<Answer, OpError> {

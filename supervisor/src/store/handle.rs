@@ -2,10 +2,10 @@
 
 use super::batch::{Applied, Batch};
 use super::error::StoreError;
-use super::query::{Answer, IdKind, Page, Query, SessionQuery};
+use super::query::{Answer, IdKind, Page, PageVersion, Query, SessionQuery};
 use super::rows::{
     AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow,
+    ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow, VersionRow,
 };
 use super::{Store, StoreStatus, Urgency};
 use std::fmt;
@@ -221,6 +221,16 @@ impl StoreHandle {
         ask!(self, Query::ProgramCode(id, version), Code)
     }
 
+    /// Versions of a program, newest first, below a number.
+    pub async fn program_versions(
+        &self,
+        program: ProgramId,
+        below: Option<u32>,
+        limit: u32,
+    ) -> Result<Vec<VersionRow>, StoreError> {
+        ask!(self, Query::ProgramVersions { program, below, limit }, Versions)
+    }
+
     /// Which version of which program an execution runs.
     pub async fn program_run(&self, execution: ExecutionId) -> Result<Option<(ProgramId, u32)>, StoreError> {
         ask!(self, Query::ProgramRun(execution), Run)
@@ -275,9 +285,9 @@ impl StoreHandle {
         scope: &Scope,
         program: Option<ProgramId>,
         execution: Option<ExecutionId>,
-        limit: u32,
+        page: Page,
     ) -> Result<Vec<RunRow>, StoreError> {
-        ask!(self, Query::Runs { scope: scope.clone(), program, execution, limit }, Runs)
+        ask!(self, Query::Runs { scope: scope.clone(), program, execution, page }, Runs)
     }
 
     /// An execution of a program by its name: the unfinished one, else the newest; at most one.
@@ -318,6 +328,36 @@ impl StoreHandle {
         bytes: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
         ask!(self, Query::State { execution, checkpoint, behind, bytes }, Pages)
+    }
+
+    /// Questions of an execution behind a checkpoint, in the order in which they were asked.
+    pub async fn tasks_of_run(
+        &self,
+        execution: ExecutionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<TaskRow>, StoreError> {
+        ask!(self, Query::TasksOfRun { execution, after, limit }, Tasks)
+    }
+
+    /// Versions of an execution's pages behind one, by page and checkpoint: no more once there are so many bytes.
+    pub async fn page_versions(
+        &self,
+        execution: ExecutionId,
+        after: Option<(u64, u64)>,
+        bytes: usize,
+    ) -> Result<Vec<PageVersion>, StoreError> {
+        ask!(self, Query::PageVersions { execution, after, bytes }, PageVersions)
+    }
+
+    /// Versions of a program with this source, newest first.
+    pub async fn versions_of_source(
+        &self,
+        program: ProgramId,
+        source_hash: [u8; 32],
+        limit: u32,
+    ) -> Result<Vec<VersionRow>, StoreError> {
+        ask!(self, Query::VersionsOfSource { program, source_hash, limit }, Versions)
     }
 
     /// An idempotency key.

@@ -86,6 +86,7 @@ struct Program {
 #[derive(Clone)]
 struct Version {
     source_hash: [u8; 32],
+    created_at: Timestamp,
     code: ProgramCode,
 }
 

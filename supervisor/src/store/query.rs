@@ -2,7 +2,7 @@
 
 use super::rows::{
     AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
-    ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow,
+    ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow, VersionRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
@@ -48,6 +48,9 @@ pub struct SessionQuery {
     /// Only of this name.
     pub name: Option<String>,
 }
+
+/// Page, checkpoint, and bytes (none = the page is gone).
+pub type PageVersion = (u64, u64, Option<Vec<u8>>);
 
 /// What an id prefix is looked for among.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -110,6 +113,15 @@ pub enum Query {
     Programs(Scope, Page),
     /// Source and code of a version, of deleted programs too. → [`Answer::Code`]
     ProgramCode(ProgramId, u32),
+    /// Versions of a program, of deleted ones too, newest first, below a number. → [`Answer::Versions`]
+    ProgramVersions {
+        /// Which program.
+        program: ProgramId,
+        /// Only smaller numbers.
+        below: Option<u32>,
+        /// At most this many.
+        limit: u32,
+    },
     /// What an execution runs. → [`Answer::Run`]
     ProgramRun(ExecutionId),
     /// The execution that an owner's client means when it names none. → [`Answer::Current`]
@@ -122,6 +134,33 @@ pub enum Query {
     PendingTasks(Scope, Page),
     /// The last question that an execution had asked as of a checkpoint; none = now. → [`Answer::Task`]
     TaskOf(ExecutionId, Option<u64>),
+    /// Questions of an execution behind a checkpoint, in the order in which they were asked. → [`Answer::Tasks`]
+    TasksOfRun {
+        /// Which execution.
+        execution: ExecutionId,
+        /// Asked behind this checkpoint.
+        after: u64,
+        /// At most this many.
+        limit: u32,
+    },
+    /// Versions of an execution's pages behind one, by page and checkpoint. → [`Answer::PageVersions`]
+    PageVersions {
+        /// Which execution.
+        execution: ExecutionId,
+        /// Behind this page and checkpoint; none = from the first one on.
+        after: Option<(u64, u64)>,
+        /// No more once there are so many bytes; at least one.
+        bytes: usize,
+    },
+    /// Versions of a program with this source, newest first. → [`Answer::Versions`]
+    VersionsOfSource {
+        /// Which program.
+        program: ProgramId,
+        /// SHA-256 of the source.
+        source_hash: [u8; 32],
+        /// At most this many.
+        limit: u32,
+    },
     /// Pending questions whose time is over before a moment, the longest first. → [`Answer::Tasks`]
     DueTasks {
         /// Deadlines up to here.
@@ -144,8 +183,8 @@ pub enum Query {
         program: Option<ProgramId>,
         /// Only this one.
         execution: Option<ExecutionId>,
-        /// At most this many.
-        limit: u32,
+        /// Which part. Ids of executions begin with their time, and only the id of a place is looked at.
+        page: Page,
     },
     /// An execution of a program by its name: the unfinished one, else the newest. → [`Answer::Runs`]
     RunByName(Scope, String),
@@ -210,6 +249,8 @@ pub enum Answer {
     Programs(Vec<ProgramRow>),
     /// Source and code, if there is such a version.
     Code(Option<Box<ProgramCode>>),
+    /// Versions.
+    Versions(Vec<VersionRow>),
     /// Program and version, if the execution runs one.
     Run(Option<(ProgramId, u32)>),
     /// An execution, if one was set.
@@ -226,6 +267,8 @@ pub enum Answer {
     Checkpoints(Vec<CheckpointRow>),
     /// Pages by number.
     Pages(Vec<(u64, Vec<u8>)>),
+    /// Versions of pages.
+    PageVersions(Vec<PageVersion>),
     /// A key, if it is taken.
     Key(Option<KeyRow>),
     /// Audit entries with their numbers.

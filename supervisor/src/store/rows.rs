@@ -173,6 +173,19 @@ pub struct ProgramRow {
     pub format: u32,
 }
 
+/// A version of a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VersionRow {
+    /// Its number, from 1.
+    pub version: u32,
+    /// SHA-256 of its source.
+    pub source_hash: [u8; 32],
+    /// Format of its code.
+    pub format: u32,
+    /// When it was loaded.
+    pub created_at: Timestamp,
+}
+
 /// Source and code of a program's version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramCode {

@@ -2,6 +2,7 @@
 
 mod failures;
 mod fixture;
+mod migrating;
 mod opening;
 mod quota;
 mod reading;

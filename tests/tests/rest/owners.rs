@@ -31,7 +31,13 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
             "/health" | "/runtime" | "/runtime/summary" | "/modules" | "/libraries" | "/openapi.json",
         ) => About::Nobody,
         ("GET", "/templates" | "/sessions" | "/programs" | "/tasks") => About::List,
-        ("POST", "/templates" | "/programs" | "/plans") => About::Own,
+        ("POST", "/templates" | "/programs" | "/plans" | "/imports/program" | "/imports/execution") => {
+            About::Own
+        }
+        ("PUT", "/clients/{client}/current-execution") => {
+            About::Theirs(Some(json!({ "execution_id": of.run })), EXECUTION)
+        }
+        ("GET", "/clients/{client}/current-execution") => About::Theirs(None, EXECUTION),
         ("PATCH", "/templates/{template_id}") => {
             About::Theirs(Some(json!({ "name": format!("new-{}", of.template) })), TEMPLATE)
         }
@@ -80,7 +86,7 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
         ("POST", "/executions/{execution_id}/rewind") => {
             About::Theirs(Some(json!({ "checkpoint": of.checkpoint })), EXECUTION)
         }
-        ("GET" | "POST", path) if path.starts_with("/executions/{execution_id}") => {
+        ("GET" | "POST" | "DELETE", path) if path.starts_with("/executions/{execution_id}") => {
             About::Theirs(None, EXECUTION)
         }
         (method, path) => panic!("{method} {path} has no row in the matrix of owners"),
@@ -88,8 +94,9 @@ fn about(route: &Route, of: &Belongings, daemon: &Daemon) -> About {
 }
 
 fn path_of(route: &Route, of: &Belongings) -> String {
-    let parts = ["/task", "/state", "/checkpoints", "/rewind", "/fork"];
-    let of_program = parts.iter().any(|part| route.path.ends_with(part));
+    let parts = ["/task", "/state", "/checkpoints", "/rewind", "/fork", "/export"];
+    let forgets = route.method == "DELETE" && route.path.ends_with("/executions/{execution_id}");
+    let of_program = forgets || parts.iter().any(|part| route.path.ends_with(part));
     let path = route
         .path
         .replace("{template_id}", &of.template)
@@ -98,6 +105,7 @@ fn path_of(route: &Route, of: &Belongings) -> String {
         .replace("{session_id}", &of.session)
         .replace("{execution_id}", if of_program { &of.run } else { &of.execution })
         .replace("{program}", &of.program)
+        .replace("{client}", "me")
         .replace("libraries/{name}", "libraries/lodash-4.17.21")
         .replace("{name}", "fs");
     assert!(!path.contains('{'), "{path} has a parameter that nobody fills");
@@ -115,7 +123,8 @@ fn describes(http: &mut Http) -> Vec<Route> {
         let last = ["/close", "/kill", "/rewind"];
         let ends = route.method == "DELETE" || last.iter().any(|last| route.path.ends_with(last));
         let parts = route.path.matches('/').count();
-        (ends, if ends { usize::MAX - parts } else { parts })
+        // What is current is said before it is asked for.
+        (ends, if ends { usize::MAX - parts } else { parts }, route.method != "PUT")
     });
     assert!(routes.len() > 30, "only {} routes", routes.len());
     routes

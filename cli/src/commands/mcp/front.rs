@@ -31,6 +31,15 @@ pub(super) struct StdioFront {
     slots: Semaphore,
 }
 
+/// What a client's current execution is kept under.
+pub(crate) fn key_of_client(name: &str) -> Result<String, CliError> {
+    let name = name.trim();
+    if name.is_empty() || name.chars().count() > 150 {
+        return Err(CliError::usage("the name of a client has 1 to 150 characters"));
+    }
+    Ok(format!("client {name}"))
+}
+
 impl StdioFront {
     pub(super) fn new(
         client: Option<String>,
@@ -40,11 +49,8 @@ impl StdioFront {
         worktree: Option<String>,
         workspace: Workspace,
     ) -> Result<Self, CliError> {
-        let client = match client.map(|name| name.trim().to_owned()) {
-            Some(name) if name.is_empty() || name.chars().count() > 150 => {
-                return Err(CliError::usage("the name of a client has 1 to 150 characters"));
-            }
-            Some(name) => format!("client {name}"),
+        let client = match client {
+            Some(name) => key_of_client(&name)?,
             None => format!("run {}", Uuid::new_v4()),
         };
         Ok(Self {

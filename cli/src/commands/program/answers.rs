@@ -3,9 +3,12 @@
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::escape;
+use crate::signals::Interrupts;
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, Write as _};
 use std::path::Path;
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::Task;
 
 /// Where answers come from.
@@ -13,34 +16,51 @@ pub(super) enum Answers {
     /// Nobody answers.
     None,
     /// These, in order.
-    File(VecDeque<String>),
+    File(VecDeque<GivenAnswer>),
     /// Somebody at the terminal.
-    Terminal,
+    Terminal(Interrupts),
+}
+
+/// What came of asking for one.
+pub(super) enum Next {
+    /// The answer.
+    Answer(GivenAnswer),
+    /// There is none any more.
+    None,
+    /// Ctrl-C.
+    Interrupted,
 }
 
 impl Answers {
-    /// From a file: a JSON array (texts as they are, other values as JSON), or else a line for each.
+    /// From a file: a JSON array of values with their types, or else a line for each, as somebody would type it.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = std::fs::read_to_string(path).map_err(|error| CliError::file(path.display(), &error))?;
         let list = match serde_json::from_str::<Vec<serde_json::Value>>(&text) {
-            Ok(values) => values
-                .into_iter()
-                .map(|value| match value {
-                    serde_json::Value::String(text) => text,
-                    other => other.to_string(),
-                })
-                .collect(),
-            Err(_) => text.lines().map(str::to_owned).collect(),
+            Ok(values) => {
+                values.into_iter().map(|value| GivenAnswer::Json(JsonText::from_value(&value))).collect()
+            }
+            Err(_) => text.lines().map(|line| GivenAnswer::Typed(line.to_owned())).collect(),
         };
         Ok(Self::File(list))
     }
 
-    /// The answer to a question; none if there is none any more.
-    pub(super) fn next(&mut self, context: &Context, task: &Task) -> Result<Option<String>, CliError> {
+    /// The answer to a question.
+    pub(super) async fn next(&mut self, context: &Context, task: &Task) -> Result<Next, CliError> {
         match self {
-            Self::None => Ok(None),
-            Self::File(list) => Ok(list.pop_front()),
-            Self::Terminal => ask(context, task),
+            Self::None => Ok(Next::None),
+            Self::File(list) => Ok(list.pop_front().map_or(Next::None, Next::Answer)),
+            Self::Terminal(interrupts) => {
+                show(context, task);
+                type_answer(interrupts).await
+            }
+        }
+    }
+
+    /// Ctrl-C, where somebody is at the terminal.
+    pub(super) async fn interrupted(&self) {
+        match self {
+            Self::Terminal(interrupts) => interrupts.next().await,
+            Self::None | Self::File(_) => std::future::pending().await,
         }
     }
 
@@ -49,12 +69,12 @@ impl Answers {
         match self {
             Self::None => false,
             Self::File(left) => !left.is_empty(),
-            Self::Terminal => true,
+            Self::Terminal(_) => true,
         }
     }
 }
 
-fn ask(context: &Context, task: &Task) -> Result<Option<String>, CliError> {
+fn show(context: &Context, task: &Task) {
     let mut stderr = io::stderr().lock();
     let prompt = escape::for_terminal(&task.prompt);
     // A terminal that takes no prompt takes no answer either; reading says so.
@@ -66,13 +86,26 @@ fn ask(context: &Context, task: &Task) -> Result<Option<String>, CliError> {
     }
     let _ = write!(stderr, "> ");
     let _ = stderr.flush();
-    let mut line = String::new();
-    let read = io::stdin()
-        .lock()
-        .read_line(&mut line)
-        .map_err(|error| CliError::internal(format!("cannot read the answer: {error}")))?;
-    if read == 0 {
-        return Ok(None);
+}
+
+/// A line of the terminal. The thread that reads it ends with the process: a read cannot be called off.
+async fn type_answer(interrupts: &Interrupts) -> Result<Next, CliError> {
+    let (sender, line) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let mut line = String::new();
+        let read = io::stdin().lock().read_line(&mut line).map(|bytes| (bytes > 0).then_some(line));
+        // Nobody waits after Ctrl-C.
+        let _ = sender.send(read);
+    });
+    let read = tokio::select! {
+        read = line => read,
+        () = interrupts.next() => return Ok(Next::Interrupted),
+    };
+    match read {
+        Ok(Ok(Some(line))) => {
+            Ok(Next::Answer(GivenAnswer::Typed(line.trim_end_matches(['\n', '\r']).to_owned())))
+        }
+        Ok(Ok(None)) | Err(_) => Ok(Next::None),
+        Ok(Err(error)) => Err(CliError::internal(format!("cannot read the answer: {error}"))),
     }
-    Ok(Some(line.trim_end_matches(['\n', '\r']).to_owned()))
 }

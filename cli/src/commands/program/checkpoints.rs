@@ -2,17 +2,15 @@
 
 use super::call;
 use super::status::Args;
-use crate::context::{Context, unexpected};
+use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply};
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let op = DurableOp::CheckpointList { execution: args.execution };
-    let checkpoints = match call(context, op, None).await? {
-        DurableReply::Checkpoints(checkpoints) => checkpoints,
-        other => return Err(unexpected(&Reply::Durable(other))),
-    };
+    let reply = call(context, op, None).await?;
+    let checkpoints = expect_reply!(reply, DurableReply::Checkpoints(checkpoints) => checkpoints);
     context.out.result(&checkpoints, || {
         let mut rows = Rows::new(["CHECKPOINT", "CAUSE", "TIME", "BYTES"]);
         for checkpoint in &checkpoints {

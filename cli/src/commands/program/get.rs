@@ -1,9 +1,9 @@
 //! `program get`
 
 use super::call;
-use crate::context::{Context, unexpected};
+use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
-use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply};
 
 /// A program.
 #[derive(Debug, clap::Args)]
@@ -13,10 +13,20 @@ pub struct Args {
     pub(super) program: String,
 }
 
-pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    match call(context, DurableOp::ProgramGet { program: args.program }, None).await? {
-        DurableReply::Program(program) => context.out.details(&program)?,
-        other => return Err(unexpected(&Reply::Durable(other))),
-    }
+/// Arguments of `program get`.
+#[derive(Debug, clap::Args)]
+pub struct GetArgs {
+    #[command(flatten)]
+    which: Args,
+    /// The source of this version [default: the newest]
+    #[arg(long, value_name = "N")]
+    version: Option<u32>,
+}
+
+pub(crate) async fn run(context: &Context, args: GetArgs) -> Result<u8, CliError> {
+    let op = DurableOp::ProgramGet { program: args.which.program, version: args.version };
+    let reply = call(context, op, None).await?;
+    let program = expect_reply!(reply, DurableReply::Program(program) => program);
+    context.out.details(&program)?;
     Ok(exit::OK)
 }

@@ -3,10 +3,10 @@
 use super::{call, plan};
 use crate::args::IdempotencyArgs;
 use crate::commands::run::read_stdin;
-use crate::context::{Context, unexpected};
+use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
@@ -77,8 +77,5 @@ pub(super) async fn load(
 }
 
 fn loaded(reply: DurableReply) -> Result<Box<Program>, CliError> {
-    match reply {
-        DurableReply::Program(program) => Ok(program),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    Ok(expect_reply!(reply, DurableReply::Program(program) => program))
 }

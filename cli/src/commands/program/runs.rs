@@ -1,10 +1,10 @@
 //! `program runs`
 
 use super::call;
-use crate::context::{Context, unexpected};
+use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
 
 /// Arguments of `program runs`.
 #[derive(Debug, clap::Args)]
@@ -18,11 +18,9 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let op = DurableOp::RunList { program: args.program, limit: args.limit };
-    let runs = match call(context, op, None).await? {
-        DurableReply::Runs(runs) => runs,
-        other => return Err(unexpected(&Reply::Durable(other))),
-    };
+    let op = DurableOp::RunList { program: args.program, page: ListPage::first(args.limit) };
+    let reply = call(context, op, None).await?;
+    let runs = expect_reply!(reply, DurableReply::Runs(runs) => runs);
     context.out.result(&runs, || {
         let mut rows = Rows::new(["ID", "NAME", "PROGRAM", "STATUS", "STARTED"]);
         for run in &runs {

@@ -1,12 +1,13 @@
 //! `program start`
 
-use super::answers::Answers;
+use super::answers::{Answers, Next};
 use super::{call_run, load, show};
 use crate::args::IdempotencyArgs;
 use crate::context::{Context, expect_reply};
-use crate::error::CliError;
+use crate::error::{CliError, exit};
 use crate::parse;
 use crate::script_output::{ScriptOutput, ShowValues};
+use crate::signals::Interrupts;
 use std::path::PathBuf;
 use std::time::Duration;
 use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
@@ -42,6 +43,9 @@ pub struct Args {
     /// Answer the program's questions from this file: a JSON array, or a line for each
     #[arg(long, value_name = "FILE")]
     answers: Option<PathBuf>,
+    /// Return as soon as it is certain to run, with the execution's id
+    #[arg(long, conflicts_with_all = ["interactive", "answers"])]
+    no_wait: bool,
     #[command(flatten)]
     idempotency: IdempotencyArgs,
 }
@@ -49,7 +53,6 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let mut answers = match &args.answers {
         Some(file) => Answers::read(file)?,
-        None if args.interactive => Answers::Terminal,
         None => Answers::None,
     };
     let program = if is_file(&args.program) {
@@ -73,9 +76,13 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         env: args.env.unwrap_or_default().0,
         template: args.template_id,
         worktree_path,
+        wait: !args.no_wait,
     };
     let key = args.idempotency.idempotency_key;
     let run = call_run(context, DurableOp::ProgramStart(Box::new(new)), key).await?;
+    if args.interactive {
+        answers = Answers::Terminal(Interrupts::listen()?);
+    }
     if matches!(answers, Answers::None) {
         return show::run(context, &run);
     }
@@ -101,13 +108,22 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
         let Some(task) = run.task.clone().filter(|_| run.execution.status == ExecutionStatus::Waiting) else {
             break;
         };
-        let Some(answer) = answers.next(context, &task)? else { break };
+        let answer = match answers.next(context, &task).await? {
+            Next::Answer(answer) => answer,
+            Next::None => break,
+            Next::Interrupted => return Ok(left_waiting(context, &run)),
+        };
         let op = DurableOp::TaskSubmit {
             execution: run.execution.id.to_string(),
             task: Some(task.id.to_string()),
             result: answer,
+            wait: true,
         };
-        match call_run(context, op, None).await {
+        let answered = tokio::select! {
+            answered = call_run(context, op, None) => answered,
+            () = answers.interrupted() => return Ok(left_running(context, &run)),
+        };
+        match answered {
             Ok(next) => run = next,
             Err(error) if error.is_about_the_answer() => {
                 let now = standing(context, &run).await?;
@@ -130,6 +146,27 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
         return Ok(show::code(&run));
     }
     show::run(context, &run)
+}
+
+/// Somebody does not want to answer any more; the program waits for as long as it takes.
+fn left_waiting(context: &Context, run: &Run) -> u8 {
+    let id = run.execution.id;
+    // Behind the prompt and what the terminal shows of Ctrl-C.
+    context.out.note("");
+    context.out.note("It waits for the answer; nothing is lost.");
+    context.out.note(&format!(
+        "hint: answer it with `vm-system task submit {id} ANSWER`, or end it with `vm-system exec cancel {id}`"
+    ));
+    exit::INTERRUPTED
+}
+
+/// Somebody does not want to see what comes of the answer.
+fn left_running(context: &Context, run: &Run) -> u8 {
+    let id = run.execution.id;
+    context.out.note("");
+    context.out.note("It goes on by itself.");
+    context.out.note(&format!("hint: `vm-system program status {id}` shows where it stands"));
+    exit::INTERRUPTED
 }
 
 /// Where an execution stands once it stands: after the last answer that did not fit it runs on by itself.

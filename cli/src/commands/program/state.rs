@@ -1,11 +1,11 @@
 //! `program state`
 
 use super::call;
-use crate::context::{Context, unexpected};
+use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::escape;
 use std::fmt::Write as _;
-use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply};
 use vm_system_protocol::model::{ProgramState, Variable};
 
 /// Arguments of `program state`.
@@ -21,10 +21,9 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let op = DurableOp::StateGet { execution: args.execution, checkpoint: args.checkpoint };
-    match call(context, op, None).await? {
-        DurableReply::State(state) => context.out.result(&state, || text(&state))?,
-        other => return Err(unexpected(&Reply::Durable(other))),
-    }
+    let reply = call(context, op, None).await?;
+    let state = expect_reply!(reply, DurableReply::State(state) => state);
+    context.out.result(&state, || text(&state))?;
     Ok(exit::OK)
 }
 

@@ -1,25 +1,24 @@
 //! `task get`
 
 use crate::commands::program::call;
-use crate::context::{Context, unexpected};
+use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::escape;
-use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply};
 use vm_system_protocol::model::TaskStatus;
 
 /// Arguments of `task get`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The execution: id, unique beginning of one, or name
+    /// The execution, or its task: id, unique beginning of one, or the execution's name
     #[arg(value_name = "EXECUTION")]
     execution: String,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    match call(context, DurableOp::TaskGet { execution: args.execution }, None).await? {
-        DurableReply::TaskStatus(status) => context.out.result(&status, || text(&status))?,
-        other => return Err(unexpected(&Reply::Durable(other))),
-    }
+    let reply = call(context, DurableOp::TaskGet { execution: args.execution }, None).await?;
+    let status = expect_reply!(reply, DurableReply::TaskStatus(status) => status);
+    context.out.result(&status, || text(&status))?;
     Ok(exit::OK)
 }
 

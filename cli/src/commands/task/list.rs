@@ -1,10 +1,10 @@
 //! `task list`
 
 use crate::commands::program::call;
-use crate::context::{Context, unexpected};
+use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{DurableOp, DurableReply, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
 
 /// Longest part of a prompt in a table (characters).
 const PROMPT_CHARS: usize = 60;
@@ -18,10 +18,8 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let tasks = match call(context, DurableOp::TaskList { limit: args.limit }, None).await? {
-        DurableReply::Tasks(tasks) => tasks,
-        other => return Err(unexpected(&Reply::Durable(other))),
-    };
+    let reply = call(context, DurableOp::TaskList(ListPage::first(args.limit)), None).await?;
+    let tasks = expect_reply!(reply, DurableReply::Tasks(tasks) => tasks);
     context.out.result(&tasks, || {
         let mut rows = Rows::new(["TASK", "EXECUTION", "ASKED", "DEADLINE", "PROMPT"]);
         for task in &tasks {

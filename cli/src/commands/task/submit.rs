@@ -5,12 +5,13 @@ use crate::commands::program::{call_run, show};
 use crate::commands::run::read_stdin;
 use crate::context::Context;
 use crate::error::CliError;
-use vm_system_protocol::control::DurableOp;
+use vm_system_protocol::control::{DurableOp, GivenAnswer};
+use vm_system_protocol::json::JsonText;
 
 /// Arguments of `task submit`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The execution: id, unique beginning of one, or name
+    /// The execution, or its task: id, unique beginning of one, or the execution's name
     #[arg(value_name = "EXECUTION")]
     execution: String,
     /// The answer: any text, or JSON where the task has a schema; `-` reads it from stdin
@@ -19,13 +20,22 @@ pub struct Args {
     /// Only if this is the pending task
     #[arg(long, value_name = "ID")]
     task: Option<String>,
+    /// The answer is JSON of the right type: `"42"` is a string and no number
+    #[arg(long)]
+    json: bool,
+    /// Return as soon as the answer is kept
+    #[arg(long)]
+    no_wait: bool,
     #[command(flatten)]
     idempotency: IdempotencyArgs,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let result = if args.answer == "-" { read_stdin()? } else { args.answer };
-    let op = DurableOp::TaskSubmit { execution: args.execution, task: args.task, result };
+    let text = if args.answer == "-" { read_stdin()? } else { args.answer };
+    let result =
+        if args.json { GivenAnswer::Json(JsonText::from_untrusted(text)) } else { GivenAnswer::Typed(text) };
+    let wait = !args.no_wait;
+    let op = DurableOp::TaskSubmit { execution: args.execution, task: args.task, result, wait };
     let run = call_run(context, op, args.idempotency.idempotency_key).await?;
     show::run(context, &run)
 }

@@ -6,7 +6,7 @@ use super::tools::console;
 use super::views;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
 use serde_json::Value;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, Reply};
 
 /// Most executions, and most programs, that are listed.
 const LISTED: u32 = 100;
@@ -50,7 +50,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 pub(super) async fn list(call: &Call<'_>) -> Result<Vec<Resource>, Failure> {
     let mut listed = Vec::new();
     if let DurableReply::Runs(runs) =
-        call.durable(DurableOp::RunList { program: None, limit: LISTED }).await?
+        call.durable(DurableOp::RunList { program: None, page: ListPage::first(LISTED) }).await?
     {
         for run in runs {
             let id = run.execution.id;
@@ -63,8 +63,10 @@ pub(super) async fn list(call: &Call<'_>) -> Result<Vec<Resource>, Failure> {
             listed.push(resource.with_description(about).with_mime_type("application/json"));
         }
     }
-    if let DurableReply::Programs(programs) = call.durable(DurableOp::ProgramList).await? {
-        for program in programs.into_iter().take(LISTED as usize) {
+    if let DurableReply::Programs(programs) =
+        call.durable(DurableOp::ProgramList(ListPage::first(LISTED))).await?
+    {
+        for program in programs {
             let resource = Resource::new(format!("{PROGRAMS}{}", program.id), program.name);
             listed.push(resource.with_description("Source of a program").with_mime_type("text/javascript"));
         }
@@ -79,7 +81,7 @@ pub(super) async fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResul
         Ok(ReadResourceResult::new(vec![text]))
     };
     if let Some(id) = uri.strip_prefix(PROGRAMS) {
-        return match call.durable(DurableOp::ProgramGet { program: plain(id, uri)? }).await? {
+        return match call.durable(DurableOp::ProgramGet { program: plain(id, uri)?, version: None }).await? {
             DurableReply::Program(program) => contents(program.source.unwrap_or_default(), "text/javascript"),
             other => Err(Failure::unexpected(&other)),
         };

@@ -1,18 +1,19 @@
 //! Routes about executions of programs: their questions, their states, going back and branching off.
 
-use super::ask::Ask;
-use super::envelope::{Answer, Problem, created, ok};
+use super::ask::{Ask, unexpected};
+use super::envelope::{Answer, Problem, created, json, ok};
 use super::executions::variables;
 use super::input::{At, Input, OptionalInput, Params, id, required};
-use super::programs::{durable, limit};
-use super::schema;
+use super::programs::{durable, part};
+use super::{pages, schema};
 use axum::http::StatusCode;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, NewRun};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, NewRun, OpError, Reply};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 
 /// A program that is to be run: by its id, or by its name.
@@ -41,7 +42,8 @@ pub(super) struct ProgramRunBody {
 pub(super) struct AnswerBody {
     /// The question that is answered; absent: the one that is pending.
     task_id: Option<String>,
-    /// Any text; where the question has a schema, JSON that fits it, as it is or as text.
+    /// Where the question has a schema, a value that fits it: `"42"` is a string and no number. Where it has none, any
+    /// string, or the JSON of any other value.
     #[schema(required, value_type = Value)]
     result: Option<Box<RawValue>>,
 }
@@ -91,8 +93,11 @@ async fn about(ask: &Ask, execution: &str, op: DurableOp) -> Result<DurableReply
 
 /// Run a program to its first pause or its end.
 #[utoipa::path(post, path = "/executions/program", tag = "programs",
-    request_body = ProgramRunBody, responses((status = 201, body = schema::ProgramExecution)))]
-pub(super) async fn start(ask: Ask, Input(body): Input<ProgramRunBody>) -> Answer {
+    params(("wait" = Option<bool>, Query, description = "false: answer 202 as soon as it is certain to run")),
+    request_body = ProgramRunBody,
+    responses((status = 201, body = schema::ProgramExecution), (status = 202, body = schema::ProgramExecution)))]
+pub(super) async fn start(ask: Ask, params: Params, Input(body): Input<ProgramRunBody>) -> Answer {
+    let wait = params.flag("wait", true)?;
     let program = match (body.program_id, body.name) {
         (Some(program), None) => id("program_id", &program)?,
         (None, name) => required("program_id or name", name)?,
@@ -105,8 +110,60 @@ pub(super) async fn start(ask: Ask, Input(body): Input<ProgramRunBody>) -> Answe
         env: variables(body.env.unwrap_or_default())?,
         template: body.template_id.map(|template| id("template_id", &template)).transpose()?,
         worktree_path: body.worktree_path,
+        wait,
     };
-    created(&durable(&ask, DurableOp::ProgramStart(Box::new(new))).await?)
+    let status = if wait { StatusCode::CREATED } else { StatusCode::ACCEPTED };
+    json(status, &durable(&ask, DurableOp::ProgramStart(Box::new(new))).await?)
+}
+
+#[derive(Serialize)]
+struct Forgotten {
+    status: &'static str,
+    execution_id: ExecutionId,
+}
+
+/// Forget an execution of a program with its output and states; one that has not ended is ended first.
+#[utoipa::path(delete, path = "/executions/{execution_id}", tag = "programs",
+    params(("execution_id" = String, Path)), responses((status = 200, body = schema::ExecutionForgotten)))]
+pub(super) async fn forget(ask: Ask, At(execution): At<String>) -> Answer {
+    match about(&ask, &execution, DurableOp::RunDelete { execution: execution.clone() }).await? {
+        DurableReply::Run(run) => ok(&Forgotten { status: "ok", execution_id: run.execution.id }),
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
+}
+
+/// Which execution is meant.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct CurrentBody {
+    /// Its id or its name.
+    #[schema(required)]
+    execution_id: Option<String>,
+}
+
+/// The execution that a client means when it names none. Clients of `vm-system mcp --client NAME` are called
+/// `client NAME`.
+#[utoipa::path(get, path = "/clients/{client}/current-execution", tag = "programs",
+    params(("client" = String, Path, description = "1 to 200 characters")),
+    responses((status = 200, body = schema::ProgramExecution)))]
+pub(super) async fn current(ask: Ask, At(client): At<String>) -> Answer {
+    match durable(&ask, DurableOp::CurrentGet { client }).await? {
+        DurableReply::Runs(runs) => {
+            let message = "no current execution is set for this client";
+            let run = runs.first().ok_or_else(|| OpError::new(ErrorCode::ExecutionNotFound, message))?;
+            ok(run)
+        }
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
+}
+
+/// Say which execution a client means from now on.
+#[utoipa::path(put, path = "/clients/{client}/current-execution", tag = "programs",
+    params(("client" = String, Path, description = "1 to 200 characters")), request_body = CurrentBody,
+    responses((status = 200, body = schema::ProgramExecution)))]
+pub(super) async fn set_current(ask: Ask, At(client): At<String>, Input(body): Input<CurrentBody>) -> Answer {
+    let execution = required("execution_id", body.execution_id)?;
+    ok(&about(&ask, &execution, DurableOp::CurrentSet { client, execution: execution.clone() }).await?)
 }
 
 /// Where an execution of a program stands, and its question. Reading it changes nothing.
@@ -118,37 +175,45 @@ pub(super) async fn task(ask: Ask, At(execution): At<String>) -> Answer {
 
 /// Answer a question; the program has run on to its next pause or its end when the answer comes.
 #[utoipa::path(post, path = "/executions/{execution_id}/task", tag = "tasks",
-    params(("execution_id" = String, Path)), request_body = AnswerBody,
-    responses((status = 200, body = schema::ProgramExecution)))]
-pub(super) async fn submit(ask: Ask, At(execution): At<String>, Input(body): Input<AnswerBody>) -> Answer {
+    params(("execution_id" = String, Path),
+        ("wait" = Option<bool>, Query, description = "false: answer 202 as soon as the answer is kept")),
+    request_body = AnswerBody,
+    responses((status = 200, body = schema::ProgramExecution), (status = 202, body = schema::ProgramExecution)))]
+pub(super) async fn submit(
+    ask: Ask,
+    At(execution): At<String>,
+    params: Params,
+    Input(body): Input<AnswerBody>,
+) -> Answer {
+    let wait = params.flag("wait", true)?;
     let task = body.task_id.map(|task| id("task_id", &task)).transpose()?;
     let result = body.result.ok_or_else(|| Problem::invalid("result is missing"))?;
-    let result = text("result", &result)?;
-    let op = DurableOp::TaskSubmit { execution: execution.clone(), task, result };
-    ok(&about(&ask, &execution, op).await?)
-}
-
-/// A text as it is, everything else as JSON.
-fn text(field: &str, value: &RawValue) -> Result<String, Problem> {
-    if !value.get().starts_with('"') {
-        return Ok(value.get().to_owned());
+    // What the parser lets pass as raw text may still be no string: half a character.
+    if serde_json::from_str::<Value>(result.get()).is_err() {
+        return Err(Problem::request(StatusCode::BAD_REQUEST, "result has half a character".to_owned()));
     }
-    serde_json::from_str(value.get()).map_err(|_| {
-        let message = format!("{field} has half a character");
-        Problem::request(StatusCode::BAD_REQUEST, message)
-    })
+    let result = GivenAnswer::Json(JsonText::from_untrusted(result.get().to_owned()));
+    let op = DurableOp::TaskSubmit { execution: execution.clone(), task, result, wait };
+    let status = if wait { StatusCode::OK } else { StatusCode::ACCEPTED };
+    json(status, &about(&ask, &execution, op).await?)
 }
 
 /// All open questions, oldest first.
 #[utoipa::path(get, path = "/tasks", tag = "tasks",
     params(("status" = Option<String>, Query, description = "`pending`: there are no others"),
-        ("limit" = Option<u32>, Query, description = "at most this many; at least 1")),
+        pages::Query),
     responses((status = 200, body = [schema::Task])))]
 pub(super) async fn tasks(ask: Ask, params: Params) -> Answer {
     if params.one("status")?.is_some_and(|status| status != "pending") {
         return Err(Problem::invalid("status must be pending: answered questions are not listed"));
     }
-    ok(&durable(&ask, DurableOp::TaskList { limit: limit(&params)? }).await?)
+    let page = part(&params)?;
+    match durable(&ask, DurableOp::TaskList(page)).await? {
+        DurableReply::Tasks(tasks) => {
+            pages::answer(page.limit, &tasks, |last| (last.created_at, *last.id.as_bytes()))
+        }
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
 }
 
 /// The inside of a program that stands still.

@@ -83,7 +83,7 @@ pub(super) async fn collect(body: Body, limits: &RestLimits) -> Result<Bytes, Pr
     }
 }
 
-fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+pub(super) fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
     let refuse = |message: &str| Err(Problem::request(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     if headers
         .get(header::CONTENT_ENCODING)

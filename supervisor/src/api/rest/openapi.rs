@@ -1,7 +1,7 @@
 //! The description of this door (OpenAPI 3.1), generated from the handlers. `docs/openapi.json` is a copy that a test
 //! compares.
 
-use super::{PREFIX, durable, executions, parts, programs, runtime, schema, sessions, templates};
+use super::{PREFIX, archives, durable, executions, parts, programs, runtime, schema, sessions, templates};
 use std::sync::LazyLock;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Ref, RefOr, Response, path::PathItem};
@@ -28,9 +28,10 @@ use utoipa::{Modify, OpenApi};
         sessions::kill,
         executions::repl, executions::run_file, executions::list, executions::get, executions::cancel,
         executions::events,
-        programs::list, programs::load, programs::get, programs::delete, programs::executions,
+        programs::list, programs::load, programs::get, programs::versions, programs::delete, programs::executions,
         programs::check_plan,
-        durable::start, durable::task, durable::submit, durable::tasks, durable::state, durable::set,
+        archives::export_program, archives::export_execution, archives::import_program, archives::import_execution,
+        durable::start, durable::forget, durable::current, durable::set_current, durable::task, durable::submit, durable::tasks, durable::state, durable::set,
         durable::checkpoints, durable::rewind, durable::branch_off,
     ),
     components(schemas(schema::Envelope)),
@@ -74,6 +75,7 @@ fn operations(
     let all = [
         ("get", &mut item.get),
         ("post", &mut item.post),
+        ("put", &mut item.put),
         ("patch", &mut item.patch),
         ("delete", &mut item.delete),
     ];

@@ -3,12 +3,12 @@
 use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, created, ok};
 use super::input::{At, Input, Params, required};
-use super::schema;
+use super::{pages, schema};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use vm_system_protocol::control::{DurableOp, DurableReply, Op, PlanText, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, PlanText, Reply};
 use vm_system_protocol::ids::ProgramId;
 
 /// Rows of a list where the client does not say how many.
@@ -40,21 +40,20 @@ pub(super) async fn durable(ask: &Ask, op: DurableOp) -> Result<DurableReply, Pr
     }
 }
 
-/// The first rows of a list that says no more than how long it may be.
-pub(super) fn limit(params: &Params) -> Result<u32, Problem> {
-    Ok(params.number("limit", 1)?.unwrap_or(DEFAULT_LIMIT))
+/// The part of a list that is asked for.
+pub(super) fn part(params: &Params) -> Result<ListPage, Problem> {
+    let page = pages::asked(params)?;
+    Ok(ListPage { limit: Some(page.limit.unwrap_or(DEFAULT_LIMIT)), ..page })
 }
 
 /// Programs, newest first, without their sources.
 #[utoipa::path(get, path = "/programs", tag = "programs",
-    params(("limit" = Option<u32>, Query, description = "at most this many; at least 1")),
-    responses((status = 200, body = [schema::Program])))]
+    params(pages::Query), responses((status = 200, body = [schema::Program])))]
 pub(super) async fn list(ask: Ask, params: Params) -> Answer {
-    let limit = limit(&params)?;
-    match durable(&ask, DurableOp::ProgramList).await? {
-        DurableReply::Programs(mut programs) => {
-            programs.truncate(limit as usize);
-            ok(&programs)
+    let page = part(&params)?;
+    match durable(&ask, DurableOp::ProgramList(page)).await? {
+        DurableReply::Programs(programs) => {
+            pages::answer(page.limit, &programs, |last| (last.created_at, *last.id.as_bytes()))
         }
         other => Err(unexpected(&Reply::Durable(other))),
     }
@@ -103,9 +102,26 @@ pub(super) async fn check_plan(ask: Ask, Input(body): Input<PlanBody>) -> Answer
 
 /// One program with its source, by its id or its name.
 #[utoipa::path(get, path = "/programs/{program}", tag = "programs",
-    params(("program" = String, Path)), responses((status = 200, body = schema::Program)))]
-pub(super) async fn get(ask: Ask, At(program): At<String>) -> Answer {
-    ok(&durable(&ask, DurableOp::ProgramGet { program }).await?)
+    params(("program" = String, Path),
+        ("version" = Option<u32>, Query, description = "the source of this version; absent: the newest")),
+    responses((status = 200, body = schema::Program)))]
+pub(super) async fn get(ask: Ask, At(program): At<String>, params: Params) -> Answer {
+    let version = params.number("version", 1)?;
+    ok(&durable(&ask, DurableOp::ProgramGet { program, version }).await?)
+}
+
+/// Versions of a program, newest first, without their sources.
+#[utoipa::path(get, path = "/programs/{program}/versions", tag = "programs",
+    params(("program" = String, Path), pages::Query),
+    responses((status = 200, body = [schema::ProgramVersion])))]
+pub(super) async fn versions(ask: Ask, At(program): At<String>, params: Params) -> Answer {
+    let page = part(&params)?;
+    match durable(&ask, DurableOp::ProgramVersions { program, page }).await? {
+        DurableReply::Versions(versions) => pages::answer(page.limit, &versions, |last| {
+            (last.created_at, u128::from(last.version).to_be_bytes())
+        }),
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
 }
 
 #[derive(Serialize)]
@@ -126,10 +142,14 @@ pub(super) async fn delete(ask: Ask, At(program): At<String>) -> Answer {
 
 /// Executions of a program, newest first, without their questions.
 #[utoipa::path(get, path = "/programs/{program}/executions", tag = "programs",
-    params(("program" = String, Path),
-        ("limit" = Option<u32>, Query, description = "at most this many; at least 1")),
+    params(("program" = String, Path), pages::Query),
     responses((status = 200, body = [schema::ProgramExecution])))]
 pub(super) async fn executions(ask: Ask, At(program): At<String>, params: Params) -> Answer {
-    let limit = limit(&params)?;
-    ok(&durable(&ask, DurableOp::RunList { program: Some(program), limit }).await?)
+    let page = part(&params)?;
+    match durable(&ask, DurableOp::RunList { program: Some(program), page }).await? {
+        DurableReply::Runs(runs) => pages::answer(page.limit, &runs, |last| {
+            (last.execution.started_at, *last.execution.id.as_bytes())
+        }),
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
 }

@@ -1,7 +1,7 @@
 //! The table of routes. Each is added together with its description, so that none is served without one.
 
 use super::envelope::Problem;
-use super::{App, PREFIX, durable, executions, parts, programs, runtime, sessions, templates};
+use super::{App, PREFIX, archives, durable, executions, parts, programs, runtime, sessions, templates};
 use axum::Router;
 use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
@@ -86,10 +86,18 @@ pub(super) fn table() -> Table {
         .with(programs::__path_list, programs::list)
         .with(programs::__path_load, programs::load)
         .with(programs::__path_get, programs::get)
+        .with(programs::__path_versions, programs::versions)
         .with(programs::__path_delete, programs::delete)
         .with(programs::__path_executions, programs::executions)
         .with(programs::__path_check_plan, programs::check_plan)
+        .with(archives::__path_export_program, archives::export_program)
+        .with(archives::__path_export_execution, archives::export_execution)
+        .with(archives::__path_import_program, archives::import_program)
+        .with(archives::__path_import_execution, archives::import_execution)
         .with(durable::__path_start, durable::start)
+        .with(durable::__path_forget, durable::forget)
+        .with(durable::__path_current, durable::current)
+        .with(durable::__path_set_current, durable::set_current)
         .with(durable::__path_task, durable::task)
         .with(durable::__path_submit, durable::submit)
         .with(durable::__path_tasks, durable::tasks)

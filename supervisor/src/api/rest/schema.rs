@@ -33,7 +33,9 @@ mod executions;
 mod programs;
 
 pub(super) use executions::{Event, Execution, ExecutionCancelled, ProgramExecution};
-pub(super) use programs::{Checkpoint, Plan, Program, ProgramDeleted, ProgramState, Task, TaskState};
+pub(super) use programs::{
+    Checkpoint, ExecutionForgotten, Plan, Program, ProgramDeleted, ProgramState, ProgramVersion, Task, TaskState,
+};
 
 /// What is refused, whatever it is.
 #[derive(ToSchema)]

@@ -6,6 +6,7 @@ use super::schema::Schema;
 use crate::core::{Now, Token};
 use crate::store::{TaskOutcome, TaskRow, Write};
 use serde_json::Value;
+use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::TaskId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
@@ -14,8 +15,8 @@ use vm_system_protocol::time::Timestamp;
 impl DurableMachine {
     pub(super) fn submit(
         &mut self,
-        token: Token,
-        (task, answer): (Option<TaskId>, String),
+        (token, wait): (Token, bool),
+        (task, answer): (Option<TaskId>, &GivenAnswer),
         with: Vec<Write>,
         now: Now,
         actions: &mut Vec<Action>,
@@ -31,9 +32,12 @@ impl DurableMachine {
         };
         match judged(row, answer) {
             Ok(answer) => {
-                self.waiting.push(token);
+                self.asks(token, wait);
                 self.unwritten.extend(with);
                 self.accept(TaskOutcome::Answered, answer, now, actions);
+                if !wait {
+                    self.commit_alone(now, actions);
+                }
             }
             Err(why) => self.unfit(token, &why, now, actions),
         }
@@ -163,17 +167,32 @@ impl DurableMachine {
 }
 
 /// The answer as it is stored: text as it is, or JSON that fits the question's schema.
-fn judged(row: &TaskRow, answer: String) -> Result<String, String> {
-    let Some(schema) = &row.schema else { return Ok(answer) };
-    let Ok(schema) = serde_json::from_str::<Value>(schema) else { return Ok(answer) };
-    // Somebody who is asked for a string need not quote it.
+fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, String> {
+    let schema = row.schema.as_deref().and_then(|schema| serde_json::from_str::<Value>(schema).ok());
+    match (answer, schema) {
+        (GivenAnswer::Typed(text), None) => Ok(text.clone()),
+        (GivenAnswer::Typed(text), Some(schema)) => typed(text, &schema),
+        (GivenAnswer::Json(json), schema) => {
+            let value = serde_json::from_str::<Value>(json.as_str());
+            let value = value.map_err(|error| format!("it is not JSON: {error}"))?;
+            match (schema, value) {
+                (None, Value::String(text)) => Ok(text),
+                (None, _) => Ok(json.as_str().trim().to_owned()),
+                (Some(schema), value) => Schema::fits(&schema, &value).map(|()| value.to_string()),
+            }
+        }
+    }
+}
+
+/// What somebody typed: JSON, or a string, which need not be quoted where one is asked for.
+fn typed(answer: &str, schema: &Value) -> Result<String, String> {
     let bare = || {
-        let text = Value::from(answer.as_str());
+        let text = Value::from(answer);
         let asked = schema.get("type").is_some_and(|name| name == "string");
-        asked.then(|| Schema::fits(&schema, &text).map(|()| text.to_string()))
+        asked.then(|| Schema::fits(schema, &text).map(|()| text.to_string()))
     };
-    match serde_json::from_str::<Value>(&answer) {
-        Ok(value) => match Schema::fits(&schema, &value) {
+    match serde_json::from_str::<Value>(answer) {
+        Ok(value) => match Schema::fits(schema, &value) {
             Ok(()) => Ok(value.to_string()),
             Err(why) => bare().and_then(Result::ok).ok_or(why),
         },

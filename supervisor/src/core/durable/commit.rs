@@ -21,6 +21,10 @@ impl DurableMachine {
         self.last_write += 1;
         let id = WriteId(self.last_write);
         self.writing.push((id, then));
+        for token in std::mem::take(&mut self.early) {
+            let stand = Box::new(self.stand());
+            self.promised.push((id, token, stand));
+        }
         actions.push(Action::Write { id, batch });
     }
 
@@ -122,6 +126,9 @@ impl DurableMachine {
     pub(super) fn stored(&mut self, id: WriteId, now: Now, actions: &mut Vec<Action>) {
         let Some(place) = self.writing.iter().position(|(writing, _)| *writing == id) else { return };
         let (_, then) = self.writing.remove(place);
+        for (_, token, stand) in self.promised.extract_if(.., |(writing, ..)| *writing == id) {
+            actions.push(Action::Reply { token, result: Ok(stand) });
+        }
         match then {
             Then::Nothing => {}
             Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
@@ -184,6 +191,9 @@ impl DurableMachine {
         let (_, then) = self.writing.remove(place);
         let why = if conflict && self.seq <= 1 { Refused::NameTaken } else { Refused::Storage(error) };
         if let Then::Refuse(token, _) | Then::Edited(token) = then {
+            actions.push(Action::Reply { token, result: Err(why.clone()) });
+        }
+        for (_, token, _) in self.promised.extract_if(.., |(writing, ..)| *writing == id) {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
         self.refuse_all(&why, actions);

@@ -2,6 +2,7 @@
 
 use crate::core::{Death, Token, WriteId};
 use crate::store::{TaskRow, Write};
+use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{DurableLimits, FromDurable, HostCall, ToDurable};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
@@ -29,11 +30,16 @@ pub struct DurableSpec {
 impl DurableSpec {
     /// The limits over the whole life, as the worker is told them.
     pub fn life(&self) -> DurableLimits {
-        DurableLimits {
-            heap_bytes: u64::from(self.limits.max_state_mb) << 20,
-            stack_depth: self.limits.max_stack_depth,
-            steps: if self.limits.max_steps == 0 { u64::MAX } else { self.limits.max_steps },
-        }
+        life(&self.limits)
+    }
+}
+
+/// Limits over a program's whole life, as a worker is told them.
+pub fn life(limits: &Limits) -> DurableLimits {
+    DurableLimits {
+        heap_bytes: u64::from(limits.max_state_mb) << 20,
+        stack_depth: limits.max_stack_depth,
+        steps: if limits.max_steps == 0 { u64::MAX } else { limits.max_steps },
     }
 }
 
@@ -64,23 +70,27 @@ pub struct Found {
 /// Something that happened.
 #[derive(Debug, Clone)]
 pub enum DurableInput {
-    /// The program is to be run from its beginning; answered when it first stands still.
+    /// The program is to be run from its beginning.
     Start {
         /// Who asks.
         token: Token,
+        /// Answered when it first stands still (true), or as soon as its beginning is stored.
+        wait: bool,
     },
     /// Whatever the store says is to be done, is to be done.
     Wake,
     /// An answer to the pending question.
     Submit {
-        /// Who asks; answered when the program stands still again.
+        /// Who asks.
         token: Token,
         /// Which question; none = the pending one.
         task: Option<TaskId>,
         /// The answer as it was given.
-        answer: String,
+        answer: GivenAnswer,
         /// Writes that belong into the same batch, if it is taken.
         with: Vec<Write>,
+        /// Answered when the program stands still again (true), or as soon as the answer is stored.
+        wait: bool,
     },
     /// A variable is to be changed.
     Set {

@@ -116,6 +116,10 @@ pub struct DurableMachine {
     pub(super) unwritten: Vec<Write>,
     pub(super) commit_at: Option<u64>,
     pub(super) writing: Vec<(WriteId, Then)>,
+    /// Callers that hear as soon as the next batch is stored.
+    pub(super) early: Vec<Token>,
+    /// Those whose batch is being written, and what they hear: where the program stands with that batch.
+    pub(super) promised: Vec<(WriteId, Token, Box<Stand>)>,
     pub(super) last_write: u64,
     pub(super) deaths: u32,
     pub(super) waiting: Vec<Token>,
@@ -171,6 +175,8 @@ impl DurableMachine {
             unwritten: Vec::new(),
             commit_at: None,
             writing: Vec::new(),
+            early: Vec::new(),
+            promised: Vec::new(),
             last_write: 0,
             deaths: 0,
             waiting: Vec::new(),
@@ -204,7 +210,8 @@ impl DurableMachine {
     /// Nothing is under way that is not in the store: its owner may let it go.
     pub fn is_released(&self) -> bool {
         let idle = self.stage == Stage::Cold && self.writing.is_empty() && self.unwritten.is_empty();
-        idle && (self.released || self.ended || self.next == Next::Wait) && self.waiting.is_empty()
+        let asked = !self.waiting.is_empty() || !self.early.is_empty();
+        idle && (self.released || self.ended || self.next == Next::Wait) && !asked
     }
 
     /// When it wants a `Tick` (monotonic milliseconds).
@@ -227,14 +234,14 @@ impl DurableMachine {
     /// One thing that happened.
     pub fn step(&mut self, input: Input, now: Now, actions: &mut Vec<Action>) {
         match input {
-            Input::Start { token } => {
-                self.waiting.push(token);
+            Input::Start { token, wait } => {
+                self.asks(token, wait);
                 self.spawn(actions);
             }
             Input::Wake => self.wake(now, actions),
             Input::Submit { .. } | Input::Set { .. } if !self.writing.is_empty() => self.deferred.push(input),
-            Input::Submit { token, task, answer, with } => {
-                self.submit(token, (task, answer), with, now, actions);
+            Input::Submit { token, task, answer, with, wait } => {
+                self.submit((token, wait), (task, &answer), with, now, actions);
             }
             Input::Set { token, frame, name, value } => {
                 self.set_variable(token, frame, name, value, now, actions);
@@ -461,6 +468,15 @@ impl DurableMachine {
         }
     }
 
+    /// Somebody who hears when the program stands still, or as soon as what was asked is stored.
+    pub(super) fn asks(&mut self, token: Token, wait: bool) {
+        if wait {
+            self.waiting.push(token);
+        } else {
+            self.early.push(token);
+        }
+    }
+
     pub(super) fn stand(&self) -> Stand {
         Stand { record: self.record.clone(), task: self.task.clone() }
     }
@@ -473,7 +489,7 @@ impl DurableMachine {
 
     pub(super) fn refuse_all(&mut self, why: &Refused, actions: &mut Vec<Action>) {
         let set = self.set.take().map(|(token, ..)| token);
-        for token in self.waiting.drain(..).chain(set) {
+        for token in self.waiting.drain(..).chain(self.early.drain(..)).chain(set) {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
     }

@@ -30,6 +30,8 @@ mod stops;
 mod tests;
 
 pub use found::{fresh_record, session_record};
-pub use input::{DurableAction, DurableInput, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused, Stand};
+pub use input::{
+    DurableAction, DurableInput, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused, Stand, life,
+};
 pub use machine::DurableMachine;
-pub use options::task_of_pause;
+pub use options::{task_id, task_of_pause};

@@ -76,7 +76,7 @@ fn whole(value: &Value) -> Option<u64> {
 }
 
 /// The same question of the same execution has the same id, also when it is asked again after a crash.
-fn task_id(execution: ExecutionId, checkpoint: u64) -> TaskId {
+pub fn task_id(execution: ExecutionId, checkpoint: u64) -> TaskId {
     let mut hash = Sha256::new();
     hash.update(b"task");
     hash.update(execution.as_bytes());

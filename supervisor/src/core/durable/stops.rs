@@ -132,7 +132,11 @@ impl DurableMachine {
             }
             self.gathered.page_bytes = 0;
             self.start_pages = Some(std::mem::take(&mut self.gathered.pages));
-            self.commit_at = Some(now.mono_ms + COMMIT_MS);
+            if self.early.is_empty() {
+                self.commit_at = Some(now.mono_ms + COMMIT_MS);
+            } else {
+                self.commit_alone(now, actions);
+            }
             return Ok(());
         }
         self.end_segment(now);

@@ -7,6 +7,7 @@ use super::{DurableMachine, fresh_record};
 use crate::core::{Death, Now, Token, WriteId};
 use crate::store::{TaskRow, Write};
 use std::collections::{BTreeMap, VecDeque};
+use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{
     Cause, End, FromDurable, HostCall, StatePage, Stop, TaskAnswer, ToDurable,
 };
@@ -315,7 +316,8 @@ impl World {
                 let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation };
                 self.machine = Some(DurableMachine::fresh(spec(), record(), fresh));
                 let token = self.token();
-                self.step(DurableInput::Start { token });
+                let wait = self.rng.below(2) == 0;
+                self.step(DurableInput::Start { token, wait });
             }
         }
     }
@@ -404,7 +406,8 @@ impl World {
         let answer = format!("a{}", self.submitted);
         let token = self.token();
         self.asked.insert(token.0, (task.checkpoint, answer.clone()));
-        self.step(DurableInput::Submit { token, task: Some(task.id), answer, with: Vec::new() });
+        let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(2) == 0);
+        self.step(DurableInput::Submit { token, task: Some(task.id), answer, with: Vec::new(), wait });
     }
 
     fn is_over(&self) -> bool {

@@ -1,17 +1,17 @@
 //! Programs: sources that were compiled and kept.
 
+use super::archive::hex;
 use super::checked_name;
 use crate::ops::errors::{invalid, stored};
-use crate::ops::{Call, LIST_ROWS, Ops, fitting, now};
-use crate::store::{NewProgramVersion, Page, ProgramRow, Scope, Write};
+use crate::ops::{Call, LIST_ROWS, Ops, fitting, now, page};
+use crate::store::{NewProgramVersion, ProgramRow, Scope, Write};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
-use vm_system_protocol::control::{DurableReply, ErrorCode, OpError};
+use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError};
 use vm_system_protocol::ids::ProgramId;
-use vm_system_protocol::model::{Diagnostic, Program};
+use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
 
 /// Format of compiled code as it is recorded; the code itself says which version of it it has.
-const CODE_FORMAT: u32 = 1;
+pub(super) const CODE_FORMAT: u32 = 1;
 /// The same, of the built-in program that walks through a plan: whoever starts one need not read its source to know.
 pub(super) const WALK_FORMAT: u32 = 2;
 
@@ -55,8 +55,13 @@ impl Ops {
         Ok(DurableReply::Program(Box::new(shown(*row, None))))
     }
 
-    pub(super) async fn program_list(&self, call: &Call<'_>) -> Result<DurableReply, OpError> {
-        let rows = self.store.programs(&call.caller.scope(), Page::first(LIST_ROWS)).await.map_err(stored)?;
+    pub(super) async fn program_list(
+        &self,
+        call: &Call<'_>,
+        asked: ListPage,
+    ) -> Result<DurableReply, OpError> {
+        let page = page(asked, LIST_ROWS)?;
+        let rows = self.store.programs(&call.caller.scope(), page).await.map_err(stored)?;
         let programs = rows.into_iter().map(|row| shown(row, None));
         Ok(DurableReply::Programs(fitting(programs, |program| 256 + program.name.len())))
     }
@@ -65,10 +70,43 @@ impl Ops {
         &self,
         call: &Call<'_>,
         reference: &str,
+        version: Option<u32>,
     ) -> Result<DurableReply, OpError> {
         let row = self.program(call, reference).await?;
-        let code = self.store.program_code(row.id, row.version).await.map_err(stored)?;
-        Ok(DurableReply::Program(Box::new(shown(row, code.map(|code| code.source)))))
+        let wanted = version.unwrap_or(row.version);
+        let code = self.store.program_code(row.id, wanted).await.map_err(stored)?;
+        let code = code.ok_or_else(|| no_version(&row.name, wanted))?;
+        let mut program = shown(row, Some(code.source));
+        if wanted != program.version {
+            let below = wanted.saturating_add(1);
+            let rows = self.store.program_versions(program.id, Some(below), 1).await.map_err(stored)?;
+            let found = rows.first().ok_or_else(|| no_version(&program.name, wanted))?;
+            program.version = found.version;
+            program.source_hash = hex(&found.source_hash);
+            program.format = found.format;
+            program.modified_at = found.created_at;
+        }
+        Ok(DurableReply::Program(Box::new(program)))
+    }
+
+    /// A version's place in the list is its number: loading adds before the first one.
+    pub(super) async fn program_versions(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        asked: ListPage,
+    ) -> Result<DurableReply, OpError> {
+        let page = page(asked, LIST_ROWS)?;
+        let below = page.after.map(|place| u32::try_from(u128::from_be_bytes(place.id)).unwrap_or(u32::MAX));
+        let program = self.program(call, reference).await?.id;
+        let rows = self.store.program_versions(program, below, page.limit).await.map_err(stored)?;
+        let shown = rows.into_iter().map(|row| ProgramVersion {
+            version: row.version,
+            source_hash: hex(&row.source_hash),
+            format: row.format,
+            created_at: row.created_at,
+        });
+        Ok(DurableReply::Versions(shown.collect()))
     }
 
     pub(super) async fn program_delete(
@@ -85,16 +123,17 @@ impl Ops {
     }
 }
 
+fn no_version(name: &str, version: u32) -> OpError {
+    OpError::new(ErrorCode::ProgramNotFound, format!("program {name:?} has no version {version}"))
+        .with_hint("`vm-system program versions` lists those that there are")
+}
+
 fn shown(row: ProgramRow, source: Option<String>) -> Program {
-    let mut source_hash = String::with_capacity(64);
-    for byte in row.source_hash {
-        let _ = write!(source_hash, "{byte:02x}");
-    }
     Program {
         id: row.id,
         name: row.name,
         version: row.version,
-        source_hash,
+        source_hash: hex(&row.source_hash),
         format: row.format,
         created_at: row.created_at,
         modified_at: row.modified_at,
@@ -102,7 +141,7 @@ fn shown(row: ProgramRow, source: Option<String>) -> Program {
     }
 }
 
-fn compile_error(name: &str, diagnostics: &[Diagnostic]) -> OpError {
+pub(super) fn compile_error(name: &str, diagnostics: &[Diagnostic]) -> OpError {
     let first = diagnostics.first();
     let place = first.map_or_else(
         || format!("{name} cannot be compiled"),

@@ -6,12 +6,12 @@ use crate::core::durable::{Fresh, Refused, fresh_record, session_record};
 use crate::ops::audit::line_of;
 use crate::ops::errors::stored;
 use crate::ops::sessions::worktree;
-use crate::ops::{Call, Ops, fitting, now, redact, rows_of};
+use crate::ops::{Call, Ops, fitting, now, page, redact};
 use crate::runtime::{Identity, StartProgram};
 use crate::store::{Owner, Page, PolicySnapshot, Rejection, StoreError, Write};
 use std::sync::Arc;
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableReply, ErrorCode, NewRun, OpError};
+use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, NewRun, OpError};
 use vm_system_protocol::ids::{CapabilityId, ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
@@ -35,19 +35,9 @@ impl Ops {
         }
         let name = new.name.as_deref().map(|name| checked_name("execution", name)).transpose()?;
         super::super::executions::check_program_inputs(&new.args, &new.env)?;
-        let worktree_path = new.worktree_path.unwrap_or_default();
-        if !worktree_path.is_empty() {
-            self.may_choose_worktree(call)?;
-            worktree(&worktree_path)?;
-        }
-        let (template, policy) = match &new.template {
-            Some(reference) => {
-                let known = self.known_template(call, reference).await?;
-                must_be_cvm(known.detail.template.engine)?;
-                (known.detail.template.id, PolicySnapshot::from(&known.detail))
-            }
-            None => (BUILT_IN, self.built_in().await?),
-        };
+        let (wait, worktree_path) = (new.wait, new.worktree_path.unwrap_or_default());
+        self.may_use(call, &worktree_path)?;
+        let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
         self.has_room()?;
         let at = now();
         let (id, session) = (ExecutionId::from_uuid(call.subject), SessionId::from_uuid(Uuid::now_v7()));
@@ -74,11 +64,36 @@ impl Ops {
         let (seed, _) = Uuid::new_v4().as_u64_pair();
         let fresh = Fresh { args: new.args, env: new.env, seed, creation };
         let start = StartProgram { record, identity: Arc::clone(&identity), policy, worktree_path, fresh };
-        let result = self.durables()?.run(start).await.map_err(|why| refused(&why, id));
+        let result = self.durables()?.run(start, wait).await.map_err(|why| refused(&why, id));
         if result.is_err() {
             self.audit(call, "program start", id, &result).await;
         }
         Ok(standing(result?, &identity))
+    }
+
+    /// The folder of an execution's files; empty = none.
+    pub(super) fn may_use(&self, call: &Call<'_>, worktree_path: &str) -> Result<(), OpError> {
+        if worktree_path.is_empty() {
+            return Ok(());
+        }
+        self.may_choose_worktree(call)?;
+        worktree(worktree_path)
+    }
+
+    /// The template of an execution, and what it says now.
+    pub(super) async fn policy_of(
+        &self,
+        call: &Call<'_>,
+        template: Option<&str>,
+    ) -> Result<(TemplateId, PolicySnapshot), OpError> {
+        match template {
+            Some(reference) => {
+                let known = self.known_template(call, reference).await?;
+                must_be_cvm(known.detail.template.engine)?;
+                Ok((known.detail.template.id, PolicySnapshot::from(&known.detail)))
+            }
+            None => Ok((BUILT_IN, self.built_in().await?)),
+        }
     }
 
     /// Ends an execution of a program; one that has ended is fine.
@@ -166,14 +181,14 @@ impl Ops {
         &self,
         call: &Call<'_>,
         program: Option<&str>,
-        limit: u32,
+        asked: ListPage,
     ) -> Result<DurableReply, OpError> {
-        let limit = rows_of(limit, LIST_MAX)?;
+        let page = page(asked, LIST_MAX)?;
         let program = match program {
             Some(reference) => Some(self.program(call, reference).await?.id),
             None => None,
         };
-        let rows = self.store.runs(&call.caller.scope(), program, None, limit).await;
+        let rows = self.store.runs(&call.caller.scope(), program, None, page).await;
         let runs = rows.map_err(stored)?.into_iter().map(|row| shown(row, None));
         Ok(DurableReply::Runs(fitting(runs, weight)))
     }

@@ -7,6 +7,7 @@ use crate::core::durable::{DurableMachine, Refused, Stand};
 use crate::store::{Owner as Whose, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::json::JsonText;
 
@@ -16,8 +17,8 @@ const COMMANDS: usize = 32;
 /// What is asked of an owner task.
 #[derive(Debug)]
 pub(super) enum Ask {
-    Start,
-    Submit { task: Option<TaskId>, answer: String, with: Vec<Write> },
+    Start { wait: bool },
+    Submit { task: Option<TaskId>, answer: GivenAnswer, with: Vec<Write>, wait: bool },
     Set { frame: u32, name: String, value: JsonText },
     Cancel { with: Vec<Write> },
     Wake,

@@ -35,6 +35,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
@@ -139,8 +140,8 @@ impl Durables {
         once::compile(self, source, file_name, typescript).await
     }
 
-    /// Runs a program to its first stop; its rows are stored with that stop.
-    pub async fn run(self: &Arc<Self>, start: StartProgram) -> Result<Stand, Refused> {
+    /// Runs a program: to its first stop, or (without `wait`) until its beginning is stored.
+    pub async fn run(self: &Arc<Self>, start: StartProgram, wait: bool) -> Result<Stand, Refused> {
         let policy = Arc::new(policy(&start.policy, None, &self.shared.operator));
         let spec = self.spec(&start.record, &policy);
         let id = start.record.id;
@@ -148,19 +149,22 @@ impl Durables {
         let place = task::Place { program, worktree: start.worktree_path, policy };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
         let (answer, answered) = oneshot::channel();
-        self.begin(id, (machine, place), start.identity, Command::asking(Ask::Start, answer))?;
+        let ask = Command::asking(Ask::Start { wait }, answer);
+        self.begin(id, (machine, place), start.identity, ask)?;
         answered.await.unwrap_or(Err(Refused::Stopping))
     }
 
-    /// Answers a question and runs the program to its next stop; the writes become durable together with the answer.
+    /// Answers a question and runs the program: to its next stop, or (without `wait`) until the answer is stored. The
+    /// writes become durable together with the answer.
     pub async fn submit(
         self: &Arc<Self>,
         execution: ExecutionId,
         identity: Arc<Identity>,
-        (task, answer): (Option<TaskId>, String),
+        (task, answer): (Option<TaskId>, GivenAnswer),
+        wait: bool,
         with: Vec<Write>,
     ) -> Result<Stand, Refused> {
-        self.ask(execution, Some(identity), Ask::Submit { task, answer, with }).await
+        self.ask(execution, Some(identity), Ask::Submit { task, answer, with, wait }).await
     }
 
     /// Changes a variable of a waiting program.
@@ -194,6 +198,17 @@ impl Durables {
     /// The inside of a program as of a checkpoint.
     pub async fn look(&self, execution: ExecutionId, checkpoint: u64) -> Result<ProgramState, RuntimeError> {
         once::look(self, execution, checkpoint).await
+    }
+
+    /// Whether a worker with these limits can go on with such a state; in words why not.
+    pub async fn verify(
+        &self,
+        snapshot: &PolicySnapshot,
+        code: Vec<u8>,
+        pages: impl Iterator<Item = (u64, &[u8])> + Send,
+    ) -> Result<Result<(), String>, RuntimeError> {
+        let limits = policy(snapshot, None, &self.shared.operator).wire.limits;
+        once::verify(self, limits, code, pages).await
     }
 
     /// The worker that an execution has now, by its session; none while it waits for long.

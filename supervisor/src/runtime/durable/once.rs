@@ -1,16 +1,16 @@
 //! Workers for one question: compiling, looking inside. Each is told one thing, answers, and is killed.
 
-use super::worker::{BirthError, Order, end, order};
+use super::worker::{BirthError, Order, end, memory, order};
 use super::{Durables, policy};
-use crate::core::durable::LoadFrom;
+use crate::core::durable::{LoadFrom, life};
 use crate::runtime::api::RuntimeError;
-use crate::spawn::{LibrarySet, WorkerHandle, WorkerLimits};
+use crate::spawn::{ChannelError, LibrarySet, WorkerHandle, WorkerLimits};
 use crate::store::Scope;
 use std::time::Duration;
 use uuid::Uuid;
-use vm_system_protocol::durable::{FromDurable, ToDurable};
+use vm_system_protocol::durable::{DurableLimits, FromDurable, PAGE_BATCH_BYTES, StatePage, ToDurable};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::model::{Diagnostic, ProgramState};
+use vm_system_protocol::model::{Diagnostic, Limits, ProgramState};
 use vm_system_protocol::worker::FromWorker;
 
 /// A question is answered within this time.
@@ -104,6 +104,53 @@ pub(super) async fn look(
         FromDurable::Refused { why } => Err(RuntimeError::Invalid(why)),
         _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
     }
+}
+
+pub(super) async fn verify(
+    durables: &Durables,
+    limits: Limits,
+    code: Vec<u8>,
+    pages: impl Iterator<Item = (u64, &[u8])> + Send,
+) -> Result<Result<(), String>, RuntimeError> {
+    let _turn = durables.turn().await?;
+    let jail = durables.shared.jails.present();
+    let mut handle = jail
+        .spawn_worker(name(), &memory(&limits), &LibrarySet::default())
+        .await
+        .map_err(BirthError::from)?;
+    let answer = match tell(&mut handle, code, life(&limits), pages).await {
+        Ok(()) => hear(&mut handle).await,
+        Err(error) => Err(BirthError::from(error).into()),
+    };
+    end(handle).await;
+    match answer? {
+        FromDurable::Restored => Ok(Ok(())),
+        FromDurable::Refused { why } => Ok(Err(why)),
+        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+    }
+}
+
+/// Code, pages in batches, and the order to make a state of them.
+async fn tell(
+    handle: &mut WorkerHandle,
+    code: Vec<u8>,
+    limits: DurableLimits,
+    pages: impl Iterator<Item = (u64, &[u8])> + Send,
+) -> Result<(), ChannelError> {
+    handle.sender.send(&order(ToDurable::Load { code, limits })).await?;
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    for (number, page) in pages {
+        bytes += page.len();
+        batch.push(StatePage { number, bytes: page.to_vec() });
+        if bytes >= PAGE_BATCH_BYTES {
+            bytes = 0;
+            handle.sender.send(&order(ToDurable::Pages(std::mem::take(&mut batch)))).await?;
+        }
+    }
+    if !batch.is_empty() {
+        handle.sender.send(&order(ToDurable::Pages(batch))).await?;
+    }
+    handle.sender.send(&order(ToDurable::Restore)).await
 }
 
 async fn ask(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {

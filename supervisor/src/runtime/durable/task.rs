@@ -244,8 +244,8 @@ impl Owner {
         let token = Token(self.last_token);
         self.asking.push((token, answer));
         match ask {
-            Ask::Start => Input::Start { token },
-            Ask::Submit { task, answer, with } => Input::Submit { token, task, answer, with },
+            Ask::Start { wait } => Input::Start { token, wait },
+            Ask::Submit { task, answer, with, wait } => Input::Submit { token, task, answer, with, wait },
             Ask::Set { frame, name, value } => Input::Set { token, frame, name, value },
             Ask::Cancel { with } => Input::Cancel { token, with },
             Ask::Wake => Input::Wake,

@@ -2,7 +2,9 @@
 
 use super::Tables;
 use crate::store::query::{Answer, Cursor, IdKind, Page, Query, SessionQuery};
-use crate::store::rows::{CheckpointRow, Owner, ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow};
+use crate::store::rows::{
+    CheckpointRow, Owner, ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, VersionRow,
+};
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::model::{ExecutionKind, ExecutionStatus};
@@ -87,6 +89,10 @@ impl Tables {
             Query::ProgramCode(id, version) => Answer::Code(
                 self.versions.get(&(*id, *version)).map(|version| Box::new(version.code.clone())),
             ),
+            Query::ProgramVersions { program, below, limit } => {
+                let rows = self.versions.range((*program, 0)..(*program, below.unwrap_or(u32::MAX))).rev();
+                Answer::Versions(rows.take(*limit as usize).map(version_row).collect())
+            }
             Query::ProgramRun(execution) => Answer::Run(self.runs.get(execution).copied()),
             Query::Current(owner, client) => {
                 let known = self.currents.get(&(owner.clone(), client.clone()));
@@ -132,9 +138,10 @@ impl Tables {
                 });
                 Answer::Ids(running.take(*limit as usize).map(|(id, _)| *id.as_bytes()).collect())
             }
-            Query::Runs { scope, program, execution, limit } => {
+            Query::Runs { scope, program, execution, page } => {
                 let mut rows: Vec<_> = self.runs_of(scope, *program, *execution);
-                rows.truncate(*limit as usize);
+                rows.retain(|row| page.after.is_none_or(|after| *row.row.execution.id.as_bytes() < after.id));
+                rows.truncate(page.limit as usize);
                 Answer::Runs(rows)
             }
             Query::RunByName(scope, name) => {
@@ -145,6 +152,30 @@ impl Tables {
                 Answer::Runs(found.map_or_else(Vec::new, |id| self.runs_of(scope, None, Some(id))))
             }
             Query::Standing(execution) => Answer::Standing(self.standing(*execution).map(Box::new)),
+            Query::TasksOfRun { execution, after, limit } => {
+                let tasks = self.tasks.iter().map(|(_, task)| task);
+                let mine = tasks.filter(|task| task.execution == *execution && task.checkpoint > *after);
+                let mut mine: Vec<_> = mine.cloned().collect();
+                mine.sort_by_key(|task| task.checkpoint);
+                mine.truncate(*limit as usize);
+                Answer::Tasks(mine)
+            }
+            Query::PageVersions { execution, after, bytes } => {
+                let all = self.pages.range((*execution, 0, 0)..=(*execution, u64::MAX, u64::MAX));
+                let rest = all.filter(|((_, page, seq), _)| after.is_none_or(|after| (*page, *seq) > after));
+                let mut room = Some(*bytes);
+                let fits = rest.map_while(|((_, page, seq), content)| {
+                    let before = room.filter(|room| *room > 0)?;
+                    room = Some(before.saturating_sub(64 + content.as_ref().map_or(0, Vec::len)));
+                    Some((*page, *seq, content.clone()))
+                });
+                Answer::PageVersions(fits.collect())
+            }
+            Query::VersionsOfSource { program, source_hash, limit } => {
+                let all = self.versions.range((*program, 0)..=(*program, u32::MAX)).rev();
+                let same = all.filter(|(_, version)| version.source_hash == *source_hash);
+                Answer::Versions(same.take(*limit as usize).map(version_row).collect())
+            }
             Query::LastCheckpoint(execution) => {
                 Answer::Checkpoints(self.last_checkpoint(*execution).into_iter().collect())
             }
@@ -296,6 +327,15 @@ impl Tables {
             }
         }
         newest.into_iter().filter_map(|(page, bytes)| Some((page, bytes.clone()?))).collect()
+    }
+}
+
+fn version_row(((_, number), version): (&(ProgramId, u32), &super::Version)) -> VersionRow {
+    VersionRow {
+        version: *number,
+        source_hash: version.source_hash,
+        format: version.code.format,
+        created_at: version.created_at,
     }
 }
 

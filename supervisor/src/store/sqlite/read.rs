@@ -68,6 +68,9 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         }
         Query::Programs(scope, page) => Answer::Programs(durable::programs(c, scope, *page)?),
         Query::ProgramCode(id, version) => Answer::Code(durable::code(c, *id, *version)?.map(Box::new)),
+        Query::ProgramVersions { program, below, limit } => {
+            Answer::Versions(durable::versions(c, *program, *below, *limit)?)
+        }
         Query::ProgramRun(execution) => Answer::Run(durable::run(c, *execution)?),
         Query::Current(owner, client) => Answer::Current(durable::current(c, owner, client)?),
         Query::Task(scope, id) => Answer::Task(durable::task(c, scope, *id)?.map(Box::new)),
@@ -76,11 +79,20 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         Query::TaskOf(execution, at) => Answer::Task(durable::task_of(c, *execution, *at)?.map(Box::new)),
         Query::DueTasks { until, limit } => Answer::Tasks(durable::due_tasks(c, *until, *limit)?),
         Query::RunningPrograms { after, limit } => Answer::Ids(durable::running(c, *after, *limit)?),
-        Query::Runs { scope, program, execution, limit } => {
-            Answer::Runs(durable::runs(c, scope, *program, *execution, *limit)?)
+        Query::Runs { scope, program, execution, page } => {
+            Answer::Runs(durable::runs(c, scope, *program, *execution, *page)?)
+        }
+        Query::TasksOfRun { execution, after, limit } => {
+            Answer::Tasks(durable::tasks_of_run(c, *execution, *after, *limit)?)
+        }
+        Query::PageVersions { execution, after, bytes } => {
+            Answer::PageVersions(durable::page_versions(c, *execution, *after, *bytes)?)
+        }
+        Query::VersionsOfSource { program, source_hash, limit } => {
+            Answer::Versions(durable::versions_of_source(c, *program, source_hash, *limit)?)
         }
         Query::RunByName(scope, name) => Answer::Runs(match executions::by_name(c, scope, name)? {
-            Some(row) => durable::runs(c, scope, None, Some(row.execution.id), 1)?,
+            Some(row) => durable::runs(c, scope, None, Some(row.execution.id), Page::first(1))?,
             None => Vec::new(),
         }),
         Query::Standing(execution) => Answer::Standing(durable::standing(c, *execution)?.map(Box::new)),

@@ -67,7 +67,7 @@ async fn fill(store: &StoreHandle) -> u64 {
 async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back() {
     let Some(disk) = SmallDisk::mount(4) else { return };
     let ballast = disk.path().join("ballast");
-    std::fs::write(&ballast, vec![0; 1 << 20]).expect("the disk is empty");
+    std::fs::write(&ballast, vec![0; 3 << 19]).expect("the disk is empty");
     let store = open_sqlite(options(disk.path())).expect("there is room for an empty database");
     store.apply(running()).await.expect("there is room");
     store.apply(started(2, 1)).await.expect("there is room");

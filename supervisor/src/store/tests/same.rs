@@ -353,6 +353,17 @@ fn query() -> impl Strategy<Value = Query> {
         (scope(), name()).prop_map(|(scope, name)| Query::ProgramByName(scope, name)),
         (scope(), page()).prop_map(|(scope, page)| Query::Programs(scope, page)),
         (program(), 1_u32..3).prop_map(|(id, version)| Query::ProgramCode(id, version)),
+        (program(), proptest::option::of(1_u32..4), 0_u32..4)
+            .prop_map(|(program, below, limit)| Query::ProgramVersions { program, below, limit }),
+        (scope(), proptest::option::of(program()), proptest::option::of(execution()), page())
+            .prop_map(|(scope, program, execution, page)| Query::Runs { scope, program, execution, page }),
+        (execution(), 0_u64..4, 0_u32..4).prop_map(|(execution, after, limit)| Query::TasksOfRun {
+            execution,
+            after,
+            limit
+        }),
+        (execution(), proptest::option::of((0_u64..3, 0_u64..4)), 1_usize..200)
+            .prop_map(|(execution, after, bytes)| Query::PageVersions { execution, after, bytes }),
         execution().prop_map(Query::ProgramRun),
         (scope(), task()).prop_map(|(scope, id)| Query::Task(scope, id)),
         execution().prop_map(Query::PendingTask),

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableOp, DurableReply, NewRun, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, NewRun, Op, Reply};
 use vm_system_protocol::model::{Event, ExecutionStatus, ProgramState, Run};
 
 /// Most executions of a list.
@@ -243,6 +243,7 @@ async fn start(call: &Call<'_>) -> Answer {
         env: env.into_iter().collect(),
         template: None,
         worktree_path: worktree.or_else(|| call.front.worktree()),
+        wait: true,
     };
     started(call, new, set_current.unwrap_or(true)).await
 }
@@ -339,14 +340,17 @@ struct List {
 
 async fn list(call: &Call<'_>) -> Answer {
     let List { program_id } = call.input()?;
-    let runs = match call.durable(DurableOp::RunList { program: program_id, limit: LISTED }).await? {
+    let runs = match call
+        .durable(DurableOp::RunList { program: program_id, page: ListPage::first(LISTED) })
+        .await?
+    {
         DurableReply::Runs(runs) => runs,
         other => return Err(Failure::unexpected(&other)),
     };
     let current = call.current().await?.map(|run| run.execution.id);
     let waiting = runs.iter().any(|run| run.execution.status == ExecutionStatus::Waiting);
     let tasks = if waiting {
-        match call.durable(DurableOp::TaskList { limit: LISTED }).await? {
+        match call.durable(DurableOp::TaskList(ListPage::first(LISTED))).await? {
             DurableReply::Tasks(tasks) => tasks,
             other => return Err(Failure::unexpected(&other)),
         }

@@ -7,7 +7,7 @@ use crate::api::mcp::{FileRefusal, schema, views};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::path::Path;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
@@ -155,10 +155,11 @@ async fn server_info(call: &Call<'_>) -> Answer {
         return Err(Failure::unexpected(&"RuntimeInfo"));
     };
     let programs = programs(call).await?.len();
-    let executions = match call.durable(DurableOp::RunList { program: None, limit: COUNTED }).await? {
-        DurableReply::Runs(runs) => runs.len(),
-        other => return Err(Failure::unexpected(&other)),
-    };
+    let executions =
+        match call.durable(DurableOp::RunList { program: None, page: ListPage::first(COUNTED) }).await? {
+            DurableReply::Runs(runs) => runs.len(),
+            other => return Err(Failure::unexpected(&other)),
+        };
     Ok(Outcome::json(json!({
         "name": "vm-system", "version": info.version, "programs": programs, "executions": executions
     })))
@@ -226,7 +227,7 @@ pub(super) fn refused(refusal: &FileRefusal) -> Failure {
 }
 
 async fn programs(call: &Call<'_>) -> Result<Vec<Program>, Failure> {
-    match call.durable(DurableOp::ProgramList).await? {
+    match call.durable(DurableOp::ProgramList(ListPage::default())).await? {
         DurableReply::Programs(programs) => Ok(programs),
         other => Err(Failure::unexpected(&other)),
     }
@@ -252,7 +253,7 @@ struct Delete {
 async fn delete(call: &Call<'_>) -> Answer {
     let Delete { program_id, confirm_token } = call.input()?;
     let Some(token) = confirm_token else {
-        call.durable(DurableOp::ProgramGet { program: program_id.clone() }).await?;
+        call.durable(DurableOp::ProgramGet { program: program_id.clone(), version: None }).await?;
         return Ok(ask_first(call, "program", "programId", &program_id));
     };
     confirmed(call, "program", &program_id, &token)?;

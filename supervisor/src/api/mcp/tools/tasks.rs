@@ -6,7 +6,7 @@ use crate::api::mcp::outcome::{Failure, Outcome, cut};
 use crate::api::mcp::{schema, views};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, TaskStatus};
 
@@ -118,11 +118,11 @@ async fn submit(call: &Call<'_>) -> Answer {
     let Submit { execution_id, result, task_id } = call.input()?;
     // The original takes texts only; agents send the object itself where a schema asks for one.
     let result = match result {
-        Value::String(text) => text,
-        other => other.to_string(),
+        Value::String(text) => GivenAnswer::Typed(text),
+        other => GivenAnswer::Json(JsonText::from_value(&other)),
     };
     let execution = call.which(execution_id).await?;
-    let run = call.long_run(DurableOp::TaskSubmit { execution, task: task_id, result }).await?;
+    let run = call.long_run(DurableOp::TaskSubmit { execution, task: task_id, result, wait: true }).await?;
     let mut data = views::run(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
     data.insert("isCurrent".to_owned(), json!(current));

@@ -27,12 +27,33 @@ pub(in crate::api::rest) struct Program {
     source: Option<String>,
 }
 
+/// A version of a program.
+#[derive(ToSchema)]
+pub(in crate::api::rest) struct ProgramVersion {
+    /// From 1.
+    version: u32,
+    /// SHA-256, hexadecimal.
+    source_hash: String,
+    /// Of the compiled code.
+    format: u32,
+    #[schema(format = "date-time")]
+    created_at: String,
+}
+
 #[derive(ToSchema)]
 pub(in crate::api::rest) struct ProgramDeleted {
     /// `ok`.
     status: String,
     #[schema(format = "uuid")]
     program_id: String,
+}
+
+#[derive(ToSchema)]
+pub(in crate::api::rest) struct ExecutionForgotten {
+    /// `ok`.
+    status: String,
+    #[schema(format = "uuid")]
+    execution_id: String,
 }
 
 /// A plan that was compiled.

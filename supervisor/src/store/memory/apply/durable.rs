@@ -31,7 +31,8 @@ impl Tables {
             ),
         };
         let code = ProgramCode { source: new.source.clone(), format: new.format, code: new.code.clone() };
-        self.versions.set((id, program.version), Version { source_hash: new.source_hash, code });
+        self.versions
+            .set((id, program.version), Version { source_hash: new.source_hash, created_at: new.at, code });
         self.programs.set(id, program);
         Ok(1)
     }

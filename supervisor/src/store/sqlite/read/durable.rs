@@ -1,9 +1,9 @@
 //! Programs, tasks, checkpoints and pages.
 
 use super::{Read, ReadError, Select, count, executions, maybe_moment, moment, sessions, small, templates};
-use crate::store::query::{Cursor, Page};
+use crate::store::query::{Cursor, Page, PageVersion};
 use crate::store::rows::{
-    CheckpointRow, Owner, ProgramCode, ProgramRow, RunRow, Scope, Standing, TaskOutcome, TaskRow,
+    CheckpointRow, Owner, ProgramCode, ProgramRow, RunRow, Scope, Standing, TaskOutcome, TaskRow, VersionRow,
 };
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -51,6 +51,48 @@ pub(super) fn code(c: &Connection, id: ProgramId, version: u32) -> Read<Option<P
     select.and_value("program =", id.as_bytes().to_vec()).and_value("version =", i64::from(version));
     select.first(c, |row| {
         Ok(ProgramCode { source: row.get(0)?, format: small(row, 1, "program")?, code: row.get(2)? })
+    })
+}
+
+pub(super) fn versions(
+    c: &Connection,
+    program: ProgramId,
+    below: Option<u32>,
+    limit: u32,
+) -> Read<Vec<VersionRow>> {
+    let mut select = Select::new("SELECT version, source_hash, format, created_at FROM program_versions");
+    select.and_value("program =", program.as_bytes().to_vec());
+    if let Some(below) = below {
+        select.and_value("version <", i64::from(below));
+    }
+    newest_versions(c, select, limit)
+}
+
+pub(super) fn versions_of_source(
+    c: &Connection,
+    program: ProgramId,
+    source_hash: &[u8; 32],
+    limit: u32,
+) -> Read<Vec<VersionRow>> {
+    let mut select = Select::new(
+        "SELECT version, source_hash, format, created_at FROM program_versions
+         INDEXED BY program_versions_by_source",
+    );
+    select.and_value("program =", program.as_bytes().to_vec());
+    select.and_value("source_hash =", source_hash.to_vec());
+    newest_versions(c, select, limit)
+}
+
+fn newest_versions(c: &Connection, mut select: Select, limit: u32) -> Read<Vec<VersionRow>> {
+    select.paged = true;
+    select.text(" ORDER BY version DESC LIMIT").value(i64::from(limit));
+    select.rows(c, |row| {
+        Ok(VersionRow {
+            version: small(row, 0, "program")?,
+            source_hash: row.get(1)?,
+            format: small(row, 2, "program")?,
+            created_at: moment(row, 3)?,
+        })
     })
 }
 
@@ -127,6 +169,45 @@ pub(super) fn task_of(c: &Connection, execution: ExecutionId, at: Option<u64>) -
     select.first(c, task_row)
 }
 
+pub(super) fn tasks_of_run(
+    c: &Connection,
+    execution: ExecutionId,
+    after: u64,
+    limit: u32,
+) -> Read<Vec<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    select.and_value("checkpoint >", i64::try_from(after).unwrap_or(i64::MAX));
+    select.paged = true;
+    select.text(" ORDER BY checkpoint LIMIT").value(i64::from(limit));
+    select.rows(c, task_row)
+}
+
+pub(super) fn page_versions(
+    c: &Connection,
+    execution: ExecutionId,
+    after: Option<(u64, u64)>,
+    bytes: usize,
+) -> Read<Vec<PageVersion>> {
+    let mut select = Select::new("SELECT page, checkpoint, bytes FROM state_pages");
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    if let Some((page, checkpoint)) = after {
+        let place = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        select.and("(page, checkpoint) > (").value(place(page)).text(",").value(place(checkpoint)).text(")");
+    }
+    select.paged = true;
+    select.text(" ORDER BY page, checkpoint");
+    let (mut versions, mut room) = (Vec::new(), bytes);
+    select.each(c, |row| {
+        let version: PageVersion = (count(row, 0)?, count(row, 1)?, row.get(2)?);
+        // Rows cost, too.
+        room = room.saturating_sub(64 + version.2.as_ref().map_or(0, Vec::len));
+        versions.push(version);
+        Ok(room > 0)
+    })?;
+    Ok(versions)
+}
+
 pub(super) fn due_tasks(c: &Connection, until: Timestamp, limit: u32) -> Read<Vec<TaskRow>> {
     let mut select = Select::new(TASK);
     select.and("ended_at IS NULL").and("deadline IS NOT NULL").and_value("deadline <=", until.0);
@@ -149,7 +230,7 @@ pub(super) fn runs(
     scope: &Scope,
     program: Option<ProgramId>,
     execution: Option<ExecutionId>,
-    limit: u32,
+    page: Page,
 ) -> Read<Vec<RunRow>> {
     let columns = executions::COLUMNS
         .replacen("SELECT id, owner, name,", "SELECT executions.id, executions.owner, executions.name,", 1)
@@ -168,8 +249,11 @@ pub(super) fn runs(
     if let Scope::Owner(owner) = scope {
         select.and_value("executions.owner =", owner.as_str().to_owned());
     }
+    if let Some(after) = page.after {
+        select.and_value("execution <", after.id.to_vec());
+    }
     select.paged = true;
-    select.text(" ORDER BY program_runs.execution DESC LIMIT").value(i64::from(limit));
+    select.text(" ORDER BY program_runs.execution DESC LIMIT").value(i64::from(page.limit));
     select.rows(c, |row| {
         Ok(RunRow {
             row: executions::execution(row)?,

@@ -26,6 +26,11 @@ pub(super) fn list(
     page: Page,
 ) -> Read<Vec<SessionRow>> {
     let mut select = Select::new(COLUMNS);
+    conditions(&mut select, scope, filter, page);
+    select.rows(c, session)
+}
+
+fn conditions(select: &mut Select, scope: &Scope, filter: &SessionQuery, page: Page) {
     select.text(&format!(" INDEXED BY {}", index(scope, filter)));
     if let Some(template) = filter.template {
         select.and_value("template =", template.as_bytes().to_vec());
@@ -40,13 +45,14 @@ pub(super) fn list(
         select.and_value("status =", status.as_str().to_owned());
     }
     select.scope(scope).newest_first("created_at", page);
-    select.rows(c, session)
 }
 
 /// The index that leaves least to filter. All of them end in (`created_at`, `id`), the order of the list.
 fn index(scope: &Scope, filter: &SessionQuery) -> &'static str {
     let live = matches!(filter.status, Some(SessionStatus::Starting | SessionStatus::Ready));
     match (scope, filter) {
+        (Scope::Owner(_), SessionQuery { name: Some(_), .. }) => "sessions_by_name",
+        (Scope::All, SessionQuery { name: Some(_), .. }) => "sessions_by_name_of_all",
         (_, SessionQuery { template: Some(_), .. }) => "sessions_by_template",
         (_, SessionQuery { workspace_id: Some(_), .. }) => "sessions_by_workspace",
         (_, SessionQuery { status: Some(_), .. }) if live => "sessions_by_status",
@@ -88,4 +94,52 @@ pub(super) fn policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySna
         let text = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("policy"))?;
         serde_json::from_str(text).map(Arc::new).map_err(|_| ReadError::Damaged("policy"))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a list with these conditions steps through: the index, and whether it is entered by a search.
+    fn plan(scope: &Scope, filter: &SessionQuery) -> String {
+        let connection = Connection::open_in_memory().expect("in memory");
+        let steps = [
+            include_str!("../v1.sql"),
+            include_str!("../v2.sql"),
+            include_str!("../v3.sql"),
+            include_str!("../v4.sql"),
+            include_str!("../v5.sql"),
+            include_str!("../v6.sql"),
+        ];
+        for step in steps {
+            connection.execute_batch(step).expect("our schema");
+        }
+        let mut select = Select::new(&format!("EXPLAIN QUERY PLAN {COLUMNS}"));
+        conditions(&mut select, scope, filter, Page::first(1));
+        let lines = select.rows(&connection, |row| Ok(row.get::<_, String>(3)?));
+        lines.unwrap_or_else(|_| panic!("cannot be prepared: {}", select.sql)).join("; ")
+    }
+
+    #[test]
+    fn every_list_is_served_by_the_index_that_leaves_least_to_filter() {
+        let owner = Scope::Owner(Owner::new("o"));
+        let none = SessionQuery::default;
+        let named = SessionQuery { name: Some("n".to_owned()), ..none() };
+        let of_template = SessionQuery { template: Some(TemplateId::from_bytes([1; 16])), ..none() };
+        let of_workspace = SessionQuery { workspace_id: Some("w".to_owned()), ..none() };
+        let ready = SessionQuery { status: Some(SessionStatus::Ready), ..none() };
+        let closed = SessionQuery { status: Some(SessionStatus::Closed), ..none() };
+        for (scope, filter, wanted) in [
+            (&owner, &named, "SEARCH sessions USING INDEX sessions_by_name (owner=? AND name=?)"),
+            (&Scope::All, &named, "SEARCH sessions USING INDEX sessions_by_name_of_all (name=?)"),
+            (&owner, &of_template, "SEARCH sessions USING INDEX sessions_by_template (template=?)"),
+            (&owner, &of_workspace, "SEARCH sessions USING INDEX sessions_by_workspace (workspace_id=?)"),
+            (&owner, &ready, "SEARCH sessions USING INDEX sessions_by_status (status=?)"),
+            (&owner, &closed, "SEARCH sessions USING INDEX sessions_by_owner (owner=?)"),
+            (&Scope::All, &closed, "SEARCH sessions USING INDEX sessions_by_status (status=?)"),
+            (&Scope::All, &none(), "SCAN sessions USING INDEX sessions_by_time"),
+        ] {
+            assert_eq!(plan(scope, filter), wanted, "{scope:?} {filter:?}");
+        }
+    }
 }

@@ -1,0 +1,14 @@
+//! `program forget`
+
+use super::call_run;
+use super::status::Args;
+use crate::context::Context;
+use crate::error::{CliError, exit};
+use vm_system_protocol::control::DurableOp;
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let run = call_run(context, DurableOp::RunDelete { execution: args.execution }, None).await?;
+    let id = run.execution.id.to_string();
+    context.out.done(&run, &format!("Forgot execution: {id}"), &id)?;
+    Ok(exit::OK)
+}

@@ -1,0 +1,79 @@
+//! `program import`
+
+use super::{call, show};
+use crate::args::IdempotencyArgs;
+use crate::context::{Context, expect_reply, unexpected};
+use crate::error::{CliError, exit};
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::PathBuf;
+use vm_system_protocol::control::{DurableOp, DurableReply, NewImport, PART_BYTES};
+
+/// Arguments of `program import`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// A file of `program export`; `-` reads it from stdin
+    #[arg(value_name = "FILE")]
+    file: String,
+    /// The name of the program or the execution [default: the one in the file]
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+    /// Executions: the name of the program that they run [default: the one in the file]
+    #[arg(long, value_name = "NAME")]
+    program_name: Option<String>,
+    /// Executions: the template with their limits [default: the built-in one]
+    #[arg(long, value_name = "TEMPLATE")]
+    template_id: Option<String>,
+    /// Executions: the folder whose files the program may use [default: no files]
+    #[arg(long, value_name = "PATH")]
+    worktree_path: Option<PathBuf>,
+    #[command(flatten)]
+    idempotency: IdempotencyArgs,
+}
+
+pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    let mut file: Box<dyn Read + Send> = if args.file == "-" {
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(&args.file).map_err(|error| CliError::file(&args.file, &error))?)
+    };
+    let worktree_path = args.worktree_path.map(|path| {
+        let whole = std::path::absolute(&path).map_err(|error| CliError::file(path.display(), &error))?;
+        Ok::<_, CliError>(whole.to_string_lossy().into_owned())
+    });
+    let new = NewImport {
+        kind: None,
+        name: args.name,
+        program_name: args.program_name,
+        template: args.template_id,
+        worktree_path: worktree_path.transpose()?,
+    };
+    let reply = call(context, DurableOp::ImportBegin(Box::new(new)), None).await?;
+    let import = expect_reply!(reply, DurableReply::Importing(import) => import);
+    let mut at = 0;
+    loop {
+        let mut bytes = Vec::new();
+        let mut part = file.by_ref().take(PART_BYTES as u64);
+        part.read_to_end(&mut bytes).map_err(|error| CliError::file(&args.file, &error))?;
+        if bytes.is_empty() {
+            break;
+        }
+        let next = at + bytes.len() as u64;
+        call(context, DurableOp::ImportPart { import: import.clone(), at, bytes }, None).await?;
+        at = next;
+    }
+    match call(context, DurableOp::ImportEnd { import }, args.idempotency.idempotency_key).await? {
+        DurableReply::Program(program) => {
+            let line = format!(
+                "Imported program: {} with {} versions (ID: {})",
+                program.name, program.version, program.id
+            );
+            context.out.done(&program, &line, &program.id.to_string())?;
+        }
+        DurableReply::Run(run) => {
+            show::run(context, &run)?;
+        }
+        other => return Err(unexpected(&other)),
+    }
+    Ok(exit::OK)
+}

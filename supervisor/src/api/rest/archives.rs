@@ -1,0 +1,192 @@
+//! Files of programs and executions: written as they are read from the store, taken as they come. Neither side holds one.
+
+use super::App;
+use super::ask::{Ask, unexpected};
+use super::envelope::{Answer, Problem, created};
+use super::input::{At, Params, is_json};
+use super::programs::durable;
+use super::schema;
+use axum::body::{Body, Bytes};
+use axum::extract::FromRequest;
+use axum::http::{HeaderValue, Request, Response, StatusCode, header};
+use http_body::Frame;
+use http_body_util::BodyExt as _;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::timeout;
+use vm_system_protocol::control::{
+    ArchiveKind, DurableOp, DurableReply, ExportCursor, ExportPart, NewImport, PART_BYTES, Reply,
+};
+
+/// So much of a body must come in the time that a whole one has elsewhere (bytes).
+const PIECE_BYTES: usize = 128 << 10;
+
+/// A program with all its versions, as a file that can be imported.
+#[utoipa::path(get, path = "/programs/{program}/export", tag = "programs",
+    params(("program" = String, Path)), responses((status = 200, content((Vec<Value> = "application/json")))))]
+pub(super) async fn export_program(ask: Ask, At(program): At<String>) -> Answer {
+    export(ask, ArchiveKind::Program, program).await
+}
+
+/// An execution of a program that waits or has ended, with what it runs, its states, questions and output, as a file that
+/// can be imported. It has all that the program knows.
+#[utoipa::path(get, path = "/executions/{execution_id}/export", tag = "programs",
+    params(("execution_id" = String, Path)),
+    responses((status = 200, content((Vec<Value> = "application/json")))))]
+pub(super) async fn export_execution(ask: Ask, At(execution): At<String>) -> Answer {
+    export(ask, ArchiveKind::Execution, execution).await
+}
+
+/// Make a program of a file, under a new id.
+#[utoipa::path(post, path = "/imports/program", tag = "programs",
+    params(("name" = Option<String>, Query, description = "instead of the name in the file")),
+    request_body = [Value], responses((status = 201, body = schema::Program)))]
+pub(super) async fn import_program(ask: Ask, params: Params, upload: Upload) -> Answer {
+    let name = params.one("name")?.map(str::to_owned);
+    let new = NewImport { kind: Some(ArchiveKind::Program), name, ..NewImport::default() };
+    import(ask, new, upload).await
+}
+
+/// Make an execution of a file, under a new id; what it runs becomes a program, unless there is that very one.
+#[utoipa::path(post, path = "/imports/execution", tag = "programs",
+    params(("name" = Option<String>, Query, description = "instead of the name in the file"),
+        ("program_name" = Option<String>, Query, description = "the program's, instead of the name in the file"),
+        ("template_id" = Option<String>, Query, description = "of engine `cvm`; absent: the built-in one"),
+        ("worktree_path" = Option<String>, Query, description = "the folder of its files; absent: none")),
+    request_body = [Value], responses((status = 201, body = schema::ProgramExecution)))]
+pub(super) async fn import_execution(ask: Ask, params: Params, upload: Upload) -> Answer {
+    let text = |name: &str| Ok::<_, Problem>(params.one(name)?.map(str::to_owned));
+    let new = NewImport {
+        kind: Some(ArchiveKind::Execution),
+        name: text("name")?,
+        program_name: text("program_name")?,
+        template: text("template_id")?,
+        worktree_path: text("worktree_path")?,
+    };
+    import(ask, new, upload).await
+}
+
+/// Any JSON.
+#[derive(utoipa::ToSchema)]
+#[schema(value_type = Object)]
+#[expect(dead_code, reason = "describes a record of a file")]
+pub(super) struct Value(());
+
+async fn part(
+    ask: &Ask,
+    kind: ArchiveKind,
+    reference: &str,
+    after: Option<ExportCursor>,
+) -> Result<ExportPart, Problem> {
+    let op = DurableOp::Export { kind, reference: reference.to_owned(), after: after.map(Box::new) };
+    match durable(ask, op).await? {
+        DurableReply::Exported(part) => Ok(*part),
+        other => Err(unexpected(&Reply::Durable(other))),
+    }
+}
+
+/// What is wrong with the first part is a refusal; what goes wrong later breaks the answer off.
+async fn export(ask: Ask, kind: ArchiveKind, reference: String) -> Answer {
+    let streams = Arc::clone(&ask.app.streams).try_acquire_owned();
+    let permit = streams.map_err(|_| Problem::capacity("too many streams are open"))?;
+    let first = part(&ask, kind, &reference, None).await?;
+    let (sender, receiver) = mpsc::channel(1);
+    let door = Arc::clone(&ask.app);
+    door.door.requests.spawn(async move {
+        let mut now = Ok(first);
+        loop {
+            let (piece, next) = match now {
+                Ok(ExportPart { text, next }) => (Ok(Bytes::from(text)), next),
+                Err(_) => (Err(std::io::Error::other("the export was broken off")), None),
+            };
+            if sender.send(piece).await.is_err() {
+                return;
+            }
+            let Some(next) = next else { return };
+            now = part(&ask, kind, &reference, Some(next)).await;
+        }
+    });
+    let mut response = Response::new(Body::new(Pieces { receiver, _permit: permit }));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    Ok(response)
+}
+
+/// The body of an export.
+struct Pieces {
+    receiver: mpsc::Receiver<Result<Bytes, std::io::Error>>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = std::io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, std::io::Error>>> {
+        self.receiver.poll_recv(context).map(|piece| piece.map(|piece| piece.map(Frame::data)))
+    }
+}
+
+/// A file on its way.
+pub(super) struct Upload {
+    body: Body,
+    patience: Duration,
+}
+
+impl FromRequest<Arc<App>> for Upload {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request<Body>, app: &Arc<App>) -> Result<Self, Problem> {
+        let (parts, body) = request.into_parts();
+        is_json(&parts.headers)?;
+        Ok(Self { body, patience: app.options.limits.body })
+    }
+}
+
+impl Upload {
+    /// The next piece; an empty one behind the last.
+    async fn piece(&mut self) -> Result<Vec<u8>, Problem> {
+        let gather = async {
+            let mut piece = Vec::new();
+            while piece.len() < PIECE_BYTES {
+                match self.body.frame().await {
+                    Some(Ok(frame)) => piece.extend_from_slice(frame.data_ref().map_or(&[], |data| data)),
+                    Some(Err(error)) => {
+                        let message = format!("the body cannot be read: {error}");
+                        return Err(Problem::request(StatusCode::BAD_REQUEST, message));
+                    }
+                    None => break,
+                }
+            }
+            Ok(piece)
+        };
+        timeout(self.patience, gather)
+            .await
+            .map_err(|_| Problem::request(StatusCode::REQUEST_TIMEOUT, "the body did not come in time"))?
+    }
+}
+
+async fn import(ask: Ask, new: NewImport, mut upload: Upload) -> Answer {
+    let import = match durable(&ask, DurableOp::ImportBegin(Box::new(new))).await? {
+        DurableReply::Importing(import) => import,
+        other => return Err(unexpected(&Reply::Durable(other))),
+    };
+    let mut at = 0;
+    loop {
+        let piece = upload.piece().await?;
+        if piece.is_empty() {
+            break;
+        }
+        for bytes in piece.chunks(PART_BYTES) {
+            let op = DurableOp::ImportPart { import: import.clone(), at, bytes: bytes.to_vec() };
+            durable(&ask, op).await?;
+            at += bytes.len() as u64;
+        }
+    }
+    created(&durable(&ask, DurableOp::ImportEnd { import }).await?)
+}
