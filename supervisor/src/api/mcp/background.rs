@@ -11,7 +11,8 @@ use rmcp::model::{
 };
 use serde_json::{Value, json};
 use std::fmt::Display;
-use vm_system_protocol::control::{DurableOp, Op};
+use vm_system_protocol::control::{DurableOp, GivenAnswer, Op};
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{self, ExecutionStatus, Run};
 
 /// How often a client is to ask (milliseconds).
@@ -45,10 +46,11 @@ pub(super) async fn update(call: &Call<'_>, id: String, answers: InputResponses)
     let content = if form(question).is_some() { content } else { content[ANSWER].clone() };
     let result = match content {
         Value::Null => return Err(Failure::invalid("the answer is missing")),
-        Value::String(text) => text,
-        other => other.to_string(),
+        Value::String(text) => GivenAnswer::Typed(text),
+        other => GivenAnswer::Json(JsonText::from_value(&other)),
     };
-    let op = DurableOp::TaskSubmit { execution: id, task: Some(question.id.to_string()), result };
+    let task = Some(question.id.to_string());
+    let op = DurableOp::TaskSubmit { execution: id, task, result, wait: true };
     call.long_run(op).await.map(|_| ())
 }
 

@@ -34,7 +34,8 @@ mod programs;
 
 pub(super) use executions::{Event, Execution, ExecutionCancelled, ProgramExecution};
 pub(super) use programs::{
-    Checkpoint, ExecutionForgotten, Plan, Program, ProgramDeleted, ProgramState, ProgramVersion, Task, TaskState,
+    Checkpoint, ExecutionForgotten, Plan, Program, ProgramDeleted, ProgramState, ProgramVersion, Task,
+    TaskState,
 };
 
 /// What is refused, whatever it is.

@@ -4,7 +4,7 @@
 use crate::ops::errors::{invalid, stored};
 use crate::ops::{Call, Ops};
 use crate::plans::{self, Plan};
-use crate::store::{ProgramRow, RunRow};
+use crate::store::{Page, ProgramRow, RunRow};
 use std::collections::{BTreeSet, HashMap};
 use vm_system_protocol::control::{CompiledPlan, DurableReply, ErrorCode, OpError, PlanText};
 use vm_system_protocol::ids::ExecutionId;
@@ -82,7 +82,7 @@ impl Ops {
         }
         let Some((plan, done)) = self.walked(program, program.version).await? else { return Ok(()) };
         let mut done: BTreeSet<String> = done.into_iter().collect();
-        let walks = self.store.runs(&call.caller.scope(), Some(program.id), None, WALKS).await;
+        let walks = self.store.runs(&call.caller.scope(), Some(program.id), None, Page::first(WALKS)).await;
         let mut same = HashMap::from([(program.version, true)]);
         for RunRow { row, version, .. } in walks.map_err(stored)? {
             let counts = match same.get(&version) {
