@@ -37,7 +37,8 @@ pub(super) fn details<T: Serialize>(value: &T) -> Result<String, CliError> {
     let mut lines = Vec::new();
     flatten("", &document::tree(value)?, &mut lines)?;
     for (name, value) in lines {
-        table.add_row([name, escape::for_cell(&value).into_owned()]);
+        // Names, too, can be a script's: keys of its arguments and results.
+        table.add_row([name, value].map(|text| escape::for_cell(&text).into_owned()));
     }
     Ok(text(table))
 }
@@ -82,4 +83,17 @@ fn plain() -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_a_script_makes_no_row_of_its_own() {
+        let value = serde_json::json!({"result": {"a\nstatus  ok": 1, "b\u{1b}[2J": {"c\n": 2}}});
+        let text = details(&value).expect("a table");
+        assert_eq!(text.trim_end().lines().count(), 2, "{text:?}");
+        assert!(!text.contains('\u{1b}'), "{text:?}");
+    }
 }
