@@ -63,6 +63,25 @@ impl Roots {
     fn allow(&self, path: &Path) -> bool {
         self.0.is_empty() || self.0.iter().any(|root| path.starts_with(root))
     }
+
+    /// Whether opening a path fails with this error beneath one of them already, so that the error says nothing of
+    /// what is elsewhere: neither `..` nor a link on the way leaves the root.
+    fn is_theirs(&self, path: &Path, errno: Errno) -> bool {
+        let mode = nix::sys::stat::Mode::empty();
+        let how = OpenHow::new()
+            .flags(FOLDER)
+            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+        self.0.is_empty()
+            || self.0.iter().any(|root| {
+                let (Ok(inside), Ok(root)) =
+                    (path.strip_prefix(root), nix::fcntl::open(root.as_path(), FOLDER, mode))
+                else {
+                    return false;
+                };
+                let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
+                errno != Errno::EXDEV && openat2(root, inside, how).err() == Some(errno)
+            })
+    }
 }
 
 /// An open worktree. Clones share the handle.
@@ -103,7 +122,16 @@ impl Worktree {
 
     fn accept(path: &Path, roots: &Roots, opened: nix::Result<OwnedFd>) -> Result<Self, WorktreeError> {
         let shown = path.display();
+        // One text for everything outside: nobody learns from it what is there.
+        let outside = || {
+            WorktreeError::NotPermitted(format!(
+                "the worktree {shown} is not a folder beneath any of the operator's worktree roots"
+            ))
+        };
         let handle = opened.map_err(|errno| {
+            if !roots.is_theirs(path, errno) {
+                return outside();
+            }
             WorktreeError::Worktree(match errno {
                 Errno::ENOENT => format!("the worktree {shown} does not exist"),
                 Errno::ENOTDIR => format!("the worktree {shown} is not a folder"),
@@ -114,9 +142,7 @@ impl Worktree {
             let real = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))
                 .map_err(|error| WorktreeError::Worktree(format!("the worktree {shown}: {error}")))?;
             if !roots.allow(&real) {
-                return Err(WorktreeError::NotPermitted(format!(
-                    "the worktree {shown} is not beneath any of the operator's worktree roots"
-                )));
+                return Err(outside());
             }
         }
         Ok(Self(Arc::new(handle)))

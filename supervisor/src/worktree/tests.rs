@@ -95,6 +95,33 @@ fn worktrees_outside_the_operators_roots_are_refused_wherever_links_point() {
 }
 
 #[test]
+fn nobody_learns_what_is_outside_of_the_operators_roots() {
+    let (allowed, other) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
+    fs::write(other.path().join("file"), "").expect("a file");
+    fs::write(allowed.path().join("file"), "").expect("a file");
+    symlink(other.path(), allowed.path().join("link")).expect("a link");
+    let roots = Roots::new(&[allowed.path().to_owned()]).expect("the root is there");
+    let said = |path: &std::path::Path| {
+        let opened = Worktree::open(path, &roots);
+        assert!(matches!(Worktree::open_cached(path, &roots), None | Some(Err(_))), "{path:?}");
+        let error = opened.expect_err("refused");
+        (error.to_string().replace(&path.display().to_string(), "…"), error)
+    };
+    let up = allowed.path().join("..").join(other.path().file_name().expect("a name"));
+    for outside in [other.path(), &up, &allowed.path().join("link")] {
+        let there = said(outside);
+        assert!(matches!(there.1, WorktreeError::NotPermitted(_)), "{there:?}");
+        for name in ["file", "nothing", "nothing/more", "file/more"] {
+            assert_eq!(said(&outside.join(name)).0, there.0, "{outside:?} {name}");
+        }
+    }
+    for (name, why) in [("nothing", "does not exist"), ("file", "is not a folder"), ("a/b", "does not exist")]
+    {
+        assert!(said(&allowed.path().join(name)).0.ends_with(why), "{name}");
+    }
+}
+
+#[test]
 fn relative_specifiers_start_at_the_asking_file() {
     let (_dir, worktree) = worktree();
     let resolver = Resolver::default();
