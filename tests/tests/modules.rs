@@ -483,6 +483,7 @@ mod cases {
             ("run('../bin/sh')", "'COMMAND_NOT_ALLOWED'"),
             ("run('sh', [], { env: { LD_PRELOAD: '/work/x.so' } })", "'ERR_INVALID_ARG_VALUE'"),
             ("run('sh', [], { env: { PATH: '/work' } })", "'ERR_INVALID_ARG_VALUE'"),
+            ("run('sh', [], { env: { NODE_OPTIONS: '--require=/work/x.js' } })", "'ERR_INVALID_ARG_VALUE'"),
             ("run('sh', ['a\\0b'])", "'ERR_INVALID_ARG_VALUE'"),
             ("run('sh', ['x'.repeat(200000)])", "'E2BIG'"),
             ("run('sh', 'text')", "'ERR_INVALID_ARG_TYPE'"),

@@ -351,7 +351,7 @@ fn exec(
     }
     let nul = |text: &str| text.contains('\0');
     let strange = |(name, value): &(String, String)| {
-        name.is_empty() || name.contains('=') || nul(name) || nul(value) || is_linkers(name)
+        name.is_empty() || name.contains('=') || nul(name) || nul(value) || loads_code(name)
     };
     if request.arguments.iter().any(|argument| nul(argument)) || nul(&request.folder) {
         return Err(error("ERR_INVALID_ARG_VALUE", "an argument has a null byte in it"));
@@ -378,10 +378,47 @@ fn whole(rules: Option<&PathRules>) -> bool {
     rules.is_some_and(PathRules::is_everything)
 }
 
-/// Variables with which the dynamic linker and shells run other code than the operator named.
-fn is_linkers(name: &str) -> bool {
-    name.starts_with("LD_")
-        || name.starts_with("GLIBC_")
-        || name.starts_with("BASH_FUNC_")
-        || ["GCONV_PATH", "PATH", "HOME", "IFS", "ENV", "BASH_ENV", "SHELLOPTS"].contains(&name)
+/// Variables whose use is to make the dynamic linker, shells and the common interpreters run other code than the
+/// operator named. The list can never be complete; what a command is made to run, its jail holds.
+fn loads_code(name: &str) -> bool {
+    const BEGINNINGS: &[&str] = &["LD_", "GLIBC_", "BASH_FUNC_", "GIT_CONFIG", "PERL5", "OPENSSL_"];
+    const NAMES: &[&str] = &[
+        "PATH",
+        "HOME",
+        "IFS",
+        "ENV",
+        "BASH_ENV",
+        "SHELLOPTS",
+        "GCONV_PATH",
+        "LOCPATH",
+        "PYTHONPATH",
+        "PYTHONHOME",
+        "PYTHONSTARTUP",
+        "PYTHONUSERBASE",
+        "PYTHONBREAKPOINT",
+        "PYTHONINSPECT",
+        "PERLLIB",
+        "RUBYOPT",
+        "RUBYLIB",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "JAVA_TOOL_OPTIONS",
+        "JDK_JAVA_OPTIONS",
+        "_JAVA_OPTIONS",
+        "CLASSPATH",
+        "LUA_INIT",
+        "LUA_PATH",
+        "LUA_CPATH",
+        "GIT_EXEC_PATH",
+        "GIT_EXTERNAL_DIFF",
+        "GIT_PAGER",
+        "GIT_EDITOR",
+        "GIT_SSH",
+        "GIT_SSH_COMMAND",
+        "GIT_ASKPASS",
+        "PAGER",
+        "EDITOR",
+        "VISUAL",
+    ];
+    BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) || NAMES.contains(&name)
 }
