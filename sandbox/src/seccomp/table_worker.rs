@@ -4,9 +4,12 @@
 use super::bpf::{Action, Check, Row};
 
 const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
-/// Kind of mapping (low four bits) and `MAP_ANONYMOUS`.
-const MAP_KIND: u32 = 0x0f | libc::MAP_ANONYMOUS as u32;
+/// Kind of mapping (low four bits), `MAP_ANONYMOUS`, and what takes from the host's own stores: huge pages, locked ones.
+const MAP_KIND: u32 = 0x0f | (libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_LOCKED) as u32;
 const MAP_OWN_MEMORY: u32 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u32;
+
+/// Flags of a futex operation: of this process alone, by which clock.
+const FUTEX_WHOSE: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u32;
 
 /// The clone of a sibling, the only one there is.
 pub const FORK_FLAGS: u64 = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
@@ -39,7 +42,7 @@ pub const TABLE: &[Row] = &[
         libc::SYS_mmap,
         "mmap",
         &[Check::Masked(2, PROT_EXEC, 0), Check::Masked(3, MAP_KIND, MAP_OWN_MEMORY)],
-        "malloc's large blocks; never executable, never shared, never a file",
+        "malloc's large blocks; never executable, shared, a file, huge or locked",
     ),
     Row::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
     Row::allow(libc::SYS_mremap, "mremap", &[], "realloc of large blocks"),
@@ -49,7 +52,12 @@ pub const TABLE: &[Row] = &[
         &[Check::Masked(2, PROT_EXEC, 0)],
         "malloc's arenas; never executable",
     ),
-    Row::allow(libc::SYS_madvise, "madvise", &[], "malloc gives memory back"),
+    Row::allow(
+        libc::SYS_madvise,
+        "madvise",
+        &[Check::IsInt(2, libc::MADV_DONTNEED as u32)],
+        "malloc gives memory back; merging pages with those of others would tell what is in them",
+    ),
     Row::allow(
         libc::SYS_clock_gettime,
         "clock_gettime",
@@ -63,7 +71,18 @@ pub const TABLE: &[Row] = &[
         &[Check::Is(1, 1)],
         "sleeps until a timer of the script is due or a message arrives, whichever is first",
     ),
-    Row::allow(libc::SYS_futex, "futex", &[], "locks in libc and std when they are contended after a signal"),
+    Row::allow(
+        libc::SYS_futex,
+        "futex",
+        &[Check::Masked(1, !(FUTEX_WHOSE | libc::FUTEX_WAKE as u32), libc::FUTEX_WAIT as u32)],
+        "locks in libc when they are contended after a signal: FUTEX_WAIT and FUTEX_WAKE only",
+    ),
+    Row::allow(
+        libc::SYS_futex,
+        "futex",
+        &[Check::Masked(1, !FUTEX_WHOSE, libc::FUTEX_WAIT_BITSET as u32)],
+        "std waits with it, and libc until a time; nothing is requeued, inherits a priority or names another place",
+    ),
     Row::allow(libc::SYS_getrandom, "getrandom", &[], "hash seeds"),
     Row::allow(libc::SYS_rt_sigreturn, "rt_sigreturn", &[], "returns from the interruption handler"),
     Row::allow(libc::SYS_close, "close", &[], "the zygote's copy of a newborn's channel"),

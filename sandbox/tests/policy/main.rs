@@ -257,6 +257,25 @@ fn wrong_arguments_are_killed() {
         ("another process's clock", libc::SYS_clock_gettime, [u64::from((!1_u32) << 3 | 2), 0, 0, 0, 0, 0]),
         ("duplicating a descriptor", libc::SYS_fcntl, [3, libc::F_DUPFD as u64, 0, 0, 0, 0]),
         ("signals from a socket", libc::SYS_fcntl, [3, libc::F_SETOWN as u64, 1, 0, 0, 0]),
+        (
+            "huge pages",
+            libc::SYS_mmap,
+            [0, 4096, 0, private | anonymous | libc::MAP_HUGETLB as u64, u64::MAX, 0],
+        ),
+        (
+            "locked pages",
+            libc::SYS_mmap,
+            [0, 4096, 0, private | anonymous | libc::MAP_LOCKED as u64, u64::MAX, 0],
+        ),
+        ("merging pages", libc::SYS_madvise, [0, 4096, libc::MADV_MERGEABLE as u64, 0, 0, 0]),
+        ("requeueing", libc::SYS_futex, [0, libc::FUTEX_CMP_REQUEUE as u64, 0, 0, 0, 0]),
+        ("an operation on wake", libc::SYS_futex, [0, libc::FUTEX_WAKE_OP as u64, 0, 0, 0, 0]),
+        ("inheriting a priority", libc::SYS_futex, [0, libc::FUTEX_LOCK_PI as u64, 0, 0, 0, 0]),
+        (
+            "trying to inherit one",
+            libc::SYS_futex,
+            [0, (libc::FUTEX_TRYLOCK_PI | libc::FUTEX_PRIVATE_FLAG) as u64, 0, 0, 0, 0],
+        ),
         ("poll of many descriptors", libc::SYS_ppoll, [0, 2, 0, 0, 0, 0]),
     ];
     for (name, number, arguments) in cases {
