@@ -1,9 +1,11 @@
 //! Inside of the command's namespaces: pid 1 puts up the walls, starts the command, waits for it, and says how it ended.
 //! When pid 1 ends, the kernel ends everything else in the namespace.
 
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use std::ffi::CString;
 use std::io::{PipeWriter, Write as _};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use vm_system_protocol::broker::{ExecRequest, ExecTerms};
 use vm_system_sandbox::command_root::{self, View};
@@ -67,7 +69,7 @@ pub(super) fn run(
     streams: [OwnedFd; 3],
     mut status: PipeWriter,
 ) -> ! {
-    let said = match walls(worktree, request, terms) {
+    let said = match walls(worktree, request, terms, &status) {
         Err(error) => Status::Jail(error),
         Ok(()) => match process::fork() {
             Err(error) => Status::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
@@ -90,7 +92,12 @@ pub(super) fn run(
     process::exit_now(0)
 }
 
-fn walls(worktree: &OwnedFd, request: &ExecRequest, terms: &ExecTerms) -> Result<(), StepError> {
+fn walls(
+    worktree: &OwnedFd,
+    request: &ExecRequest,
+    terms: &ExecTerms,
+    status: &PipeWriter,
+) -> Result<(), StepError> {
     let view = match (terms.read, terms.write) {
         (false, _) => View::Nothing,
         (true, false) => View::Read,
@@ -105,7 +112,16 @@ fn walls(worktree: &OwnedFd, request: &ExecRequest, terms: &ExecTerms) -> Result
     rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(Step::Rlimits)?;
     privileges::drop_all().at(Step::Privileges)?;
     // Last: a change of credentials takes it back.
-    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(Step::Signals)
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(Step::Signals)?;
+    // Who watches over time and output may have ended before that; nobody else would end this.
+    if is_read(status).at(Step::Signals)? { Ok(()) } else { Err(Errno::EPIPE).at(Step::Signals) }
+}
+
+/// Whether somebody still has the other end.
+fn is_read(pipe: &impl AsFd) -> nix::Result<bool> {
+    let mut polled = [PollFd::new(pipe.as_fd(), PollFlags::empty())];
+    poll(&mut polled, PollTimeout::ZERO)?;
+    Ok(!polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR)))
 }
 
 /// Becomes the command; the errno if that fails.
@@ -139,6 +155,14 @@ fn command(request: &ExecRequest, terms: &ExecTerms, streams: &[OwnedFd; 3]) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pipe_that_nobody_reads_any_more_is_known() {
+        let (reader, writer) = std::io::pipe().expect("pipe");
+        assert_eq!(is_read(&writer), Ok(true));
+        drop(reader);
+        assert_eq!(is_read(&writer), Ok(false));
+    }
 
     #[test]
     fn what_pid_1_says_is_understood() {
