@@ -5,7 +5,7 @@ use nix::sys::stat::{Mode, fstat, umask};
 use std::os::fd::{AsFd, OwnedFd};
 use vm_system_protocol::limits::FS_READ_BYTES;
 use vm_system_sandbox::landlock::{self, Access};
-use vm_system_sandbox::namespaces::{Ids, become_service_user};
+use vm_system_sandbox::namespaces::{Ids, become_untraced};
 use vm_system_sandbox::seccomp::{self, table_broker};
 use vm_system_sandbox::step::{AtStep as _, Step, StepError};
 use vm_system_sandbox::{privileges, process, rlimit};
@@ -33,7 +33,8 @@ pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
     process::die_first_of_memory_shortage().at(Step::OomScore)?;
     let owner = fstat(&needs.worktree).at(Step::Descriptors)?;
-    become_service_user(Ids { uid: owner.st_uid, gid: owner.st_gid })?;
+    // It holds the workspace's databases, which are not the owner's to look into.
+    become_untraced(Ids { uid: owner.st_uid, gid: owner.st_gid })?;
     if let Some(workspace) = &needs.workspace {
         // SQLite opens by names; they are relative to this folder (see `database`).
         nix::unistd::fchdir(workspace).at(Step::Descriptors)?;

@@ -115,17 +115,31 @@ fn write_maps(unshared: &mut impl Read, pid: u32, service: Ids) -> i32 {
     }
 }
 
-/// Without user namespaces: root becomes the service user for good; everybody else stays who they are.
+/// Without user namespaces: root becomes the service user for good; everybody else stays who they are. Its files in
+/// `/proc` are its own again, so that the supervisor may look in and set limits from outside.
 pub fn become_service_user(service: Ids) -> Result<(), StepError> {
     if !must_become(service) {
         return Ok(());
     }
+    become_user(service)?;
+    // The change made the process undumpable, and with that its own files in /proc unwritable.
+    nix::sys::prctl::set_dumpable(true).at(Step::ServiceUser)
+}
+
+/// Without user namespaces: root becomes somebody else for good; everybody else stays who they are. From then on no
+/// process of that user can look into this one, whatever the host's setting for changed ids.
+pub fn become_untraced(user: Ids) -> Result<(), StepError> {
+    if must_become(user) {
+        become_user(user)?;
+    }
+    nix::sys::prctl::set_dumpable(false).at(Step::ServiceUser)
+}
+
+fn become_user(service: Ids) -> Result<(), StepError> {
     let (uid, gid) = (Uid::from_raw(service.uid), Gid::from_raw(service.gid));
     setgroups(&[]).at(Step::ServiceUser)?;
     setresgid(gid, gid, gid).at(Step::ServiceUser)?;
-    setresuid(uid, uid, uid).at(Step::ServiceUser)?;
-    // The change made the process undumpable, and with that its own files in /proc unwritable.
-    nix::sys::prctl::set_dumpable(true).at(Step::ServiceUser)
+    setresuid(uid, uid, uid).at(Step::ServiceUser)
 }
 
 /// No user namespaces beneath this one. Where `/proc/sys` is read-only the chroot of [`crate::root`] refuses them alone.
