@@ -67,6 +67,12 @@ const COMMAND_DESCRIPTORS: u64 = 256;
 /// Largest file that a command makes (bytes).
 const COMMAND_FILE_BYTES: u64 = 256 << 20;
 
+/// Address space of a command's process, in parts of its memory limit: runtimes reserve much more than they use, but
+/// memory that is shared, or made read-only when it is full, counts nowhere else.
+const COMMAND_ADDRESS_FACTOR: u64 = 8;
+/// The least of it (bytes): what common runtimes reserve at their start.
+const COMMAND_ADDRESS_BYTES: u64 = 1 << 30;
+
 /// What each process of a command lives under: memory (bytes), processes and threads of the whole command, CPU seconds.
 pub fn command(memory_bytes: u64, processes: u64, cpu_seconds: u64) -> io::Result<()> {
     not_the_files()?;
@@ -74,6 +80,8 @@ pub fn command(memory_bytes: u64, processes: u64, cpu_seconds: u64) -> io::Resul
     lower(libc::RLIMIT_NOFILE, COMMAND_DESCRIPTORS)?;
     lower(libc::RLIMIT_STACK, STACK_BYTES)?;
     lower(libc::RLIMIT_DATA, memory_bytes)?;
+    let address_space = memory_bytes.saturating_mul(COMMAND_ADDRESS_FACTOR).max(COMMAND_ADDRESS_BYTES);
+    lower(libc::RLIMIT_AS, address_space)?;
     lower(libc::RLIMIT_NPROC, processes)?;
     lower(libc::RLIMIT_CPU, cpu_seconds)
 }

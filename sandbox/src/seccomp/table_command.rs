@@ -19,6 +19,37 @@ macro_rules! namespace {
     };
 }
 
+const fn absent(number: libc::c_long, name: &'static str, reason: &'static str) -> Row {
+    Row { number, name, when: &[], action: Action::Fail(libc::ENOSYS as u16), reason }
+}
+
+const SET_USER_ID: u32 = libc::S_ISUID;
+const SET_GROUP_ID: u32 = libc::S_ISGID;
+/// The bit of `O_TMPFILE` that says so.
+const UNNAMED: u32 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
+
+/// A call whose argument `$mode` has one of the bits with which a file lends its owner to whoever runs it.
+macro_rules! lending {
+    ($number:ident, $name:literal, $mode:literal, $bit:ident) => {
+        Row {
+            number: libc::$number,
+            name: $name,
+            when: &[Check::Masked($mode, $bit, $bit)],
+            action: Action::Fail(libc::EPERM as u16),
+            reason: "no program that runs as the worktree's owner for whoever starts it outside",
+        }
+    };
+    ($number:ident, $name:literal, $flags:literal, $how:expr, $mode:literal, $bit:ident) => {
+        Row {
+            number: libc::$number,
+            name: $name,
+            when: &[Check::Masked($flags, $how, $how), Check::Masked($mode, $bit, $bit)],
+            action: Action::Fail(libc::EPERM as u16),
+            reason: "as chmod, for files that it makes; without making one the mode means nothing",
+        }
+    };
+}
+
 /// The rows.
 pub const TABLE: &[Row] = &[
     Row {
@@ -32,6 +63,43 @@ pub const TABLE: &[Row] = &[
     namespace!(CLONE_NEWNS, "no new mount namespace"),
     namespace!(CLONE_NEWNET, "no new network namespace"),
     namespace!(CLONE_NEWPID, "no new pid namespace"),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_chmod, "chmod", 1, SET_USER_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_chmod, "chmod", 1, SET_GROUP_ID),
+    lending!(SYS_fchmod, "fchmod", 1, SET_USER_ID),
+    lending!(SYS_fchmod, "fchmod", 1, SET_GROUP_ID),
+    lending!(SYS_fchmodat, "fchmodat", 2, SET_USER_ID),
+    lending!(SYS_fchmodat, "fchmodat", 2, SET_GROUP_ID),
+    lending!(SYS_fchmodat2, "fchmodat2", 2, SET_USER_ID),
+    lending!(SYS_fchmodat2, "fchmodat2", 2, SET_GROUP_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_creat, "creat", 1, SET_USER_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_creat, "creat", 1, SET_GROUP_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_mknod, "mknod", 1, SET_USER_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_mknod, "mknod", 1, SET_GROUP_ID),
+    lending!(SYS_mknodat, "mknodat", 2, SET_USER_ID),
+    lending!(SYS_mknodat, "mknodat", 2, SET_GROUP_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_open, "open", 1, libc::O_CREAT as u32, 2, SET_USER_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_open, "open", 1, libc::O_CREAT as u32, 2, SET_GROUP_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_open, "open", 1, UNNAMED, 2, SET_USER_ID),
+    #[cfg(target_arch = "x86_64")]
+    lending!(SYS_open, "open", 1, UNNAMED, 2, SET_GROUP_ID),
+    lending!(SYS_openat, "openat", 2, libc::O_CREAT as u32, 3, SET_USER_ID),
+    lending!(SYS_openat, "openat", 2, libc::O_CREAT as u32, 3, SET_GROUP_ID),
+    lending!(SYS_openat, "openat", 2, UNNAMED, 3, SET_USER_ID),
+    lending!(SYS_openat, "openat", 2, UNNAMED, 3, SET_GROUP_ID),
+    absent(libc::SYS_openat2, "openat2", "its mode cannot be looked at; programs fall back to openat"),
+    absent(libc::SYS_memfd_create, "memfd_create", "memory that no limit of a process counts"),
+    absent(libc::SYS_shmget, "shmget", "memory that no limit of a process counts"),
+    absent(libc::SYS_semget, "semget", "kernel memory that no limit of a process counts"),
+    absent(libc::SYS_msgget, "msgget", "kernel memory that no limit of a process counts"),
     refuse(libc::SYS_unshare, "unshare", "no new namespaces"),
     refuse(libc::SYS_setns, "setns", "no other namespaces"),
     refuse(libc::SYS_socket, "socket", "no network, and no socket files of the worktree"),
