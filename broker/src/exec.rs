@@ -64,6 +64,17 @@ fn serve(channel: &mut Channel, worktree: &OwnedFd) -> Result<(), ChannelError> 
     channel.send(&FromBroker::Reply { call, reply: reply.map(BrokerReply::Exec) })
 }
 
+/// Why a command was not started.
+#[derive(Debug, thiserror::Error)]
+enum StartError {
+    #[error(
+        "the worktree belongs to root, and commands are not run as root; give it to another user (chown)"
+    )]
+    Root,
+    #[error(transparent)]
+    Jail(#[from] StepError),
+}
+
 /// Our ends of what connects us with the command.
 struct Started {
     /// Pid 1 of its namespaces.
@@ -75,11 +86,15 @@ struct Started {
     status: PipeReader,
 }
 
-fn start(worktree: &OwnedFd, request: &ExecRequest, terms: &ExecTerms) -> Result<Started, StepError> {
+fn start(worktree: &OwnedFd, request: &ExecRequest, terms: &ExecTerms) -> Result<Started, StartError> {
     process::die_first_of_memory_shortage().at(Step::OomScore)?;
     let owner = nix::sys::stat::fstat(worktree).at(Step::Descriptors)?;
+    let owner = Ids { uid: owner.st_uid, gid: owner.st_gid };
+    if namespaces::would_be_root(owner) {
+        return Err(StartError::Root);
+    }
     // From here on this process is the worktree's owner, too.
-    namespaces::enter(Ids { uid: owner.st_uid, gid: owner.st_gid })?;
+    namespaces::enter(owner)?;
     let (command_input, input) = io::pipe().at(Step::Descriptors)?;
     let (output, command_output) = io::pipe().at(Step::Descriptors)?;
     let (errors, command_errors) = io::pipe().at(Step::Descriptors)?;

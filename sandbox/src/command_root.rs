@@ -31,8 +31,10 @@ const SYSTEM: &[&str] = &[
     "/etc/localtime",
     "/etc/ssl/certs",
 ];
-/// Devices without effects.
+/// Devices without effects; read-only as files, so that nobody changes their modes and times, which are the host's.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
+/// Facts about processes and nothing else: no `/proc/sys`, where the kernel asks for root's id and for no capability.
+const PROCESSES_ONLY: &str = "subset=pid";
 /// What fits into `/tmp` and into the root itself.
 const ROOM: &str = "size=64m,nr_inodes=4096,mode=0755";
 
@@ -67,12 +69,12 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
     }
     for path in DEVICES {
         if Path::new(path).exists() {
-            bind(Path::new(path), &format!("{place}{path}"), false)?;
+            bind(Path::new(path), &format!("{place}{path}"), sys::READ_ONLY)?;
         }
     }
     if let Some(handle) = program_handle {
         let target = format!("{place}{}", program.display());
-        bind(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())), &target, true)?;
+        bind(Path::new(&format!("/proc/self/fd/{}", handle.as_raw_fd())), &target, PROGRAMS)?;
     }
     folder(&format!("{place}/tmp"))?;
     mount(
@@ -87,15 +89,23 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
     if let Some(worktree) = &worktree {
         let source = format!("/proc/self/fd/{}", worktree.as_raw_fd());
         mount(Some(source.as_str()), work.as_str(), NOTHING, MsFlags::MS_BIND, NOTHING)?;
-        sys::mount_restrict(Path::new(&work), view == View::Read)?;
+        let read_only = if view == View::Read { sys::READ_ONLY } else { 0 };
+        sys::mount_restrict(Path::new(&work), sys::NO_DEVICES | read_only)?;
     }
-    let proc = format!("{place}/proc");
-    folder(&proc)?;
-    // The kernel refuses a new one where parts of the host's are covered, as in containers; then there is none.
-    let _ = mount(Some("none"), proc.as_str(), Some("proc"), walls | MsFlags::MS_NOEXEC, NOTHING);
+    show_processes(&format!("{place}/proc"), walls | MsFlags::MS_NOEXEC)?;
     pivot_to(place)?;
     make_read_only(walls)?;
     Ok(chdir("/work")?)
+}
+
+/// A `/proc` of this namespace's processes, read-only. The kernel refuses a new one where parts of the host's are
+/// covered, as in containers, and a part of one before Linux 5.8; then there is none.
+fn show_processes(proc: &str, walls: MsFlags) -> io::Result<()> {
+    folder(proc)?;
+    match mount(Some("none"), proc, Some("proc"), walls, Some(PROCESSES_ONLY)) {
+        Ok(()) => sys::mount_restrict(Path::new(proc), sys::READ_ONLY | sys::NO_DEVICES),
+        Err(_) => Ok(()),
+    }
 }
 
 /// The same folder, by its path in this mount namespace: what was opened in another one cannot be mounted here.
@@ -124,11 +134,14 @@ fn show(path: &Path, place: &str) -> io::Result<()> {
     if found.is_symlink() && path.parent() == Some(Path::new("/")) {
         return std::os::unix::fs::symlink(fs::read_link(path)?, target);
     }
-    bind(path, &target, true)
+    bind(path, &target, PROGRAMS)
 }
 
-/// Shows a file or folder of the host, without set-user-id and, if `restrict`, read-only and without devices.
-fn bind(source: &Path, target: &str, restrict: bool) -> io::Result<()> {
+/// What programs and libraries are shown without.
+const PROGRAMS: u64 = sys::READ_ONLY | sys::NO_DEVICES;
+
+/// Shows a file or folder of the host, without set-user-id and what `without` names.
+fn bind(source: &Path, target: &str, without: u64) -> io::Result<()> {
     let Ok(found) = fs::metadata(source) else { return Ok(()) };
     if let Some(parent) = Path::new(target).parent() {
         fs::create_dir_all(parent)?;
@@ -139,5 +152,5 @@ fn bind(source: &Path, target: &str, restrict: bool) -> io::Result<()> {
         drop(fs::File::create(target)?);
     }
     mount(Some(source), target, NOTHING, MsFlags::MS_BIND | MsFlags::MS_REC, NOTHING)?;
-    if restrict { sys::mount_restrict(Path::new(target), true) } else { Ok(()) }
+    sys::mount_restrict(Path::new(target), without)
 }

@@ -30,15 +30,33 @@ fn must_become(service: Ids) -> bool {
     is_root() && maps(&map, service.uid)
 }
 
+/// Whether what [`enter`] makes of this process is the host's root, as far as it can be seen from here. Without any
+/// capability such a process still passes wherever the kernel asks for the id alone (switches in `/proc/sys`), and no
+/// limit of processes holds it.
+pub fn would_be_root(service: Ids) -> bool {
+    let uid = if must_become(service) { service.uid } else { nix::unistd::geteuid().as_raw() };
+    match fs::read_to_string("/proc/self/uid_map") {
+        // An id that nobody has out there is not root's.
+        Ok(map) => outside(&map, uid) == Some(0),
+        Err(_) => uid == 0,
+    }
+}
+
 fn maps(uid_map: &str, uid: u32) -> bool {
-    uid_map.lines().any(|line| {
+    outside(uid_map, uid).is_some()
+}
+
+/// What an id is called outside of the user namespace that has this map.
+fn outside(uid_map: &str, uid: u32) -> Option<u64> {
+    uid_map.lines().find_map(|line| {
         let mut numbers = line.split_ascii_whitespace().map(str::parse::<u64>);
-        let (Some(Ok(first)), Some(Ok(_)), Some(Ok(count))) =
+        let (Some(Ok(first)), Some(Ok(outside)), Some(Ok(count))) =
             (numbers.next(), numbers.next(), numbers.next())
         else {
-            return false;
+            return None;
         };
-        (first..first.saturating_add(count)).contains(&u64::from(uid))
+        let at = u64::from(uid).checked_sub(first).filter(|at| *at < count)?;
+        outside.checked_add(at)
     })
 }
 
@@ -154,7 +172,7 @@ pub(crate) fn enter_nested() -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::maps;
+    use super::{maps, outside};
 
     #[test]
     fn the_service_user_must_be_mapped_to_be_become() {
@@ -162,5 +180,14 @@ mod tests {
         assert!(maps("0 1000 1\n1 100000 65536\n", 65534));
         assert!(!maps("0 1000 1\n", 65534));
         assert!(!maps("", 0) && !maps("nonsense", 0));
+    }
+
+    #[test]
+    fn root_of_a_user_namespace_is_not_root_outside() {
+        assert_eq!(outside("         0          0 4294967295\n", 0), Some(0));
+        assert_eq!(outside("0 1000 1\n1 100000 65536\n", 0), Some(1000));
+        assert_eq!(outside("0 1000 1\n1 100000 65536\n", 65534), Some(165_533));
+        assert_eq!(outside("5 0 1\n", 5), Some(0), "root by another number");
+        assert_eq!(outside("0 1000 1\n", 1), None);
     }
 }

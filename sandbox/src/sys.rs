@@ -97,14 +97,17 @@ pub(crate) fn prctl(option: c_int, arguments: [c_ulong; 4]) -> io::Result<c_int>
     check(c_long::from(unsafe { libc::prctl(option, a, b, c, d) })).map(|value| value as c_int)
 }
 
-/// Takes set-user-id and devices, and writing if `read_only`, from a mount and all beneath it; what is taken already
-/// stays so.
-pub(crate) fn mount_restrict(path: &std::path::Path, read_only: bool) -> io::Result<()> {
+/// `MOUNT_ATTR_RDONLY`: nothing of a mount can be changed, metadata of device nodes included; what is written to a
+/// device goes to its driver and is not concerned.
+pub(crate) const READ_ONLY: u64 = 1;
+/// `MOUNT_ATTR_NODEV`: device nodes of a mount cannot be opened.
+pub(crate) const NO_DEVICES: u64 = 4;
+
+/// Takes set-user-id and what `more` names from a mount and all beneath it; what is taken already stays so.
+pub(crate) fn mount_restrict(path: &std::path::Path, more: u64) -> io::Result<()> {
     use std::os::unix::ffi::OsStrExt as _;
     const RECURSIVE: c_uint = 0x8000;
-    const RDONLY: u64 = 1;
     const NOSUID: u64 = 2;
-    const NODEV: u64 = 4;
     #[repr(C)]
     struct MountAttr {
         set: u64,
@@ -114,8 +117,7 @@ pub(crate) fn mount_restrict(path: &std::path::Path, read_only: bool) -> io::Res
     }
     let path =
         std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| io::ErrorKind::InvalidInput)?;
-    let set = NOSUID | NODEV | if read_only { RDONLY } else { 0 };
-    let attribute = MountAttr { set, clear: 0, propagation: 0, userns_fd: 0 };
+    let attribute = MountAttr { set: NOSUID | more, clear: 0, propagation: 0, userns_fd: 0 };
     // SAFETY: path and attribute live over the call; the size is that of `mount_attr`.
     check(unsafe {
         libc::syscall(

@@ -7,7 +7,7 @@ use vm_system_protocol::model::{CapabilityKind, Settings};
 use vm_system_tests::as_both;
 use vm_system_tests::client::value;
 use vm_system_tests::daemon::Options;
-use vm_system_tests::place::User;
+use vm_system_tests::place::{NOBODY, User};
 use vm_system_tests::rights::Bench;
 
 as_both!(
@@ -24,6 +24,7 @@ as_both!(
     rows_without_meaning_are_refused,
     limits_of_calls_and_bytes_end_the_call_and_not_the_session,
     commands_run_in_a_jail_of_their_own,
+    commands_are_not_run_as_root,
     examples_of_the_rights_page_run
 );
 
@@ -428,7 +429,29 @@ mod cases {
 
     fn with_commands(user: User) -> Bench {
         let arguments = ["--allow-exec", "sh=/bin/sh", "--allow-exec", "other=/bin/sh"].map(str::to_owned);
-        Bench::with(user, &["fs", "exec"], &Options { arguments: arguments.to_vec(), ..Options::default() })
+        let options = Options { arguments: arguments.to_vec(), ..Options::default() };
+        let bench = Bench::with(user, &["fs", "exec"], &options);
+        if User::nobody_is_possible() {
+            // Commands are not run as root.
+            let worktree = bench.daemon.place.worktree();
+            std::os::unix::fs::chown(worktree, Some(NOBODY), Some(NOBODY)).expect("chown");
+        }
+        bench
+    }
+
+    pub(super) fn commands_are_not_run_as_root(user: User) {
+        if user == User::Nobody || !User::nobody_is_possible() {
+            println!("SKIPPED: the daemon is not root");
+            return;
+        }
+        let mut bench = with_commands(user);
+        std::os::unix::fs::chown(bench.daemon.place.worktree(), Some(0), Some(0)).expect("chown");
+        bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"]}"#);
+        let session = bench.session();
+        let run = "try { require('exec').run('sh', ['-c', 'id']).stdout } catch (error) { error.message }";
+        let said = bench.eval(&session, run);
+        assert!(said.contains("commands are not run as root") && said.contains("chown"), "{said}");
+        bench.end();
     }
 
     pub(super) fn commands_run_in_a_jail_of_their_own(user: User) {
@@ -464,6 +487,15 @@ mod cases {
             ("sh('echo x > new').code === 0", "false"),
             ("sh('cat /etc/passwd').code === 0", "false"),
             ("sh('ls /home /root /var /run').code === 0", "false"),
+            ("sh('ls /proc/sys /proc/sysrq-trigger /proc/meminfo').stdout", "''"),
+            // Whatever is the host's and shown can not be changed, its modes and times included.
+            (
+                "sh('while read a b c d at how rest; do case $at in /work|/tmp) ;; *) \
+                 case $how in ro,*) ;; *) echo $at $how ;; esac ;; esac; done < /proc/self/mountinfo').stdout",
+                "''",
+            ),
+            ("sh('head -c 3 /dev/zero | tee /dev/null | wc -c').stdout.trim()", "'3'"),
+            ("sh('ulimit -v').stdout", "'4194304\\n'"),
             ("sh('kill -9 1; echo alive').stdout", "'alive\\n'"),
             ("sh('echo $$').stdout.trim().length < 3", "true"),
             ("sh('kill -9 $$').signal", "'SIGKILL'"),
@@ -496,6 +528,14 @@ mod cases {
         assert_eq!(bench.eval(&writer, write), "0");
         let made = std::fs::read_to_string(bench.daemon.place.worktree().join("made.txt"));
         assert_eq!(made.expect("made"), "made\n");
+        // A program that runs as the worktree's owner for everybody on the host.
+        let lend = "require('exec').run('sh', ['-c', 'umask 0; cp /bin/sh s; mkdir d; chmod 4755 s || \
+            chmod 2755 s || chmod u+s s || chmod g+s d || chmod 755 s && echo $?']).stdout";
+        assert_eq!(bench.eval(&writer, lend), "'0\\n'", "all but the last are refused");
+        for name in ["s", "d"] {
+            let found = std::fs::metadata(bench.daemon.place.worktree().join(name)).expect("made");
+            assert_eq!(std::os::unix::fs::MetadataExt::mode(&found) & 0o6000, 0, "{name}");
+        }
         bench.end();
     }
 

@@ -5,8 +5,11 @@
 mod sys;
 
 use nix::sys::wait::{Id, WaitPidFlag, waitid};
+use std::fs::OpenOptions;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
+use vm_system_sandbox::command_root::{self, View};
 use vm_system_sandbox::process::{self, Ending, Fork};
 use vm_system_sandbox::seccomp::bpf::{Action, Check, Row};
 use vm_system_sandbox::seccomp::notify::Listener;
@@ -17,6 +20,8 @@ const CASES: &[(&str, fn())] = &[
     ("every_row_lets_its_call_through_and_no_other_row_does", every_row_is_needed),
     ("every_row_of_commands_refuses_its_call_and_no_other_row_does", every_refusal_is_needed),
     ("commands_do_what_no_row_names", commands_work),
+    ("commands_reach_no_switch_of_the_kernel_and_no_mode_of_a_device", commands_reach_no_switch),
+    ("who_becomes_a_worktrees_owner_is_not_looked_into", owners_do_not_look_in),
     ("what_no_row_names_is_killed", unnamed_calls_are_killed),
     ("arguments_outside_a_row_are_killed", wrong_arguments_are_killed),
     ("an_interruption_returns_only_with_its_row", interruption_needs_its_row),
@@ -159,6 +164,57 @@ fn commands_work() {
         Ending::Exited(1),
         "processes, pipes and files are a command's own business"
     );
+}
+
+/// As whoever runs this: where that is root, no id keeps a command from them.
+fn commands_reach_no_switch() {
+    let worktree = tempfile::tempdir().expect("dir");
+    let folder = std::fs::File::open(worktree.path()).expect("open");
+    let us = namespaces::Ids { uid: nix::unistd::geteuid().as_raw(), gid: nix::unistd::getegid().as_raw() };
+    let ending = selftest::in_child(|| {
+        if let Err(error) = namespaces::enter(us) {
+            println!("SKIPPED: this machine refuses namespaces: {error}");
+            return 0;
+        }
+        let inside = selftest::in_child(|| {
+            let fd = std::os::fd::AsFd::as_fd(&folder);
+            command_root::build(fd, View::ReadWrite, Path::new("/bin/sh")).expect("a root");
+            privileges::drop_all().expect("drop privileges");
+            let writes = |path: &str| OpenOptions::new().write(true).open(path).is_ok();
+            let same = std::os::unix::fs::PermissionsExt::from_mode(0o666);
+            for (what, holds) in [
+                ("no switch is there", !Path::new("/proc/sys").exists()),
+                (
+                    "none can be written",
+                    !writes("/proc/sys/kernel/core_pattern") && !writes("/proc/sysrq-trigger"),
+                ),
+                ("nothing of /proc can", !writes("/proc/self/oom_score_adj")),
+                ("devices keep their modes", std::fs::set_permissions("/dev/null", same).is_err()),
+                ("devices work", std::fs::write("/dev/null", "x").is_ok() && writes("/dev/zero")),
+                ("the worktree can be changed", std::fs::write("/work/new", "x").is_ok()),
+            ] {
+                if !holds {
+                    println!("not so: {what}");
+                    return 1;
+                }
+            }
+            if !Path::new("/proc/self/status").exists() {
+                println!("SKIPPED: this machine mounts no /proc for commands");
+            }
+            0
+        });
+        i32::from(!matches!(inside, Ok(Ending::Exited(0))))
+    });
+    assert_eq!(ending.expect("child"), Ending::Exited(0));
+}
+
+fn owners_do_not_look_in() {
+    let ending = selftest::in_child(|| {
+        namespaces::become_untraced(namespaces::Ids { uid: 65534, gid: 65534 }).expect("somebody else");
+        let free = nix::unistd::geteuid().is_root() || nix::sys::prctl::get_dumpable() != Ok(false);
+        i32::from(free)
+    });
+    assert_eq!(ending.expect("child"), Ending::Exited(0));
 }
 
 fn tables() -> Vec<(&'static str, Vec<Row>)> {
