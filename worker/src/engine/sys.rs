@@ -469,25 +469,18 @@ pub(super) fn plug_holes() {
     }
 }
 
-/// The same for QuickJS's own pools of small blocks, which lie in pages with live ones: a forked child begins new pools.
-/// The little that this takes for good counts as the session's.
+/// The same for QuickJS's own pools of small blocks, which lie in pages with live ones: what a forked child takes comes from
+/// a pool of each size that is made here and holds nothing else. Made by the child it would be linked with the one before,
+/// in a page that its siblings share. The little that this takes for good counts as the session's.
 pub(super) fn plug_pools(ctx: &Ctx<'_>) {
     /// Blocks of a pool have a header (bytes).
     const HEADER: usize = 8;
-    const LARGEST: usize = 512;
     let ctx = ctx.as_raw().as_ptr();
-    for block in (16..=LARGEST).step_by(8) {
-        loop {
-            let before = heap_bytes();
-            // SAFETY: the context is alive, and a block that begins a new pool is given back at once, with its pool.
-            unsafe {
-                let pointer = qjs::js_malloc(ctx, (block - HEADER) as _);
-                if pointer.is_null() || heap_bytes() != before {
-                    qjs::js_free(ctx, pointer);
-                    break;
-                }
-            }
-        }
+    // The sizes of pools (`arena_block_sizes` in quickjs.c).
+    for block in (16..=128).step_by(8).chain((144..=256).step_by(16)).chain((288..=512).step_by(32)) {
+        let before = heap_bytes();
+        // SAFETY: the context is alive; the blocks are kept for good, the last one so that its new pool stays.
+        while unsafe { !qjs::js_malloc(ctx, (block - HEADER) as _).is_null() } && heap_bytes() == before {}
     }
 }
 
