@@ -11,6 +11,8 @@ pub const HOST_MESSAGE_BYTES: usize = 72 * 1024 * 1024;
 pub const FS_READ_BYTES: usize = 64 * 1024 * 1024;
 /// Most entries of a folder that `fs` lists in one call.
 pub const FS_DIR_ENTRIES: usize = 100_000;
+/// Most that `fs.listFiles` of a durable program lists (bytes of paths).
+pub const FS_LIST_BYTES: usize = 8 * 1024 * 1024;
 /// Largest message of the keeper's channel (bytes); fits one packet.
 pub const KEEPER_MESSAGE_BYTES: usize = 32 * 1024;
 /// Largest frame on the control socket (bytes).
@@ -59,6 +61,10 @@ pub const BROKER_IDLE_MS: u64 = 300_000;
 pub const BROKER_QUEUE: usize = 8;
 /// Calls of all sessions that are under way at a time; each may hold [`FS_READ_BYTES`].
 pub const BROKER_CALLS: usize = 32;
+/// Most that one durable execution puts on record in its life (bytes of output and questions).
+pub const DURABLE_RECORD_BYTES: u64 = 256 * 1024 * 1024;
+/// Answers that are on their way to workers at a time, at their largest (MiB).
+pub const ANSWERS_MIB: usize = 2_048;
 /// Largest piece in which a script's bytes are sent to be written (bytes).
 pub const FS_WRITE_BYTES: usize = 1024 * 1024;
 /// Longest SQL text of one call (bytes).

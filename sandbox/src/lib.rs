@@ -7,6 +7,7 @@
 //! - [`process`], [`pidfd`], [`interrupt`]: starting, watching, stopping and interrupting processes
 //! - [`socket`]: `SOCK_SEQPACKET` with descriptors and kernel-attested senders
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp
+//! - [`reader`]: a thread that opens files with a user's rights
 //! - [`command_root`]: the root directory of a command
 //! - [`seccomp`]: the tables (one row, one reason), their compiler and the notification of the one clone row
 //! - [`selftest`]: sacrificed children prove the walls from inside
@@ -22,6 +23,7 @@ pub mod namespaces;
 pub mod pidfd;
 pub mod privileges;
 pub mod process;
+pub mod reader;
 pub mod rlimit;
 pub mod root;
 pub mod seccomp;

@@ -25,7 +25,7 @@ pub fn is_root() -> bool {
 
 /// Whether we are root and the service user exists where we are. In a user namespace that maps nobody but ourselves
 /// (`unshare -r`) root is already an ordinary user.
-fn must_become(service: Ids) -> bool {
+pub(crate) fn must_become(service: Ids) -> bool {
     let Ok(map) = fs::read_to_string("/proc/self/uid_map") else { return is_root() };
     is_root() && maps(&map, service.uid)
 }

@@ -406,9 +406,10 @@ pub(crate) fn posix_spawn(plan: &SpawnPlan<'_>) -> io::Result<u32> {
     Ok(pid as u32)
 }
 
-/// A system call by number with plain integers, for probes that must be refused: see [`crate::selftest`].
+/// A system call by number with plain integers: for probes that must be refused (see [`crate::selftest`]), and for what the C
+/// library does to all threads at once.
 pub(crate) fn raw(number: c_long, arguments: [usize; 6]) -> io::Result<c_long> {
     let [first, second, third, fourth, fifth, sixth] = arguments;
-    // SAFETY: probes pass no pointers into our memory except null or constants they only read.
+    // SAFETY: callers pass no pointers into our memory except null or constants that are only read.
     check(unsafe { libc::syscall(number, first, second, third, fourth, fifth, sixth) })
 }

@@ -99,6 +99,13 @@ mod cases {
             assert_eq!(bench.code(&session, &call), "'EACCES'", "{path}");
         }
         assert_eq!(bench.code(&session, "fs.readFileSync('public/a.txt\\0')"), "'ERR_INVALID_ARG_VALUE'");
+        // What may be read may be loaded, and nothing else.
+        bench.daemon.place.write("public/m.js", "module.exports = 'm'");
+        bench.daemon.place.write("private/k.json", "{}");
+        assert_eq!(bench.eval(&session, "require('./public/m.js')"), "'m'");
+        for name in ["./private/k.json", "./public/link/k.json", "./private/none.js"] {
+            assert_eq!(bench.code(&session, &format!("require('{name}')")), "'MODULE_NOT_ALLOWED'", "{name}");
+        }
         // The names are in the rights, what is beneath them is not.
         bench.daemon.place.write("public/folder/file", "f");
         assert_eq!(bench.code(&session, "fs.rmSync('public/folder', { recursive: true })"), "'EACCES'");

@@ -1,5 +1,6 @@
 //! The intersection itself.
 
+use super::paths::PathRules;
 use super::rights::{DatabaseRights, ExecRights, FsRights, both};
 use super::row::{NO_HTTP, Row, read_row};
 use std::collections::{BTreeMap, BTreeSet};
@@ -39,6 +40,9 @@ pub struct EffectivePolicy {
     pub env: Vec<(String, String)>,
     /// The `fs` module, if it is granted.
     pub fs: Option<FsRights>,
+    /// Files that `require` and `import` may load; `None`: nothing. Rows that say what `fs` reads say this as well, whether or not
+    /// the module was added.
+    pub load: Option<PathRules>,
     /// The `database` module, if it is granted.
     pub database: Option<DatabaseRights>,
     /// The `exec` module, if it is granted.
@@ -112,6 +116,7 @@ pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Ope
         env: rights.env.into_iter().filter_map(|(name, value)| Some((name, value?))).collect(),
         programs: programs.map(|(name, path)| (name.clone(), path.clone())).collect(),
         fs: rights.fs,
+        load: rights.load,
         database: rights.database,
         exec: rights.exec,
     }
@@ -121,6 +126,7 @@ pub fn effective(session: &Snapshot, template: Option<&Snapshot>, operator: &Ope
 #[derive(Debug, Clone, Default)]
 struct Rights {
     fs: Option<FsRights>,
+    load: Option<PathRules>,
     database: Option<DatabaseRights>,
     exec: Option<ExecRights>,
     disabled_globals: BTreeSet<String>,
@@ -132,7 +138,7 @@ struct Rights {
 
 impl Rights {
     fn of(snapshot: &Snapshot) -> Self {
-        let mut rights = Self::default();
+        let mut rights = Self { load: Some(PathRules::everything()), ..Self::default() };
         for module in &snapshot.modules {
             rights.grant(module);
         }
@@ -181,6 +187,7 @@ impl Rights {
             }
             // An enabled module row narrows a module that was added; it does not add one.
             (Row::Fs(given), true) => {
+                self.load = both(self.load.take(), given.read.as_ref());
                 if let Some(fs) = &mut self.fs {
                     *fs = FsRights {
                         read: both(fs.read.take(), given.read.as_ref()),
@@ -200,6 +207,7 @@ impl Rights {
                 }
             }
             (Row::Read(paths), enabled) => {
+                self.load = if enabled { both(self.load.take(), Some(&paths)) } else { None };
                 if let Some(fs) = &mut self.fs {
                     fs.read = if enabled { both(fs.read.take(), Some(&paths)) } else { None };
                 }
@@ -214,9 +222,13 @@ impl Rights {
     fn senseless(&mut self, row: &Capability, why: &str) {
         match row.kind {
             CapabilityKind::Module => {
+                if row.name == "fs" {
+                    self.load = None;
+                }
                 self.refuse(&row.name, format!("its capability row is not valid: {why}"));
             }
             CapabilityKind::Fs => {
+                self.load = None;
                 self.refuse("fs", format!("the capability row fs {} is not valid: {why}", row.name));
             }
             CapabilityKind::Global if !row.enabled => {
@@ -262,6 +274,7 @@ impl Rights {
         disabled_globals.extend(now.disabled_globals.iter().cloned());
         Self {
             fs: self.fs.zip(now.fs.as_ref()).map(|(mine, now)| mine.and(now)),
+            load: both(self.load, now.load.as_ref()),
             database: self.database.zip(now.database.as_ref()).map(|(mine, now)| mine.and(now)),
             exec: self.exec.zip(now.exec.as_ref()).map(|(mine, now)| mine.and(now)),
             disabled_globals,

@@ -4,7 +4,7 @@
 use super::effective::EffectivePolicy;
 use super::paths::{CleanPath, PathRules};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
-use super::usage::{SessionUsage, Usage};
+use super::usage::{LOADS, SessionUsage, Usage};
 use vm_system_protocol::broker::{
     BrokerCall, DatabaseRequest, DatabaseTerms, ExecRequest, ExecTerms, FsRequest, FsTerms, SqlParameters,
     SqlValue,
@@ -50,8 +50,13 @@ pub fn judge(
     session: &mut SessionUsage,
 ) -> Result<Permit, Denial> {
     match request {
-        HostRequest::LoadModule { specifier, referrer, import } => {
+        HostRequest::LoadModule { specifier, referrer, import } if usage.loads() => {
             Ok(Permit::LoadModule { specifier, referrer, import })
+        }
+        HostRequest::LoadModule { .. } => {
+            let message = format!("more than {LOADS} modules were looked for in one execution");
+            let error = error("ERR_CALL_LIMIT", &message);
+            Err(Denial { module: "modules", name: "load", error })
         }
         HostRequest::Fs(request) => {
             let name = fs_name(&request);

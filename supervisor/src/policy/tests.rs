@@ -3,10 +3,13 @@
 mod never_wider;
 mod paths_of_calls;
 
-use super::{EffectivePolicy, Operator, Snapshot};
+use super::paths::CleanPath;
+use super::usage::LOADS;
+use super::{EffectivePolicy, Operator, SessionUsage, Snapshot, Usage, judge};
 use vm_system_protocol::ids::{CapabilityId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, CapabilityKind};
+use vm_system_protocol::worker::HostRequest;
 
 fn effective(session: &Snapshot, template: Option<&Snapshot>) -> EffectivePolicy {
     super::effective(session, template, &operator())
@@ -107,4 +110,47 @@ fn files_network_and_environment_are_off_without_a_row_on_both_sides() {
     assert!(narrowed.env.is_empty() && !writes(&narrowed) && narrowed.allows_module("fs"));
     session.modules.clear();
     assert!(!writes(&effective(&session, None)), "the row grants nothing without the module");
+}
+
+#[test]
+fn modules_are_loaded_from_all_of_the_worktree_unless_rows_about_reading_say_less() {
+    let narrowed = |rows: &[Capability]| {
+        let session = Snapshot { capabilities: rows.to_vec(), ..Snapshot::default() };
+        let load = effective(&session, None).load;
+        ["a.js", "data/a.js"].map(|path| {
+            let path = CleanPath::of(path).expect("a path of the worktree");
+            load.as_ref().is_some_and(|rules| rules.cover(&path))
+        })
+    };
+    let with = |mut row: Capability, config: &str| {
+        row.config = JsonText::from_untrusted(config.to_owned());
+        row
+    };
+    let read = |enabled| row(CapabilityKind::Fs, "read", enabled);
+    let module = || row(CapabilityKind::Module, "fs", true);
+    assert_eq!(narrowed(&[]), [true, true]);
+    assert_eq!(narrowed(&[row(CapabilityKind::Module, "fs", false)]), [true, true], "that is the module's");
+    assert_eq!(narrowed(&[with(read(true), r#"{"paths": ["data/**"]}"#)]), [false, true]);
+    assert_eq!(narrowed(&[with(module(), r#"{"read": ["data/**"]}"#)]), [false, true]);
+    assert_eq!(narrowed(&[read(false)]), [false, false]);
+    assert_eq!(narrowed(&[with(read(true), "[]")]), [false, false], "nobody knows what it means");
+}
+
+#[test]
+fn one_execution_looks_for_so_many_modules() {
+    let policy = effective(&Snapshot::default(), None);
+    let (mut usage, mut session) = (Usage::default(), SessionUsage::default());
+    let mut load = || {
+        let request = HostRequest::LoadModule {
+            specifier: "./nothing".to_owned(),
+            referrer: String::new(),
+            import: false,
+        };
+        judge(&policy, request, &mut usage, &mut session)
+    };
+    for _ in 0..LOADS {
+        load().expect("one of the first");
+    }
+    assert_eq!(load().expect_err("one too many").error.code, "ERR_CALL_LIMIT");
+    assert!(usage.summary().is_empty(), "modules of the worktree have no line: {:?}", usage.summary());
 }

@@ -8,12 +8,16 @@ use std::fmt::Write as _;
 
 /// Denials of one execution that get an event of their own.
 pub(super) const DENIALS_TOLD: u64 = 16;
+/// Modules that one execution may look for. Each one that is not there is a look at many files by the supervisor, while the
+/// execution's own clocks stand still.
+pub(super) const LOADS: u32 = 10_000;
 
 /// What one execution used.
 #[derive(Debug, Clone, Default)]
 pub struct Usage {
     modules: BTreeMap<&'static str, ModuleUsage>,
     denials: u64,
+    loads: u32,
 }
 
 /// What a session used in its life.
@@ -38,6 +42,12 @@ pub(super) struct ModuleUsage {
 impl Usage {
     pub(super) fn module(&mut self, module: &'static str) -> &mut ModuleUsage {
         self.modules.entry(module).or_default()
+    }
+
+    /// One more module that is looked for; whether it may be.
+    pub(super) fn loads(&mut self) -> bool {
+        self.loads = self.loads.saturating_add(1);
+        self.loads <= LOADS
     }
 
     /// A call that was not let pass; whether it gets an event of its own.

@@ -56,7 +56,8 @@ impl Task {
                     owner: self.live.owner.as_str().to_owned(),
                     id: self.machine.record().workspace_id.clone(),
                 };
-                let caller = host::Caller { session: self.live.id, execution, workspace };
+                let caller =
+                    host::Caller { session: self.live.id, execution, workspace, room: self.room.clone() };
                 self.host = Some(host::call(shared, worktree, caller, call, permit, policy));
             }
             Action::EndHostUse => self.shared.brokers.execution_ended(self.live.id),

@@ -81,6 +81,7 @@ impl Runtime {
             operator: config.operator,
             started: Instant::now(),
             files: Semaphore::new(FILES),
+            rooms: super::room::Rooms::new(),
         };
         let shared = Arc::new(shared);
         let durables = Durables::start(Arc::clone(&shared), config.durable);

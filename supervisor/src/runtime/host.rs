@@ -1,5 +1,6 @@
 //! What a session asks of the host: files to run, modules, calls of the `fs` module. The policy was checked before.
 
+use super::room::{Room, largest_answer};
 use super::task::Shared;
 use crate::brokers::Call;
 use crate::core::{Input, LoadFailure, LoadedSource};
@@ -12,7 +13,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::limits::FS_READ_BYTES;
 use vm_system_protocol::worker::{HostError, HostReply, SourceFormat};
 
 /// Work that is under way; dropping it gives up the answer.
@@ -58,6 +58,8 @@ pub(super) struct Caller {
     pub(super) execution: ExecutionId,
     /// Whose databases it uses.
     pub(super) workspace: Workspace,
+    /// Holds the room of the answer until it is sent.
+    pub(super) room: Room,
 }
 
 /// Does what a script asks for.
@@ -72,7 +74,11 @@ pub(super) fn call(
     Box::pin(async move {
         let reply = match permit {
             Permit::LoadModule { specifier, referrer, import } => {
-                load_module(&shared, worktree, policy, specifier, referrer, import).await
+                let most = u64::from(policy.wire.limits.max_source_kb) * 1024;
+                let held = shared.rooms.wait(most).await;
+                let reply = load_module(&shared, worktree, policy, specifier, referrer, import).await;
+                caller.room.hold(held);
+                reply
             }
             Permit::Broker(request) => broker_call(&shared, &worktree, caller, request, &policy)
                 .await
@@ -89,7 +95,8 @@ async fn broker_call(
     request: BrokerCall,
     policy: &EffectivePolicy,
 ) -> Result<HostReply, HostError> {
-    let Caller { session, execution, workspace } = caller;
+    let Caller { session, execution, workspace, room } = caller;
+    let held = shared.rooms.wait(largest_answer(&request)).await;
     let handle = worktree.as_fd().try_clone_to_owned().map_err(|error| HostError {
         code: "EBROKER".to_owned(),
         message: format!("EBROKER: the worktree's handle cannot be passed on ({})", error.kind()),
@@ -103,6 +110,7 @@ async fn broker_call(
         workspace,
     };
     let reply = shared.brokers.call(session, call).await?;
+    room.hold(held);
     Ok(match reply {
         BrokerReply::Fs(reply) => HostReply::Fs(reply),
         BrokerReply::Database(reply) => HostReply::Database(reply),
@@ -120,8 +128,9 @@ async fn load_module(
 ) -> HostReply {
     let found = shared
         .files(move || {
-            let (esm, cap) = (policy.esm, FS_READ_BYTES as u64);
-            let wanted = Wanted { specifier: &specifier, referrer: &referrer, import, esm, cap };
+            let (esm, cap) = (policy.esm, u64::from(policy.wire.limits.max_source_kb) * 1024);
+            let load = policy.load.as_ref();
+            let wanted = Wanted { specifier: &specifier, referrer: &referrer, import, esm, cap, load };
             resolve(&worktree, &policy.wire.resolver, wanted)
         })
         .await;

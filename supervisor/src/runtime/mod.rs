@@ -10,7 +10,7 @@
 //! - [`facade`]: [`Runtime`], one method for each thing that can be asked
 //! - [`registry`]: which sessions and executions live here
 //! - [`task`]: the owner task: its loop, and the actions it carries out
-//! - [`outbox`], [`writes`], [`host`], [`followers`]: its hands, one for each neighbour
+//! - [`outbox`], [`mod@room`], [`writes`], [`host`], [`followers`]: its hands, one for each neighbour
 //! - [`jails`]: keepers and zygotes, replaced when they die
 //! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
@@ -27,6 +27,7 @@ mod inspect;
 mod jails;
 mod outbox;
 mod registry;
+mod room;
 mod task;
 mod writes;
 

@@ -1,5 +1,6 @@
 //! What is to be said to a worker, in order. A worker that does not read keeps the outbox busy, never its owner.
 
+use super::room::Room;
 use crate::spawn::{ChannelError, WorkerSender};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,11 +15,13 @@ pub(super) struct Outbox {
     sender: Option<WorkerSender>,
     sending: Option<Sending>,
     queue: VecDeque<ToWorker>,
+    room: Room,
 }
 
 impl Outbox {
-    pub(super) fn new(sender: WorkerSender) -> Self {
-        Self { sender: Some(sender), sending: None, queue: VecDeque::new() }
+    /// What `room` holds is given back whenever nothing is left to be said.
+    pub(super) fn new(sender: WorkerSender, room: Room) -> Self {
+        Self { sender: Some(sender), sending: None, queue: VecDeque::new(), room }
     }
 
     /// Says it now if the worker takes it at once, later if not. The error of a failed send comes from
@@ -45,10 +48,13 @@ impl Outbox {
                 }
                 self.sender = Some(sender);
             }
-            let Some(message) = self.queue.pop_front() else { return Poll::Pending };
+            let Some(message) = self.queue.pop_front() else {
+                self.room.give_back();
+                return Poll::Pending;
+            };
             let Some(mut sender) = self.sender.take() else { return Poll::Pending };
             self.sending = Some(Box::pin(async move {
-                let result = sender.send(&message).await;
+                let result = sender.send_away(message).await;
                 (sender, result)
             }));
         }

@@ -8,6 +8,7 @@ use super::inspect::Facts;
 use super::jails::Jails;
 use super::outbox::Outbox;
 use super::registry::{Live, Registry};
+use super::room::{Room, Rooms};
 use super::writes::Writes;
 use crate::brokers::Brokers;
 use crate::core::{
@@ -49,6 +50,7 @@ pub(super) struct Shared {
     pub(super) operator: Operator,
     pub(super) started: Instant,
     pub(super) files: Semaphore,
+    pub(super) rooms: Rooms,
 }
 
 impl Shared {
@@ -108,6 +110,7 @@ pub(super) struct Task {
     /// The jail of the worker; it must not end before it.
     pub(super) jail: Option<Spawner>,
     pub(super) host: Option<HostWork>,
+    pub(super) room: Room,
     /// Inputs that came out of carrying out an action.
     pub(super) next: Vec<Input>,
     pub(super) released: bool,
@@ -190,6 +193,7 @@ impl Task {
             spawning: None,
             jail: None,
             host: None,
+            room: Room::default(),
             next: Vec::new(),
             released: false,
             alarm: None,
@@ -364,8 +368,13 @@ impl Task {
                 self.process = Some(process.clone());
                 let watched = process.clone();
                 let exited = Box::pin(async move { watched.exited().await });
-                self.worker =
-                    Some(Worker { receiver, outbox: Outbox::new(sender), process, exited, deaf: false });
+                self.worker = Some(Worker {
+                    receiver,
+                    outbox: Outbox::new(sender, self.room.clone()),
+                    process,
+                    exited,
+                    deaf: false,
+                });
                 self.last_heard = Instant::now();
                 self.step(Input::Spawned, actions);
             }

@@ -58,16 +58,30 @@ impl WorkerSender {
     /// Sends one message; waits at most `WRITE_MS` for a worker that does not read. Not cancel safe: a message cut in
     /// the middle ends the channel.
     pub async fn send(&mut self, message: &ToWorker) -> Result<(), ChannelError> {
-        let bytes =
-            encode(message, HOST_MESSAGE_BYTES).map_err(|error| ChannelError::TooLarge(error.to_string()))?;
+        let bytes = encoded(message)?;
+        self.write(&bytes).await
+    }
+
+    /// As [`WorkerSender::send`]; while the worker takes it, it is in memory once.
+    pub async fn send_away(&mut self, message: ToWorker) -> Result<(), ChannelError> {
+        let bytes = encoded(&message)?;
+        drop(message);
+        self.write(&bytes).await
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
         let seq = self.next_seq;
         self.next_seq += 1;
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
-        for (header, piece) in pieces(seq, &bytes) {
+        for (header, piece) in pieces(seq, bytes) {
             packets::send(&self.socket, &[&header, piece], &[], deadline).await.map_err(on_send)?;
         }
         Ok(())
     }
+}
+
+fn encoded(message: &ToWorker) -> Result<Vec<u8>, ChannelError> {
+    encode(message, HOST_MESSAGE_BYTES).map_err(|error| ChannelError::TooLarge(error.to_string()))
 }
 
 fn on_send(error: io::Error) -> ChannelError {

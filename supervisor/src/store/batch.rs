@@ -35,7 +35,8 @@ impl From<Vec<Write>> for Batch {
 /// What a committed batch did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Applied {
-    /// Rows inserted, changed or deleted (dependent rows of a deletion included only for [`Write::Prune`]).
+    /// Rows inserted, changed or deleted (dependent rows of a deletion included only for [`Write::Prune`] and
+    /// [`Write::PruneOwner`]).
     pub rows: u64,
 }
 
@@ -261,6 +262,8 @@ pub enum Write {
         execution: ExecutionId,
         /// The oldest checkpoint that must stay whole.
         keep_from: u64,
+        /// If given: later ones go, too, while those behind them wrote more than so many bytes; never the newest.
+        keep_bytes: Option<u64>,
     },
     /// Gives an execution the state of another one as of a checkpoint, under the same number.
     CheckpointCopy {
@@ -337,6 +340,16 @@ pub enum Write {
         before: Timestamp,
         /// Idempotency keys that were taken earlier may go.
         keys_before: Timestamp,
+        /// Bound of the work in one turn.
+        max_rows: u32,
+    },
+    /// Forgets what an owner has that ended before a moment, the oldest first: events, executions, sessions, at most about
+    /// `max_rows` rows. [`Applied::rows`] says how many went; 0 = nothing left to forget.
+    PruneOwner {
+        /// Whose.
+        owner: Owner,
+        /// What ended earlier may go.
+        before: Timestamp,
         /// Bound of the work in one turn.
         max_rows: u32,
     },

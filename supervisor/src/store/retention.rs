@@ -1,4 +1,5 @@
-//! What is forgotten when. Deletes nothing itself: the writer asks here and applies [`Write::Prune`](super::Write::Prune).
+//! What is forgotten when. Deletes nothing itself: the writer asks here and applies [`Write::Prune`](super::Write::Prune) and
+//! [`Write::PruneOwner`](super::Write::PruneOwner).
 
 use std::time::Duration;
 use vm_system_protocol::time::Timestamp;
@@ -10,7 +11,7 @@ pub struct Retention {
     pub max_age: Option<Duration>,
     /// How long idempotency keys are kept; at least [`KEY_LIFE`].
     pub key_life: Duration,
-    /// Above this size the oldest ended things go, whatever their age (bytes).
+    /// Above this size ended executions and sessions go, whatever their age, the oldest of whoever takes most (bytes).
     pub prune_above_bytes: u64,
     /// Above this size nothing new is admitted (bytes).
     pub quota_bytes: u64,
@@ -37,12 +38,9 @@ pub(super) const PRUNE_ROWS: u32 = 1_000;
 pub(super) const PRUNE_EVERY: Duration = Duration::from_mins(1);
 
 impl Retention {
-    /// Before which moment ended things may go, if any may.
-    pub(super) fn cutoff(&self, now: Timestamp, bytes_used: u64) -> Option<Timestamp> {
-        if bytes_used > self.prune_above_bytes {
-            return Some(now);
-        }
-        Some(earlier(now, self.max_age?))
+    /// Before which moment everything that has ended goes: records, and the audit log, which goes for no other reason.
+    pub(super) fn cutoff(&self, now: Timestamp) -> Timestamp {
+        self.max_age.map_or(Timestamp(0), |age| earlier(now, age))
     }
 }
 

@@ -3,6 +3,7 @@
 //! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
 
 mod failure;
+mod heaviest;
 mod open;
 mod read;
 mod readers;

@@ -8,6 +8,8 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vm_system_sandbox::namespaces::Ids;
+use vm_system_sandbox::reader::as_owner;
 
 /// Times a path is looked up again when folders above it are moved in the same moment (`openat2` says EAGAIN).
 const RACES: u32 = 16;
@@ -150,18 +152,32 @@ impl Worktree {
 
     /// The text of a regular file; a byte order mark is dropped. `path` is clean. Blocks.
     pub fn read_text(&self, path: &str, cap: u64) -> Result<String, WorktreeError> {
-        match self.look(path)? {
+        self.as_owner(|| match self.look(path, true)? {
             Found::File(file, size) => read(file, path, size, cap),
             Found::Folder => Err(WorktreeError::NotFound(format!("{path:?} is a folder"))),
             Found::Nothing => {
                 Err(WorktreeError::NotFound(format!("there is no file {path:?} in the worktree")))
             }
-        }
+        })
     }
 
-    /// The bytes of a regular file, and when it was changed (nanoseconds since the Unix epoch). `path` is clean. Blocks.
+    /// Does work that opens files with the rights of whom the folder belongs to, as brokers do, if we are root.
+    pub(super) fn as_owner<T: Send>(
+        &self,
+        work: impl FnOnce() -> Result<T, WorktreeError> + Send,
+    ) -> Result<T, WorktreeError> {
+        let failed = |error: std::io::Error| {
+            WorktreeError::Unreadable(format!("the worktree cannot be read as its owner: {error}"))
+        };
+        let folder = nix::sys::stat::fstat(&*self.0).map_err(|errno| failed(errno.into()))?;
+        let owner = Ids { uid: folder.st_uid, gid: folder.st_gid };
+        as_owner(owner, work).unwrap_or_else(|error| Err(failed(error)))
+    }
+
+    /// The bytes of a regular file, and when it was changed (nanoseconds since the Unix epoch). `path` is clean. Blocks. With our
+    /// own rights: for folders of the operator's.
     pub fn read_bytes(&self, path: &str, cap: u64) -> Result<(Vec<u8>, i128), WorktreeError> {
-        match self.look(path)? {
+        match self.look(path, true)? {
             Found::File(file, size) => {
                 let changed = file.metadata().map_or(0, |metadata| {
                     i128::from(metadata.mtime()) * 1_000_000_000 + i128::from(metadata.mtime_nsec())
@@ -174,10 +190,11 @@ impl Worktree {
         }
     }
 
-    /// What a path leads to.
-    pub(super) fn look(&self, path: &str) -> Result<Found, WorktreeError> {
+    /// What a path leads to; through links if they are to be followed, and never out of the worktree.
+    pub(super) fn look(&self, path: &str, links: bool) -> Result<Found, WorktreeError> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !links);
         let how = OpenHow::new().flags(flags).resolve(resolve);
         let mut races = 0;
         let opened = loop {
@@ -191,6 +208,10 @@ impl Worktree {
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(Found::Nothing),
             Err(Errno::EXDEV) => {
                 return Err(WorktreeError::InvalidPath(format!("{path:?} leads out of the worktree")));
+            }
+            Err(Errno::ELOOP) if !links => {
+                let why = "is a link or behind one, which is not followed where path patterns are in force";
+                return Err(WorktreeError::InvalidPath(format!("{path:?} {why}")));
             }
             Err(Errno::ELOOP) => {
                 return Err(WorktreeError::InvalidPath(format!("{path:?} is a loop of links")));

@@ -1,8 +1,9 @@
-//! Which file of the worktree a `require` or `import` means (`rest.md`, Objects: resolver).
+//! Which file of the worktree a `require` or `import` means (`rest.md`, Objects: resolver), among those that may be loaded.
 
 use super::format::module_format;
 use super::open::{Found, Worktree, WorktreeError, read};
 use super::path::{folder_of, join};
+use crate::policy::paths::{CleanPath, PathRules};
 use vm_system_protocol::model::Resolver;
 use vm_system_protocol::worker::{HostError, SourceFormat};
 
@@ -35,16 +36,36 @@ pub struct Wanted<'a> {
     pub esm: bool,
     /// Largest source (bytes).
     pub cap: u64,
+    /// What may be loaded; `None`: nothing.
+    pub load: Option<&'a PathRules>,
 }
 
 /// Finds and reads a module. Blocks. The error is what the script sees.
 pub fn resolve(worktree: &Worktree, resolver: &Resolver, wanted: Wanted<'_>) -> Result<Resolved, HostError> {
     let specifier = wanted.specifier;
     if specifier.is_empty() || specifier.len() > SPECIFIER_BYTES || specifier.contains('\0') {
-        return Err(not_found(specifier, wanted.referrer));
+        return Err(not_found(specifier, ""));
     }
+    if wanted.referrer.len() > SPECIFIER_BYTES {
+        return Err(not_found(specifier, ""));
+    }
+    let rules = wanted.load.ok_or_else(|| not_among_paths(specifier))?;
     let bases = bases(resolver, wanted)?;
-    let mut tries = 0;
+    worktree
+        .as_owner(|| Ok(search(worktree, resolver, wanted, (rules, bases))))
+        .map_err(|error| unusable(&error))?
+}
+
+fn search(
+    worktree: &Worktree,
+    resolver: &Resolver,
+    wanted: Wanted<'_>,
+    (rules, bases): (&PathRules, Vec<String>),
+) -> Result<Resolved, HostError> {
+    let specifier = wanted.specifier;
+    // As for `fs`: where patterns are in force, a link would give a file another name.
+    let links = rules.is_everything();
+    let (mut tries, mut left_out) = (0, false);
     for base in bases {
         let Some(path) = join(&base, specifier) else { continue };
         for candidate in candidates(&path, specifier, resolver) {
@@ -52,7 +73,11 @@ pub fn resolve(worktree: &Worktree, resolver: &Resolver, wanted: Wanted<'_>) -> 
             if tries > TRIES {
                 return Err(not_found(specifier, wanted.referrer));
             }
-            match worktree.look(&candidate) {
+            if !links && CleanPath::of(&candidate).is_none_or(|path| !rules.cover(&path)) {
+                left_out = true;
+                continue;
+            }
+            match worktree.look(&candidate, links) {
                 Ok(Found::File(file, size)) => {
                     let source =
                         read(file, &candidate, size, wanted.cap).map_err(|error| unusable(&error))?;
@@ -64,7 +89,7 @@ pub fn resolve(worktree: &Worktree, resolver: &Resolver, wanted: Wanted<'_>) -> 
             }
         }
     }
-    Err(not_found(specifier, wanted.referrer))
+    Err(if left_out { not_among_paths(specifier) } else { not_found(specifier, wanted.referrer) })
 }
 
 /// The folders from which a specifier is looked up, in order.
@@ -123,6 +148,12 @@ fn not_found(specifier: &str, referrer: &str) -> HostError {
     let shown: String = specifier.chars().take(200).collect();
     let from = if referrer.is_empty() { String::new() } else { format!(" (required by {referrer})") };
     error("MODULE_NOT_FOUND", format!("Cannot find module '{shown}'{from}"))
+}
+
+fn not_among_paths(specifier: &str) -> HostError {
+    let shown: String = specifier.chars().take(200).collect();
+    let why = "there is none among the paths that the template lets be read (capability fs read)";
+    error("MODULE_NOT_ALLOWED", format!("Cannot find module '{shown}': {why}"))
 }
 
 fn unusable(failure: &WorktreeError) -> HostError {

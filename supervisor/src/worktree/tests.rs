@@ -1,8 +1,9 @@
 //! Paths, links and resolution against real folders.
 
 use super::{Roots, Wanted, Worktree, WorktreeError, clean_relative, resolve, run_file_format};
+use crate::policy::paths::{PathRules, Pattern};
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
 use tempfile::TempDir;
 use vm_system_protocol::model::Resolver;
 use vm_system_protocol::worker::SourceFormat;
@@ -29,7 +30,16 @@ fn worktree() -> (TempDir, Worktree) {
 }
 
 fn find(worktree: &Worktree, resolver: &Resolver, specifier: &str, referrer: &str) -> Result<String, String> {
-    let wanted = Wanted { specifier, referrer, import: false, esm: false, cap: CAP };
+    find_among(worktree, resolver, (specifier, referrer), Some(&PathRules::everything()))
+}
+
+fn find_among(
+    worktree: &Worktree,
+    resolver: &Resolver,
+    (specifier, referrer): (&str, &str),
+    load: Option<&PathRules>,
+) -> Result<String, String> {
+    let wanted = Wanted { specifier, referrer, import: false, esm: false, cap: CAP, load };
     resolve(worktree, resolver, wanted).map(|found| found.path).map_err(|error| error.code)
 }
 
@@ -166,4 +176,48 @@ fn formats_follow_names_and_the_esm_setting() {
     assert_eq!(run_file_format("a.mjs", false), SourceFormat::Module);
     assert_eq!(run_file_format("a.ts", false), SourceFormat::TypeScript);
     assert_eq!(run_file_format("dir.mjs/a", false), SourceFormat::Script);
+}
+
+#[test]
+fn only_what_path_patterns_cover_is_loaded_and_by_no_other_name() {
+    let (dir, worktree) = worktree();
+    symlink("../main.js", dir.path().join("lib/link.js")).expect("a link");
+    symlink("src", dir.path().join("lib/folder")).expect("a link");
+    let rules = PathRules::one(vec![Pattern::parse("lib/**").expect("a pattern")]);
+    let found =
+        |specifier| find_among(&worktree, &Resolver::default(), (specifier, "lib/x.js"), Some(&rules));
+    assert_eq!(found("./a").as_deref(), Ok("lib/a.js"));
+    for bad in ["../main", "main", "../data.json", "./nothing", "./link", "./folder/c"] {
+        assert_eq!(found(bad), Err("MODULE_NOT_ALLOWED".to_owned()), "{bad}");
+    }
+    let nothing = find_among(&worktree, &Resolver::default(), ("./a", "lib/x.js"), None);
+    assert_eq!(nothing, Err("MODULE_NOT_ALLOWED".to_owned()));
+}
+
+#[test]
+fn a_referrer_has_a_length() {
+    let (_dir, worktree) = worktree();
+    let referrer = format!("{}x.js", "lib/".repeat(1_000_000));
+    assert_eq!(find(&worktree, &Resolver::default(), "./a", &referrer), Err("MODULE_NOT_FOUND".to_owned()));
+}
+
+#[test]
+fn what_the_worktrees_owner_may_not_read_is_closed_to_a_daemon_of_root() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("SKIPPED: only root can read what others closed");
+        return;
+    }
+    let (dir, worktree) = worktree();
+    let closed = dir.path().join("closed.js");
+    fs::write(&closed, "secret").expect("a file");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o600)).expect("closed");
+    chown(dir.path(), Some(65534), Some(65534)).expect("root may");
+    assert!(matches!(worktree.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
+    let required = find(&worktree, &Resolver::default(), "./closed.js", "");
+    assert_eq!(required, Err("EACCES".to_owned()));
+    assert_eq!(worktree.read_text("main.js", CAP).expect("open to all"), "main");
+    // A root that owns the folder has no capability either.
+    chown(dir.path(), Some(0), Some(0)).expect("root may");
+    chown(&closed, Some(65534), Some(65534)).expect("root may");
+    assert!(matches!(worktree.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
 }

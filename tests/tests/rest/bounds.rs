@@ -14,7 +14,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_supervisor::api::control::{Door, Handler, PeerPolicy, Request};
-use vm_system_supervisor::api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook};
+use vm_system_supervisor::api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::http::Http;
 
@@ -94,7 +94,16 @@ struct Scene {
 
 impl Scene {
     fn new(limits: RestLimits, fake: Fake) -> Self {
+        Self::with_files(limits, fake, &[])
+    }
+
+    /// With a web UI of these files.
+    fn with_files(limits: RestLimits, fake: Fake, files: &[(&str, usize)]) -> Self {
         let folder = tempfile::tempdir().expect("folder");
+        for (name, bytes) in files {
+            std::fs::write(folder.path().join(name), vec![b'x'; *bytes]).expect("a file");
+        }
+        let ui = (!files.is_empty()).then(|| UiDir::open(folder.path()).expect("a folder"));
         let socket = folder.path().join("http.sock");
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime");
@@ -108,7 +117,7 @@ impl Scene {
                 peers: PeerPolicy::new(nix::unistd::geteuid().as_raw(), 4_711),
                 require_token: false,
                 allowed_hosts: Vec::new(),
-                ui: None,
+                ui,
                 limits,
             };
             let listeners = Listeners { unix, tcp: Vec::new() };
@@ -193,6 +202,18 @@ fn idle_connections_make_room_and_busy_ones_do_not() {
     let refused = fourth.response(false).expect("an answer");
     assert_eq!((refused.status, refused.code().as_str()), (503, "CAPACITY_EXCEEDED"));
     assert!(fourth.ends());
+}
+
+#[test]
+fn readers_of_files_that_anybody_may_read_make_room() {
+    let limits = RestLimits { connections: 2, ..RestLimits::default() };
+    let scene = Scene::with_files(limits, Fake::default(), &[("large.js", 16 << 20)]);
+    let mut slow = [scene.http(), scene.http()];
+    for reader in &mut slow {
+        reader.send(&reader.written("GET", "/large.js", &[], None));
+        assert_eq!(reader.head().expect("a head").0, 200);
+    }
+    assert_eq!(scene.http().get(HEALTH).status, 200, "they hold all places and do not read on");
 }
 
 #[test]

@@ -6,8 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use uuid::Uuid;
 
-/// Tokens that may wait; the oldest make room.
-const TOKENS: usize = 1_024;
+/// Tokens of one owner that may wait; the owner's oldest make room.
+const TOKENS_OF_AN_OWNER: usize = 64;
+/// Tokens of all owners; the oldest make room.
+const TOKENS: usize = 8_192;
 /// How long a token counts.
 const LIFE: Duration = Duration::from_mins(10);
 
@@ -23,11 +25,16 @@ struct Given {
 }
 
 impl Confirmations {
-    /// A new token. `about` names client and thing.
+    /// A new token. `about` names client and thing; its first line is the owner.
     pub(super) fn give(&self, about: &str) -> String {
         let token = Uuid::new_v4().simple().to_string();
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if given.len() >= TOKENS {
+        given.retain(|one| one.at.elapsed() < LIFE);
+        let mut same_owner = given.iter().enumerate().filter(|(_, one)| owner(&one.about) == owner(about));
+        let oldest = same_owner.next().map(|(place, _)| place);
+        if let Some(oldest) = oldest.filter(|_| same_owner.count() + 1 >= TOKENS_OF_AN_OWNER) {
+            given.remove(oldest);
+        } else if given.len() >= TOKENS {
             given.pop_front();
         }
         given.push_back(Given { token: token.clone(), about: about.to_owned(), at: Instant::now() });
@@ -41,6 +48,10 @@ impl Confirmations {
         let found = given.iter().position(|one| one.token == token && one.about == about);
         found.is_some_and(|place| given.remove(place).is_some())
     }
+}
+
+fn owner(about: &str) -> &str {
+    about.lines().next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -59,14 +70,19 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room() {
+    fn the_oldest_make_room_of_the_same_owner_and_not_of_others() {
         let tokens = Confirmations::default();
-        let first = tokens.give("x");
-        let second = tokens.give("x");
-        for _ in 0..TOKENS - 1 {
-            tokens.give("y");
+        let other = tokens.give("b\nx");
+        let first = tokens.give("a\nx");
+        let second = tokens.give("a\nx");
+        for _ in 0..TOKENS_OF_AN_OWNER - 1 {
+            tokens.give("a\ny");
         }
-        assert!(!tokens.take("x", &first));
-        assert!(tokens.take("x", &second));
+        assert!(!tokens.take("a\nx", &first));
+        assert!(tokens.take("a\nx", &second));
+        for _ in 0..TOKENS {
+            tokens.give("a\ny");
+        }
+        assert!(tokens.take("b\nx", &other));
     }
 }

@@ -73,6 +73,11 @@ pub(super) async fn handle(
     .await
 }
 
+/// Whether a path is answered to anybody: the files of a web UI.
+pub(super) fn is_public(path: &str) -> bool {
+    path != mcp::http::PATH && path != "/api" && !path.starts_with("/api/")
+}
+
 async fn pass(
     app: &Arc<App>,
     routes: &TowerToHyperService<Router>,
@@ -100,7 +105,7 @@ async fn pass(
         tracing::debug!(owner = caller.owner, "agent");
         return super::mcp::answer(app, caller, request).await;
     }
-    if path != "/api" && !path.starts_with("/api/") {
+    if is_public(path) {
         return ui::answer(app.options.ui.as_ref(), &request.into_parts().0).await;
     }
     let caller = auth::caller(app, peer, request.headers()).await?;

@@ -52,9 +52,10 @@ impl DurableMachine {
         let Some(what) = super::found::answer_of(&row) else { return };
         self.next = Next::Answer(what);
         self.record.status = ExecutionStatus::Running;
-        self.scope = super::machine::Scope::default();
-        self.scope_kept = self.scope;
         self.unwritten.push(Write::TaskEnd { id: row.id, outcome, answer: Some(answer), at });
+        if !self.settle((outcome, &row), now, actions) {
+            return;
+        }
         match self.stage {
             Stage::Warm(_) => self.go_on(now, actions),
             Stage::Cold => {

@@ -10,6 +10,11 @@ use vm_system_protocol::model::{Event, ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 
+/// Largest states that the checkpoints to go back to take together.
+const KEEP_STATES: u64 = 4;
+/// A machine that does not know what its predecessor wrote looks at old versions after so much (bytes).
+pub(super) const UNKNOWN_BYTES: u64 = 1 << 20;
+
 impl DurableMachine {
     /// Writes what there is as one batch.
     pub(super) fn flush(&mut self, _now: Now, then: Then, actions: &mut Vec<Action>) {
@@ -55,28 +60,40 @@ impl DurableMachine {
 
     fn add_pages(&mut self, cause: &str, pages: BTreeMap<u64, Vec<u8>>, now: Now) {
         self.seq += 1;
+        let bytes = pages.values().map(|bytes| bytes.len() as u64).sum();
         let pages = pages.into_iter();
         let pages = pages.map(|(number, bytes)| (number, (!bytes.is_empty()).then_some(bytes))).collect();
         let (execution, seq, at) = (self.spec.execution, self.seq, Timestamp(now.unix_ms));
         let checkpoint = Checkpoint { execution, seq, at, cause: cause.to_owned(), pages };
         self.unwritten.push(Write::Checkpoint(Box::new(checkpoint)));
-        self.compact();
+        self.compact(bytes);
     }
 
     /// Old versions of pages go now and then, a few checkpoints at a time.
-    fn compact(&mut self) {
+    fn compact(&mut self, bytes: u64) {
         let history = self.spec.history;
+        self.uncompacted += bytes;
         let batch = (history / 16).clamp(1, 8);
-        if history > 0 && self.seq > history && self.seq.is_multiple_of(batch) {
-            let keep_from = self.seq - history;
+        let too_many = self.seq > history && self.seq.is_multiple_of(batch);
+        let too_large = self.uncompacted > self.compact_after();
+        if history > 0 && (too_many || too_large) {
             let execution = self.spec.execution;
-            self.unwritten.push(Write::CheckpointCompact { execution, keep_from });
+            let keep_from = self.seq.saturating_sub(history);
+            let keep_bytes = too_large.then_some(KEEP_STATES * self.compact_after());
+            self.unwritten.push(Write::CheckpointCompact { execution, keep_from, keep_bytes });
         }
+        if too_large {
+            self.uncompacted = 0;
+        }
+    }
+
+    /// So many bytes of pages are written before old ones are looked at (as many as the largest state has).
+    pub(super) fn compact_after(&self) -> u64 {
+        u64::from(self.spec.limits.max_state_mb) << 20
     }
 
     /// The gathered events, numbered.
     pub(super) fn add_events(&mut self, now: Now) {
-        self.gathered.event_bytes = 0;
         let gathered = std::mem::take(&mut self.gathered.events);
         let metrics = &mut self.record.metrics;
         let begun = self.segment.2;

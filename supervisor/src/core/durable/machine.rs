@@ -4,6 +4,7 @@ use super::input::{
     DurableAction as Action, DurableInput as Input, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused,
     Stand,
 };
+use super::spent::Spent;
 use crate::core::{Now, Token, WriteId};
 use crate::store::{TaskRow, Write};
 use std::collections::BTreeMap;
@@ -84,16 +85,6 @@ pub(super) struct Gathered {
     pub(super) pages: BTreeMap<u64, Vec<u8>>,
     pub(super) page_bytes: u64,
     pub(super) events: Vec<(u64, EventPayload)>,
-    pub(super) event_bytes: u64,
-}
-
-/// What was used since the last pause.
-#[derive(Debug, Default, Clone, Copy)]
-pub(super) struct Scope {
-    pub(super) wall_ms: u64,
-    pub(super) cpu_us: u64,
-    pub(super) events: u64,
-    pub(super) output: u64,
 }
 
 /// One execution of a durable program.
@@ -126,9 +117,11 @@ pub struct DurableMachine {
     /// Came while a batch was being written.
     pub(super) deferred: Vec<Input>,
     pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
-    pub(super) scope: Scope,
+    pub(super) scope: Spent,
     /// As of the last checkpoint.
-    pub(super) scope_kept: Scope,
+    pub(super) scope_kept: Spent,
+    /// Bytes of pages since versions were last forgotten by their size.
+    pub(super) uncompacted: u64,
     /// When the segment began: monotonic milliseconds, CPU microseconds, calendar.
     pub(super) segment: (u64, u64, i64),
     /// The worker is killed then.
@@ -157,6 +150,7 @@ impl DurableMachine {
         machine.seq = found.checkpoint.map_or(0, |(seq, _)| seq);
         machine.task = found.task.filter(|task| task.ended_at.is_none());
         machine.ended = ended;
+        machine.uncompacted = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
         machine
     }
 
@@ -182,8 +176,9 @@ impl DurableMachine {
             waiting: Vec::new(),
             deferred: Vec::new(),
             set: None,
-            scope: Scope::default(),
-            scope_kept: Scope::default(),
+            scope: Spent::default(),
+            scope_kept: Spent::default(),
+            uncompacted: 0,
             segment: (0, 0, 0),
             hard_stop: None,
             verdict: None,
@@ -373,6 +368,7 @@ impl DurableMachine {
         let cpu_ms = left(u64::from(limits.cpu_ms), self.scope.cpu_us / 1_000);
         let events = u64::from(limits.max_events).saturating_sub(self.scope.events);
         let output = (u64::from(limits.max_output_kb) << 10).saturating_sub(self.scope.output);
+        let output = output.min(self.record_left());
         self.segment = (now.mono_ms, now.cpu_us, now.unix_ms);
         self.hard_stop = Some(now.mono_ms + wall_ms + INTERRUPT_GRACE_MS);
         actions.push(Action::AllowCpu(now.cpu_us / 1_000 + cpu_ms + INTERRUPT_GRACE_MS));

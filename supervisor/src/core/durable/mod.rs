@@ -25,6 +25,7 @@ mod input;
 mod machine;
 mod options;
 pub mod schema;
+mod spent;
 mod stops;
 #[cfg(test)]
 mod tests;
@@ -35,3 +36,4 @@ pub use input::{
 };
 pub use machine::DurableMachine;
 pub use options::{task_id, task_of_pause};
+pub use spent::Spent;

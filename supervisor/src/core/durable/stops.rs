@@ -5,7 +5,7 @@ use super::machine::{COMMIT_MS, DEATHS, DurableMachine, Next, OWN_EVENTS, Stage,
 use super::options::task_of_pause;
 use crate::core::{Death, Now, signal_name};
 use vm_system_protocol::durable::{
-    Cause, DurableLimit, End, FromDurable, HostCall, StatePage, Stop, TaskAnswer,
+    Cause, DurableLimit, End, FromDurable, HostCall, PROMPT_BYTES, StatePage, Stop, TaskAnswer,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
@@ -20,7 +20,7 @@ const STATE_SLACK: u64 = 16 << 20;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
-type Failure<'a> = (&'a str, &'a str, Option<String>);
+pub(super) type Failure<'a> = (&'a str, &'a str, Option<String>);
 
 impl DurableMachine {
     pub(super) fn heard(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
@@ -56,7 +56,9 @@ impl DurableMachine {
         };
         let result = match message {
             _ if !fits => Err("out of turn"),
+            FromDurable::Pages(pages) if pages.is_empty() => Err("pages that are none"),
             FromDurable::Pages(pages) => self.gather_pages(pages),
+            FromDurable::Events(events) if events.is_empty() => Err("events that are none"),
             FromDurable::Events(events) => self.gather_events(events),
             FromDurable::Call(call) => {
                 self.end_segment(now);
@@ -141,7 +143,7 @@ impl DurableMachine {
         }
         self.end_segment(now);
         match cause {
-            Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions),
+            Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions)?,
             Cause::Effect(call) => self.wants_effect(call, now, actions),
             Cause::Steps => {
                 self.take_checkpoint("steps", Next::GoOn, now);
@@ -165,7 +167,21 @@ impl DurableMachine {
         self.scope_kept = self.scope;
     }
 
-    fn paused(&mut self, prompt: String, options: Option<&JsonText>, now: Now, actions: &mut Vec<Action>) {
+    fn paused(
+        &mut self,
+        prompt: String,
+        options: Option<&JsonText>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), &'static str> {
+        let more = options.map_or(0, |options| options.as_str().len());
+        if prompt.len() + more > PROMPT_BYTES {
+            return Err("a question that is too long");
+        }
+        if (prompt.len() + more) as u64 > self.record_left() {
+            self.record_full(now, actions);
+            return Ok(());
+        }
         let at = Timestamp(now.unix_ms);
         let (execution, seq) = (self.spec.execution, self.seq + 1);
         match task_of_pause(execution, seq, prompt, options, at) {
@@ -173,6 +189,8 @@ impl DurableMachine {
                 let event = EventPayload::Task { task_id: task.id, prompt: task.prompt.clone() };
                 let since = now.unix_ms.saturating_sub(self.segment.2);
                 self.gathered.events.push((u64::try_from(since).unwrap_or(0) * 1_000, event));
+                // The prompt counts as that event.
+                self.record.metrics.output_bytes += more as u64;
                 self.take_checkpoint("pause", Next::Wait, now);
                 self.unwritten.push(crate::store::Write::TaskInsert(Box::new(task.clone())));
                 self.task = Some(task);
@@ -187,6 +205,7 @@ impl DurableMachine {
                 actions.push(Action::Tell(Box::new(order)));
             }
         }
+        Ok(())
     }
 
     fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
@@ -320,7 +339,7 @@ impl DurableMachine {
     }
 }
 
-fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<Failure<'static>>) {
+pub(super) fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<Failure<'static>>) {
     let (status, code, message) = match limit {
         DurableLimit::Heap => {
             (ExecutionStatus::Error, "MEMORY_LIMIT", "the state is larger than max_state_mb")

@@ -147,7 +147,8 @@ impl Rows {
                     let bytes = page.and_then(|(_, bytes)| bytes).expect("the frame page");
                     assert!(self.checkpoints.insert(point.seq, (point.cause, bytes)).is_none());
                 }
-                Write::CheckpointCompact { keep_from, .. } => {
+                Write::CheckpointCompact { keep_from, keep_bytes, .. } => {
+                    assert_eq!(keep_bytes, None, "the model's states are small");
                     self.checkpoints.retain(|seq, _| *seq >= keep_from);
                 }
                 Write::TaskInsert(task) => {

@@ -152,7 +152,8 @@ impl Ops {
             startup_files: Vec::new(),
         };
         let policy = PolicySnapshot::from(&detail);
-        let write = Write::TemplateInsert { owner: Owner::new("system"), detail: Box::new(detail) };
+        // No token and no uid can be called that.
+        let write = Write::TemplateInsert { owner: Owner::new("(system)"), detail: Box::new(detail) };
         let result = self.store.apply(write).await;
         self.policies.changed(BUILT_IN);
         match result {

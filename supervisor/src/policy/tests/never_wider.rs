@@ -158,6 +158,9 @@ proptest! {
             let write = |policy: &EffectivePolicy| covered(policy.fs.as_ref().and_then(|fs| fs.write.as_ref()), &path);
             prop_assert_eq!(read(&now), both(read(&kept), read(&said)), "read {}", text);
             prop_assert_eq!(write(&now), both(write(&kept), write(&said)), "write {}", text);
+            let load = |policy: &EffectivePolicy| covered(policy.load.as_ref(), &path);
+            prop_assert_eq!(load(&now), both(load(&kept), load(&said)), "load {}", text);
+            prop_assert!(now.fs.is_none() || load(&now) == read(&now), "what is read is loaded: {}", text);
         }
     }
 

@@ -1,11 +1,14 @@
 //! The calls of `fs` in durable programs, by the broker beneath the execution's worktree. What goes wrong is an answer
 //! of the call (`null`, `false`, `[]`), as in the original.
 
+use super::filter::Filter;
+use super::listing::Listing;
 use super::live::lock;
 use super::task::Place;
 use crate::brokers::Call;
 use crate::core::durable::HostWork;
 use crate::policy::{Permit, SessionUsage, Usage, judge};
+use crate::runtime::room::{Room, largest_answer};
 use crate::runtime::task::Shared;
 use crate::workspaces::{Workspace, Workspaces};
 use crate::worktree::Worktree;
@@ -13,11 +16,16 @@ use serde_json::Value;
 use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
-use vm_system_protocol::broker::{BrokerReply, FileKind, FsReply, FsRequest, WriteMode};
+use std::time::Duration;
+use tokio::time::Instant;
+use vm_system_protocol::broker::{BrokerReply, FsReply, FsRequest, WriteMode};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::limits::FS_DIR_ENTRIES;
+use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
 use vm_system_protocol::worker::HostRequest;
+
+/// A list takes at most so long, and the last folder's call.
+const LIST: Duration = Duration::from_secs(60);
 
 /// What an execution used of its files, counted as long as it has an owner task.
 pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
@@ -27,7 +35,7 @@ pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
 pub(super) async fn call(
     shared: Arc<Shared>,
     (execution, session): (ExecutionId, SessionId),
-    (place, used): (Place, Used),
+    (place, used, room): (Place, Used, Room),
     work: HostWork,
 ) -> Result<JsonText, String> {
     if place.worktree.is_empty() {
@@ -43,7 +51,7 @@ pub(super) async fn call(
     let worktree = worktree
         .ok_or("the supervisor is stopping")?
         .map_err(|error| format!("the worktree cannot be used: {error}"))?;
-    let files = Files { shared, execution, session, worktree, place, used };
+    let files = Files { shared, execution, session, worktree, place, used, room };
     let result = match work.call.name.as_str() {
         "readFile" => files.read(&args).await,
         "listFiles" => files.list(&args).await,
@@ -53,6 +61,19 @@ pub(super) async fn call(
     Ok(JsonText::from_value(&result))
 }
 
+/// Longest text that a program is given, as JSON (bytes): what a message can carry.
+const TEXT_BYTES: usize = HOST_MESSAGE_BYTES - 4096;
+
+/// How long a text is as JSON (bytes).
+fn quoted(text: &str) -> usize {
+    let more = |byte: u8| match byte {
+        b'"' | b'\\' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() + 2 + text.bytes().map(more).sum::<usize>()
+}
+
 struct Files {
     shared: Arc<Shared>,
     execution: ExecutionId,
@@ -60,6 +81,7 @@ struct Files {
     worktree: Worktree,
     place: Place,
     used: Used,
+    room: Room,
 }
 
 impl Files {
@@ -91,8 +113,14 @@ impl Files {
             workspaces: Workspaces::default(),
             workspace: Workspace { owner: String::new(), id: String::new() },
         };
+        let held = self.shared.rooms.wait(largest_answer(&call.request)).await;
         match self.shared.brokers.call(self.session, call).await {
-            Ok(BrokerReply::Fs(reply)) => Some(reply),
+            Ok(BrokerReply::Fs(reply)) => {
+                if let FsReply::Bytes(_) = &reply {
+                    self.room.hold(held);
+                }
+                Some(reply)
+            }
             _ => None,
         }
     }
@@ -114,115 +142,43 @@ impl Files {
             return Value::Null;
         };
         match self.ask(FsRequest::ReadFile { path }).await {
-            Some(FsReply::Bytes(bytes)) => match String::from_utf8(bytes) {
-                Ok(text) => Value::from(text),
-                Err(error) => Value::from(String::from_utf8_lossy(error.as_bytes()).into_owned()),
-            },
+            Some(FsReply::Bytes(bytes)) => {
+                let text = String::from_utf8(bytes)
+                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+                if quoted(&text) > TEXT_BYTES { Value::Null } else { Value::from(text) }
+            }
             _ => Value::Null,
         }
     }
 
-    /// Paths beneath a folder, sorted, a folder before its content; links are left out.
+    /// Paths beneath a folder, sorted, a folder before its content; links are left out. A list that cannot be made whole
+    /// is empty.
     async fn list(&self, args: &[Value]) -> Value {
-        let start = args.first().and_then(Value::as_str).unwrap_or(".");
-        let Some(start) = self.relative(start) else { return Value::Array(Vec::new()) };
+        self.walk(args).await.unwrap_or_else(|| Value::Array(Vec::new()))
+    }
+
+    async fn walk(&self, args: &[Value]) -> Option<Value> {
+        let until = Instant::now() + LIST;
+        let start = self.relative(args.first().and_then(Value::as_str).unwrap_or("."))?;
         let options = args.get(1);
         let recursive = options.and_then(|o| o.get("recursive")).is_some_and(|value| *value == true);
-        let filter = options.and_then(|o| o.get("filter")).and_then(Value::as_str);
+        let filter = match options.and_then(|o| o.get("filter")).and_then(Value::as_str) {
+            Some(pattern) => Some(Filter::new(pattern)?),
+            None => None,
+        };
         let base = if start == "." { String::new() } else { format!("{}/", start.trim_end_matches('/')) };
-        let (mut found, mut folders) = (Vec::new(), vec![String::new()]);
-        while let Some(folder) = folders.pop() {
+        let root = format!("{}/{base}", self.place.worktree.trim_end_matches('/'));
+        let mut listing = Listing::new(root, recursive, filter);
+        while let Some(folder) = listing.next_folder() {
+            if Instant::now() >= until {
+                return None;
+            }
             let path = if folder.is_empty() { start.clone() } else { format!("{base}{folder}") };
             let Some(FsReply::Entries(entries)) = self.ask(FsRequest::ReadDir { path }).await else {
                 continue;
             };
-            for entry in entries {
-                let relative =
-                    if folder.is_empty() { entry.name.clone() } else { format!("{folder}/{}", entry.name) };
-                match entry.kind {
-                    FileKind::Directory if recursive => folders.push(relative.clone()),
-                    FileKind::Directory | FileKind::File => {}
-                    _ => continue,
-                }
-                if found.len() >= FS_DIR_ENTRIES {
-                    return Value::Array(Vec::new());
-                }
-                if filter.is_none_or(|filter| glob(filter.as_bytes(), relative.as_bytes())) {
-                    found.push(relative);
-                }
-            }
+            listing = self.shared.files(move || listing.take(&folder, entries)).await??;
         }
-        // A folder before its content: by the parts of the path, not by its bytes.
-        found.sort_by(|a, b| a.split('/').cmp(b.split('/')));
-        let root = self.place.worktree.trim_end_matches('/');
-        found.into_iter().map(|path| Value::from(format!("{root}/{base}{path}"))).collect()
-    }
-}
-
-/// Whether a path fits a pattern: `*` and `?` within a part of the path, `**` over parts. Looks back at most once for each
-/// kind of star, so that the time is bounded by the product of both lengths.
-fn glob(pattern: &[u8], path: &[u8]) -> bool {
-    let (mut p, mut t) = (0, 0);
-    let mut star: Option<(usize, usize)> = None;
-    let mut stars: Option<(usize, usize)> = None;
-    loop {
-        if t == path.len() && pattern[p..].iter().all(|byte| *byte == b'*') {
-            return true;
-        }
-        match pattern.get(p) {
-            Some(b'*') if pattern.get(p + 1) == Some(&b'*') => {
-                // `**/` is also nothing at all.
-                p += if pattern.get(p + 2) == Some(&b'/') { 3 } else { 2 };
-                (stars, star) = (Some((p, t)), None);
-            }
-            Some(b'*') => {
-                p += 1;
-                star = Some((p, t));
-            }
-            Some(b'?') if path.get(t).is_some_and(|byte| *byte != b'/') => (p, t) = (p + 1, t + 1),
-            Some(byte) if path.get(t) == Some(byte) => (p, t) = (p + 1, t + 1),
-            _ => match (star, stars) {
-                (Some((back, from)), _) if path.get(from).is_some_and(|byte| *byte != b'/') => {
-                    (p, t) = (back, from + 1);
-                    star = Some((back, from + 1));
-                }
-                (_, Some((back, from))) if from < path.len() => {
-                    (p, t) = (back, from + 1);
-                    (stars, star) = (Some((back, from + 1)), None);
-                }
-                _ => return false,
-            },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::glob;
-
-    #[test]
-    fn stars_stay_in_a_part_of_the_path_and_two_do_not() {
-        let fits = |pattern: &str, path: &str| glob(pattern.as_bytes(), path.as_bytes());
-        for (pattern, path) in [
-            ("*.ts", "a.ts"),
-            ("**/*.ts", "a.ts"),
-            ("**/*.ts", "x/y/a.ts"),
-            ("src/*/a?.js", "src/x/ab.js"),
-            ("**", "x/y"),
-            ("*", "x"),
-            ("a*b*c", "aXbYbc"),
-        ] {
-            assert!(fits(pattern, path), "{pattern} {path}");
-        }
-        for (pattern, path) in [
-            ("*.ts", "x/a.ts"),
-            ("*", "x/y"),
-            ("a?c", "a/c"),
-            ("src/*.js", "src/x/a.js"),
-            ("", "a"),
-            ("a", ""),
-        ] {
-            assert!(!fits(pattern, path), "{pattern} {path}");
-        }
+        self.shared.files(move || listing.finish()).await
     }
 }

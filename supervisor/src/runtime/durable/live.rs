@@ -14,6 +14,9 @@ use vm_system_protocol::json::JsonText;
 /// Commands that may wait for an owner task.
 const COMMANDS: usize = 32;
 
+/// Executions of which it is known what they used of their limits; of more, some begin anew.
+const REMEMBERED: usize = 100_000;
+
 /// What is asked of an owner task.
 #[derive(Debug)]
 pub(super) enum Ask {
@@ -144,6 +147,22 @@ impl Durables {
 
     /// An execution as its rows say.
     pub(super) async fn find(&self, execution: ExecutionId) -> Result<(DurableMachine, Place), Refused> {
-        found::load(self, execution).await
+        let (mut machine, place) = found::load(self, execution).await?;
+        if let Some(spent) = lock(&self.spent).remove(&execution) {
+            machine.remember(spent);
+        }
+        Ok((machine, place))
+    }
+
+    /// What an execution has used of its limits, until it has a machine again.
+    pub(super) fn remember(&self, execution: ExecutionId, machine: &DurableMachine) {
+        let Some(spent) = machine.spent() else { return };
+        let mut all = lock(&self.spent);
+        if all.len() >= REMEMBERED
+            && let Some(any) = all.keys().next().copied()
+        {
+            all.remove(&any);
+        }
+        all.insert(execution, spent);
     }
 }

@@ -7,14 +7,16 @@
 //! - `task`: the owner task
 //! - `worker`: births: a process that was told code and pages
 //! - `found`: what the store has of an execution
-//! - `files`: the calls of `fs`
+//! - `files`, `listing`, `filter`: the calls of `fs`; what a list has of folders; which paths it shows
 //! - `once`: workers for one question: compiling, looking inside
 //! - `alarm`: what goes on by itself: after a start of the supervisor, and when a question's time is over
 
 mod alarm;
 mod files;
+mod filter;
 mod follow;
 mod found;
+mod listing;
 mod live;
 mod once;
 mod task;
@@ -24,7 +26,7 @@ pub use live::Identity;
 
 use super::api::RuntimeError;
 use super::task::Shared;
-use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Stand};
+use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Spent, Stand};
 use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use crate::spawn::WorkerProcess;
 use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
@@ -101,6 +103,8 @@ pub struct Durables {
     wakes: Arc<Semaphore>,
     /// Living workers, for whoever wants to look at one.
     workers: Mutex<HashMap<SessionId, (ExecutionId, WorkerProcess)>>,
+    /// What executions without an owner task, whose question has an end, have used of their limits; as long as this daemon runs.
+    spent: Mutex<HashMap<ExecutionId, Spent>>,
     /// Somebody waits for a worker: those that are only kept warm are to go.
     pressure: Notify,
     /// There is something new for the alarm to look at.
@@ -116,6 +120,7 @@ impl Durables {
             live: Mutex::default(),
             following: follow::Following::default(),
             workers: Mutex::default(),
+            spent: Mutex::default(),
             code: Mutex::default(),
             slots: Arc::new(Semaphore::new(config.workers.max(1))),
             births: Arc::new(Semaphore::new(config.births.max(1))),

@@ -8,6 +8,7 @@ use super::worker::{BirthError, Newborn, Order, order};
 use crate::core::durable::{DurableAction as Action, DurableInput as Input, DurableMachine, Refused, Stand};
 use crate::core::{Now, Token, WriteId};
 use crate::policy::EffectivePolicy;
+use crate::runtime::room::Room;
 use crate::runtime::task::fault;
 use crate::spawn::{ChannelError, Received, Spawner, WorkerDeath, WorkerHandle};
 use crate::store::{Applied, Batch, Rejection, StoreError, Ticket};
@@ -65,6 +66,7 @@ pub(super) struct Owner {
     turn: Option<OwnedSemaphorePermit>,
     cpu_us: u64,
     used: Used,
+    room: Room,
 }
 
 enum Woken {
@@ -99,6 +101,7 @@ impl Owner {
             turn: None,
             cpu_us: 0,
             used: Used::default(),
+            room: Room::default(),
         }
     }
 
@@ -128,6 +131,7 @@ impl Owner {
                 if machine.task().is_some_and(|task| task.deadline.is_some()) {
                     self.durables.alarm.notify_one();
                 }
+                self.durables.remember(self.execution, &machine);
                 if self.durables.retire(self.execution, &self.inbox) {
                     self.durables.shared.brokers.end(machine.record().session_id);
                     return;
@@ -174,12 +178,13 @@ impl Owner {
             command = inbox.recv(), if !stopping => Woken::Command(command),
             born = maybe(birth.as_mut()) => Woken::Born(born),
             called = maybe(calling.as_mut()) => Woken::Called(called),
+            // Before what a worker says: it must not be able to talk a deadline away.
+            () = until(deadline) => Woken::Tick,
             heard = async { match receiver {
                 Some(receiver) => receiver.recv().await,
                 None => std::future::pending().await,
             } } => Woken::Heard(heard),
             dead = maybe(exited) => Woken::Dead(dead),
-            () = until(deadline) => Woken::Tick,
             () = durables.pressure.notified() => Woken::Pressure,
         }
     }
@@ -309,10 +314,11 @@ impl Owner {
             Action::Tell(what) => {
                 let Some(worker) = &mut self.worker else { return };
                 // One that cannot be told is dead or dying, or will be killed for not answering.
-                if let Err(error) = worker.handle.sender.send(&order(*what)).await {
+                if let Err(error) = worker.handle.sender.send_away(order(*what)).await {
                     tracing::debug!(execution = %self.execution, %error, "a worker cannot be told");
                     let _ = worker.handle.process.kill();
                 }
+                self.room.give_back();
             }
             Action::AllowCpu(total_ms) => {
                 // The kernel counts whole seconds: most steps change nothing.
@@ -337,7 +343,8 @@ impl Owner {
             }
             Action::Host(work) => {
                 let shared = Arc::clone(&self.durables.shared);
-                let (session, files) = (machine.record().session_id, (place.clone(), Arc::clone(&self.used)));
+                let session = machine.record().session_id;
+                let files = (place.clone(), Arc::clone(&self.used), self.room.clone());
                 self.calling = Some(Box::pin(files::call(shared, (self.execution, session), files, work)));
             }
             Action::Reply { token, result } => self.reply(token, result),

@@ -71,7 +71,9 @@ impl Tables {
             }
             Write::RunProgress { id, status, metrics } => self.run_progress(*id, *status, metrics),
             Write::ExecutionUnname { id } => self.execution_unname(*id),
-            Write::CheckpointCompact { execution, keep_from } => Ok(self.compact(*execution, *keep_from)),
+            Write::CheckpointCompact { execution, keep_from, keep_bytes } => {
+                Ok(self.compact(*execution, *keep_from, *keep_bytes))
+            }
             Write::RunDelete { id } => self.run_delete(*id),
             Write::CurrentSet { owner, client, execution, at } => {
                 self.current_set(owner, client, *execution, *at)
@@ -83,6 +85,7 @@ impl Tables {
             }
             Write::Audit(entry) => Ok(self.audit_add(entry)),
             Write::MetaSet { key, value } => Ok(self.meta_set(key, value.as_ref())),
+            Write::PruneOwner { owner, before, max_rows } => Ok(self.prune_owner(owner, *before, *max_rows)),
             Write::Prune { before, keys_before, max_rows } => {
                 Ok(self.prune(*before, *keys_before, *max_rows))
             }

@@ -78,7 +78,9 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Fail
         Write::CheckpointCopy { from, checkpoint, to, at } => durable::copy(c, *from, *checkpoint, *to, *at),
         Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
         Write::ExecutionUnname { id } => executions::unname(c, *id),
-        Write::CheckpointCompact { execution, keep_from } => compact::compact(c, *execution, *keep_from),
+        Write::CheckpointCompact { execution, keep_from, keep_bytes } => {
+            compact::compact(c, *execution, *keep_from, *keep_bytes)
+        }
         Write::RunDelete { id } => keep::delete_run(c, *id),
         Write::CurrentSet { owner, client, execution, at } => {
             durable::current_set(c, owner, client, *execution, *at)
@@ -89,6 +91,7 @@ fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Fail
         Write::Audit(entry) => keep::audit(c, entry),
         Write::MetaSet { key, value } => keep::meta(c, key, value.as_deref()),
         Write::Prune { before, keys_before, max_rows } => keep::prune(c, *before, *keys_before, *max_rows),
+        Write::PruneOwner { owner, before, max_rows } => keep::prune_owner(c, owner, *before, *max_rows),
     }
 }
 

@@ -5,6 +5,7 @@
 //! The thread survives every failure; executions whose writes were lost are marked `degraded` with the next commit.
 
 use super::failure::{Failure, hopeless, poisoned, store_error};
+use super::heaviest::Heaviest;
 use super::wal::Checkpoints;
 use super::write::Ends;
 use super::{Place, write};
@@ -58,6 +59,7 @@ pub(super) struct Writer {
     lost: BTreeSet<ExecutionId>,
     prune_at: Instant,
     measure_at: Instant,
+    heaviest: Heaviest,
 }
 
 /// What came of each batch of a turn.
@@ -83,6 +85,7 @@ impl Writer {
             lost: BTreeSet::new(),
             prune_at: now,
             measure_at: now,
+            heaviest: Heaviest::default(),
         })
     }
 
@@ -221,14 +224,15 @@ impl Writer {
         let Some(connection) = &self.connection else { return false };
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = Timestamp(i64::try_from(clock.as_millis()).unwrap_or(i64::MAX));
-        let before = self.retention.cutoff(now, self.shared.bytes_used()).unwrap_or(Timestamp(0));
-        let keys_before = earlier(now, self.retention.key_life);
-        let batch = Batch::from(Write::Prune { before, keys_before, max_rows: PRUNE_ROWS });
-        match alone(connection, &batch) {
-            Ok(0) => false,
+        let old = Write::Prune {
+            before: self.retention.cutoff(now),
+            keys_before: earlier(now, self.retention.key_life),
+            max_rows: PRUNE_ROWS,
+        };
+        match alone(connection, &Batch::from(old)).and_then(|rows| Ok((rows, self.relieve(now)?))) {
+            Ok((0, false)) => false,
             Ok(_) => {
-                self.checkpoints.after_commit(connection, PRUNE_ROWS as usize, 0);
-                self.measure();
+                self.after_pruning();
                 true
             }
             Err(failure) => {
@@ -237,6 +241,28 @@ impl Writer {
                 false
             }
         }
+    }
+
+    /// While the database is too large, a piece of what its heaviest owner has; whether there may be more to do.
+    fn relieve(&mut self, now: Timestamp) -> Result<bool, Failure> {
+        let before = self.shared.bytes_used();
+        let Some(connection) = &self.connection else { return Ok(false) };
+        if before <= self.retention.prune_above_bytes {
+            return Ok(false);
+        }
+        let Some(owner) = self.heaviest.next(connection, Instant::now())? else { return Ok(false) };
+        let piece = Write::PruneOwner { owner: owner.clone(), before: now, max_rows: PRUNE_ROWS };
+        let rows = alone(connection, &Batch::from(piece))?;
+        self.measure();
+        self.heaviest.forgotten(&owner, rows, before.saturating_sub(self.shared.bytes_used()));
+        Ok(true)
+    }
+
+    fn after_pruning(&mut self) {
+        if let Some(connection) = &self.connection {
+            self.checkpoints.after_commit(connection, PRUNE_ROWS as usize, 0);
+        }
+        self.measure();
     }
 
     fn measure(&mut self) {

@@ -1,9 +1,11 @@
 //! What is forgotten when there is too much, and what is said until then.
 
 use super::fixture::{
-    console, ended, execution_id, mine, options, running, session_id, started, template_id,
+    console, ended, execution_id, execution_record, mine, options, owner, policy, running, session_id,
+    session_record, started, template_id,
 };
-use crate::store::{Retention, StoreHandle, StoreOptions, Write, open_sqlite};
+use crate::store::{AuditEntry, Batch, Retention, Scope, StoreHandle, StoreOptions, Write, open_sqlite};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
@@ -79,5 +81,49 @@ async fn above_its_quota_the_store_says_so_until_it_has_forgotten_enough() {
     store.apply(started(2, 1)).await.expect("still written");
     store.apply(vec![ended(1, 1), ended(2, 1), session_ended()]).await.expect("still written");
     until(&store, "over its quota for ever", async |store| !store.status().over_quota).await;
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn who_takes_most_loses_records_first_and_nobody_else_and_no_line_of_the_audit_log() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let store =
+        open_sqlite(StoreOptions { retention: retention(2, 64), ..options(folder.path()) }).expect("empty");
+    let audit = AuditEntry {
+        at: Timestamp(1),
+        owner: owner(1),
+        door: "rest".to_owned(),
+        verb: "template create".to_owned(),
+        subject: "t".to_owned(),
+        outcome: "ok".to_owned(),
+    };
+    // Execution 1 takes almost everything and runs on; 3 is the same owner's and has ended; 2 is another's and has ended.
+    let mut metrics = execution_record(1, 1).metrics;
+    metrics.output_bytes = 4 << 20;
+    let status = execution_record(1, 1).status;
+    let mut writes = running().0;
+    writes.extend([
+        Write::SessionInsert { owner: owner(2), session: Arc::new(session_record(2, 1)), policy: policy() },
+        Write::SessionReady { id: session_id(2) },
+        started(2, 2),
+        ended(2, 2),
+        started(3, 1),
+        ended(3, 1),
+        Write::RunProgress { id: execution_id(1), status, metrics },
+        Write::Audit(Box::new(audit)),
+    ]);
+    store.apply(Batch(writes)).await.expect("new");
+    fill(&store, 4).await;
+    until(&store, "what has ended of the heaviest stays", async |store| {
+        store.execution(&Scope::All, execution_id(3)).await.expect("readable").is_none()
+    })
+    .await;
+    // It goes on taking; the next looks find nothing more of it.
+    let until_measured = Instant::now() + Duration::from_secs(2);
+    until(&store, "time stands still", async |_| Instant::now() > until_measured).await;
+    let others = store.execution(&Scope::All, execution_id(2)).await.expect("readable");
+    assert!(others.is_some(), "another owner pays for it");
+    assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_some(), "it runs");
+    assert_eq!(store.audit(&Scope::All, None, 10).await.expect("readable").len(), 1);
     store.shutdown().await;
 }

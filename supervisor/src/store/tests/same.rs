@@ -284,8 +284,13 @@ fn durable_write() -> impl Strategy<Value = Write> {
         (any_owner(), name(), execution(), moment()).prop_map(|(owner, client, execution, at)| {
             Write::CurrentSet { owner, client, execution, at }
         }),
-        (execution(), 0_u64..4)
-            .prop_map(|(execution, keep_from)| Write::CheckpointCompact { execution, keep_from }),
+        (execution(), 0_u64..4, proptest::option::of(0_u64..8)).prop_map(
+            |(execution, keep_from, keep_bytes)| Write::CheckpointCompact {
+                execution,
+                keep_from,
+                keep_bytes
+            }
+        ),
     ]
 }
 
@@ -312,6 +317,11 @@ fn book_write() -> impl Strategy<Value = Write> {
         (moment(), moment()).prop_map(|(before, keys_before)| Write::Prune {
             before,
             keys_before,
+            max_rows: 1_000_000
+        }),
+        (any_owner(), moment()).prop_map(|(owner, before)| Write::PruneOwner {
+            owner,
+            before,
             max_rows: 1_000_000
         }),
     ]

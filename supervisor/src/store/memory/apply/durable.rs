@@ -134,7 +134,15 @@ impl Tables {
         self.checkpoint(&Checkpoint { execution: to, seq: checkpoint, at, cause, pages })
     }
 
-    pub(super) fn compact(&mut self, execution: ExecutionId, keep_from: u64) -> u64 {
+    pub(super) fn compact(&mut self, execution: ExecutionId, keep_from: u64, keep_bytes: Option<u64>) -> u64 {
+        let mut behind = 0;
+        let newest_first = self.checkpoints.range((execution, 0)..=(execution, u64::MAX)).rev();
+        let within = newest_first.take_while(|(_, row)| {
+            let fits = keep_bytes.is_some_and(|most| behind <= most);
+            behind += row.bytes;
+            fits
+        });
+        let keep_from = keep_from.max(within.last().map_or(0, |((_, seq), _)| *seq));
         let mine = (execution, 0, 0)..=(execution, u64::MAX, u64::MAX);
         let stale: Vec<_> = self
             .pages

@@ -82,7 +82,31 @@ impl Tables {
             }
             rows += self.forget_execution(id);
         }
-        rows + self.forget_sessions(before, left(rows))
+        rows + self.forget_sessions(None, before, left(rows))
+    }
+
+    pub(super) fn prune_owner(&mut self, owner: &Owner, before: Timestamp, max_rows: u32) -> u64 {
+        let budget = u64::from(max_rows);
+        let mut ended: Vec<_> = self
+            .executions
+            .iter()
+            .filter(|(_, row)| row.owner == *owner && row.execution.ended_at.is_some_and(|at| at < before))
+            .filter_map(|(id, row)| {
+                let session = self.sessions.get(&row.execution.session_id)?;
+                let made = (session.row.session.created_at, row.execution.session_id);
+                Some((made, row.execution.started_at, *id))
+            })
+            .collect();
+        ended.sort_unstable();
+        let mut rows = 0;
+        for (_, _, id) in ended {
+            if rows >= budget {
+                break;
+            }
+            rows += self.forget_execution(id);
+        }
+        let left = usize::try_from(budget.saturating_sub(rows)).unwrap_or(usize::MAX);
+        rows + self.forget_sessions(Some(owner), before, left)
     }
 
     fn forget_execution(&mut self, id: ExecutionId) -> u64 {
@@ -139,10 +163,11 @@ impl Tables {
         Ok(1)
     }
 
-    fn forget_sessions(&mut self, before: Timestamp, budget: usize) -> u64 {
+    fn forget_sessions(&mut self, owner: Option<&Owner>, before: Timestamp, budget: usize) -> u64 {
         let mut gone: Vec<(Timestamp, SessionId)> = self
             .sessions
             .iter()
+            .filter(|(_, session)| owner.is_none_or(|owner| session.row.owner == *owner))
             .filter_map(|(id, session)| Some((session.row.session.closed_at?, *id)))
             .filter(|(at, id)| {
                 *at < before && !self.executions.iter().any(|(_, row)| row.execution.session_id == *id)

@@ -53,7 +53,16 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
 
 /// A version goes when a newer one is still not newer than the oldest checkpoint to keep. What is older than the oldest
 /// checkpoint has gone before: only what was written behind it takes the place of something.
-pub(super) fn compact(c: &Connection, execution: ExecutionId, keep_from: u64) -> Result<u64, Failure> {
+pub(super) fn compact(
+    c: &Connection,
+    execution: ExecutionId,
+    keep_from: u64,
+    keep_bytes: Option<u64>,
+) -> Result<u64, Failure> {
+    let keep_from = match keep_bytes {
+        Some(bytes) => keep_from.max(oldest_within(c, execution, bytes)?),
+        None => keep_from,
+    };
     let id = execution.as_bytes();
     let oldest: Option<i64> = c
         .prepare_cached("SELECT min(seq) FROM checkpoints WHERE execution = ?1")?
@@ -81,6 +90,25 @@ pub(super) fn compact(c: &Connection, execution: ExecutionId, keep_from: u64) ->
     };
     let sql = "DELETE FROM checkpoints WHERE execution = ?1 AND seq < ?2";
     Ok(pages + run(c, sql, params![id, int(keep_from)])?)
+}
+
+/// The oldest checkpoint behind which no more than so many bytes were written.
+fn oldest_within(c: &Connection, execution: ExecutionId, bytes: u64) -> Result<u64, rusqlite::Error> {
+    let mut statement =
+        c.prepare_cached("SELECT seq, bytes FROM checkpoints WHERE execution = ?1 ORDER BY seq DESC")?;
+    let rows = statement.query_map([execution.as_bytes()], |row| {
+        Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
+    })?;
+    let (mut oldest, mut behind) = (0, 0_u64);
+    for row in rows {
+        if behind > bytes {
+            break;
+        }
+        let (seq, written) = row?;
+        oldest = seq;
+        behind = behind.saturating_add(written);
+    }
+    Ok(oldest)
 }
 
 /// Each page that was written behind the oldest checkpoint and up to the one to keep, and when last. `None`: not known.

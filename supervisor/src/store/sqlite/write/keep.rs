@@ -5,7 +5,7 @@ use crate::store::error::{Entity, StoreError};
 use crate::store::retention::oldest_id_at;
 use crate::store::rows::{AuditEntry, KeyClaim, Owner};
 use crate::store::sqlite::failure::{Constrained, Failure};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::time::Timestamp;
 
@@ -86,14 +86,48 @@ fn prune_executions(c: &Connection, before: Timestamp, budget: u64) -> Result<u6
         .prepare_cached("SELECT id FROM executions WHERE id < ?1 AND ended_at < ?2 ORDER BY id LIMIT ?3")?
         .query_map(params![oldest_id_at(before), before.0, budget.cast_signed()], |row| row.get(0))?
         .collect::<Result<_, _>>()?;
+    delete_executions(c, &ids, budget)
+}
+
+fn delete_executions(c: &Connection, ids: &[[u8; 16]], budget: u64) -> Result<u64, Failure> {
     let mut rows = 0;
     for id in ids {
         if rows >= budget {
             break;
         }
-        rows += delete_execution(c, id)?;
+        rows += delete_execution(c, *id)?;
     }
     Ok(rows)
+}
+
+/// As [`prune`], of one owner's executions and sessions alone: the oldest sessions first.
+pub(super) fn prune_owner(
+    c: &Connection,
+    owner: &Owner,
+    before: Timestamp,
+    max_rows: u32,
+) -> Result<u64, Failure> {
+    let budget = u64::from(max_rows);
+    // In the order of two indexes, so that nothing is sorted and nothing of others is looked at.
+    let ids: Vec<[u8; 16]> = c
+        .prepare_cached(
+            "SELECT executions.id FROM sessions CROSS JOIN executions ON executions.session = sessions.id
+             WHERE sessions.owner = ?1 AND executions.ended_at < ?2
+             ORDER BY sessions.created_at, sessions.id, executions.started_at, executions.id LIMIT ?3",
+        )?
+        .query_map(params![owner.as_str(), before.0, max_rows], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let rows = delete_executions(c, &ids, budget)?;
+    let left = budget.saturating_sub(rows).cast_signed();
+    let gone = c
+        .prepare_cached(
+            "SELECT id, policy, template FROM sessions WHERE owner = ?1 AND closed_at < ?2
+                 AND NOT EXISTS (SELECT 1 FROM executions WHERE session = sessions.id)
+             ORDER BY created_at, id LIMIT ?3",
+        )?
+        .query_map(params![owner.as_str(), before.0, left], gone_session)?
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(rows + delete_sessions(c, gone)?)
 }
 
 fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, Failure> {
@@ -131,16 +165,25 @@ pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, Failure
 
 fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, Failure> {
     // Only what has no executions left: those that end later than their session's age limit keep it.
-    let gone: Vec<([u8; 16], [u8; 32], [u8; 16])> = c
+    let gone = c
         .prepare_cached(
             "SELECT id, policy, template FROM sessions WHERE closed_at < ?1 AND closed_at IS NOT NULL
                  AND NOT EXISTS (SELECT 1 FROM executions WHERE session = sessions.id)
              ORDER BY closed_at LIMIT ?2",
         )?
-        .query_map(params![before.0, budget.cast_signed()], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
-        })?
-        .collect::<Result<_, _>>()?;
+        .query_map(params![before.0, budget.cast_signed()], gone_session)?
+        .collect::<Result<Vec<_>, _>>()?;
+    delete_sessions(c, gone)
+}
+
+/// A session, its policy and its template.
+type GoneSession = ([u8; 16], [u8; 32], [u8; 16]);
+
+fn gone_session(row: &Row<'_>) -> rusqlite::Result<GoneSession> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+fn delete_sessions(c: &Connection, gone: Vec<GoneSession>) -> Result<u64, Failure> {
     let mut rows = 0;
     for (session, policy, template) in gone {
         rows += run(c, "DELETE FROM sessions WHERE id = ?1", params![session])?;

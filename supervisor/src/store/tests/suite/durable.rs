@@ -107,8 +107,13 @@ async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
         assert_eq!(state(1).await, [page(0, b"a1"), page(1, b"b1"), page(2, b"c1")]);
         assert_eq!(state(2).await, [page(0, b"a2"), page(1, b"b1"), page(2, b"c1")]);
         assert_eq!(state(3).await, [page(0, b"a2"), page(2, b"c1")]);
-        let compact = Write::CheckpointCompact { execution, keep_from: 3 };
-        assert_eq!(store.apply(compact).await.map(|applied| applied.rows), Ok(4));
+        let compact = |keep_from, keep_bytes| Write::CheckpointCompact { execution, keep_from, keep_bytes };
+        let rows = async |write| store.apply(write).await.map(|applied| applied.rows);
+        assert_eq!(rows(compact(1, None)).await, Ok(0));
+        assert_eq!(rows(compact(0, Some(2))).await, Ok(0), "behind the first one 2 bytes were written");
+        assert_eq!(rows(compact(0, Some(1))).await, Ok(2), "one version and its checkpoint");
+        assert_eq!(state(2).await, [page(0, b"a2"), page(1, b"b1"), page(2, b"c1")]);
+        assert_eq!(rows(compact(3, None)).await, Ok(2));
         assert_eq!(state(3).await, [page(0, b"a2"), page(2, b"c1")]);
         assert_eq!(store.checkpoints(execution).await.expect("readable").len(), 1);
     })

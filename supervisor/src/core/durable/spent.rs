@@ -1,0 +1,229 @@
+//! What an execution has used of its limits since somebody else answered it, and what its record may take in its whole life. A
+//! program that answers itself (`default`, a time that is over) gets nothing back but by waiting.
+
+use super::input::DurableAction as Action;
+use super::machine::{DurableMachine, Next};
+use crate::core::Now;
+use crate::store::{TaskOutcome, TaskRow};
+use vm_system_protocol::durable::DurableLimit;
+use vm_system_protocol::limits::DURABLE_RECORD_BYTES;
+use vm_system_protocol::model::{ExecutionStatus, Limits};
+use vm_system_protocol::reason::LimitKind;
+
+/// After so much waiting all of the limits are there again (milliseconds).
+const REFILL_MS: u64 = 60_000;
+
+/// What was used of the limits.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    pub(super) wall_ms: u64,
+    pub(super) cpu_us: u64,
+    pub(super) events: u64,
+    pub(super) output: u64,
+}
+
+impl Spent {
+    /// Behind a question that ended so.
+    fn behind(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
+        if !matches!(outcome, TaskOutcome::Defaulted | TaskOutcome::Expired) {
+            return Self::default();
+        }
+        let waited = u64::try_from(now.unix_ms.saturating_sub(task.created_at.0)).unwrap_or(0).min(REFILL_MS);
+        let back = |most: u64| most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS;
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let question = task.prompt.len() + text(&task.schema) + text(&task.fallback);
+        let (events, output) = (self.events + 1, self.output + question as u64);
+        Self {
+            wall_ms: self.wall_ms.saturating_sub(back(u64::from(limits.wall_ms))),
+            cpu_us: self.cpu_us.saturating_sub(back(u64::from(limits.cpu_ms) * 1_000)),
+            events: events.saturating_sub(back(u64::from(limits.max_events))),
+            output: output.saturating_sub(back(u64::from(limits.max_output_kb) << 10)),
+        }
+    }
+
+    /// The limit of which nothing is left.
+    fn used_up(self, limits: &Limits) -> Option<DurableLimit> {
+        [
+            (self.cpu_us / 1_000 >= u64::from(limits.cpu_ms), DurableLimit::Cpu),
+            (self.wall_ms >= u64::from(limits.wall_ms), DurableLimit::Wall),
+            (self.events > u64::from(limits.max_events), DurableLimit::Events),
+            (self.output > u64::from(limits.max_output_kb) << 10, DurableLimit::Output),
+        ]
+        .into_iter()
+        .find_map(|(used_up, limit)| used_up.then_some(limit))
+    }
+}
+
+impl DurableMachine {
+    /// What is to be remembered of an execution that waits for a moment, while it has no machine.
+    pub fn spent(&self) -> Option<Spent> {
+        let timed = self.next == Next::Wait && self.deadline_of_question().is_some();
+        (timed && self.scope_kept != Spent::default()).then_some(self.scope_kept)
+    }
+
+    /// What was remembered.
+    pub fn remember(&mut self, spent: Spent) {
+        self.scope = spent;
+        self.scope_kept = spent;
+    }
+
+    /// A question is over; whether the program may go on.
+    pub(super) fn settle(
+        &mut self,
+        (outcome, task): (TaskOutcome, &TaskRow),
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        let limits = &self.spec.limits;
+        let spent = self.scope_kept.behind(outcome, task, limits, now);
+        let used_up = if spent == Spent::default() { None } else { spent.used_up(limits) };
+        self.remember(spent);
+        let Some(limit) = used_up else { return true };
+        let (status, failure) = super::stops::limit_failure(limit);
+        self.end(status, failure, now, actions);
+        false
+    }
+
+    /// What the record may still take (bytes of output and questions).
+    pub(super) fn record_left(&self) -> u64 {
+        let gathered = self.scope.output.saturating_sub(self.scope_kept.output);
+        DURABLE_RECORD_BYTES.saturating_sub(self.record.metrics.output_bytes).saturating_sub(gathered)
+    }
+
+    /// The record is as large as any may be.
+    pub(super) fn record_full(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let what = "its output and questions are more than one execution may put on record";
+        let reason = Some(format!("limit({})", LimitKind::Output.name()));
+        self.end(ExecutionStatus::Error, Some(("OUTPUT_LIMIT_EXCEEDED", what, reason)), now, actions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::input::{DurableAction, DurableInput, DurableSpec, Fresh};
+    use super::super::{DurableMachine, fresh_record};
+    use crate::core::{Now, Token, WriteId};
+    use vm_system_protocol::durable::{Cause, FromDurable, Stop};
+    use vm_system_protocol::ids::{ExecutionId, SessionId};
+    use vm_system_protocol::json::JsonText;
+    use vm_system_protocol::limits::DURABLE_RECORD_BYTES;
+    use vm_system_protocol::model::{ExecutionStatus, Limits};
+    use vm_system_protocol::time::Timestamp;
+
+    const PROMPT: usize = 100_000;
+
+    /// A program that asks the same for ever.
+    struct Asking {
+        machine: DurableMachine,
+        now_ms: u64,
+    }
+
+    impl Asking {
+        fn new() -> Self {
+            let spec = DurableSpec {
+                execution: ExecutionId::from_bytes([1; 16]),
+                session: SessionId::from_bytes([2; 16]),
+                limits: Limits::default(),
+                checkpoint_steps: u64::MAX,
+                checkpoint_ms: 1_000,
+                warm_ms: u64::MAX / 2,
+                history: 3,
+            };
+            let json = |text: &str| JsonText::from_untrusted(text.to_owned());
+            let status = ExecutionStatus::Running;
+            let record =
+                fresh_record(spec.execution, spec.session, status, json("[]"), json("{}"), Timestamp(0));
+            let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation: Vec::new() };
+            let mut asking = Self { machine: DurableMachine::fresh(spec, record, fresh), now_ms: 0 };
+            asking.step(DurableInput::Start { token: Token(1) });
+            asking.step(DurableInput::Loaded);
+            asking.says(Cause::Started);
+            asking
+        }
+
+        /// Everything is stored at once.
+        fn step(&mut self, input: DurableInput) {
+            let now = Now { mono_ms: self.now_ms, unix_ms: self.now_ms.cast_signed(), cpu_us: 0 };
+            let mut actions = Vec::new();
+            self.machine.step(input, now, &mut actions);
+            let writes: Vec<WriteId> = actions
+                .into_iter()
+                .filter_map(|action| match action {
+                    DurableAction::Write { id, .. } => Some(id),
+                    _ => None,
+                })
+                .collect();
+            for id in writes {
+                self.step(DurableInput::Stored(id));
+            }
+        }
+
+        fn says(&mut self, cause: Cause) {
+            let stop = Stop { cause, cpu_us: 0, heap_bytes: 0 };
+            self.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
+        }
+
+        /// Asks; the time of the question is over after `wait_ms`, or somebody answers it then. False: it was ended.
+        fn ask(&mut self, wait_ms: u64, answered: bool) -> bool {
+            let options = format!("{{\"timeout_ms\": {}, \"default\": 0}}", wait_ms + u64::from(answered));
+            let options = Some(JsonText::from_untrusted(options));
+            self.says(Cause::Pause { prompt: "p".repeat(PROMPT), options });
+            self.now_ms += wait_ms;
+            if answered {
+                let answer = "yes".to_owned();
+                self.step(DurableInput::Submit { token: Token(2), task: None, answer, with: Vec::new() });
+            } else {
+                self.step(DurableInput::Tick);
+            }
+            self.machine.record().status == ExecutionStatus::Running
+        }
+
+        fn error(&self) -> &str {
+            self.machine.record().error.as_ref().map_or("", |error| error.code.as_str())
+        }
+    }
+
+    #[test]
+    fn a_program_that_answers_itself_comes_to_the_end_of_its_limits() {
+        let mut asking = Asking::new();
+        let output = u64::from(Limits::default().max_output_kb) << 10;
+        let rounds = (0..100).take_while(|_| asking.ask(0, false)).count() as u64;
+        assert_eq!((rounds, asking.error()), (output / PROMPT as u64, "OUTPUT_LIMIT_EXCEEDED"));
+    }
+
+    #[test]
+    fn waiting_gives_the_limits_back_in_proportion_and_an_answer_all_of_them() {
+        let mut asking = Asking::new();
+        // A fifth of a minute's output at a time, and a fifth of a minute to wait for it.
+        assert!((0..100).all(|_| asking.ask(12_000, false)), "{}", asking.error());
+        let mut asking = Asking::new();
+        assert!((0..100).all(|_| asking.ask(1, true)), "{}", asking.error());
+        let mut asking = Asking::new();
+        let rounds = (0..100).take_while(|_| asking.ask(1_000, false)).count();
+        assert!((5..10).contains(&rounds), "{rounds}");
+    }
+
+    #[test]
+    fn what_was_used_is_still_known_to_the_next_machine() {
+        let mut asking = Asking::new();
+        assert!(asking.ask(0, false));
+        asking.says(Cause::Pause {
+            prompt: String::new(),
+            options: Some(JsonText::from_untrusted("{\"timeout_ms\": 9}".to_owned())),
+        });
+        let spent = asking.machine.spent().expect("the time of its question ends");
+        assert!(spent.output >= PROMPT as u64);
+        let mut next = Asking::new();
+        next.machine.remember(spent);
+        assert_eq!(next.machine.scope, spent);
+    }
+
+    #[test]
+    fn a_record_has_a_size_however_often_it_is_answered() {
+        let mut asking = Asking::new();
+        let most = DURABLE_RECORD_BYTES / PROMPT as u64;
+        let rounds = (0..=most).take_while(|_| asking.ask(1, true)).count() as u64;
+        assert!((most - 5..=most).contains(&rounds), "{rounds}");
+        assert_eq!(asking.error(), "OUTPUT_LIMIT_EXCEEDED");
+    }
+}
