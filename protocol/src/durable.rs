@@ -17,6 +17,8 @@ pub const STOP_PAGES_BYTES: usize = 64 * 1024;
 pub const PROMPT_BYTES: usize = 1024 * 1024;
 /// Largest result of a program (bytes of JSON).
 pub const RESULT_BYTES: usize = 4 * 1024 * 1024;
+/// Longest message of an uncaught exception (bytes).
+pub const MESSAGE_BYTES: usize = 64 * 1024;
 /// Largest compiled program (bytes).
 pub const CODE_BYTES: usize = 7 * 1024 * 1024;
 

@@ -5,9 +5,9 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Instant;
-use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, OpError, Reply};
+use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, OpError, Reply};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{EventPayload, ExecutionStatus, Run};
+use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, Run, Settings};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
 use vm_system_tests::command;
@@ -67,6 +67,18 @@ fn settled(client: &mut Client, execution: &str) -> Run {
             return run;
         }
         watch.pause(|| format!("it still runs: {run:?}"));
+    }
+}
+
+/// Waits until an execution has ended.
+fn ended(client: &mut Client, execution: &str) -> Run {
+    let mut watch = Watch::begin();
+    loop {
+        let run = client.stands(execution);
+        if run.execution.status.is_final() {
+            return run;
+        }
+        watch.pause(|| format!("it does not end: {run:?}"));
     }
 }
 
@@ -236,15 +248,40 @@ fn a_question_whose_time_is_over_is_answered_by_its_default_also_while_nothing_r
     observe::all_end(&family);
     let daemon = Daemon::start_with(place, &cold());
     let mut client = daemon.client();
-    let mut watch = Watch::begin();
-    let run = loop {
-        let now = client.stands(&id(&run));
-        if now.execution.status.is_final() {
-            break now;
-        }
-        watch.pause(|| format!("it waits for ever: {now:?}"));
-    };
+    let run = ended(&mut client, &id(&run));
     assert_eq!(result(&run), "{\"first\":{\"n\":1},\"second\":\"CCTimeoutError\"}");
+    daemon.stop();
+}
+
+#[test]
+fn a_question_whose_time_is_over_does_not_wait_behind_programs_that_compute() {
+    let computes = "CC('go on', { timeout_ms: 20, default: 0 }); for (;;);";
+    let asks =
+        "const said = CC('late', { timeout_ms: 20, default: 'in time' }); function main() { return said; }";
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    // They compute for longer than the test lasts.
+    let limits = Limits { cpu_ms: 600_000, wall_ms: 600_000, ..Limits::default() };
+    let settings = Box::new(Settings { limits, ..Settings::default() });
+    let name = "patient".to_owned();
+    let op = Op::TemplateCreate { name: name.clone(), engine: Engine::Cvm, settings, modules: Vec::new() };
+    assert!(matches!(client.op(op), Ok(Reply::Template(_))));
+    client.load(computes);
+    // More than are woken at a time.
+    let busy: Vec<Run> = (0..12)
+        .map(|_| {
+            let new = NewRun { template: Some(name.clone()), ..NewRun::default() };
+            client.start_program(new).expect("started")
+        })
+        .collect();
+    let mut watch = Watch::begin();
+    while client.stands(&id(&busy[0])).execution.status != ExecutionStatus::Running {
+        watch.pause(|| "nothing computes".to_owned());
+    }
+    let late = client.begin(asks, "late");
+    assert_eq!(result(&ended(&mut client, &id(&late))), "\"in time\"");
+    let computing = busy.iter().filter(|run| !client.stands(&id(run)).execution.status.is_final()).count();
+    assert_eq!(computing, busy.len(), "it waited for some of them");
     daemon.stop();
 }
 

@@ -87,7 +87,8 @@ impl SessionMachine {
             Self::reply(token, Ok(answer), out);
             return false;
         }
-        if self.phase == Phase::New || self.enders.len() >= ENDERS_MAX {
+        let unmade = self.phase == Phase::New && !wants_record;
+        if unmade || self.enders.len() >= ENDERS_MAX {
             Self::reply(token, Err(Refusal::Busy), out);
             return false;
         }
@@ -101,8 +102,9 @@ impl SessionMachine {
             return;
         }
         match self.phase {
-            Phase::New | Phase::Ended | Phase::Released | Phase::Dying | Phase::Closing => {}
-            Phase::Spawning => self.closing = Some(cause),
+            Phase::Ended | Phase::Released | Phase::Dying | Phase::Closing => {}
+            // One that is not made yet is made and closed.
+            Phase::New | Phase::Spawning => self.closing = Some(cause),
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
                 self.closing = Some(cause);
                 self.phase = Phase::Closing;

@@ -22,7 +22,11 @@ impl SessionMachine {
         let pending = Pending { mark: Mark::SessionInserted, ..Pending::default() };
         let insert = Write::SessionInserted(Arc::new(self.record.clone()));
         self.persist(pending, vec![insert], false, out);
-        out.push(Action::Spawn);
+        match self.closing {
+            // Somebody who closes it was quicker: nothing is born.
+            Some(cause) => self.end(cause.reason(), now, out),
+            None => out.push(Action::Spawn),
+        }
     }
 
     pub(super) fn spawned(&mut self, now: Now, out: &mut Vec<Action>) {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 use vm_system_protocol::control::{OpError, Reply};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
 
@@ -91,8 +92,11 @@ impl Assembly {
     pub(super) async fn is_idle(&self) -> bool {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SOON;
         let until = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        let first = ExecutionId::from_bytes([0; 16]);
         self.runtime.live_sessions().is_empty()
             && self.runtime.durables().live() == 0
+            // One that runs and has no worker now is tried again soon.
+            && self.store.running_programs(first, 1).await.is_ok_and(|running| running.is_empty())
             && self.store.due_tasks(until, 1).await.is_ok_and(|due| due.is_empty())
     }
 

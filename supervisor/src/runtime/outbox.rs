@@ -10,7 +10,11 @@ use vm_system_protocol::worker::ToWorker;
 
 type Sending = Pin<Box<dyn Future<Output = (WorkerSender, Result<(), ChannelError>)> + Send>>;
 
-/// The queue is short by the rules of the session: a job, a host reply, an acknowledgement, the end.
+/// Messages that wait; more are not asked for.
+const QUEUE: usize = 16;
+
+/// The queue is short for a worker that keeps to the rules: a job, a host reply, an acknowledgement, the end. One that calls
+/// and does not read what it is answered is not heard until it does.
 pub(super) struct Outbox {
     sender: Option<WorkerSender>,
     sending: Option<Sending>,
@@ -22,6 +26,11 @@ impl Outbox {
     /// What `room` holds is given back whenever nothing is left to be said.
     pub(super) fn new(sender: WorkerSender, room: Room) -> Self {
         Self { sender: Some(sender), sending: None, queue: VecDeque::new(), room }
+    }
+
+    /// Whether so much waits that the worker's next message has to wait too.
+    pub(super) fn is_behind(&self) -> bool {
+        self.queue.len() >= QUEUE
     }
 
     /// Says it now if the worker takes it at once, later if not. The error of a failed send comes from
@@ -58,5 +67,45 @@ impl Outbox {
                 (sender, result)
             }));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outbox, QUEUE};
+    use crate::spawn::WorkerSender;
+    use std::future::poll_fn;
+    use vm_system_protocol::worker::ToWorker;
+
+    #[tokio::test]
+    async fn a_worker_that_does_not_read_is_not_heard_until_it_does() {
+        let (ours, theirs) = vm_system_sandbox::socket::pair().expect("a pair of sockets");
+        let mut outbox = Outbox::new(WorkerSender::over(ours).expect("a socket"));
+        let mut said = 0_u32;
+        while !outbox.is_behind() {
+            assert!(said < 1_000_000, "the socket takes everything");
+            assert!(outbox.push(ToWorker::Shutdown).is_none());
+            said += 1;
+        }
+        assert_eq!(outbox.queue.len(), QUEUE);
+        let reader = std::thread::spawn(move || {
+            let mut buffer = [0_u8; 4_096];
+            for _ in 0..said {
+                nix::unistd::read(&theirs, &mut buffer).expect("a message");
+            }
+            theirs
+        });
+        poll_fn(|context| {
+            let failed = outbox.drive(context).is_ready();
+            assert!(!failed);
+            if outbox.is_behind() { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        })
+        .await;
+        poll_fn(|context| {
+            let _ = outbox.drive(context);
+            if outbox.sending.is_some() { std::task::Poll::Pending } else { std::task::Poll::Ready(()) }
+        })
+        .await;
+        drop(reader.join().expect("it has read everything"));
     }
 }

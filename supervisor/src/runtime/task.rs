@@ -305,7 +305,8 @@ impl Task {
             if let Poll::Ready(woken) = side.poll(context) {
                 return Poll::Ready(woken);
             }
-            if let Poll::Ready(heard) = hearing.as_mut().poll(context) {
+            let behind = side.outbox.as_ref().is_some_and(|outbox| outbox.is_behind());
+            if !behind && let Poll::Ready(heard) = hearing.as_mut().poll(context) {
                 return Poll::Ready(Woken::Heard(heard));
             }
             // Last: what it said comes before its death.

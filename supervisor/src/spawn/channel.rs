@@ -92,6 +92,14 @@ fn on_send(error: io::Error) -> ChannelError {
     }
 }
 
+#[cfg(test)]
+impl WorkerSender {
+    /// For tests of what sends: nobody has said hello.
+    pub(crate) fn over(socket: OwnedFd) -> io::Result<Self> {
+        Ok(split(packets::register(socket)?).0)
+    }
+}
+
 /// One message of a worker.
 #[derive(Debug)]
 pub struct Received {

@@ -10,8 +10,8 @@ use vm_system_protocol::ids::{
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Capability, Event, Execution, ExecutionStatus, Metrics, Session, SessionStatus, Settings, StartupFile,
-    TemplateDetail,
+    Capability, Event, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus, Settings,
+    StartupFile, TemplateDetail,
 };
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -216,7 +216,8 @@ pub enum Write {
         /// Sessions whose workers were taken over.
         alive: Vec<SessionId>,
     },
-    /// A new version of a program; makes the program if there is none of this name.
+    /// A new version of a program; makes the program if there is none of this name. What is the newest version already
+    /// is no new one.
     ProgramVersion(Box<NewProgramVersion>),
     /// Which version of a program an execution runs.
     ProgramRun {
@@ -355,15 +356,33 @@ pub enum Write {
     },
 }
 
+impl Batch {
+    /// The executions whose records are incomplete if this batch is lost. A step of a durable program is none of them:
+    /// nothing of it is anywhere else, and it is made again from what is stored.
+    pub(crate) fn incomplete(&self) -> impl Iterator<Item = ExecutionId> {
+        let durable = self.0.iter().any(Write::is_of_a_durable_step);
+        self.0.iter().filter(move |_| !durable).filter_map(Write::execution)
+    }
+}
+
 impl Write {
-    /// The execution whose record is incomplete if this write is lost.
-    pub(crate) fn execution(&self) -> Option<ExecutionId> {
+    /// The execution that this write is a part of.
+    fn execution(&self) -> Option<ExecutionId> {
         match self {
             Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => Some(execution.id),
-            Self::ExecutionStatus { id, .. } | Self::RunProgress { id, .. } => Some(*id),
+            Self::ExecutionStatus { id, .. } => Some(*id),
             Self::Events(events) => events.first().map(|event| event.execution_id),
-            Self::Checkpoint(checkpoint) => Some(checkpoint.execution),
             _ => None,
+        }
+    }
+
+    fn is_of_a_durable_step(&self) -> bool {
+        match self {
+            Self::Checkpoint(_) | Self::RunProgress { .. } => true,
+            Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => {
+                execution.kind == ExecutionKind::Program
+            }
+            _ => false,
         }
     }
 }

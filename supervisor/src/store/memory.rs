@@ -6,7 +6,7 @@ mod apply;
 mod read;
 mod table;
 
-use super::batch::{Applied, Batch, Write};
+use super::batch::{Applied, Batch};
 use super::error::StoreError;
 use super::handle::{StoreHandle, Ticket};
 use super::query::{Answer, Query};
@@ -143,7 +143,7 @@ impl Inner {
             return Err(StoreError::Closed);
         }
         if let Some(why) = &self.fault {
-            self.lost.extend(batch.0.iter().filter_map(Write::execution));
+            self.lost.extend(batch.incomplete());
             return Err(StoreError::Unavailable(why.clone()));
         }
         for id in std::mem::take(&mut self.lost) {

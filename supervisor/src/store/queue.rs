@@ -179,6 +179,7 @@ fn write_bytes(write: &Write) -> usize {
                 + execution.args.as_str().len()
                 + execution.env.as_str().len()
                 + execution.result.as_ref().map_or(0, |json| json.as_str().len())
+                + execution.error.as_ref().map_or(0, |error| error.message.len())
         }
         Write::Checkpoint(checkpoint) => checkpoint
             .pages
@@ -188,6 +189,12 @@ fn write_bytes(write: &Write) -> usize {
             .sum(),
         Write::ProgramVersion(version) => version.source.len() + version.code.len(),
         Write::KeyAnswer { reply, .. } => reply.len(),
+        Write::TaskInsert(task) => {
+            let texts = [&task.schema, &task.fallback, &task.answer];
+            256 + task.prompt.len() + texts.into_iter().flatten().map(String::len).sum::<usize>()
+        }
+        Write::TaskEnd { answer, .. } => 256 + answer.as_ref().map_or(0, String::len),
+        Write::SessionEnd { last_error, .. } => 256 + last_error.as_ref().map_or(0, String::len),
         _ => 256,
     }
 }

@@ -48,6 +48,8 @@ struct Machine {
     /// The last checkpoint whose pages were sent.
     sent: u64,
     clock: Clock,
+    /// Slices so far, of all segments: many short ones are looked at as seldom as one long one, and as often.
+    looks: u32,
 }
 
 /// Lives by orders, this one first, until the channel ends or one does not fit; the exit code.
@@ -59,6 +61,7 @@ pub(crate) fn live(link: &mut Link, first: ToDurable) -> i32 {
         state: None,
         sent: 0,
         clock: Clock::default(),
+        looks: 0,
     };
     let mut order = first;
     loop {

@@ -5,7 +5,7 @@ use super::{Machine, tell};
 use crate::link::Link;
 use vm_system_cvm::{Answer, LimitKind, Outcome, resume_pause, run};
 use vm_system_protocol::durable::{
-    Cause, DurableLimit, End, FromDurable, HostCall, PROMPT_BYTES, RESULT_BYTES, Segment,
+    Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, Segment,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::EventPayload;
@@ -14,8 +14,6 @@ use vm_system_protocol::model::EventPayload;
 const SLICE: u64 = 2_048;
 /// Slices between two looks at the clocks.
 const LOOK: u32 = 8;
-/// Longest message of an uncaught exception (bytes).
-const MESSAGE_BYTES: usize = 64 << 10;
 
 impl Machine {
     /// Runs to the next stop and tells it.
@@ -40,7 +38,6 @@ impl Machine {
     fn until_stop(&mut self, output: &mut Output, link: &mut Link) -> Option<Cause> {
         let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
         state.set_time(self.clock.now_ms());
-        let mut looks = 0_u32;
         loop {
             let room = self.clock.steps_until_checkpoint(state.steps());
             let outcome = run(program, state, room.clamp(1, SLICE));
@@ -65,14 +62,15 @@ impl Machine {
                 }
                 ended => return Some(Cause::Ended(end(ended))),
             }
-            looks = looks.wrapping_add(1);
-            if looks.is_multiple_of(LOOK) {
+            self.looks = self.looks.wrapping_add(1);
+            let looks = self.looks.is_multiple_of(LOOK);
+            if looks {
                 if let Some(end) = self.clock.stop() {
                     return Some(Cause::Ended(end));
                 }
                 state.set_time(self.clock.now_ms());
             }
-            let late = looks.is_multiple_of(LOOK) && self.clock.is_checkpoint_late();
+            let late = looks && self.clock.is_checkpoint_late();
             if late || self.clock.steps_until_checkpoint(state.steps()) == 0 {
                 return Some(Cause::Steps);
             }

@@ -24,7 +24,7 @@ impl DurableMachine {
         // A question whose time is over is answered already, even if nobody has looked yet.
         self.expire_if_due(now, actions);
         let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
-        let waits = self.next == Next::Wait && !matches!(self.stage, Stage::Held | Stage::Setting(_));
+        let waits = self.next == Next::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
         let Some(row) = pending.filter(|_| waits && !self.ended) else {
             let why = if self.ended { Refused::Ended } else { Refused::NotPending };
             actions.push(Action::Reply { token, result: Err(why) });
@@ -112,7 +112,7 @@ impl DurableMachine {
     ) {
         let refusal = if self.ended {
             Some(Refused::Ended)
-        } else if self.next != Next::Wait || self.set.is_some() || matches!(self.stage, Stage::Setting(_)) {
+        } else if self.next != Next::Wait || self.set.is_some() || self.setting.is_some() {
             Some(Refused::NotPending)
         } else {
             None
@@ -159,10 +159,8 @@ impl DurableMachine {
         } else {
             self.commit_alone(now, actions);
         }
-        match self.stage {
-            Stage::Cold | Stage::Dying => {}
-            Stage::Starting => self.stage = Stage::Dying,
-            _ => self.let_worker_go(actions),
+        if !matches!(self.stage, Stage::Cold | Stage::Dying) {
+            self.let_worker_go(actions);
         }
     }
 }

@@ -16,7 +16,8 @@ const KEEP_STATES: u64 = 4;
 pub(super) const UNKNOWN_BYTES: u64 = 1 << 20;
 
 impl DurableMachine {
-    /// Writes what there is as one batch.
+    /// Writes what there is as one batch. The store has one batch of an execution at a time: what is decided meanwhile
+    /// stands on it, and goes with it if it is lost.
     pub(super) fn flush(&mut self, _now: Now, then: Then, actions: &mut Vec<Action>) {
         self.commit_at = None;
         let batch = std::mem::take(&mut self.unwritten);
@@ -25,12 +26,17 @@ impl DurableMachine {
         }
         self.last_write += 1;
         let id = WriteId(self.last_write);
+        let alone = self.writing.is_empty();
         self.writing.push((id, then));
         for token in std::mem::take(&mut self.early) {
             let stand = Box::new(self.stand());
             self.promised.push((id, token, stand));
         }
-        actions.push(Action::Write { id, batch });
+        if alone {
+            actions.push(Action::Write { id, batch });
+        } else {
+            self.held.push_back((id, batch));
+        }
     }
 
     /// What was taken has waited long enough for a checkpoint to be stored with.
@@ -146,6 +152,9 @@ impl DurableMachine {
         for (_, token, stand) in self.promised.extract_if(.., |(writing, ..)| *writing == id) {
             actions.push(Action::Reply { token, result: Ok(stand) });
         }
+        if let Some((id, batch)) = self.held.pop_front() {
+            actions.push(Action::Write { id, batch });
+        }
         match then {
             Then::Nothing => {}
             Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
@@ -204,13 +213,17 @@ impl DurableMachine {
         error: String,
         actions: &mut Vec<Action>,
     ) {
-        let Some(place) = self.writing.iter().position(|(writing, _)| *writing == id) else { return };
-        let (_, then) = self.writing.remove(place);
-        let why = if conflict && self.seq <= 1 { Refused::NameTaken } else { Refused::Storage(error) };
-        if let Then::Refuse(token, _) | Then::Edited(token) = then {
-            actions.push(Action::Reply { token, result: Err(why.clone()) });
+        if !self.writing.iter().any(|(writing, _)| *writing == id) {
+            return;
         }
-        for (_, token, _) in self.promised.extract_if(.., |(writing, ..)| *writing == id) {
+        let why = if conflict && self.seq <= 1 { Refused::NameTaken } else { Refused::Storage(error) };
+        self.held.clear();
+        for (_, then) in std::mem::take(&mut self.writing) {
+            if let Then::Refuse(token, _) | Then::Edited(token) = then {
+                actions.push(Action::Reply { token, result: Err(why.clone()) });
+            }
+        }
+        for (_, token, _) in std::mem::take(&mut self.promised) {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
         self.refuse_all(&why, actions);
@@ -224,10 +237,8 @@ impl DurableMachine {
         self.unwritten.clear();
         self.commit_at = None;
         self.released = true;
-        match self.stage {
-            Stage::Cold | Stage::Dying => {}
-            Stage::Starting => self.stage = Stage::Dying,
-            _ => self.let_worker_go(actions),
+        if !matches!(self.stage, Stage::Cold | Stage::Dying) {
+            self.let_worker_go(actions);
         }
     }
 }

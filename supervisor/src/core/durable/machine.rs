@@ -7,8 +7,8 @@ use super::input::{
 use super::spent::Spent;
 use crate::core::{Now, Token, WriteId};
 use crate::store::{TaskRow, Write};
-use std::collections::BTreeMap;
-use vm_system_protocol::durable::{HostCall, Segment, TaskAnswer, ToDurable};
+use std::collections::{BTreeMap, VecDeque};
+use vm_system_protocol::durable::{DurableLimit, HostCall, Segment, TaskAnswer, ToDurable};
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 use vm_system_protocol::model::{EventPayload, Execution};
 use vm_system_protocol::time::Timestamp;
@@ -53,7 +53,7 @@ pub(super) enum Stage {
     /// Stands at a checkpoint that is being written.
     Held,
     /// Changes a variable.
-    Setting(Token),
+    Setting,
     /// Waits for an answer until then (monotonic milliseconds).
     Warm(u64),
     /// Was killed by this machine; its death is awaited.
@@ -106,17 +106,23 @@ pub struct DurableMachine {
     /// Goes with the next batch.
     pub(super) unwritten: Vec<Write>,
     pub(super) commit_at: Option<u64>,
+    /// Batches that are not stored yet, in order.
     pub(super) writing: Vec<(WriteId, Then)>,
     /// Callers that hear as soon as the next batch is stored.
     pub(super) early: Vec<Token>,
     /// Those whose batch is being written, and what they hear: where the program stands with that batch.
     pub(super) promised: Vec<(WriteId, Token, Box<Stand>)>,
+    /// All of them but the first, which the store has.
+    pub(super) held: VecDeque<(WriteId, Vec<Write>)>,
     pub(super) last_write: u64,
     pub(super) deaths: u32,
     pub(super) waiting: Vec<Token>,
     /// Came while a batch was being written.
     pub(super) deferred: Vec<Input>,
+    /// The worker is to be told this change when it stands.
     pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
+    /// The worker was told one, and has not said what came of it.
+    pub(super) setting: Option<Token>,
     pub(super) scope: Spent,
     /// As of the last checkpoint.
     pub(super) scope_kept: Spent,
@@ -171,11 +177,13 @@ impl DurableMachine {
             writing: Vec::new(),
             early: Vec::new(),
             promised: Vec::new(),
+            held: VecDeque::new(),
             last_write: 0,
             deaths: 0,
             waiting: Vec::new(),
             deferred: Vec::new(),
             set: None,
+            setting: None,
             scope: Spent::default(),
             scope_kept: Spent::default(),
             uncompacted: 0,
@@ -200,6 +208,11 @@ impl DurableMachine {
     /// Its pending question.
     pub fn task(&self) -> Option<&TaskRow> {
         self.task.as_ref()
+    }
+
+    /// It takes nothing more: whoever asks for something is to ask what is stored, once this machine is released.
+    pub fn is_leaving(&self) -> bool {
+        self.released
     }
 
     /// Nothing is under way that is not in the store: its owner may let it go.
@@ -326,7 +339,8 @@ impl DurableMachine {
         self.hard_stop = None;
         if let Some((token, frame, name, value)) = self.set.take() {
             if self.next == Next::Wait {
-                self.stage = Stage::Setting(token);
+                self.stage = Stage::Setting;
+                self.setting = Some(token);
                 self.hard_stop = Some(now.mono_ms + RESTORE_MS);
                 actions.push(Action::Tell(Box::new(ToDurable::Set { frame, name, value })));
                 return;
@@ -381,6 +395,16 @@ impl DurableMachine {
             checkpoint_steps: self.spec.checkpoint_steps,
             checkpoint_ms: self.spec.checkpoint_ms,
         }
+    }
+
+    /// The limit of time that is used up. A worker looks at its clocks only now and then, and not at all if its segments
+    /// are short enough: it is the sum that counts.
+    pub(super) fn out_of_time(&self) -> Option<DurableLimit> {
+        let limits = &self.spec.limits;
+        if self.scope.cpu_us / 1_000 >= u64::from(limits.cpu_ms) {
+            return Some(DurableLimit::Cpu);
+        }
+        (self.scope.wall_ms >= u64::from(limits.wall_ms)).then_some(DurableLimit::Wall)
     }
 
     /// The segment is over, or stands still.
@@ -446,12 +470,14 @@ impl DurableMachine {
 
     /// The worker is of no more use now; what it holds is in the store.
     pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
+        self.refuse_setter(&Refused::NoWorker("it was ended meanwhile".to_owned()), actions);
         self.verdict = Some("exited".to_owned());
         self.stage = Stage::Dying;
         actions.push(Action::Kill);
     }
 
     pub(super) fn kill(&mut self, why: &str, actions: &mut Vec<Action>) {
+        self.refuse_setter(&Refused::NoWorker(why.to_owned()), actions);
         self.verdict.get_or_insert_with(|| why.to_owned());
         self.hard_stop = None;
         self.stage = Stage::Dying;
@@ -483,7 +509,15 @@ impl DurableMachine {
         }
     }
 
+    /// Whoever has a variable changed hears that the worker will not do it.
+    pub(super) fn refuse_setter(&mut self, why: &Refused, actions: &mut Vec<Action>) {
+        if let Some(token) = self.setting.take() {
+            actions.push(Action::Reply { token, result: Err(why.clone()) });
+        }
+    }
+
     pub(super) fn refuse_all(&mut self, why: &Refused, actions: &mut Vec<Action>) {
+        self.refuse_setter(why, actions);
         let set = self.set.take().map(|(token, ..)| token);
         for token in self.waiting.drain(..).chain(self.early.drain(..)).chain(set) {
             actions.push(Action::Reply { token, result: Err(why.clone()) });

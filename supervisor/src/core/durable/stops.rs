@@ -5,7 +5,8 @@ use super::machine::{COMMIT_MS, DEATHS, DurableMachine, Next, OWN_EVENTS, Stage,
 use super::options::task_of_pause;
 use crate::core::{Death, Now, signal_name};
 use vm_system_protocol::durable::{
-    Cause, DurableLimit, End, FromDurable, HostCall, PROMPT_BYTES, StatePage, Stop, TaskAnswer,
+    Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, StatePage,
+    Stop, TaskAnswer,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
@@ -41,14 +42,14 @@ impl DurableMachine {
                 );
                 return;
             }
-            (Stage::Setting(token), FromDurable::NotSet) => {
-                actions.push(Action::Reply { token: *token, result: Err(Refused::NoVariable) });
+            (Stage::Setting, FromDurable::NotSet) => {
+                self.refuse_setter(&Refused::NoVariable, actions);
                 self.hard_stop = None;
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 return;
             }
             (
-                Stage::Running | Stage::Setting(_),
+                Stage::Running | Stage::Setting,
                 FromDurable::Pages(_) | FromDurable::Checkpoint(_) | FromDurable::Stands { .. },
             )
             | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
@@ -62,7 +63,9 @@ impl DurableMachine {
             FromDurable::Events(events) => self.gather_events(events),
             FromDurable::Call(call) => {
                 self.end_segment(now);
-                self.make_call(call, None, now, actions);
+                if !self.end_out_of_time(now, actions) {
+                    self.make_call(call, None, now, actions);
+                }
                 Ok(())
             }
             FromDurable::Stands { pages, stop } => self.gather_pages(pages).and_then(|()| {
@@ -117,8 +120,8 @@ impl DurableMachine {
 
     /// The worker stands at a checkpoint.
     fn stands(&mut self, cause: Cause, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
-        if let (Cause::Edited, Stage::Setting(token)) = (&cause, &self.stage) {
-            let token = *token;
+        if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.setting) {
+            self.setting = None;
             self.hard_stop = None;
             self.stage = Stage::Held;
             self.add_checkpoint("edit", now);
@@ -141,9 +144,14 @@ impl DurableMachine {
             }
             return Ok(());
         }
+        too_long(&cause)?;
         self.end_segment(now);
+        let goes_on = matches!(cause, Cause::Effect(_) | Cause::Steps);
+        if goes_on && self.end_out_of_time(now, actions) {
+            return Ok(());
+        }
         match cause {
-            Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions)?,
+            Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions),
             Cause::Effect(call) => self.wants_effect(call, now, actions),
             Cause::Steps => {
                 self.take_checkpoint("steps", Next::GoOn, now);
@@ -154,6 +162,14 @@ impl DurableMachine {
             Cause::Edited | Cause::Started => return Err("a checkpoint out of turn"),
         }
         Ok(())
+    }
+
+    /// A program that would go on and has no time left ends here.
+    fn end_out_of_time(&mut self, now: Now, actions: &mut Vec<Action>) -> bool {
+        let Some(limit) = self.out_of_time() else { return false };
+        let (status, failure) = limit_failure(limit);
+        self.end(status, failure, now, actions);
+        true
     }
 
     fn take_checkpoint(&mut self, cause: &str, next: Next, now: Now) {
@@ -173,14 +189,11 @@ impl DurableMachine {
         options: Option<&JsonText>,
         now: Now,
         actions: &mut Vec<Action>,
-    ) -> Result<(), &'static str> {
+    ) {
         let more = options.map_or(0, |options| options.as_str().len());
-        if prompt.len() + more > PROMPT_BYTES {
-            return Err("a question that is too long");
-        }
         if (prompt.len() + more) as u64 > self.record_left() {
             self.record_full(now, actions);
-            return Ok(());
+            return;
         }
         let at = Timestamp(now.unix_ms);
         let (execution, seq) = (self.spec.execution, self.seq + 1);
@@ -197,6 +210,7 @@ impl DurableMachine {
                 self.add_progress(ExecutionStatus::Waiting);
                 self.flush(now, Then::Wait, actions);
             }
+            Err(_) if self.end_out_of_time(now, actions) => {}
             Err(why) => {
                 // The program hears at once that it asked wrongly; nobody else has to know. Its pages stay gathered.
                 let segment = self.begin_segment(now, actions);
@@ -205,7 +219,6 @@ impl DurableMachine {
                 actions.push(Action::Tell(Box::new(order)));
             }
         }
-        Ok(())
     }
 
     fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
@@ -257,6 +270,10 @@ impl DurableMachine {
             message: message.to_owned(),
             reason,
         });
+        self.refuse_setter(&Refused::Ended, actions);
+        if let Some((token, ..)) = self.set.take() {
+            actions.push(Action::Reply { token, result: Err(Refused::Ended) });
+        }
         self.add_events(now);
         self.add_end(now);
         self.flush(now, Then::End, actions);
@@ -284,10 +301,8 @@ impl DurableMachine {
         let stage = std::mem::replace(&mut self.stage, Stage::Cold);
         self.hard_stop = None;
         let verdict = self.verdict.take();
-        if let Stage::Setting(token) = stage {
-            let why = Refused::NoWorker("the worker died while it changed the variable".to_owned());
-            actions.push(Action::Reply { token, result: Err(why) });
-        }
+        let why = Refused::NoWorker("the worker died while it changed the variable".to_owned());
+        self.refuse_setter(&why, actions);
         let writing_end = self.writing.iter().any(|(_, then)| *then == Then::End);
         if self.ended || self.released || writing_end {
             return;
@@ -336,6 +351,23 @@ impl DurableMachine {
         if self.writing.is_empty() {
             self.spawn(actions);
         }
+    }
+}
+
+/// The worker keeps to these bounds by itself; one that does not is hostile.
+fn too_long(cause: &Cause) -> Result<(), &'static str> {
+    match cause {
+        Cause::Pause { prompt, options } => {
+            let bytes = prompt.len() + options.as_ref().map_or(0, |options| options.as_str().len());
+            if bytes > PROMPT_BYTES { Err("a prompt that is too long") } else { Ok(()) }
+        }
+        Cause::Ended(End::Ok { result }) if result.as_str().len() > RESULT_BYTES => {
+            Err("a result that is too long")
+        }
+        Cause::Ended(End::Threw { message: text, .. } | End::Corrupt(text)) if text.len() > MESSAGE_BYTES => {
+            Err("a message that is too long")
+        }
+        _ => Ok(()),
     }
 }
 

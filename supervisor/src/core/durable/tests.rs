@@ -1,6 +1,9 @@
-//! Histories of one execution with crashes at every place: after each the model reads the store again, as a supervisor
-//! that starts would. What is checked: every answer that was acknowledged is used exactly once, nothing is asked again
-//! after its answer was acknowledged, output has no gap, effects are repeated under the same id only.
+//! Histories of one execution with crashes, stops and refusals of the store at every place: after each the model reads the
+//! store again, as a supervisor that starts would. What is checked: every answer that was acknowledged is used exactly once,
+//! nothing is asked again after its answer was acknowledged, output has no gap, effects are repeated under the same id only,
+//! whoever asks is answered, and a machine that lets go leaves no worker behind.
+
+mod cases;
 
 use super::input::{DurableAction, DurableInput, DurableSpec, Found, Fresh, LoadFrom, Refused};
 use super::{DurableMachine, fresh_record};
@@ -117,6 +120,8 @@ impl Worker {
                 self.next()
             }
             ToDurable::GoOn { .. } => self.next(),
+            // It says nothing to it.
+            ToDurable::Set { .. } | ToDurable::Answer { answer: TaskAnswer::Wrong(_), .. } => Vec::new(),
             other => panic!("the model has no answer to {other:?}"),
         }
     }
@@ -210,6 +215,10 @@ struct World {
     tokens: u64,
     submitted: u64,
     crashes: u64,
+    stops: u64,
+    lost: u64,
+    /// Callers that change variables, and what they heard.
+    refused: Vec<(Token, Refused)>,
 }
 
 impl World {
@@ -231,6 +240,9 @@ impl World {
             tokens: 0,
             submitted: 0,
             crashes: 0,
+            stops: 0,
+            lost: 0,
+            refused: Vec::new(),
         }
     }
 
@@ -278,8 +290,18 @@ impl World {
                 let asked = self.asked.remove(&token.0);
                 match (asked, result) {
                     (Some(answer), Ok(_)) => self.acknowledged.push(answer),
-                    (Some(_), Err(Refused::NotPending | Refused::Ended | Refused::NoWorker(_)))
-                    | (None, _) => {}
+                    (
+                        Some(_),
+                        Err(
+                            Refused::NotPending
+                            | Refused::Ended
+                            | Refused::NoWorker(_)
+                            | Refused::Storage(_)
+                            | Refused::Stopping,
+                        ),
+                    ) => {}
+                    (None, Err(why)) => self.refused.push((token, why)),
+                    (None, Ok(_)) => {}
                     (Some(_), Err(why)) => panic!("refused: {why}"),
                 }
             }
@@ -328,14 +350,12 @@ impl World {
         self.now.mono_ms += self.rng.below(4);
         self.now.unix_ms += 1;
         self.now.cpu_us += 1;
-        let left = self.machine.as_ref().is_some_and(|machine| machine.released && machine.is_released());
-        if left && self.writing.is_empty() && self.worker.is_none() {
-            // Its owner has gone; the alarm finds it.
-            self.begin();
-        }
-        match self.rng.below(if may_crash { 24 } else { 20 }) {
+        self.leave();
+        match self.rng.below(if may_crash { 26 } else { 20 }) {
             0..=4 => {
-                if let Some((id, batch)) = self.writing.pop_front() {
+                if may_crash && self.rng.below(24) == 0 {
+                    self.lose();
+                } else if let Some((id, batch)) = self.writing.pop_front() {
                     self.rows.apply(batch);
                     self.step(DurableInput::Stored(id));
                 }
@@ -370,11 +390,44 @@ impl World {
             20 => self.step(DurableInput::Pressure),
             // Not too often: a program whose worker dies again and again is given up, as it should be.
             21 if self.worker.is_some() && self.rng.below(8) == 0 => self.dead(Death::KeeperLost),
+            22 if self.rng.below(12) == 0 && !self.is_leaving() => {
+                self.stops += 1;
+                self.step(DurableInput::Stop);
+            }
             _ => {
                 if self.rng.below(6) == 0 {
                     self.crash();
                 }
             }
+        }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.machine.as_ref().is_some_and(DurableMachine::is_leaving)
+    }
+
+    /// A machine that lets go is done once its worker is dead and its batches are stored or not; then its owner goes, and
+    /// somebody finds the execution again: the alarm, or the next supervisor.
+    fn leave(&mut self) {
+        if !self.is_leaving() {
+            return;
+        }
+        let worker = self.worker.is_some() || self.loading.is_some();
+        assert!(!worker || self.dying, "a worker is left behind: {:?}", self.machine);
+        if !worker && self.writing.is_empty() {
+            let machine = self.machine.as_ref();
+            assert!(machine.is_some_and(DurableMachine::is_released), "it never goes: {machine:?}");
+            assert!(self.asked.is_empty(), "somebody is never answered: {machine:?}");
+            self.begin();
+        }
+    }
+
+    /// The store does not take its oldest batch; what was given to it later it may take.
+    fn lose(&mut self) {
+        if let Some((write, _)) = self.writing.pop_front() {
+            self.lost += 1;
+            let error = "the disk is full".to_owned();
+            self.step(DurableInput::NotStored { write, conflict: false, error });
         }
     }
 
@@ -402,7 +455,7 @@ impl World {
 
     fn submit(&mut self) {
         let pending = self.rows.tasks.last().filter(|task| task.ended_at.is_none()).cloned();
-        let (Some(task), Some(_)) = (pending, &self.machine) else { return };
+        let (Some(task), Some(_), false) = (pending, &self.machine, self.is_leaving()) else { return };
         self.submitted += 1;
         let answer = format!("a{}", self.submitted);
         let token = self.token();
@@ -455,40 +508,11 @@ fn history(seed: u64) -> World {
 
 #[test]
 fn every_answer_is_used_once_whatever_crashes_when() {
-    let mut crashes = 0;
+    let (mut crashes, mut stops, mut lost) = (0, 0, 0);
     for seed in 0..600 {
-        crashes += history(seed).crashes;
+        let world = history(seed);
+        (crashes, stops, lost) = (crashes + world.crashes, stops + world.stops, lost + world.lost);
     }
     assert!(crashes > 1_000, "the model hardly crashed: {crashes}");
-}
-
-#[test]
-fn a_program_whose_worker_dies_again_and_again_is_given_up() {
-    let mut world = World::new(1);
-    world.begin();
-    for _ in 0..10_000 {
-        if world.is_over() {
-            break;
-        }
-        if world.worker.is_some() {
-            world.dead(Death::Signaled(11));
-        }
-        world.go(false);
-    }
-    let record = world.rows.record.expect("a row");
-    let error = record.error.expect("an error");
-    assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
-    assert_eq!(error.reason.as_deref(), Some("signal(SIGSEGV)"));
-}
-
-#[test]
-fn a_worker_that_speaks_out_of_turn_is_killed() {
-    let mut world = World::new(1);
-    world.begin();
-    while world.worker.is_none() {
-        world.go(false);
-    }
-    world.said.clear();
-    world.step(DurableInput::Message(FromDurable::Compiled { code: Vec::new() }));
-    assert!(world.dying);
+    assert!(stops > 500 && lost > 200, "the model hardly stopped ({stops}) or lost anything ({lost})");
 }

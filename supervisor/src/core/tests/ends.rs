@@ -137,3 +137,15 @@ fn an_idle_session_ends_but_not_while_something_runs() {
     bench.input(Input::Died(Death::Exited(0)));
     assert_eq!(bench.reason(), "idle");
 }
+
+#[test]
+fn a_session_that_is_closed_before_it_is_made_is_made_and_closed() {
+    let mut bench = Bench::new(rights(|_| {}), 0);
+    bench.input(Input::Close { token: Token(1), cause: CloseCause::Shutdown });
+    assert!(bench.reply(1).is_none(), "there is nothing to be closed yet");
+    bench.input(Input::Create { token: Token(2) });
+    let Some(Ok(Answer::Session(record))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
+    assert_eq!(record.status, SessionStatus::Closed);
+    assert!(matches!(bench.reply(2), Some(Err(Refusal::NotReady(_)))), "{:?}", bench.replies);
+    assert!(bench.machine.is_released() && !bench.killed);
+}

@@ -25,8 +25,20 @@ pub(super) async fn run(durables: Arc<Durables>) {
 }
 
 async fn forever(durables: &Arc<Durables>) {
+    // Each by itself: a question whose time is over does not wait behind everything that a restart has to wake.
+    tokio::join!(run_what_runs(durables), expire_what_is_due(durables));
+}
+
+async fn run_what_runs(durables: &Arc<Durables>) {
     loop {
-        let went_on = everything_that_runs(durables).await && everything_that_is_due(durables).await;
+        everything_that_runs(durables).await;
+        tokio::time::sleep(AGAIN).await;
+    }
+}
+
+async fn expire_what_is_due(durables: &Arc<Durables>) {
+    loop {
+        let went_on = everything_that_is_due(durables).await;
         let pause = if went_on { until_next(durables).await } else { AGAIN };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
@@ -35,7 +47,7 @@ async fn forever(durables: &Arc<Durables>) {
     }
 }
 
-/// Wakes executions one by one as others stand still.
+/// Wakes executions one by one as workers of others stand.
 async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     let Ok(turn) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
     let (answer, _) = oneshot::channel();
@@ -43,11 +55,11 @@ async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     durables.hand_over(execution, None, command).is_ok()
 }
 
-/// False: the store does not answer.
-async fn everything_that_runs(durables: &Arc<Durables>) -> bool {
+/// As far as the store answers.
+async fn everything_that_runs(durables: &Arc<Durables>) {
     let mut after = ExecutionId::from_bytes([0; 16]);
     loop {
-        let Ok(ids) = durables.shared.store.running_programs(after, ROWS).await else { return false };
+        let Ok(ids) = durables.shared.store.running_programs(after, ROWS).await else { return };
         let last = ids.last().copied();
         for id in ids {
             let id = ExecutionId::from_bytes(id);
@@ -58,11 +70,12 @@ async fn everything_that_runs(durables: &Arc<Durables>) -> bool {
         }
         match last {
             Some(last) => after = ExecutionId::from_bytes(last),
-            None => return true,
+            None => return,
         }
     }
 }
 
+/// False: the store does not answer.
 async fn everything_that_is_due(durables: &Arc<Durables>) -> bool {
     let mut seen = std::collections::HashSet::new();
     loop {

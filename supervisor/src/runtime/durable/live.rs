@@ -35,7 +35,7 @@ pub(super) type Answering = oneshot::Sender<Result<Stand, Refused>>;
 pub(super) struct Command {
     pub(super) ask: Ask,
     pub(super) answer: Answering,
-    /// Held until the execution stands still: bounds what goes on by itself at a time.
+    /// Held until its worker stands, or nothing is to be done: bounds what is woken at a time.
     pub(super) turn: Option<OwnedSemaphorePermit>,
 }
 
@@ -124,7 +124,7 @@ impl Durables {
         if identity.is_some() {
             live.identity = identity;
         }
-        live.commands.try_send(command).map_err(|_| Refused::NotPending)
+        live.commands.try_send(command).map_err(|_| Refused::NoWorker("it is busy; try again".to_owned()))
     }
 
     /// An owner task that has nothing left to do leaves; false if somebody asked it something meanwhile.

@@ -6,12 +6,14 @@
 //! - `live`: which executions have an owner task; finding or making one
 //! - `task`: the owner task
 //! - `worker`: births: a process that was told code and pages
+//! - `code`: compiled programs that are kept in memory
 //! - `found`: what the store has of an execution
 //! - `files`, `listing`, `filter`: the calls of `fs`; what a list has of folders; which paths it shows
 //! - `once`: workers for one question: compiling, looking inside
 //! - `alarm`: what goes on by itself: after a start of the supervisor, and when a question's time is over
 
 mod alarm;
+mod code;
 mod files;
 mod filter;
 mod follow;
@@ -87,8 +89,10 @@ pub struct StartProgram {
     pub fresh: Fresh,
 }
 
-/// A program's compiled form, opaque.
-type Code = Arc<Vec<u8>>;
+/// Texts that are compiled at a time: one that takes long keeps the other place free for short ones.
+const COMPILATIONS: usize = 2;
+/// States that are looked into at a time: restoring a large one takes a while.
+const LOOKS: usize = 4;
 
 /// All durable executions.
 #[derive(Debug)]
@@ -97,10 +101,14 @@ pub struct Durables {
     config: DurableConfig,
     live: Mutex<HashMap<ExecutionId, Live>>,
     following: follow::Following,
-    code: Mutex<HashMap<(ProgramId, u32), Code>>,
+    code: Mutex<code::Codes>,
     slots: Arc<Semaphore>,
     births: Arc<Semaphore>,
     wakes: Arc<Semaphore>,
+    /// Texts that are compiled at a time.
+    compilations: Semaphore,
+    /// States that are looked into at a time.
+    looks: Semaphore,
     /// Living workers, for whoever wants to look at one.
     workers: Mutex<HashMap<SessionId, (ExecutionId, WorkerProcess)>>,
     /// What executions without an owner task, whose question has an end, have used of their limits; as long as this daemon runs.
@@ -125,6 +133,8 @@ impl Durables {
             slots: Arc::new(Semaphore::new(config.workers.max(1))),
             births: Arc::new(Semaphore::new(config.births.max(1))),
             wakes: Arc::new(Semaphore::new(2 * config.births.max(1))),
+            compilations: Semaphore::new(COMPILATIONS),
+            looks: Semaphore::new(LOOKS),
             pressure: Notify::new(),
             alarm: Notify::new(),
             stop: CancellationToken::new(),
@@ -249,17 +259,12 @@ impl Durables {
 
     /// A version's code; the most recent ones are kept.
     async fn code(&self, program: ProgramId, version: u32) -> Result<Option<Arc<Vec<u8>>>, StoreError> {
-        const KEPT: usize = 64;
-        if let Some(code) = live::lock(&self.code).get(&(program, version)) {
-            return Ok(Some(Arc::clone(code)));
+        if let Some(code) = live::lock(&self.code).get((program, version)) {
+            return Ok(Some(code));
         }
         let Some(found) = self.shared.store.program_code(program, version).await? else { return Ok(None) };
         let code = Arc::new(found.code);
-        let mut kept = live::lock(&self.code);
-        if kept.len() >= KEPT {
-            kept.clear();
-        }
-        kept.insert((program, version), Arc::clone(&code));
+        live::lock(&self.code).keep((program, version), &code);
         Ok(Some(code))
     }
 }

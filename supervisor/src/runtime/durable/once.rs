@@ -1,6 +1,6 @@
 //! Workers for one question: compiling, looking inside. Each is told one thing, answers, and is killed.
 
-use super::worker::{BirthError, Order, end, memory, order};
+use super::worker::{BirthError, Newborn, Order, end, memory, order};
 use super::{Durables, policy};
 use crate::core::durable::{LoadFrom, life};
 use crate::runtime::api::RuntimeError;
@@ -52,11 +52,15 @@ pub(super) async fn compile(
     file_name: String,
     typescript: Option<bool>,
 ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
-    let _turn = durables.turn().await?;
+    // Before a place among the workers: a queue of texts must not fill the places of programs.
+    let _turn = durables.compilations.acquire().await.map_err(|_| BirthError::Stopping)?;
+    let (_slot, birth) = durables.turn().await?;
     let jail = durables.shared.jails.present();
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
     let mut handle =
         jail.spawn_worker(name(), &limits, &LibrarySet::default()).await.map_err(BirthError::from)?;
+    // It is born; how long it compiles is nobody else's affair.
+    drop(birth);
     let question = order(ToDurable::Compile { source, file_name, typescript });
     let answer = match handle.sender.send(&question).await {
         Ok(()) => hear(&mut handle).await,
@@ -91,9 +95,12 @@ pub(super) async fn look(
         life: spec.life(),
         limits: spec.limits,
     };
-    let mut newborn = durables.bear(order_).await?;
-    let answer = ask(&mut newborn.handle).await;
-    end(newborn.handle).await;
+    let _turn = durables.looks.acquire().await.map_err(|_| BirthError::Stopping)?;
+    // The place among those that are being born is given back at once: restoring may take long.
+    let Newborn { mut handle, birth, slot: _slot, jail: _jail } = durables.bear(order_).await?;
+    drop(birth);
+    let answer = ask(&mut handle).await;
+    end(handle).await;
     // A large state is read in parts: none of them may have been forgotten meanwhile.
     let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
     if !kept.iter().any(|row| row.seq == checkpoint) {

@@ -175,7 +175,8 @@ impl Owner {
             biased;
             (id, news, result) = stored(tickets) => Woken::Stored(id, news, result),
             () = durables.stop.cancelled(), if !stopping => Woken::Stop,
-            command = inbox.recv(), if !stopping => Woken::Command(command),
+            // One that lets go takes nothing more: what is asked meanwhile is asked of what is stored.
+            command = inbox.recv(), if !stopping && !machine.is_leaving() => Woken::Command(command),
             born = maybe(birth.as_mut()) => Woken::Born(born),
             called = maybe(calling.as_mut()) => Woken::Called(called),
             // Before what a worker says: it must not be able to talk a deadline away.
@@ -198,6 +199,8 @@ impl Owner {
                 self.born(born)
             }
             Woken::Heard(Ok(received)) => {
+                // It stands: others may be born. How many live at a time is the slots' affair.
+                self.turn = None;
                 if let Some(worker) = &mut self.worker {
                     worker.birth = None;
                 }

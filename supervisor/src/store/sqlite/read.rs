@@ -1,6 +1,8 @@
 //! One [`Query`] → its [`Answer`], on a read-only connection. Every list is served by an index in its order.
 
 mod books;
+#[cfg(test)]
+pub(super) mod costs;
 mod durable;
 mod executions;
 mod sessions;
@@ -189,6 +191,8 @@ impl Select {
             }
         }
         drop(rows);
+        #[cfg(test)]
+        costs::add(statement.reset_status(StatementStatus::VmStep));
         let sorts = statement.reset_status(StatementStatus::Sort);
         debug_assert!(!self.paged || sorts == 0, "a list without an index in its order: {}", self.sql);
         Ok(())

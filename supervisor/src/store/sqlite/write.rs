@@ -9,6 +9,7 @@ mod sessions;
 mod templates;
 
 pub(super) use ends::Ends;
+pub(super) use keep::{Passed, prune_piece};
 
 use super::failure::Failure;
 use crate::store::batch::{Batch, Write};

@@ -7,7 +7,7 @@
 use super::failure::{Failure, hopeless, poisoned, store_error};
 use super::heaviest::Heaviest;
 use super::wal::Checkpoints;
-use super::write::Ends;
+use super::write::{Ends, Passed, prune_piece};
 use super::{Place, write};
 use crate::store::batch::{Applied, Batch, Write};
 use crate::store::error::StoreError;
@@ -25,6 +25,8 @@ use vm_system_protocol::time::Timestamp;
 const LOST_MAX: usize = 100_000;
 /// Time between looks at the database's size.
 const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// What was unfinished when it was looked at for forgetting is looked at again after this long.
+const PASS_AGAIN: Duration = Duration::from_hours(1);
 
 /// What other threads may see of the writer.
 #[derive(Default)]
@@ -58,6 +60,9 @@ pub(super) struct Writer {
     shared: Arc<Shared>,
     lost: BTreeSet<ExecutionId>,
     prune_at: Instant,
+    /// What was looked at for forgetting, and since when: it is looked at again only after a while.
+    passed: Passed,
+    passed_since: Instant,
     measure_at: Instant,
     heaviest: Heaviest,
 }
@@ -84,6 +89,8 @@ impl Writer {
             shared,
             lost: BTreeSet::new(),
             prune_at: now,
+            passed: Passed::default(),
+            passed_since: now,
             measure_at: now,
             heaviest: Heaviest::default(),
         })
@@ -187,13 +194,19 @@ impl Writer {
         if poisoned(error) {
             self.connection = None;
         }
+        self.drop_stuck();
         told
+    }
+
+    /// A transaction that could not even be rolled back would refuse every later one.
+    fn drop_stuck(&mut self) {
+        self.connection.take_if(|connection| !connection.is_autocommit());
     }
 
     fn remember_lost(&mut self, jobs: &[Job], verdicts: &Verdicts) {
         for (job, verdict) in jobs.iter().zip(verdicts) {
             if matches!(verdict, Err(StoreError::Unavailable(_) | StoreError::Corrupt(_))) {
-                self.lost.extend(job.batch.0.iter().filter_map(Write::execution));
+                self.lost.extend(job.batch.incomplete());
             }
         }
         while self.lost.len() > LOST_MAX {
@@ -224,20 +237,24 @@ impl Writer {
         let Some(connection) = &self.connection else { return false };
         let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let now = Timestamp(i64::try_from(clock.as_millis()).unwrap_or(i64::MAX));
-        let old = Write::Prune {
-            before: self.retention.cutoff(now),
-            keys_before: earlier(now, self.retention.key_life),
-            max_rows: PRUNE_ROWS,
-        };
-        match alone(connection, &Batch::from(old)).and_then(|rows| Ok((rows, self.relieve(now)?))) {
-            Ok((0, false)) => false,
-            Ok(_) => {
-                self.after_pruning();
-                true
+        if self.passed_since.elapsed() >= PASS_AGAIN {
+            (self.passed, self.passed_since) = (Passed::default(), Instant::now());
+        }
+        let (before, keys_before) = (self.retention.cutoff(now), earlier(now, self.retention.key_life));
+        let passed = self.passed;
+        let piece = transaction(connection, |c| prune_piece(c, before, keys_before, PRUNE_ROWS, passed));
+        match piece.and_then(|piece| Ok((piece, self.relieve(now)?))) {
+            Ok((piece, relieved)) => {
+                self.passed = piece.passed;
+                if piece.rows > 0 || relieved {
+                    self.after_pruning();
+                }
+                piece.more || relieved
             }
             Err(failure) => {
                 // Tried again at the next time; callers are told by their own batches.
                 tracing::warn!(error = %failure.into_store_error(), "the store could not forget old records");
+                self.drop_stuck();
                 false
             }
         }
@@ -296,10 +313,6 @@ fn together(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Resul
     }
 }
 
-fn alone(c: &Connection, batch: &Batch) -> Result<u64, Failure> {
-    transaction(c, |c| write::apply(c, batch, &Ends::default()))
-}
-
 fn transaction<T>(
     c: &Connection,
     body: impl FnOnce(&Connection) -> Result<T, Failure>,
@@ -349,4 +362,44 @@ fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), Failure
             .execute(params![id.as_bytes()])?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, Shared, Writer};
+    use crate::store::queue::{Queue, Turn};
+    use crate::store::sqlite::open::first_connection;
+    use crate::store::{Durability, Retention, Urgency, Write};
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    #[tokio::test]
+    async fn a_transaction_that_cannot_be_left_costs_its_connection_and_not_the_store() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("store.db");
+        let (durability, busy_timeout) = (Durability::Normal, Duration::ZERO);
+        let connection = first_connection(&path, durability, busy_timeout).expect("an empty folder");
+        let place = Place { path, durability, busy_timeout };
+        let (queue, shared) = (Arc::new(Queue::new()), Arc::new(Shared::default()));
+        let mut writer =
+            Writer::new(connection, place, Retention::default(), Arc::clone(&queue), Arc::clone(&shared))
+                .expect("the folder is ours");
+        let stuck = writer.connection.as_ref().expect("it was just opened");
+        stuck.execute_batch("BEGIN IMMEDIATE").expect("it is idle");
+        let mut tickets = Vec::new();
+        for _ in 0..2 {
+            let set = Write::MetaSet { key: "k".to_owned(), value: Some(Vec::new()) };
+            tickets.push(queue.push(set.into(), Urgency::Now).await.expect("there is room"));
+            let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
+            writer.turn(jobs);
+        }
+        let mut verdicts = Vec::new();
+        for ticket in tickets {
+            verdicts.push(ticket.await.map(|applied| applied.rows));
+        }
+        assert!(matches!(verdicts[..], [Err(_), Ok(1)]), "{verdicts:?}");
+        assert_eq!(shared.failing(), None);
+        queue.close();
+        writer.run();
+    }
 }

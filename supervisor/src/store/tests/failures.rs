@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use vm_system_protocol::model::{Event, EventPayload};
+use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, Metrics};
 
 /// A file system of a few megabytes that goes with this value; none where mounting is not permitted.
 struct SmallDisk(tempfile::TempDir);
@@ -64,10 +64,26 @@ async fn fill(store: &StoreHandle) -> u64 {
 }
 
 #[tokio::test]
+async fn a_durable_step_that_is_made_again_leaves_no_mark() {
+    let (store, faults) = in_memory();
+    store.apply(running()).await.expect("new");
+    let (id, status) = (execution_id(1), ExecutionStatus::Running);
+    let progress = Write::RunProgress { id, status, metrics: Metrics::default() };
+    let step = Batch(vec![events(1, 1..=2), progress]);
+    faults.set(Some("the disk is full"));
+    store.apply(step.clone()).await.expect_err("it cannot be stored");
+    faults.set(None);
+    store.apply(step).await.expect("there is room again");
+    let row = store.execution(&mine(), id).await.expect("readable").expect("there");
+    assert!(!row.execution.degraded, "nothing of it is missing");
+}
+
+#[tokio::test]
 async fn full_disk_fails_the_caller_and_marks_the_execution_when_space_is_back() {
-    let Some(disk) = SmallDisk::mount(4) else { return };
+    let Some(disk) = SmallDisk::mount(8) else { return };
     let ballast = disk.path().join("ballast");
-    std::fs::write(&ballast, vec![0; 3 << 19]).expect("the disk is empty");
+    // As much as the log may hold at the worst: closing copies it into the database before it goes.
+    std::fs::write(&ballast, vec![0; 4 << 20]).expect("the disk is empty");
     let store = open_sqlite(options(disk.path())).expect("there is room for an empty database");
     store.apply(running()).await.expect("there is room");
     store.apply(started(2, 1)).await.expect("there is room");

@@ -13,7 +13,9 @@ impl Tables {
             .iter()
             .find(|(_, program)| program.is_active && program.owner == new.owner && program.name == new.name)
             .map(|(id, program)| (*id, program.clone()));
+        let code = ProgramCode { source: new.source.clone(), format: new.format, code: new.code.clone() };
         let (id, program) = match known {
+            Some((id, program)) if self.is_newest(id, &program, new) => return Ok(0),
             Some((id, program)) => {
                 (id, Program { version: program.version + 1, modified_at: new.at, ..program })
             }
@@ -30,11 +32,19 @@ impl Tables {
                 },
             ),
         };
-        let code = ProgramCode { source: new.source.clone(), format: new.format, code: new.code.clone() };
-        self.versions
-            .set((id, program.version), Version { source_hash: new.source_hash, created_at: new.at, code });
+        let version = Version { source_hash: new.source_hash, created_at: new.at, code };
+        self.versions.set((id, program.version), version);
         self.programs.set(id, program);
         Ok(1)
+    }
+
+    /// The same text again, compiled to the same code.
+    fn is_newest(&self, id: ProgramId, program: &Program, new: &NewProgramVersion) -> bool {
+        self.versions.get(&(id, program.version)).is_some_and(|version| {
+            version.source_hash == new.source_hash
+                && version.code.format == new.format
+                && version.code.code == new.code
+        })
     }
 
     pub(super) fn program_run(

@@ -4,7 +4,8 @@ use super::super::Tables;
 use crate::store::error::{Entity, StoreError};
 use crate::store::retention::{CLIENTS_OF_AN_OWNER, oldest_id_at};
 use crate::store::rows::{AuditEntry, KeyClaim, KeyRow, Owner};
-use vm_system_protocol::ids::{ExecutionId, SessionId};
+use std::collections::BTreeSet;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::time::Timestamp;
 
 impl Tables {
@@ -82,7 +83,30 @@ impl Tables {
             }
             rows += self.forget_execution(id);
         }
-        rows + self.forget_sessions(None, before, left(rows))
+        rows += self.forget_sessions(None, before, left(rows));
+        rows + self.forget_versions(before, left(rows))
+    }
+
+    fn forget_versions(&mut self, before: Timestamp, most: usize) -> u64 {
+        let used: BTreeSet<(ProgramId, u32)> = self.runs.iter().map(|(_, run)| *run).collect();
+        let gone: Vec<(ProgramId, u32)> = self
+            .versions
+            .iter()
+            .filter(|(at, version)| version.created_at < before && !used.contains(at))
+            .filter(|((id, number), _)| {
+                self.programs.get(id).is_some_and(|program| !program.is_active || program.version != *number)
+            })
+            .map(|(at, _)| *at)
+            .take(most)
+            .collect();
+        let mut rows = self.versions.remove_all(&gone);
+        for (id, _) in gone {
+            let deleted = self.programs.get(&id).is_some_and(|program| !program.is_active);
+            if deleted && self.versions.range((id, 0)..=(id, u32::MAX)).next().is_none() {
+                rows += u64::from(self.programs.remove(&id));
+            }
+        }
+        rows
     }
 
     pub(super) fn prune_owner(&mut self, owner: &Owner, before: Timestamp, max_rows: u32) -> u64 {

@@ -247,13 +247,19 @@ pub(super) fn runs(
         select.and_value("execution =", execution.as_bytes().to_vec());
     }
     if let Scope::Owner(owner) = scope {
-        select.and_value("executions.owner =", owner.as_str().to_owned());
+        // One execution, or one program's, is found by it: they are all of one owner.
+        let found = program.is_some() || execution.is_some();
+        let owned = if found { "+program_runs.owner =" } else { "program_runs.owner =" };
+        select.and_value(owned, owner.as_str().to_owned());
     }
     if let Some(after) = page.after {
         select.and_value("execution <", after.id.to_vec());
     }
-    select.paged = true;
-    select.text(" ORDER BY program_runs.execution DESC LIMIT").value(i64::from(page.limit));
+    if execution.is_none() {
+        select.paged = true;
+        select.text(" ORDER BY program_runs.execution DESC");
+    }
+    select.text(" LIMIT").value(i64::from(page.limit));
     select.rows(c, |row| {
         Ok(RunRow {
             row: executions::execution(row)?,

@@ -14,6 +14,13 @@ pub(super) fn program_version(c: &Connection, new: &NewProgramVersion) -> Result
         .prepare_cached("SELECT id, version FROM programs WHERE owner = ?1 AND name = ?2 AND is_active = 1")?
         .query_row(params![new.owner.as_str(), new.name], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
+    if let Some((id, newest)) = known {
+        let same = "SELECT 1 FROM program_versions WHERE program = ?1 AND version = ?2 AND source_hash = ?3
+             AND format = ?4 AND code = ?5";
+        if exists(c, same, params![id, newest, new.source_hash, new.format, new.code])? {
+            return Ok(0);
+        }
+    }
     let (id, version) = if let Some((id, newest)) = known {
         run(
             c,
@@ -46,15 +53,14 @@ pub(super) fn program_run(
     program: ProgramId,
     version: u32,
 ) -> Result<u64, Failure> {
-    if !exists(c, "SELECT 1 FROM executions WHERE id = ?1", params![execution.as_bytes()])? {
-        return Err(StoreError::missing(Entity::Execution).into());
-    }
-    run(
+    let rows = run(
         c,
-        "INSERT INTO program_runs (execution, program, version) VALUES (?1, ?2, ?3)",
+        "INSERT INTO program_runs (execution, owner, program, version)
+         SELECT id, owner, ?2, ?3 FROM executions WHERE id = ?1",
         params![execution.as_bytes(), program.as_bytes(), version],
     )
-    .constrained(Entity::Execution, Entity::Program)
+    .constrained(Entity::Execution, Entity::Program)?;
+    if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
 }
 
 pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Result<u64, Failure> {

@@ -56,13 +56,54 @@ pub(super) fn meta(c: &Connection, key: &str, value: Option<&[u8]>) -> Result<u6
     })
 }
 
-/// Whole executions and sessions go, oldest first, so that no reader ever sees half of one's events.
+/// How far a pass over what is in the order of its making has come: the next piece of it goes on behind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::store::sqlite) struct Passed {
+    executions: [u8; 16],
+    versions: i64,
+}
+
+/// What one piece did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store::sqlite) struct Piece {
+    /// Rows that went.
+    pub(in crate::store::sqlite) rows: u64,
+    /// The pass is not over: there may be more to go.
+    pub(in crate::store::sqlite) more: bool,
+    /// Where it goes on.
+    pub(in crate::store::sqlite) passed: Passed,
+}
+
+/// Rows of a kind that one piece looks at: what is unfinished, however much of it there is, holds up nobody.
+const LOOKS: u64 = 4_096;
+
+/// A whole pass, up to its bound.
 pub(super) fn prune(
     c: &Connection,
     before: Timestamp,
     keys_before: Timestamp,
     max_rows: u32,
 ) -> Result<u64, Failure> {
+    let (mut rows, mut passed) = (0, Passed::default());
+    loop {
+        let left = max_rows.saturating_sub(u32::try_from(rows).unwrap_or(u32::MAX));
+        let piece = prune_piece(c, before, keys_before, left, passed)?;
+        rows += piece.rows;
+        if !piece.more || rows >= u64::from(max_rows) {
+            return Ok(rows);
+        }
+        passed = piece.passed;
+    }
+}
+
+/// Whole executions and sessions go, oldest first, so that no reader ever sees half of one's events.
+pub(in crate::store::sqlite) fn prune_piece(
+    c: &Connection,
+    before: Timestamp,
+    keys_before: Timestamp,
+    max_rows: u32,
+    passed: Passed,
+) -> Result<Piece, Failure> {
     let budget = u64::from(max_rows);
     let mut rows = run(
         c,
@@ -75,18 +116,81 @@ pub(super) fn prune(
         "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at < ?1 ORDER BY at LIMIT ?2)",
         params![before.0, budget.saturating_sub(rows).cast_signed()],
     )?;
-    rows += prune_executions(c, before, budget.saturating_sub(rows))?;
-    rows += prune_sessions(c, before, budget.saturating_sub(rows))?;
-    Ok(rows)
+    let mut piece = Piece { rows, more: rows >= budget, passed };
+    prune_executions(c, before, budget, &mut piece)?;
+    piece.rows += prune_sessions(c, before, budget.saturating_sub(piece.rows))?;
+    prune_versions(c, before, budget, &mut piece)?;
+    piece.more |= piece.rows >= budget;
+    Ok(piece)
 }
 
-fn prune_executions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, Failure> {
+fn prune_executions(
+    c: &Connection,
+    before: Timestamp,
+    budget: u64,
+    piece: &mut Piece,
+) -> Result<(), Failure> {
     // Ids are time-ordered, so the primary key finds the oldest without an index of its own.
-    let ids: Vec<[u8; 16]> = c
-        .prepare_cached("SELECT id FROM executions WHERE id < ?1 AND ended_at < ?2 ORDER BY id LIMIT ?3")?
-        .query_map(params![oldest_id_at(before), before.0, budget.cast_signed()], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
-    delete_executions(c, &ids, budget)
+    let mut statement = c.prepare_cached(
+        "SELECT id, ended_at < ?3 FROM executions WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?4",
+    )?;
+    let looks = params![piece.passed.executions, oldest_id_at(before), before.0, LOOKS.cast_signed()];
+    let seen: Vec<([u8; 16], Option<bool>)> =
+        statement.query_map(looks, |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    piece.more |= seen.len() as u64 == LOOKS;
+    for (id, may_go) in seen {
+        if piece.rows >= budget {
+            piece.more = true;
+            break;
+        }
+        if may_go == Some(true) {
+            piece.rows += delete_execution(c, id)?;
+        }
+        piece.passed.executions = id;
+    }
+    Ok(())
+}
+
+/// Versions of programs that are not the newest of theirs and that no execution has any more; programs that were deleted go
+/// with their last one.
+fn prune_versions(c: &Connection, before: Timestamp, budget: u64, piece: &mut Piece) -> Result<(), Failure> {
+    let mut statement = c.prepare_cached(
+        "SELECT v.rowid, v.created_at, v.program, p.is_active = 0, (p.is_active = 0 OR p.version <> v.version)
+             AND NOT EXISTS (SELECT 1 FROM program_runs WHERE program = v.program AND version = v.version)
+         FROM program_versions AS v CROSS JOIN programs AS p ON p.id = v.program
+         WHERE v.rowid > ?1 ORDER BY v.rowid LIMIT ?2",
+    )?;
+    let mut gone = Vec::new();
+    let mut rows = statement.query(params![piece.passed.versions, LOOKS.cast_signed()])?;
+    let (mut looks, mut passing) = (0, true);
+    while let Some(row) = rows.next()? {
+        if piece.rows + gone.len() as u64 >= budget {
+            piece.more = true;
+            break;
+        }
+        let version: i64 = row.get(0)?;
+        let old = row.get::<_, i64>(1)? < before.0;
+        // What is too new is looked at again.
+        passing &= old;
+        if passing {
+            looks += 1;
+            piece.passed.versions = version;
+        }
+        if old && row.get(4)? {
+            gone.push((version, row.get::<_, [u8; 16]>(2)?, row.get::<_, bool>(3)?));
+        }
+    }
+    drop(rows);
+    piece.more |= looks == LOOKS;
+    for (version, program, deleted) in gone {
+        piece.rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
+        if deleted {
+            let sql = "DELETE FROM programs WHERE id = ?1
+                 AND NOT EXISTS (SELECT 1 FROM program_versions WHERE program = ?1)";
+            piece.rows += run(c, sql, params![program])?;
+        }
+    }
+    Ok(())
 }
 
 fn delete_executions(c: &Connection, ids: &[[u8; 16]], budget: u64) -> Result<u64, Failure> {
@@ -156,9 +260,14 @@ pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, Failure
         Some((false, _)) => Err(StoreError::conflict(Entity::Execution).into()),
         Some((true, session)) => {
             let rows = delete_execution(c, *id.as_bytes())?;
-            let sql = "DELETE FROM sessions WHERE id = ?1 AND closed_at IS NOT NULL
-                 AND NOT EXISTS (SELECT 1 FROM executions WHERE session = ?1)";
-            Ok(rows + run(c, sql, params![session])?)
+            let gone = c
+                .prepare_cached(
+                    "SELECT id, policy, template FROM sessions WHERE id = ?1 AND closed_at IS NOT NULL
+                         AND NOT EXISTS (SELECT 1 FROM executions WHERE session = ?1)",
+                )?
+                .query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .optional()?;
+            Ok(rows + gone.map_or(Ok(0), |gone| delete_session(c, gone))?)
         }
     }
 }
@@ -185,19 +294,58 @@ fn gone_session(row: &Row<'_>) -> rusqlite::Result<GoneSession> {
 
 fn delete_sessions(c: &Connection, gone: Vec<GoneSession>) -> Result<u64, Failure> {
     let mut rows = 0;
-    for (session, policy, template) in gone {
-        rows += run(c, "DELETE FROM sessions WHERE id = ?1", params![session])?;
-        run(
-            c,
-            "DELETE FROM policies WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE policy = ?1)",
-            params![policy],
-        )?;
-        run(
-            c,
-            "DELETE FROM templates WHERE id = ?1 AND is_active = 0
-                 AND NOT EXISTS (SELECT 1 FROM sessions WHERE template = ?1)",
-            params![template],
-        )?;
+    for session in gone {
+        rows += delete_session(c, session)?;
     }
     Ok(rows)
+}
+
+/// A session by its id, policy and template; what it was the last one of goes with it and is not counted.
+fn delete_session(
+    c: &Connection,
+    (session, policy, template): ([u8; 16], [u8; 32], [u8; 16]),
+) -> Result<u64, Failure> {
+    let rows = run(c, "DELETE FROM sessions WHERE id = ?1", params![session])?;
+    run(
+        c,
+        "DELETE FROM policies WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE policy = ?1)",
+        params![policy],
+    )?;
+    run(
+        c,
+        "DELETE FROM templates WHERE id = ?1 AND is_active = 0
+             AND NOT EXISTS (SELECT 1 FROM sessions WHERE template = ?1)",
+        params![template],
+    )?;
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::delete_run;
+    use crate::store::sqlite::read::costs::filled;
+    use vm_system_protocol::ids::ExecutionId;
+
+    #[test]
+    fn the_last_session_of_a_deleted_template_takes_it_along() {
+        let (_folder, c) = filled();
+        c.execute_batch(
+            "UPDATE templates SET is_active = 0 WHERE owner = 'me';
+             UPDATE sessions SET closed_at = 1 WHERE owner = 'me';
+             UPDATE executions SET ended_at = 1 WHERE owner = 'me';",
+        )
+        .expect("rows of a schema of our own");
+        let count = |table: &str| {
+            let sql = format!("SELECT count(*) FROM {table} WHERE owner = 'me'");
+            c.query_row(&sql, [], |row| row.get::<_, i64>(0)).expect("a number")
+        };
+        let mut ids = c.prepare("SELECT id FROM executions WHERE owner = 'me'").expect("a table of ours");
+        let ids: Vec<[u8; 16]> =
+            ids.query_map([], |row| row.get(0)).expect("readable").map(|id| id.expect("an id")).collect();
+        for (left, id) in ids.into_iter().enumerate() {
+            assert_eq!(count("templates"), 1, "{left} sessions of it are gone");
+            assert!(delete_run(&c, ExecutionId::from_bytes(id)).is_ok());
+        }
+        assert_eq!(["executions", "sessions", "templates"].map(count), [0, 0, 0]);
+    }
 }

@@ -44,6 +44,50 @@ async fn program_gets_a_version_each_time_it_is_loaded() {
 }
 
 #[tokio::test]
+async fn versions_that_nobody_runs_are_forgotten_when_there_are_newer_ones() {
+    both(|store| async move {
+        store.apply(running()).await.expect("new");
+        let load = |n: u8| {
+            Write::ProgramVersion(Box::new(NewProgramVersion {
+                owner: owner(1),
+                id: ProgramId::from_bytes([n; 16]),
+                name: "p".to_owned(),
+                source: "s".to_owned(),
+                source_hash: [n; 32],
+                format: 1,
+                code: vec![n],
+                at: Timestamp(i64::from(n)),
+            }))
+        };
+        let program = ProgramId::from_bytes([1; 16]);
+        let prune =
+            |before| Write::Prune { before: Timestamp(before), keys_before: Timestamp(0), max_rows: 1_000 };
+        store.apply(load(1)).await.expect("new");
+        let run = Write::ProgramRun { execution: execution_id(1), program, version: 1 };
+        store.apply(run).await.expect("there");
+        store.apply(load(2)).await.expect("another text");
+        store.apply(load(2)).await.expect("the same text");
+        let row = store.program_by_name(&mine(), "p").await.expect("readable").expect("there");
+        assert_eq!(row.version, 2, "what is the newest version already is no new one");
+        store.apply(load(3)).await.expect("another text");
+        assert_eq!(store.apply(prune(2)).await.map(|applied| applied.rows), Ok(0), "it is too new");
+        assert_eq!(store.apply(prune(10_000)).await.map(|applied| applied.rows), Ok(1));
+        assert_eq!(store.program_code(program, 2).await, Ok(None), "nobody runs it");
+        assert!(store.program_code(program, 1).await.expect("readable").is_some(), "an execution runs it");
+        assert!(store.program_code(program, 3).await.expect("readable").is_some(), "it is the newest");
+        let delete = Write::ProgramDelete { id: program, at: Timestamp(4) };
+        store
+            .apply(Batch(vec![delete, ended(1, 1), Write::RunDelete { id: execution_id(1) }]))
+            .await
+            .expect("there");
+        assert_eq!(store.apply(prune(10_000)).await.map(|applied| applied.rows), Ok(3));
+        assert_eq!(store.program_code(program, 3).await, Ok(None), "it goes with its program");
+        store.apply(load(1)).await.expect("nothing of it is left, not even its id");
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn execution_has_at_most_one_pending_task() {
     both(|store| async move {
         store.apply(Batch::from(vec![])).await.expect("nothing to do");

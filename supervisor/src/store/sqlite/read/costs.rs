@@ -1,0 +1,126 @@
+//! What lists cost does not depend on what others have: instructions of SQLite's machine are counted, not time.
+
+use super::answer;
+use crate::store::Durability;
+use crate::store::query::{Page, Query, SessionQuery};
+use crate::store::rows::{Owner, Scope};
+use crate::store::sqlite::open::first_connection;
+use crate::store::sqlite::write::{Passed, prune_piece};
+use rusqlite::Connection;
+use std::cell::Cell;
+use std::time::Duration;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
+use vm_system_protocol::time::Timestamp;
+
+thread_local! {
+    static STEPS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A query took so many instructions.
+pub(super) fn add(steps: i32) {
+    STEPS.set(STEPS.get() + u64::from(steps.unsigned_abs()));
+}
+
+/// What somebody else has of everything.
+const OTHERS: u32 = 10_000;
+/// What a query for three rows may cost, with all that is looked up for each.
+const FEW: u64 = 3_000;
+
+/// Each owner has a template, a session for each execution, a program, and a question for each execution that waits.
+fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
+    let ids = format!(
+        "WITH RECURSIVE n(i) AS (VALUES ({first}) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {count})"
+    );
+    let key = "unhex(printf('%012x7000%016x', i, i))";
+    let own = format!("(SELECT id FROM templates WHERE owner = '{owner}')");
+    let program = format!("(SELECT id FROM programs WHERE owner = '{owner}')");
+    c.execute_batch(&format!(
+        "INSERT OR IGNORE INTO policies VALUES (zeroblob(32), '{{}}');
+         INSERT INTO templates VALUES (randomblob(16), '{owner}', 't', 'cvm', 1, '{{}}', 0, 0);
+         INSERT INTO programs VALUES (randomblob(16), '{owner}', 'p', 1, 1, 0, 0);
+         INSERT INTO program_versions SELECT id, 1, zeroblob(32), 1, 0, '', x'' FROM programs WHERE owner = '{owner}';
+         {ids} INSERT INTO sessions (id, owner, template, policy, durable, workspace_id, base_commit_oid, worktree_path,
+             status, created_at, runtime_meta)
+             SELECT {key}, '{owner}', {own}, zeroblob(32), 1, '', '', '', 'ready', i, '{{}}' FROM n;
+         {ids} INSERT INTO executions (id, session, owner, kind, status, args, env, started_at)
+             SELECT {key}, {key}, '{owner}', 'program', 'waiting', '[]', '{{}}', i FROM n;
+         {ids} INSERT INTO program_runs (execution, owner, program, version)
+             SELECT {key}, '{owner}', {program}, 1 FROM n;
+         {ids} INSERT INTO tasks (id, execution, owner, prompt, attempts, created_at)
+             SELECT {key}, {key}, '{owner}', '?', 0, i FROM n;
+         {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome) SELECT i, '{owner}', 'v', 's', 'ok' FROM n;"
+    ))
+    .expect("rows of a schema of our own");
+}
+
+/// Mine are the oldest: whoever walks from the newest passes everybody else's first.
+pub(in crate::store::sqlite) fn filled() -> (tempfile::TempDir, Connection) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("store.db");
+    let connection = first_connection(&path, Durability::Normal, Duration::ZERO).expect("an empty folder");
+    connection.execute_batch("BEGIN").expect("idle");
+    fill(&connection, "me", 1, 3);
+    fill(&connection, "they", 100, OTHERS);
+    connection.execute_batch("COMMIT").expect("open");
+    (folder, connection)
+}
+
+fn cost(c: &Connection, query: &Query) -> u64 {
+    STEPS.set(0);
+    assert!(answer(c, query).is_ok(), "{query:?}");
+    STEPS.get()
+}
+
+#[test]
+fn lists_of_one_owner_cost_nothing_for_what_others_have() {
+    let (_folder, c) = filled();
+    let me = || Scope::Owner(Owner::new("me"));
+    let page = || Page::first(100);
+    let program = c
+        .query_row("SELECT id FROM programs WHERE owner = 'me'", [], |row| row.get(0))
+        .map(ProgramId::from_bytes)
+        .expect("it was made");
+    let runs = |program, execution| Query::Runs { scope: me(), program, execution, limit: 100 };
+    let one = c
+        .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
+        .map(ExecutionId::from_bytes)
+        .expect("it was made");
+    for query in [
+        Query::Templates(me(), page()),
+        Query::Programs(me(), page()),
+        Query::Sessions(me(), SessionQuery::default(), page()),
+        Query::Executions(me(), SessionId::from_bytes(*one.as_bytes()), page()),
+        Query::PendingTasks(me(), page()),
+        Query::Audit { scope: me(), before: None, limit: 100 },
+        runs(None, None),
+        runs(Some(program), None),
+        runs(None, Some(one)),
+        Query::RunningPrograms { after: ExecutionId::from_bytes([0; 16]), limit: 100 },
+        Query::DueTasks { until: Timestamp(i64::MAX), limit: 100 },
+    ] {
+        let steps = cost(&c, &query);
+        assert!(steps <= FEW, "{steps} instructions for {query:?}");
+    }
+    let all = cost(&c, &Query::Runs { scope: Scope::All, program: None, execution: None, limit: 3 });
+    assert!(all <= FEW, "{all} instructions for the newest of all");
+}
+
+#[test]
+fn what_does_not_end_is_passed_in_pieces_and_once() {
+    let (_folder, c) = filled();
+    let (mut passed, mut pieces) = (Passed::default(), 0);
+    let next = |passed| {
+        let piece = prune_piece(&c, Timestamp(1 << 40), Timestamp(0), 1_000_000, passed).ok();
+        piece.expect("a database of our own")
+    };
+    let rows = loop {
+        let piece = next(passed);
+        (passed, pieces) = (piece.passed, pieces + 1);
+        if !piece.more {
+            break piece.rows;
+        }
+    };
+    assert_eq!((pieces, rows), (3, 0), "4 096 rows are looked at in one piece");
+    let again = next(passed);
+    assert!(!again.more && again.passed == passed, "nothing is looked at twice");
+}
