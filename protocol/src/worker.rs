@@ -227,6 +227,15 @@ pub enum HostRequest {
     Database(crate::broker::DatabaseRequest),
     /// A call of the `exec` module.
     Exec(crate::broker::ExecRequest),
+    /// `CC`: somebody outside is to answer. Answered by [`HostReply::Answer`], perhaps much later.
+    Ask {
+        /// Which question of the execution, from 1; names it when it is asked once more after an adoption.
+        number: u64,
+        /// The question; at most [`PROMPT_BYTES`](crate::durable::PROMPT_BYTES) together with the options.
+        prompt: String,
+        /// The options object.
+        options: Option<JsonText>,
+    },
 }
 
 /// What came of a host request.
@@ -249,6 +258,8 @@ pub enum HostReply {
     Database(crate::broker::DatabaseReply),
     /// The `exec` module's answer.
     Exec(crate::broker::ExecReply),
+    /// What came of a question.
+    Answer(crate::durable::TaskAnswer),
 }
 
 /// A failed host request, as the script sees it.

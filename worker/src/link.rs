@@ -23,6 +23,8 @@ use vm_system_sandbox::socket::{self, Wait};
 const EXIT_PROTOCOL: i32 = 74;
 /// A signal that comes between the look at the flag and the wait is noticed after this long.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
+/// The same while a question waits, perhaps for days: the supervisor says so besides, in its answer to the call.
+const ASK_AGAIN: Duration = Duration::from_mins(1);
 /// What an event costs besides its texts, roughly (bytes).
 const EVENT_OVERHEAD: usize = 32;
 /// Numbers the answer to an adoption, which is outside the sequence.
@@ -183,6 +185,7 @@ impl Link {
         self.calls += 1;
         self.reply = None;
         let call = self.calls;
+        let look_again = if matches!(request, HostRequest::Ask { .. }) { ASK_AGAIN } else { LOOK_AGAIN };
         self.send(&FromWorker::HostCall { execution, call, request });
         loop {
             if let Some(reply) = self.reply.take() {
@@ -191,7 +194,7 @@ impl Link {
             if self.interrupted.load(Ordering::Relaxed) {
                 return interrupted();
             }
-            self.wait_readable(LOOK_AGAIN);
+            self.wait_readable(look_again);
             self.take_what_came();
         }
     }

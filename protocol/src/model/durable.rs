@@ -100,7 +100,7 @@ pub struct TaskStatus {
     pub error: Option<ExecutionError>,
 }
 
-/// An execution of a program.
+/// An execution with its question: of a program, or one of a `quickjs` session that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Run {
     /// The execution.
@@ -109,13 +109,15 @@ pub struct Run {
     /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it runs.
-    pub program_id: ProgramId,
+    /// What it runs, if it is a program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_id: Option<ProgramId>,
     /// The program's name; none once it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
     /// Which version of it.
-    pub program_version: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program_version: Option<u32>,
     /// Its question, while it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,

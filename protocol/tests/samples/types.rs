@@ -178,8 +178,8 @@ enums! {
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }
-    HostRequest { LoadModule { specifier, referrer, import }, Fs(request), Database(request), Exec(request) }
-    HostReply { Module { path, source, format }, Fs(reply), Failed(error), Database(reply), Exec(reply) }
+    HostRequest { LoadModule { specifier, referrer, import }, Fs(request), Database(request), Exec(request), Ask { number, prompt, options } }
+    HostReply { Module { path, source, format }, Fs(reply), Failed(error), Database(reply), Exec(reply), Answer(answer) }
     LimitKind { Memory, Cpu, Wall, Output, Events, Pids }
     CloseReason {
         Exited, ExitedUnasked(code), KilledByOperator, Limit(kind), Seccomp(call), Signal(name),

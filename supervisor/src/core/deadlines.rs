@@ -44,6 +44,9 @@ impl SessionMachine {
             Some(Current::Loading(loading)) => [Some(loading.until), None, None],
             Some(Current::Running(running)) => match (running.grace_until, running.host) {
                 (Some(grace), _) => [Some(grace), Some(running.interrupt_again_at), None],
+                (None, Some(_)) if running.asking.is_some() => {
+                    [running.asking.as_ref().and_then(super::asking::Asking::due_at), None, None]
+                }
                 (None, Some(wait)) => [Some(wait.since + HOST_CALL_MS), None, None],
                 (None, None) => [running.wall.runs_out(), Some(running.cpu_check_at), None],
             },
@@ -121,6 +124,7 @@ impl SessionMachine {
                         out.push(Action::Interrupt);
                     }
                 }
+                (None, Some(_)) if running.asking.is_some() => self.expire_question(now, out),
                 (None, Some(wait)) => {
                     if wait.since + HOST_CALL_MS <= now.mono_ms {
                         out.push(Action::DropHostWork);

@@ -1,10 +1,12 @@
 //! The execution under way: its clock, its counters, its way from a request to the worker.
 
+use super::asking::Asking;
 use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
 use super::input::{Action, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Source, Token, Write};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use crate::policy::{EffectivePolicy, Usage};
+use crate::store::TaskRow;
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{
@@ -119,6 +121,12 @@ pub(super) struct Running {
     /// Events that this side added, and their bytes: the worker's limits do not count them.
     pub(super) own_events: u64,
     pub(super) own_bytes: u64,
+    /// The question that it waits for; then `host` is the call in which it does.
+    pub(super) asking: Option<Asking>,
+    /// Number of its last question.
+    pub(super) asked: u64,
+    /// That question as the previous supervisor left it.
+    pub(super) known_question: Option<TaskRow>,
     started: Now,
     next_seq: u64,
     last_ts: i64,
@@ -144,6 +152,9 @@ impl Running {
             usage: Usage::default(),
             own_events: 0,
             own_bytes: 0,
+            asking: None,
+            asked: 0,
+            known_question: None,
             started: now,
             next_seq: 1,
             last_ts: now.unix_ms,
@@ -172,6 +183,9 @@ impl Running {
             // How many of those that are stored were the previous supervisor's own is not known.
             own_events: ADOPTED_OWN_EVENTS.min(adopted.events),
             own_bytes: 0,
+            asking: None,
+            asked: adopted.question.as_ref().map_or(0, |row| row.checkpoint),
+            known_question: adopted.question,
             started: Now { unix_ms: adopted.record.started_at.0, ..now },
             next_seq: adopted.events + 1,
             last_ts: adopted.last_ts.0,

@@ -244,12 +244,21 @@ fn conclude(
     ended.result = result;
     ended.ended_at = Some(ended_at);
     ended.metrics = metrics;
+    let asked = running.asked > 0;
+    if asked {
+        batch.push(Write::QuestionsWithdrawn { execution: id, at: ended_at });
+    }
     batch.push(Write::ExecutionEnded(Arc::clone(&record)));
     let executed = Executed { record, events: running.collected };
     let pending = Pending {
         execution: Some(id),
         publish,
-        ended: Some(Box::new(Ended { executed, token: running.token, start_lost: running.start_lost })),
+        ended: Some(Box::new(Ended {
+            executed,
+            token: running.token,
+            start_lost: running.start_lost,
+            asked,
+        })),
         ..Pending::default()
     };
     (batch, pending)

@@ -1,10 +1,15 @@
 //! What goes into the machine and what comes out of it.
 
+use super::durable::Refused;
 use crate::policy::{EffectivePolicy, Permit};
+use crate::store::{TaskOutcome, TaskRow};
 use std::sync::Arc;
-use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Event, Execution, ExecutionKind, Session, SessionStatus};
+use vm_system_protocol::model::{
+    Event, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus,
+};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
@@ -225,6 +230,19 @@ pub enum Input {
     },
     /// [`SessionMachine::deadline`](super::SessionMachine::deadline) has come (or not: early ticks do nothing).
     Tick,
+    /// Somebody answers a question.
+    Submit {
+        /// Who is answered.
+        token: Token,
+        /// Which execution.
+        execution: ExecutionId,
+        /// Which question; none = the pending one.
+        task: Option<TaskId>,
+        /// The answer as it was given.
+        answer: GivenAnswer,
+        /// Answered when the execution waits again or has ended (true), or as soon as the answer is stored.
+        wait: bool,
+    },
     /// A client wants an execution to end.
     Cancel {
         /// Who is answered.
@@ -361,6 +379,42 @@ pub enum Write {
     ExecutionEnded(Arc<Execution>),
     /// What is stored of an execution is incomplete.
     ExecutionDegraded(ExecutionId),
+    /// A question that waits for its answer.
+    Asked(Box<TaskRow>),
+    /// An answer that did not fit.
+    AnswerUnfit {
+        /// To which question.
+        task: TaskId,
+        /// When.
+        at: Timestamp,
+    },
+    /// The end of a question.
+    QuestionEnded {
+        /// Which.
+        task: TaskId,
+        /// How.
+        outcome: TaskOutcome,
+        /// The answer, or the message of the error that it becomes.
+        answer: Option<String>,
+        /// When.
+        at: Timestamp,
+    },
+    /// Whatever question of this execution is pending is so no more.
+    QuestionsWithdrawn {
+        /// Which execution.
+        execution: ExecutionId,
+        /// When.
+        at: Timestamp,
+    },
+    /// Where an unfinished execution stands, and what it used so far.
+    Progress {
+        /// Which.
+        execution: ExecutionId,
+        /// `running` or `waiting`.
+        status: ExecutionStatus,
+        /// So far.
+        metrics: Metrics,
+    },
     /// Everything that the worker said up to this number is stored or needs no storing.
     WorkerSeq {
         /// Whose.
@@ -458,4 +512,7 @@ pub enum Refusal {
     /// The execution was cancelled before it ran.
     #[error("cancelled before it ran")]
     CancelledEarly,
+    /// An answer was not taken.
+    #[error(transparent)]
+    Task(Refused),
 }

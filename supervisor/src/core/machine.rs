@@ -8,6 +8,7 @@ use super::input::{
 };
 use super::record::Ledger;
 use crate::policy::{EffectivePolicy, SessionUsage};
+use crate::store::TaskRow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -113,6 +114,8 @@ pub struct AdoptedExecution {
     pub output_bytes: u64,
     /// When the last of them happened.
     pub last_ts: Timestamp,
+    /// Its last question.
+    pub question: Option<TaskRow>,
 }
 
 impl SessionMachine {
@@ -201,6 +204,9 @@ impl SessionMachine {
                 self.store_failed(write, &error, permanent, now, out);
             }
             Input::Tick => self.tick(now, out),
+            Input::Submit { token, execution, task, answer, wait } => {
+                self.submit((token, wait), execution, (task, &answer), now, out);
+            }
             Input::Cancel { token, execution } => self.cancel(token, execution, now, out),
             Input::Close { token, cause } => self.close(token, cause, now, out),
             Input::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),

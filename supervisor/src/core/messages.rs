@@ -1,5 +1,6 @@
 //! What a worker says, judged: anything that an honest one cannot say at that moment is a violation.
 
+use super::asking::Question;
 use super::execution::{Current, HostWait, Running};
 use super::input::{Action, ChannelFault, Now, Write};
 use super::machine::SessionMachine;
@@ -72,8 +73,12 @@ impl SessionMachine {
             && let Some(wait) = running.host.take()
         {
             running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
+            let asking = running.asking.take();
             self.ledger.settle(wait.seq, 0);
-            out.push(Action::DropHostWork);
+            match asking {
+                Some(asking) => self.answered_elsewhere(&asking, now, out),
+                None => out.push(Action::DropHostWork),
+            }
         }
     }
 
@@ -142,6 +147,12 @@ impl SessionMachine {
             let error = host_error("ECANCELED", "the execution is being ended");
             return self.host_replied(call, HostReply::Failed(error), now, out);
         }
+        let request = match request {
+            HostRequest::Ask { number, prompt, options } => {
+                return self.ask(call, Question { number, prompt, options }, now, out);
+            }
+            request => request,
+        };
         let judged = judge(&policy, request, &mut running.usage, &mut session_usage);
         let denied = judged.map_err(|denial| (running.usage.denied(denial.module, denial.name), denial));
         self.host_usage = session_usage;
@@ -194,10 +205,11 @@ impl SessionMachine {
     }
 
     /// Lets the script go on.
-    fn answer_call(&mut self, call: u64, reply: HostReply, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn answer_call(&mut self, call: u64, reply: HostReply, now: Now, out: &mut Vec<Action>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let Some(wait) = running.host.filter(|wait| wait.call == call) else { return };
         running.host = None;
+        running.asking = None;
         running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
         out.push(Action::Send(ToWorker::HostReply { call, reply }));
         self.ledger.settle(wait.seq, 0);
@@ -227,7 +239,7 @@ impl SessionMachine {
 /// Which module a request is about.
 fn module_of(request: &HostRequest) -> Option<&'static str> {
     match request {
-        HostRequest::LoadModule { .. } => None,
+        HostRequest::LoadModule { .. } | HostRequest::Ask { .. } => None,
         HostRequest::Fs(_) => Some("fs"),
         HostRequest::Database(_) => Some("database"),
         HostRequest::Exec(_) => Some("exec"),
@@ -241,7 +253,11 @@ fn reply_bytes(reply: &HostReply) -> u64 {
         HostReply::Fs(FsReply::Entries(entries)) => entries.iter().map(|entry| entry.name.len()).sum(),
         HostReply::Database(DatabaseReply::Rows { values, .. }) => values.iter().map(SqlValue::bytes).sum(),
         HostReply::Exec(reply) => reply.stdout.len() + reply.stderr.len(),
-        HostReply::Module { .. } | HostReply::Fs(_) | HostReply::Database(_) | HostReply::Failed(_) => 0,
+        HostReply::Module { .. }
+        | HostReply::Fs(_)
+        | HostReply::Database(_)
+        | HostReply::Failed(_)
+        | HostReply::Answer(_) => 0,
     };
     bytes as u64
 }
@@ -264,9 +280,25 @@ pub(super) enum Unfit {
     TooMuch(LimitKind),
 }
 
+impl Running {
+    /// Whether a worker may put out so many more events with so much text in them.
+    pub(super) fn has_room_for(&self, events: u64, bytes: u64) -> Result<(), Unfit> {
+        let limits = &self.policy.wire.limits;
+        let said = self.events().saturating_sub(self.own_events) + events;
+        if said > u64::from(limits.max_events) + EVENTS_SLACK {
+            return Err(Unfit::TooMuch(LimitKind::Events));
+        }
+        let bytes = self.output_bytes().saturating_sub(self.own_bytes).saturating_add(bytes);
+        if bytes > u64::from(limits.max_output_kb) * 1024 + OUTPUT_SLACK_BYTES {
+            return Err(Unfit::TooMuch(LimitKind::Output));
+        }
+        Ok(())
+    }
+}
+
 /// Judges a batch before anything of it is recorded.
 pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<(), Unfit> {
-    let mut bytes = running.output_bytes().saturating_sub(running.own_bytes);
+    let mut bytes = 0_u64;
     for event in events {
         match &event.payload {
             EventPayload::Console { .. } | EventPayload::Exception { .. } | EventPayload::System { .. } => {}
@@ -284,15 +316,7 @@ pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<
         }
         bytes = bytes.saturating_add(event.payload.output_bytes());
     }
-    let limits = &running.policy.wire.limits;
-    let said = running.events().saturating_sub(running.own_events) + events.len() as u64;
-    if said > u64::from(limits.max_events) + EVENTS_SLACK {
-        return Err(Unfit::TooMuch(LimitKind::Events));
-    }
-    if bytes > u64::from(limits.max_output_kb) * 1024 + OUTPUT_SLACK_BYTES {
-        return Err(Unfit::TooMuch(LimitKind::Output));
-    }
-    Ok(())
+    running.has_room_for(events.len() as u64, bytes)
 }
 
 pub(super) fn host_error(code: &str, message: &str) -> HostError {

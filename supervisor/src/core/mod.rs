@@ -28,9 +28,10 @@
 //!  Loading ──▶ Running ──▶ ok | error | timeout | cancelled
 //!     │           │ ▲
 //!     ▼           ▼ │ the wall clock stands still
-//!   refused     host call
+//!   refused     host call, or a question (`waiting`)
 //! ```
 //! - `Loading` only for files: the session is busy, but a file that is not there leaves no execution behind.
+//! - *question*: `CC` is a host call that somebody outside answers, perhaps much later ([`asking`]).
 //! - *stop*: cancel, close or a limit that this side measured. The worker is interrupted; `Done` ends the execution with
 //!   the status of the stop, whatever the worker says; if none comes within the grace, the verdict is to kill.
 //! - The start is written before dispatch and not awaited; the end is one awaited commit, after which the caller is
@@ -39,6 +40,7 @@
 //! # The worker is hostile
 //! Each message is judged in [`messages`]. Anything that an honest worker cannot say at that moment ends the session.
 
+mod asking;
 mod close;
 mod deadlines;
 mod death;

@@ -5,12 +5,13 @@
 //! urgent: one goes out behind every few `Execute`s, or when the worker has much to keep, so that neither an answer to a
 //! caller nor a short execution waits for a message that only tells a worker what it may forget.
 
+use super::durable::Refused;
 use super::execution::Current;
 use super::input::{Action, Answer, Executed, Now, Refusal, Token, Write, WriteId};
 use super::machine::{Phase, SessionMachine};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, Metrics};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::worker::ToWorker;
@@ -34,6 +35,8 @@ pub(super) struct Ended {
     pub(super) token: Option<Token>,
     /// The store does not have the start; the end alone would be refused.
     pub(super) start_lost: bool,
+    /// It has asked: a question that the store still has is withdrawn with it.
+    pub(super) asked: bool,
 }
 
 /// What else a batch means.
@@ -49,6 +52,22 @@ pub(super) enum Mark {
     SessionInserted,
     SessionReady,
     SessionEnded,
+    /// A question; who waits for the execution is told that it waits.
+    Asked {
+        token: Option<Token>,
+        task: TaskId,
+        executed: Executed,
+    },
+    /// An answer that was taken, for who does not wait for what comes of it.
+    Taken {
+        token: Token,
+        executed: Executed,
+    },
+    /// An answer that did not fit.
+    Refused {
+        token: Token,
+        why: Refused,
+    },
     /// The first of what is owed.
     Retry,
 }
@@ -57,7 +76,7 @@ pub(super) enum Mark {
 #[derive(Debug)]
 enum Owed {
     /// The end of an execution, marked as degraded.
-    End { record: Arc<Execution>, with_start: bool },
+    End { record: Arc<Execution>, with_start: bool, asked: bool },
     /// Only the mark.
     Mark(ExecutionId),
     /// The end of the session.
@@ -192,6 +211,9 @@ impl SessionMachine {
                 }
             }
             Mark::SessionEnded => self.session_end_stored(out),
+            Mark::Asked { token, task, executed } => self.question_stored(token, task, executed, out),
+            Mark::Taken { token, executed } => Self::reply(token, Ok(Answer::Executed(executed)), out),
+            Mark::Refused { token, why } => Self::reply(token, Err(Refusal::Task(why)), out),
             Mark::Retry => self.retried(true, now, out),
         }
         if let Some(seq) = pending.worker_seq {
@@ -227,7 +249,7 @@ impl SessionMachine {
             Some(mut ended) => {
                 Self::degrade(&mut ended.executed.record, error, out);
                 let record = Arc::clone(&ended.executed.record);
-                self.ledger.owe(Owed::End { record, with_start: ended.start_lost }, now);
+                self.ledger.owe(Owed::End { record, with_start: ended.start_lost, asked: ended.asked }, now);
                 if let Some(token) = ended.token {
                     Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
                 }
@@ -254,6 +276,12 @@ impl SessionMachine {
                 } else {
                     self.ledger.owe(Owed::SessionEnd, now);
                 }
+            }
+            Mark::Asked { token, executed, .. } => {
+                self.question_lost(token, executed.record.id, error, now, out);
+            }
+            Mark::Taken { token, .. } | Mark::Refused { token, .. } => {
+                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::Retry if permanent => self.retried(false, now, out),
             Mark::Retry => {
@@ -312,12 +340,12 @@ impl SessionMachine {
         }
         let batch = match self.ledger.owed.front() {
             None => return,
-            Some(Owed::End { record, with_start: false }) => vec![Write::ExecutionEnded(Arc::clone(record))],
-            Some(Owed::End { record, with_start: true }) => {
-                vec![
-                    Write::ExecutionStarted(Arc::new(as_started(record))),
-                    Write::ExecutionEnded(Arc::clone(record)),
-                ]
+            Some(Owed::End { record, with_start, asked }) => {
+                let (execution, at) = (record.id, record.ended_at.unwrap_or(record.started_at));
+                let start = with_start.then(|| Write::ExecutionStarted(Arc::new(as_started(record))));
+                let withdrawn = asked.then_some(Write::QuestionsWithdrawn { execution, at });
+                let end = Write::ExecutionEnded(Arc::clone(record));
+                start.into_iter().chain(withdrawn).chain([end]).collect()
             }
             Some(Owed::Mark(execution)) => vec![Write::ExecutionDegraded(*execution)],
             Some(Owed::SessionEnd) => vec![self.end_write()],

@@ -2,6 +2,7 @@
 
 mod ends;
 mod executions;
+mod questions;
 mod violations;
 
 use super::{

@@ -191,9 +191,9 @@ fn standing(stand: Stand, identity: &Identity) -> DurableReply {
     DurableReply::Run(Box::new(Run {
         execution: stand.record,
         name: identity.name.clone(),
-        program_id: identity.program,
+        program_id: Some(identity.program),
         program: identity.program_name.clone(),
-        program_version: identity.version,
+        program_version: Some(identity.version),
         task: stand.task.as_ref().filter(|task| task.ended_at.is_none()).map(question),
     }))
 }
@@ -202,9 +202,9 @@ fn shown(row: RunRow, task: Option<&TaskRow>) -> Run {
     Run {
         execution: row.row.execution,
         name: row.row.name,
-        program_id: row.program,
+        program_id: Some(row.program),
         program: row.program_name,
-        program_version: row.version,
+        program_version: Some(row.version),
         task: task.filter(|task| task.ended_at.is_none()).map(question),
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use std::collections::HashSet;
 use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::model::{Engine, Event, Execution, ExecutionKind};
+use vm_system_protocol::model::{Engine, Event, Execution, ExecutionKind, ExecutionStatus};
 
 /// Largest `args`, `env` and `argv` (bytes each).
 const ARGS_BYTES: usize = 1 << 20;
@@ -50,6 +50,9 @@ impl Ops {
             Err(RuntimeError::NotLive) => return Err(self.not_live(&call, session).await),
             Err(error) => return Err(refused(error, session)),
         };
+        if execution.status == ExecutionStatus::Waiting {
+            return self.live(execution).await.map(Reply::Durable);
+        }
         finished(execution)
     }
 

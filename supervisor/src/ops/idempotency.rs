@@ -16,9 +16,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
 use vm_system_protocol::codec;
-use vm_system_protocol::control::{DurableOp, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::ExecutionStatus;
 
 /// Longest key (bytes).
 const KEY_BYTES: usize = 255;
@@ -190,6 +191,9 @@ impl Ops {
                         if new.wait && !new.follow {
                             row.execution.events = Some(self.store.events(id, 0, 0).await.map_err(stored)?);
                         }
+                        if new.wait && row.execution.status == ExecutionStatus::Waiting {
+                            return self.live(row.execution).await.map(Reply::Durable).map(Some);
+                        }
                         Some(Reply::Execution(Box::new(row.execution)))
                     }
                     None => None,
@@ -212,13 +216,19 @@ impl Ops {
 
     /// A repeated answer; whoever wants to follow gets the events too.
     async fn again(&self, answer: Answer, follower: Option<Follower>) -> Answer {
-        if let (Ok(Reply::Execution(execution)), Some(follower)) = (&answer, follower)
+        if let (Ok(Reply::Execution(execution)), Some(follower)) = (&answer, &follower)
             && execution.events.is_none()
         {
             let id = execution.id;
             if self.runtime.follow(id, 0, follower.clone()).await.is_none() {
                 self.stored_events(id, 0, &follower).await?;
             }
+        }
+        // It stood at a question: what it had said until then.
+        if let (Ok(Reply::Durable(DurableReply::Run(run))), Some(follower)) = (&answer, follower)
+            && run.execution.events.is_none()
+        {
+            self.stored_events(run.execution.id, 0, &follower).await?;
         }
         answer
     }

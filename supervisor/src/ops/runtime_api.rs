@@ -3,8 +3,8 @@
 use crate::runtime::{CreateSession, Durables, Follower, Runtime, RuntimeError, StartExecution};
 use crate::store::{BoxFuture, Owner};
 use std::sync::Arc;
-use vm_system_protocol::control::{DoctorReport, SandboxLayer, ZygoteInfo};
-use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::control::{DoctorReport, GivenAnswer, SandboxLayer, ZygoteInfo};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::{Execution, Session, SessionInspection};
 
 /// The runtime about itself.
@@ -34,6 +34,13 @@ pub trait RuntimeApi: Send + Sync {
     fn inspect_session(&self, id: SessionId) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>>;
     /// Runs code and makes its row.
     fn execute(&self, start: StartExecution) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
+    /// Answers the question of a session's execution.
+    fn submit_answer(
+        &self,
+        id: ExecutionId,
+        given: (Option<TaskId>, GivenAnswer),
+        wait: bool,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>>;
     /// Not running is fine.
     fn cancel_execution(&self, id: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>>;
     /// `None`: it does not run; everything is in the store.
@@ -73,6 +80,15 @@ impl RuntimeApi for Runtime {
 
     fn execute(&self, start: StartExecution) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(self.execute(start))
+    }
+
+    fn submit_answer(
+        &self,
+        id: ExecutionId,
+        given: (Option<TaskId>, GivenAnswer),
+        wait: bool,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(self.submit_answer(id, given, wait))
     }
 
     fn cancel_execution(&self, id: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {

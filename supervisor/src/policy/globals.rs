@@ -12,6 +12,7 @@ pub const SWITCHABLE: &[&str] = &[
     "BigUint64Array",
     "Boolean",
     "Buffer",
+    "CC",
     "DataView",
     "Date",
     "FinalizationRegistry",

@@ -75,6 +75,11 @@ pub fn judge(
             let judged = exec(policy, rights, request, usage);
             judged.map(Permit::Broker).map_err(|error| Denial { module: "exec", name: "run", error })
         }
+        // Not the host's to answer: the session's machine has it.
+        HostRequest::Ask { .. } => {
+            let (code, message) = ("ENOTSUP".to_owned(), "the host does not answer questions".to_owned());
+            Err(Denial { module: "CC", name: "CC", error: HostError { code, message } })
+        }
     }
 }
 

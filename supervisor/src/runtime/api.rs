@@ -1,6 +1,7 @@
 //! What callers ask of the runtime, and how it refuses.
 
 use crate::brokers::BrokerConfig;
+use crate::core::durable::Refused;
 use crate::core::{LibraryProblem, LoadFailure, Refusal, SpawnFault};
 use crate::policy::Operator;
 use crate::spawn::{LibrarySet, SpawnConfig};
@@ -185,6 +186,8 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         },
         Refusal::Storage(_) => ErrorCode::StorageUnavailable,
         Refusal::CancelledEarly => ErrorCode::Conflict,
+        Refusal::Task(Refused::Unfit { .. }) => ErrorCode::AnswerInvalid,
+        Refusal::Task(_) => ErrorCode::TaskNotPending,
     }
 }
 

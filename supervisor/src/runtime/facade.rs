@@ -10,6 +10,7 @@ use super::task::{Answering, Command, FILES, Shared, Task};
 use super::writes::Writes;
 use super::{doctor, followers};
 use crate::brokers::Brokers;
+use crate::core::durable::Refused;
 use crate::core::{
     Answer, CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionSpec, Source,
 };
@@ -26,8 +27,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
-use vm_system_protocol::control::{DoctorReport, SandboxLayer};
-use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::control::{DoctorReport, GivenAnswer, SandboxLayer};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Execution, ExecutionKind, Session, SessionInspection, SessionStatus, StartupFile, StartupMode,
@@ -175,6 +176,25 @@ impl Runtime {
             });
         }
         Ok(record)
+    }
+
+    /// Answers the question of a session's execution; gives the record as of its next pause or its end, or (without `wait`) as soon
+    /// as the answer is stored; without events.
+    pub async fn submit_answer(
+        &self,
+        execution: ExecutionId,
+        (task, given): (Option<TaskId>, GivenAnswer),
+        wait: bool,
+    ) -> Result<Execution, RuntimeError> {
+        let not_pending = || RuntimeError::Refused(Refusal::Task(Refused::NotPending));
+        let live = self.session_of(execution).ok_or_else(not_pending)?;
+        match self.ask(&live, |answer| Command::Submit { execution, task, given, wait, answer }).await {
+            Ok(Answer::Executed(executed)) => Ok(Arc::unwrap_or_clone(executed.record)),
+            Ok(other) => Err(unexpected(&other)),
+            // It ended while it was asked.
+            Err(RuntimeError::NotLive) => Err(not_pending()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Ends a running execution; that it does not run (any more) is fine. Answers once it is being ended.

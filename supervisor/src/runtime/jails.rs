@@ -115,8 +115,12 @@ async fn relay(registry: &Registry, event: SpawnEvent) {
         }
         SpawnEvent::ForbiddenCall { pid, call } => match registry.by_pid(pid) {
             Some(live) => drop(live.commands.send(Command::Forbidden(call)).await),
-            // A zygote, or one that is not known yet.
-            None => drop(PidFd::open(pid).and_then(|process| process.kill())),
+            // A program's worker, whose owner finds the name when it hears of the death; a zygote; or one that is not known
+            // yet.
+            None => {
+                registry.note_forbidden(pid, call);
+                drop(PidFd::open(pid).and_then(|process| process.kill()));
+            }
         },
         // Of a jail that is replaced already.
         SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost => {}

@@ -3,7 +3,7 @@
 use super::task::Command;
 use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use crate::store::{Owner, PolicySnapshot};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{mpsc, watch};
@@ -12,6 +12,9 @@ use vm_system_protocol::model::Execution;
 
 /// Records that are shown in place of what the store has. A store that fails for longer stops executions anyway.
 const DEGRADED: usize = 10_000;
+
+/// Forbidden calls that wait for the news of their process's death.
+const FORBIDDEN: usize = 64;
 
 /// What callers need to know of a live session without asking its owner task.
 #[derive(Debug)]
@@ -83,6 +86,8 @@ pub(super) struct Registry {
     sessions: Mutex<HashMap<SessionId, Arc<Live>>>,
     executions: Mutex<HashMap<ExecutionId, Arc<Live>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
+    /// Forbidden calls of processes that are no session's, by pid, until their death is heard of.
+    forbidden: Mutex<VecDeque<(u32, String)>>,
     stopping: AtomicBool,
     changed: watch::Sender<()>,
     pub(super) sessions_created: AtomicU64,
@@ -178,6 +183,22 @@ impl Registry {
         }
         drop(degraded);
         self.has_changed();
+    }
+
+    /// A process that is no session's made a call that its filter does not know, and is to be killed.
+    pub(super) fn note_forbidden(&self, pid: u32, call: String) {
+        let mut forbidden = lock(&self.forbidden);
+        if forbidden.len() >= FORBIDDEN {
+            forbidden.pop_front();
+        }
+        forbidden.push_back((pid, call));
+    }
+
+    /// The forbidden call that such a process made, once.
+    pub(super) fn take_forbidden(&self, pid: u32) -> Option<String> {
+        let mut forbidden = lock(&self.forbidden);
+        let at = forbidden.iter().rposition(|(of, _)| *of == pid)?;
+        forbidden.remove(at).map(|(_, call)| call)
     }
 
     pub(super) fn restore(&self, id: ExecutionId) {

@@ -30,7 +30,8 @@ use std::task::{Context, Poll};
 use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
-use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::Event;
 
 /// What a worker said before its death is read within this time.
@@ -69,6 +70,7 @@ impl Shared {
 pub(super) enum Command {
     Create { answer: Answering },
     Execute { request: Box<ExecuteRequest>, follower: Option<mpsc::Sender<Arc<[Event]>>>, answer: Answering },
+    Submit { execution: ExecutionId, task: Option<TaskId>, given: GivenAnswer, wait: bool, answer: Answering },
     Cancel { execution: ExecutionId, answer: Answering },
     Close { cause: CloseCause, answer: Answering },
     Kill { signal: i32, answer: Answering },
@@ -326,6 +328,9 @@ impl Task {
                     self.followers.add(request.id, follower);
                 }
                 Input::Execute { token: self.waiting.add(answer), request }
+            }
+            Command::Submit { execution, task, given, wait, answer } => {
+                Input::Submit { token: self.waiting.add(answer), execution, task, answer: given, wait }
             }
             Command::Cancel { execution, answer } => {
                 Input::Cancel { token: self.waiting.add(answer), execution }

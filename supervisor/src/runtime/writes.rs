@@ -100,6 +100,15 @@ impl Writes {
             Write::Events(events) => Stored::Events(events),
             Write::ExecutionEnded(execution) => Stored::ExecutionEnded(execution),
             Write::ExecutionDegraded(id) => Stored::ExecutionDegraded { id },
+            Write::Asked(task) => Stored::TaskInsert(task),
+            Write::AnswerUnfit { task, at } => Stored::TaskAttempt { id: task, at },
+            Write::QuestionEnded { task, outcome, answer, at } => {
+                Stored::TaskEnd { id: task, outcome, answer, at }
+            }
+            Write::QuestionsWithdrawn { execution, at } => Stored::TasksWithdraw { execution, at },
+            Write::Progress { execution, status, metrics } => {
+                Stored::RunProgress { id: execution, status, metrics }
+            }
             Write::WorkerSeq { session, seq } => Stored::WorkerSeq { session, seq },
         })
     }

@@ -209,7 +209,7 @@ pub enum Write {
     /// Output; (execution, seq) is unique.
     Events(Arc<[Event]>),
     /// After a start of the supervisor: every `quickjs` session that is starting or ready and not in `alive` becomes
-    /// `crashed(host_restart)`, its unfinished executions `error` with code `WORKER_DIED`.
+    /// `crashed(host_restart)`, its unfinished executions `error` with code `WORKER_DIED`, their questions withdrawn.
     HostRestart {
         /// When.
         at: Timestamp,
@@ -255,6 +255,13 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
+    /// Whatever question of an execution is pending ends as withdrawn; that there is none is fine.
+    TasksWithdraw {
+        /// Of which.
+        execution: ExecutionId,
+        /// When.
+        at: Timestamp,
+    },
     /// A state of a durable execution: the pages that changed.
     Checkpoint(Box<Checkpoint>),
     /// Drops page versions that no checkpoint from `keep_from` on needs, and the checkpoints before it.
@@ -277,7 +284,7 @@ pub enum Write {
         /// When.
         at: Timestamp,
     },
-    /// Where an unfinished execution of a program stands, and what it used so far.
+    /// Where an unfinished execution stands, and what it used so far.
     RunProgress {
         /// Which.
         id: ExecutionId,

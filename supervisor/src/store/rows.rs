@@ -222,7 +222,7 @@ pub struct TaskRow {
     pub outcome: Option<TaskOutcome>,
     /// Its answer; the message of the error where it has none.
     pub answer: Option<String>,
-    /// The checkpoint at which it was asked.
+    /// The checkpoint at which it was asked; in a session, which question of the execution it is.
     pub checkpoint: u64,
     /// How many answers may not fit; none = as many as come.
     pub retries: Option<u32>,

@@ -31,6 +31,8 @@ pub(super) struct Budget {
     wall: Cell<u64>,
     /// Time that the host took for its answers; wall time does not run then.
     host_wait: Cell<u64>,
+    /// Questions asked so far.
+    questions: Cell<u64>,
     events_left: Cell<u32>,
     output_left: Cell<u64>,
 }
@@ -59,6 +61,7 @@ impl Budget {
         self.cpu.set(u64::from(limits.cpu_ms) * 1_000_000);
         self.wall.set(u64::from(limits.wall_ms) * 1_000_000);
         self.host_wait.set(0);
+        self.questions.set(0);
         self.events_left.set(limits.max_events);
         self.output_left.set(u64::from(limits.max_output_kb) * 1024);
     }
@@ -116,6 +119,12 @@ impl Budget {
     /// The host took this long for an answer (nanoseconds).
     pub(super) fn waited(&self, nanoseconds: u64) {
         self.host_wait.set(self.host_wait.get().saturating_add(nanoseconds));
+    }
+
+    /// The number of a question that is asked now, from 1.
+    pub(super) fn next_question(&self) -> u64 {
+        self.questions.set(self.questions.get() + 1);
+        self.questions.get()
     }
 
     /// Counts an event with this much text; `false`: it does not fit, and the execution has to stop.

@@ -22,6 +22,7 @@ mod natives;
 mod position;
 mod preload;
 mod preview;
+mod question;
 mod random;
 mod rejections;
 mod run;

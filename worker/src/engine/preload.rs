@@ -2,7 +2,7 @@
 //! Must not know a session; nothing of one exists yet.
 
 use super::state::{Intrinsics, Shared};
-use super::{modules, natives, run, sys};
+use super::{modules, natives, question, run, sys};
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Module, Object, Persistent, Runtime};
 use std::rc::Rc;
@@ -79,6 +79,7 @@ fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {
     natives::install_random(ctx, state)?;
     let natives = natives::natives(ctx, state)?;
     modules::install_natives(ctx, state, &natives)?;
+    question::install(ctx, state, &natives)?;
     let core: Function = prelude(ctx, "vm:core", include_str!("prelude/core.js"))?;
     let captured: Object = core.call((natives.clone(),))?;
     for (name, source) in [
@@ -88,6 +89,7 @@ fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {
         ("vm:fs", include_str!("prelude/fs.js")),
         ("vm:database", include_str!("prelude/database.js")),
         ("vm:exec", include_str!("prelude/exec.js")),
+        ("vm:question", include_str!("prelude/question.js")),
     ] {
         let part: Function = prelude(ctx, name, source)?;
         let _: rquickjs::Value = part.call((natives.clone(), captured.clone()))?;

@@ -8,6 +8,7 @@ mod libraries;
 mod limits;
 mod modules;
 mod properties;
+mod questions;
 mod repl;
 mod timers;
 mod typescript;

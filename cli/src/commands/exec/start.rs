@@ -4,14 +4,15 @@
 
 use crate::backend::{Backend, explain};
 use crate::client::CallError;
+use crate::commands::program::show;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
 use crate::script_output::{ScriptOutput, exit_code};
 use crate::signals::Interrupts;
 use std::time::Duration;
-use vm_system_protocol::control::{NewExecution, Op, Reply};
+use vm_system_protocol::control::{DurableReply, NewExecution, Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
-use vm_system_protocol::model::Execution;
+use vm_system_protocol::model::{Execution, Run};
 
 /// Pause before asking again which execution runs, if Ctrl-C came before it did.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
@@ -44,6 +45,7 @@ pub(crate) async fn to_its_end(
     };
     let execution = match result {
         Ok(Reply::Execution(execution)) => execution,
+        Ok(Reply::Durable(DurableReply::Run(run))) => return at_question(context, backend, &run).await,
         Ok(other) => return Err(unexpected(&other)),
         Err(CallError::Lost(why)) => match output.execution() {
             Some(id) => resume(backend, id, output, why).await?,
@@ -56,6 +58,18 @@ pub(crate) async fn to_its_end(
     }
     context.out.result(&execution, String::new)?;
     Ok(exit_code(&execution))
+}
+
+/// It waits for an answer (`CC`) and stays as it is; whoever answers is told how it went on.
+async fn at_question(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
+    if let Backend::Embedded(_) = backend {
+        let execution = run.execution.id.to_string();
+        backend.call(Op::ExecCancel { execution }, None).await?;
+        let message = "the script asks a question (CC), and nobody can answer it here";
+        let hint = "run it in a session of the daemon: `vm-system task submit` answers it there";
+        return Err(CliError::new(exit::FAILED, message).with_hint(hint));
+    }
+    show::run(context, run)
 }
 
 /// The connection broke in mid-stream (a reader that paused too long): takes the stream up again behind the last event.

@@ -1,6 +1,6 @@
 //! `program runs`
 
-use super::call;
+use super::{call, show};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             rows.row([
                 run.execution.id.to_string(),
                 run.name.clone().unwrap_or_else(|| "-".to_owned()),
-                run.program.clone().unwrap_or_else(|| run.program_id.to_string()),
+                show::program(run),
                 run.execution.status.to_string(),
                 run.execution.started_at.to_string(),
             ]);

@@ -22,13 +22,20 @@ pub(crate) fn code(run: &Run) -> u8 {
     if run.execution.status.is_final() { exit_code(&run.execution) } else { exit::OK }
 }
 
+/// What its program is called.
+pub(crate) fn program(run: &Run) -> String {
+    let id = || run.program_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+    run.program.clone().unwrap_or_else(id)
+}
+
 fn text(run: &Run) -> String {
     let execution = &run.execution;
     let mut text = String::new();
     let name = run.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
     let _ = writeln!(text, "Execution: {}{}", execution.id, escape::for_message(&name));
-    let program = run.program.clone().unwrap_or_else(|| run.program_id.to_string());
-    let _ = writeln!(text, "Program: {} version {}", escape::for_message(&program), run.program_version);
+    if let Some(version) = run.program_version {
+        let _ = writeln!(text, "Program: {} version {version}", escape::for_message(&program(run)));
+    }
     let _ = writeln!(text, "Status: {}", execution.status);
     if let Some(result) = &execution.result {
         let _ = writeln!(text, "Result: {}", escape::for_message(result.as_str()));

@@ -82,7 +82,10 @@ pub(super) fn execution_fields() -> Vec<(&'static str, Value)> {
     vec![
         ("executionId", text("Its name, or its id if it has none")),
         ("id", text("Its id")),
-        ("programId", text("Name of the program, or its id if it was deleted")),
+        (
+            "programId",
+            text("Name of the program, or its id if it was deleted; absent for an execution of a session"),
+        ),
         ("programVersion", count("Version of the program that it runs")),
         (
             "state",
@@ -111,8 +114,7 @@ pub(super) fn execution_fields() -> Vec<(&'static str, Value)> {
 }
 
 /// What an execution always says of itself.
-pub(super) const EXECUTION_REQUIRED: &[&str] =
-    &["executionId", "id", "programId", "programVersion", "state", "status", "created"];
+pub(super) const EXECUTION_REQUIRED: &[&str] = &["executionId", "id", "state", "status", "created"];
 
 /// An execution of a program.
 pub(super) fn execution() -> Value {
@@ -172,6 +174,7 @@ pub(super) fn evaluation() -> Value {
             ("output", list(text("A line"), "What it said on the console")),
             ("next", count("Pass it to get_events as `after` for what is not here")),
             ("truncated", flag("There was more output than an answer has room for")),
+            ("task", task()),
             (
                 "error",
                 object(

@@ -31,15 +31,23 @@ pub(super) fn name_of(run: &Run) -> String {
     run.name.clone().unwrap_or_else(|| run.execution.id.to_string())
 }
 
-/// An execution of a program.
+/// What its program is called; none for an execution of a session.
+pub(super) fn program_of(run: &Run) -> Option<String> {
+    let id = run.program_id?;
+    Some(run.program.clone().unwrap_or_else(|| id.to_string()))
+}
+
+/// An execution with its question.
 pub(super) fn run(run: &Run) -> Map<String, Value> {
     let execution = &run.execution;
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
     put("executionId", json!(name_of(run)));
     put("id", json!(execution.id));
-    put("programId", run.program.clone().map_or_else(|| json!(run.program_id), Value::String));
-    put("programVersion", json!(run.program_version));
+    if let Some(program) = program_of(run) {
+        put("programId", json!(program));
+        put("programVersion", json!(run.program_version));
+    }
     put("state", json!(legacy(execution.status)));
     put("status", json!(execution.status));
     put("created", json!(execution.started_at));

@@ -71,16 +71,10 @@ impl DurableMachine {
     fn unfit(&mut self, token: Token, why: &str, now: Now, actions: &mut Vec<Action>) {
         let Some(row) = &mut self.task else { return };
         let at = Timestamp(now.unix_ms);
-        row.attempts += 1;
-        row.first_attempt_at = row.first_attempt_at.or(Some(at));
-        row.last_attempt_at = Some(at);
-        let attempts = row.attempts;
-        let last = row.retries.is_some_and(|retries| attempts > retries);
+        let (refusal, last) = unfit(row, why, at);
         self.unwritten.push(Write::TaskAttempt { id: row.id, at });
-        let refusal = Refused::Unfit { why: why.to_owned(), attempts, last };
-        if last {
+        if let Some(message) = last {
             // Whoever hears that it was the last one no longer finds the question.
-            let message = format!("no answer fitted after {attempts} attempts: {why}");
             self.accept(TaskOutcome::Failed, message, now, actions);
             self.add_progress(ExecutionStatus::Running);
         }
@@ -92,13 +86,8 @@ impl DurableMachine {
         if !due || self.next != Next::Wait || self.ended || !self.writing.is_empty() {
             return;
         }
-        let fallback = self.task.as_ref().and_then(|row| row.fallback.clone());
-        if let Some(json) = fallback {
-            self.accept(TaskOutcome::Defaulted, json, now, actions);
-        } else {
-            let message = "nobody answered in time".to_owned();
-            self.accept(TaskOutcome::Expired, message, now, actions);
-        }
+        let Some((outcome, answer)) = self.task.as_ref().map(when_due) else { return };
+        self.accept(outcome, answer, now, actions);
     }
 
     pub(super) fn set_variable(
@@ -165,8 +154,28 @@ impl DurableMachine {
     }
 }
 
+/// Counts an answer that does not fit; what its giver is told, and the message for the program if it was the last one that
+/// the program lets go by.
+pub(in crate::core) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (Refused, Option<String>) {
+    row.attempts += 1;
+    row.first_attempt_at = row.first_attempt_at.or(Some(at));
+    row.last_attempt_at = Some(at);
+    let attempts = row.attempts;
+    let last = row.retries.is_some_and(|retries| attempts > retries);
+    let message = last.then(|| format!("no answer fitted after {attempts} attempts: {why}"));
+    (Refused::Unfit { why: why.to_owned(), attempts, last }, message)
+}
+
+/// What comes of a question whose time is over.
+pub(in crate::core) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
+    match &row.fallback {
+        Some(json) => (TaskOutcome::Defaulted, json.clone()),
+        None => (TaskOutcome::Expired, "nobody answered in time".to_owned()),
+    }
+}
+
 /// The answer as it is stored: text as it is, or JSON that fits the question's schema.
-fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, String> {
+pub(in crate::core) fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, String> {
     let schema = row.schema.as_deref().and_then(|schema| serde_json::from_str::<Value>(schema).ok());
     match (answer, schema) {
         (GivenAnswer::Typed(text), None) => Ok(text.clone()),

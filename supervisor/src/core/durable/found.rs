@@ -22,7 +22,7 @@ pub(super) fn next(found: &Found) -> Next {
 }
 
 /// The answer that a question got; none while it is pending.
-pub(super) fn answer_of(task: &TaskRow) -> Option<TaskAnswer> {
+pub(in crate::core) fn answer_of(task: &TaskRow) -> Option<TaskAnswer> {
     let text = || task.answer.clone().unwrap_or_default();
     let json = || TaskAnswer::Json(JsonText::from_untrusted(text()));
     match task.outcome? {

@@ -125,6 +125,8 @@ pub enum DurableInput {
     Violation(String),
     /// The worker is dead.
     Died(Death),
+    /// The worker is dead: it made this system call, which it may not make.
+    DiedOfCall(String),
     /// A batch is stored.
     Stored(WriteId),
     /// A batch is not stored.

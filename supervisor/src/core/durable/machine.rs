@@ -5,7 +5,7 @@ use super::input::{
     Stand,
 };
 use super::spent::Spent;
-use crate::core::{Now, Token, WriteId};
+use crate::core::{Death, Now, Token, WriteId};
 use crate::store::{TaskRow, Write};
 use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::durable::{DurableLimit, HostCall, Segment, TaskAnswer, ToDurable};
@@ -260,6 +260,10 @@ impl DurableMachine {
             Input::Message(message) => self.heard(message, now, actions),
             Input::Violation(what) => self.violation(&what, actions),
             Input::Died(death) => self.died(death, now, actions),
+            Input::DiedOfCall(call) => {
+                self.verdict.get_or_insert_with(|| format!("seccomp({call})"));
+                self.died(Death::Unknown, now, actions);
+            }
             Input::Stored(id) => self.stored(id, now, actions),
             Input::NotStored { write, conflict, error } => self.not_stored(write, conflict, error, actions),
             Input::Called(result) => self.called(result, now, actions),

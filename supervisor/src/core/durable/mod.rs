@@ -30,6 +30,8 @@ mod stops;
 #[cfg(test)]
 mod tests;
 
+pub(super) use answers::{judged, unfit, when_due};
+pub(super) use found::answer_of;
 pub use found::{fresh_record, session_record};
 pub use input::{
     DurableAction, DurableInput, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused, Stand, life,

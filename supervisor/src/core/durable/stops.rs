@@ -183,13 +183,7 @@ impl DurableMachine {
         self.scope_kept = self.scope;
     }
 
-    fn paused(
-        &mut self,
-        prompt: String,
-        options: Option<&JsonText>,
-        now: Now,
-        actions: &mut Vec<Action>,
-    ) {
+    fn paused(&mut self, prompt: String, options: Option<&JsonText>, now: Now, actions: &mut Vec<Action>) {
         let more = options.map_or(0, |options| options.as_str().len());
         if (prompt.len() + more) as u64 > self.record_left() {
             self.record_full(now, actions);

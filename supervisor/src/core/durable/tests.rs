@@ -516,3 +516,22 @@ fn every_answer_is_used_once_whatever_crashes_when() {
     assert!(crashes > 1_000, "the model hardly crashed: {crashes}");
     assert!(stops > 500 && lost > 200, "the model hardly stopped ({stops}) or lost anything ({lost})");
 }
+
+#[test]
+fn the_forbidden_call_that_ended_a_programs_worker_is_named() {
+    let mut world = World::new(1);
+    world.begin();
+    for _ in 0..10_000 {
+        if world.is_over() {
+            break;
+        }
+        if world.worker.is_some() {
+            (world.worker, world.loading, world.calling, world.dying) = (None, None, false, false);
+            world.said.clear();
+            world.step(DurableInput::DiedOfCall("openat".to_owned()));
+        }
+        world.go(false);
+    }
+    let error = world.rows.record.and_then(|record| record.error).expect("an error");
+    assert_eq!(error.reason.as_deref(), Some("seccomp(openat)"));
+}

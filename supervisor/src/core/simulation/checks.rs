@@ -261,6 +261,9 @@ impl Checks {
         if let Some(token) = self.asked.difference(&self.answered).next() {
             return Err(format!("token {token} was never answered"));
         }
+        if let Some(row) = database.pending() {
+            return Err(format!("question {} of {} is left behind", row.id, row.execution));
+        }
         for (id, stored) in &database.executions {
             if !stored.record.status.is_final() {
                 return Err(format!("{id} is still {}", stored.record.status));

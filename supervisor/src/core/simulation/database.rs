@@ -1,8 +1,9 @@
 //! What is stored: refuses what the real store refuses, and remembers what was lost.
 
 use crate::core::{Write, WriteId};
+use crate::store::{TaskOutcome, TaskRow};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 
@@ -17,6 +18,7 @@ pub(super) struct Database {
     pub(super) worker_seq: u64,
     pub(super) let_go_seq: u64,
     pub(super) end_lost: bool,
+    pub(super) questions: BTreeMap<TaskId, TaskRow>,
 }
 
 pub(super) struct Stored {
@@ -59,6 +61,8 @@ impl Database {
                 Write::Events(events) => self.holes.extend(events.first().map(|event| event.execution_id)),
                 Write::WorkerSeq { seq, .. } => self.let_go_seq = self.let_go_seq.max(*seq),
                 Write::SessionEnded { .. } => self.end_lost = true,
+                Write::Asked(row) => drop(self.holes.insert(row.execution)),
+                Write::Progress { execution, .. } => drop(self.holes.insert(*execution)),
                 _ => {}
             }
         }
@@ -94,11 +98,45 @@ impl Database {
                     }
                 }
             }
+            Write::Asked(row) => drop(self.questions.insert(row.id, *row)),
+            Write::AnswerUnfit { task, .. } => {
+                if let Some(row) = self.questions.get_mut(&task) {
+                    row.attempts += 1;
+                }
+            }
+            Write::QuestionEnded { task, outcome, answer, at } => {
+                if let Some(row) = self.questions.get_mut(&task) {
+                    (row.outcome, row.answer, row.ended_at) = (Some(outcome), answer, Some(at));
+                }
+            }
+            Write::QuestionsWithdrawn { execution, at } => {
+                for row in self.questions.values_mut() {
+                    if row.execution == execution && row.ended_at.is_none() {
+                        (row.outcome, row.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
+                    }
+                }
+            }
+            Write::Progress { execution, status, metrics } => {
+                if let Some(stored) = self.executions.get_mut(&execution) {
+                    (stored.record.status, stored.record.metrics) = (status, metrics);
+                }
+            }
             Write::WorkerSeq { seq, .. } => {
                 self.worker_seq = self.worker_seq.max(seq);
                 self.let_go_seq = self.let_go_seq.max(seq);
             }
         }
+    }
+
+    /// The question that an execution waits for, as anybody can see.
+    pub(super) fn pending(&self) -> Option<&TaskRow> {
+        self.questions.values().find(|row| row.ended_at.is_none())
+    }
+
+    /// The last question of an execution.
+    pub(super) fn last_question(&self, execution: ExecutionId) -> Option<&TaskRow> {
+        let mine = self.questions.values().filter(|row| row.execution == execution);
+        mine.max_by_key(|row| row.checkpoint)
     }
 
     pub(super) fn running(&self) -> Option<&Stored> {
@@ -136,6 +174,21 @@ fn batch_error(database: &Database, batch: &[Write]) -> Option<String> {
                 }
                 _ => {}
             },
+            Write::Asked(row) if known(row.execution) != Some(false) && !started.contains(&row.execution) => {
+                return Some("there is no such unfinished execution".to_owned());
+            }
+            Write::Asked(row) => {
+                let withdrawn = batch.iter().any(|write| matches!(write, Write::QuestionsWithdrawn { .. }));
+                let pending = database.last_question(row.execution).is_some_and(|row| row.ended_at.is_none());
+                if database.questions.contains_key(&row.id) || (pending && !withdrawn) {
+                    return Some("the question exists already".to_owned());
+                }
+            }
+            Write::AnswerUnfit { task, .. } | Write::QuestionEnded { task, .. }
+                if database.questions.get(task).is_none_or(|row| row.ended_at.is_some()) =>
+            {
+                return Some("there is no such pending question".to_owned());
+            }
             Write::ExecutionDegraded(id) if known(*id).is_none() => {
                 return Some("there is no such execution".to_owned());
             }

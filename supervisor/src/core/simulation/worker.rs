@@ -14,6 +14,8 @@ use vm_system_protocol::worker::{Done, FromWorker, HostRequest, Outcome, ToWorke
 enum Move {
     Print(u64),
     Call,
+    /// `CC`: sometimes with options that are wrong, or with little time.
+    Ask,
     /// Runs until it is interrupted.
     Spin,
     /// A native that never polls: only SIGKILL ends it.
@@ -25,6 +27,8 @@ struct Script {
     execution: ExecutionId,
     moves: VecDeque<Move>,
     waiting: Option<u64>,
+    /// Questions so far.
+    asked: u64,
 }
 
 pub(super) struct Worker {
@@ -94,7 +98,8 @@ impl Worker {
             }
             ToWorker::Execute(job) => {
                 self.interrupted = false;
-                self.script = Some(Script { execution: job.execution, moves: script(rng), waiting: None });
+                self.script =
+                    Some(Script { execution: job.execution, moves: script(rng), waiting: None, asked: 0 });
             }
             ToWorker::HostReply { call, .. } => match &mut self.script {
                 Some(script) if script.waiting == Some(call) => script.waiting = None,
@@ -169,6 +174,23 @@ impl Worker {
                 };
                 self.say(FromWorker::HostCall { execution, call, request });
             }
+            Some(Move::Ask) => {
+                let call = self.next_call;
+                self.next_call += 1;
+                script.waiting = Some(call);
+                script.asked += 1;
+                let number = script.asked;
+                let options = match rng.below(6) {
+                    0 => Some(r#"{"timeout_ms":20}"#),
+                    1 => Some(r#"{"timeout_ms":0,"default":1}"#),
+                    2 => Some(r#"{"schema":{"type":"number"},"retries":1}"#),
+                    3 => Some(r#"{"schema":{"pattern":"x"}}"#),
+                    _ => None,
+                };
+                let options = options.map(|json| JsonText::from_untrusted(json.to_owned()));
+                let request = HostRequest::Ask { number, prompt: "what next?".to_owned(), options };
+                self.say(FromWorker::HostCall { execution, call, request });
+            }
             Some(Move::Finish(outcome)) => self.finish(execution, outcome),
             Some(Move::Hang) | None => self.finish(execution, Outcome::Ok),
         }
@@ -193,7 +215,12 @@ impl Worker {
                 json: Some(JsonText::from_untrusted("{".to_owned())),
             },
         };
-        match rng.below(12) {
+        match rng.below(13) {
+            12 => {
+                let number = rng.below(4);
+                let request = HostRequest::Ask { number, prompt: "?".to_owned(), options: None };
+                self.say(FromWorker::HostCall { execution: current, call: self.next_call, request });
+            }
             0 => self.say(FromWorker::Started { heap_bytes: u64::MAX }),
             1 => self.say(FromWorker::Events { execution: stranger, events: vec![print(0, rng)] }),
             2 => self.say(FromWorker::Events { execution: current, events: Vec::new() }),
@@ -225,7 +252,11 @@ impl Worker {
 fn script(rng: &mut Rng) -> VecDeque<Move> {
     let mut moves = VecDeque::new();
     for _ in 0..rng.below(5) {
-        moves.push_back(if rng.one_in(3) { Move::Call } else { Move::Print(rng.below(4)) });
+        moves.push_back(match rng.below(6) {
+            0 | 1 => Move::Call,
+            2 => Move::Ask,
+            _ => Move::Print(rng.below(4)),
+        });
     }
     moves.push_back(match rng.below(16) {
         0 => Move::Spin,

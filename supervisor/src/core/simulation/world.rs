@@ -11,7 +11,8 @@ use crate::core::{
 use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use std::sync::Arc;
 use vm_system_protocol::broker::FsReply;
-use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionKind, Session, SessionStatus};
 use vm_system_protocol::time::Timestamp;
@@ -364,6 +365,7 @@ impl World {
                 let execution = self.known.get(at).copied().or(self.known.last().copied());
                 Input::Cancel { token, execution: execution.unwrap_or(ExecutionId::from_bytes([0; 16])) }
             }
+            8..=25 => self.somebody_answers(token),
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };
                 let request = Box::new(request(&mut self.rng, &self.policy, kind));
@@ -379,6 +381,23 @@ impl World {
         if let Some(execution) = cancelled {
             let verdict = self.checks.cancelled(execution);
             self.check(verdict);
+        }
+    }
+
+    /// Mostly the pending question; sometimes one that is not.
+    fn somebody_answers(&mut self, token: Token) -> Input {
+        let pending = self.database.pending().map(|row| (row.execution, row.id));
+        let answer = ["1", "so", "true", "null"][self.rng.below(4) as usize].to_owned();
+        let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(4) > 0);
+        match pending {
+            Some((execution, task)) if self.rng.below(8) > 0 => {
+                Input::Submit { token, execution, task: self.rng.one_in(2).then_some(task), answer, wait }
+            }
+            _ => {
+                let execution = self.known.last().copied().unwrap_or(ExecutionId::from_bytes([0; 16]));
+                let task = self.rng.one_in(2).then_some(TaskId::from_bytes([9; 16]));
+                Input::Submit { token, execution, task, answer, wait }
+            }
         }
     }
 
@@ -434,6 +453,7 @@ impl World {
             events: stored.events,
             output_bytes: stored.output_bytes,
             last_ts: stored.last_ts,
+            question: self.database.last_question(stored.record.id).cloned(),
         });
         self.note(|| "the supervisor dies".to_owned());
         self.checks.forget(&self.database);

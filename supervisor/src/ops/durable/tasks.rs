@@ -1,14 +1,16 @@
 //! Questions and their answers.
 
-use super::{identity_of, question, refused, standing};
+use super::{question, refused, standing};
+use crate::core::Refusal;
 use crate::ops::audit::line_of;
 use crate::ops::errors::{invalid, stored};
 use crate::ops::{Call, Ops, fitting, page};
-use crate::store::{Entity, IdKind, RunRow, TaskRow};
+use crate::runtime::RuntimeError;
+use crate::store::{Entity, IdKind, TaskRow};
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
 use vm_system_protocol::ids::TaskId;
-use vm_system_protocol::model::{ExecutionStatus, Task, TaskStatus};
+use vm_system_protocol::model::{Execution, ExecutionStatus, Run, Task, TaskStatus};
 
 /// Most rows of a list.
 const LIST_MAX: u32 = 10_000;
@@ -26,11 +28,13 @@ impl Ops {
     }
 
     pub(super) async fn task_get(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
-        let run = match self.run(call, reference).await {
-            Ok(run) => run,
-            Err(error) => self.run_by_task(call, reference, error).await?.0,
+        let execution = match self.execution(call, reference).await {
+            Ok(row) => row.execution,
+            Err(error) => {
+                let asker = self.asker(call, reference, error).await?.execution;
+                self.execution(call, &asker.to_string()).await?.execution
+            }
         };
-        let execution = run.row.execution;
         let task = if execution.status == ExecutionStatus::Waiting {
             self.store.pending_task(execution.id).await.map_err(stored)?
         } else {
@@ -45,19 +49,12 @@ impl Ops {
         })))
     }
 
-    /// The execution that asks a question which is named where there is no execution of that name, and the question.
-    async fn run_by_task(
-        &self,
-        call: &Call<'_>,
-        reference: &str,
-        error: OpError,
-    ) -> Result<(RunRow, TaskId), OpError> {
+    /// The question that is named where there is no execution of that name.
+    async fn asker(&self, call: &Call<'_>, reference: &str, error: OpError) -> Result<TaskRow, OpError> {
         if error.code != ErrorCode::ExecutionNotFound {
             return Err(error);
         }
-        let task = self.task_by_id(call, reference).await?.ok_or_else(|| error.clone())?;
-        let run = self.run_by_id(call, task.execution).await?.ok_or(error)?;
-        Ok((run, task.id))
+        self.task_by_id(call, reference).await?.ok_or(error)
     }
 
     /// A question by its id, or a unique beginning of it.
@@ -94,27 +91,64 @@ impl Ops {
             })?),
             None => None,
         };
-        let (id, identity, named) = match self.identity(call, reference).await {
-            Ok((id, identity)) => (id, identity, None),
-            Err(error) => {
-                let (run, task) = self.run_by_task(call, reference, error).await?;
-                let (id, identity) = identity_of(run);
-                (id, identity, Some(task))
+        let (asker, known, named) = match self.identity(call, reference).await {
+            Err(error) if error.code == ErrorCode::ExecutionNotFound => {
+                let row = self.asker(call, reference, error).await?;
+                let asker = row.execution.to_string();
+                let known = self.identity(call, &asker).await;
+                (asker, known, Some(row.id))
             }
+            known => (reference.to_owned(), known, None),
         };
         if let (Some(task), Some(named)) = (task, named)
             && task != named
         {
             return Err(invalid("two tasks are named"));
         }
+        let given = (named.or(task), result);
+        let (id, identity) = match known {
+            Ok(known) => known,
+            Err(error) if error.code == ErrorCode::EngineUnsupported => {
+                return self.live_submit(call, &asker, given, wait).await;
+            }
+            Err(error) => return Err(error),
+        };
         // Stored with the answer: a line of its own would be a commit of its own.
         let with = vec![line_of(call, "task submit", &id.to_string())];
-        let given = (named.or(task), result);
         let submitted = self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await;
         let result = submitted.map_err(|why| refused(&why, id));
         if result.is_err() {
             self.audit(call, "task submit", id, &result).await;
         }
         Ok(standing(result?, &identity))
+    }
+
+    /// Answers a question of a session's execution.
+    async fn live_submit(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        given: (Option<TaskId>, GivenAnswer),
+        wait: bool,
+    ) -> Result<DurableReply, OpError> {
+        let id = self.execution(call, reference).await?.execution.id;
+        let result = match self.runtime.submit_answer(id, given, wait).await {
+            Ok(execution) => Ok(execution),
+            Err(RuntimeError::Refused(Refusal::Task(why))) => Err(refused(&why, id)),
+            Err(error) => Err(error.into()),
+        };
+        self.audit(call, "task submit", id, &result).await;
+        self.live(result?).await
+    }
+
+    /// An execution of a session with the question that it waits for.
+    pub(in crate::ops) async fn live(&self, execution: Execution) -> Result<DurableReply, OpError> {
+        let task = match execution.status {
+            ExecutionStatus::Waiting => self.store.pending_task(execution.id).await.map_err(stored)?,
+            _ => None,
+        };
+        let task = task.as_deref().map(question);
+        let run = Run { execution, name: None, program_id: None, program: None, program_version: None, task };
+        Ok(DurableReply::Run(Box::new(run)))
     }
 }

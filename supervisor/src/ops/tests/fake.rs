@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use vm_system_protocol::control::{
-    DoctorReport, ErrorCode, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer,
+    DoctorReport, ErrorCode, GivenAnswer, NewExecution, NewSession, Op, OpError, Reply, SandboxLayer,
 };
-use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind, ExecutionStatus,
@@ -219,6 +219,15 @@ impl RuntimeApi for Fake {
     fn execute(&self, start: StartExecution) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
         Box::pin(self.run(start))
     }
+    fn submit_answer(
+        &self,
+        _: ExecutionId,
+        _: (Option<TaskId>, GivenAnswer),
+        _: bool,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(async { Err(RuntimeError::NotLive) })
+    }
+
     fn cancel_execution(&self, _id: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
         Box::pin(async move { self.refusal() })
     }

@@ -219,12 +219,18 @@ impl Owner {
                 }
             }
             Woken::Dead(death) => {
-                if let Some(worker) = self.worker.take() {
-                    lock(&self.durables.workers).remove(&worker.handle.process.session());
-                    worker.handle.process.forget();
-                }
                 self.calling = None;
-                Input::Died(death.into())
+                let mut forbidden = None;
+                if let Some(worker) = self.worker.take() {
+                    let process = &worker.handle.process;
+                    lock(&self.durables.workers).remove(&process.session());
+                    forbidden = self.durables.shared.registry.take_forbidden(process.pid());
+                    process.forget();
+                }
+                match forbidden {
+                    Some(call) => Input::DiedOfCall(call),
+                    None => Input::Died(death.into()),
+                }
             }
             Woken::Called(result) => {
                 self.calling = None;
@@ -268,6 +274,8 @@ impl Owner {
                 if std::mem::take(&mut self.unwanted) {
                     let _ = handle.process.kill();
                 }
+                // Of an earlier process with this number.
+                drop(self.durables.shared.registry.take_forbidden(handle.process.pid()));
                 let known = (self.execution, handle.process.clone());
                 lock(&self.durables.workers).insert(handle.process.session(), known);
                 let birth = Some(birth);

@@ -60,6 +60,7 @@ impl Tables {
                 task.first_attempt_at = task.first_attempt_at.or(Some(*at));
                 task.last_attempt_at = Some(*at);
             }),
+            Write::TasksWithdraw { execution, at } => Ok(self.tasks_withdraw(*execution, *at)),
             Write::TaskEnd { id, outcome, answer, at } => self.task_change(*id, |task| {
                 task.outcome = Some(*outcome);
                 task.ended_at = Some(*at);

@@ -122,7 +122,10 @@ impl Tables {
             Query::DueTasks { until, limit } => {
                 let tasks = self.tasks.iter().map(|(_, task)| task);
                 let due = tasks.filter(|task| {
-                    task.ended_at.is_none() && task.deadline.is_some_and(|deadline| deadline <= *until)
+                    task.ended_at.is_none()
+                        && task.deadline.is_some_and(|deadline| deadline <= *until)
+                        // Those of sessions are their owner task's to end.
+                        && self.runs.contains(&task.execution)
                 });
                 let mut due: Vec<_> = due.cloned().collect();
                 due.sort_by_key(|task| (task.deadline, task.id));

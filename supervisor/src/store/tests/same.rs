@@ -276,6 +276,7 @@ fn durable_write() -> impl Strategy<Value = Write> {
             answer: None,
             at
         }),
+        (execution(), moment()).prop_map(|(execution, at)| Write::TasksWithdraw { execution, at }),
         (execution(), 0_u64..4, moment(), pages).prop_map(|(execution, seq, at, pages)| {
             let cause = "pause".to_owned();
             Write::Checkpoint(Box::new(Checkpoint { execution, seq, at, cause, pages }))

@@ -3,14 +3,14 @@
 use rquickjs::{Array, Ctx, Result, Value};
 
 /// `[value]`.
-pub(super) fn given<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Array<'js>> {
+pub(in crate::engine) fn given<'js>(ctx: &Ctx<'js>, value: Value<'js>) -> Result<Array<'js>> {
     let answer = Array::new(ctx.clone())?;
     answer.set(0, value)?;
     Ok(answer)
 }
 
 /// `[undefined, code, message]`.
-pub(super) fn failed<'js>(ctx: &Ctx<'js>, code: &str, message: &str) -> Result<Array<'js>> {
+pub(in crate::engine) fn failed<'js>(ctx: &Ctx<'js>, code: &str, message: &str) -> Result<Array<'js>> {
     let answer = Array::new(ctx.clone())?;
     answer.set(0, Value::new_undefined(ctx.clone()))?;
     answer.set(1, code)?;
@@ -19,12 +19,12 @@ pub(super) fn failed<'js>(ctx: &Ctx<'js>, code: &str, message: &str) -> Result<A
 }
 
 /// The host answered another question.
-pub(super) fn unexpected<'js>(ctx: &Ctx<'js>) -> Result<Array<'js>> {
+pub(in crate::engine) fn unexpected<'js>(ctx: &Ctx<'js>) -> Result<Array<'js>> {
     failed(ctx, "EIO", "EIO: the host gave another answer than was asked for")
 }
 
 /// A text of an array that the prelude made.
-pub(super) fn text_at(array: &Array<'_>, index: usize) -> Result<String> {
+pub(in crate::engine) fn text_at(array: &Array<'_>, index: usize) -> Result<String> {
     let value: Value = array.get(index)?;
     match value.as_string() {
         Some(text) => text.to_string(),

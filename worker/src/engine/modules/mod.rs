@@ -3,7 +3,7 @@
 
 mod common_js;
 mod esm;
-mod host_call;
+pub(super) mod host_call;
 mod host_database;
 mod host_exec;
 mod host_fs;

@@ -369,7 +369,7 @@ async fn list(call: &Call<'_>) -> Answer {
         json!({
             "executionId": views::name_of(run),
             "id": execution.id,
-            "programId": run.program.clone().unwrap_or_else(|| run.program_id.to_string()),
+            "programId": views::program_of(run),
             "state": views::legacy(execution.status),
             "status": execution.status,
             "created": execution.started_at,

@@ -3,15 +3,17 @@
 use super::executions::events;
 use super::{Answer, Effect, Row};
 use crate::api::mcp::call::Call;
-use crate::api::mcp::outcome::{Failure, Outcome, shortened};
+use crate::api::mcp::outcome::{Failure, Outcome, cut, shortened};
 use crate::api::mcp::{schema, views};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter};
+use vm_system_protocol::control::{
+    DurableReply, ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, EventPayload, Execution, ExecutionKind, Session, SessionStatus, Settings,
+    Engine, EventPayload, Execution, ExecutionKind, Session, SessionStatus, Settings, Task,
 };
 
 /// The template of sessions for which none is named; each owner has one of its own.
@@ -273,7 +275,8 @@ async fn run_file(call: &Call<'_>) -> Answer {
 async fn execute(call: &Call<'_>, new: NewExecution) -> Answer {
     let session = new.session.clone();
     match call.long(Op::ExecStart(Box::new(new))).await {
-        Ok(Reply::Execution(execution)) => evaluated(call, *execution).await,
+        Ok(Reply::Execution(execution)) => evaluated(call, *execution, None).await,
+        Ok(Reply::Durable(DurableReply::Run(run))) => evaluated(call, run.execution, run.task).await,
         Ok(other) => Err(Failure::unexpected(&other)),
         Err(Failure::Cancelled) => {
             end_what_runs(call, session).await?;
@@ -295,7 +298,7 @@ async fn end_what_runs(call: &Call<'_>, session: String) -> Result<(), Failure> 
     Ok(())
 }
 
-async fn evaluated(call: &Call<'_>, execution: Execution) -> Answer {
+async fn evaluated(call: &Call<'_>, execution: Execution, asked: Option<Task>) -> Answer {
     let id = execution.id.to_string();
     let said = match execution.events {
         Some(events) => events,
@@ -328,6 +331,10 @@ async fn evaluated(call: &Call<'_>, execution: Execution) -> Answer {
         if let Some(json) = json.as_ref().filter(|json| json.as_str().len() <= VALUE_BYTES) {
             data["result"] = json.to_value().unwrap_or(Value::Null);
         }
+    }
+    if let Some(question) = asked {
+        data["task"] = views::task(&question);
+        add(&format!("It waits for an answer (submitTask executionId={id}): {}", cut(question.prompt)));
     }
     match execution.error {
         Some(error) => {

@@ -44,13 +44,15 @@ and_with_more! {
         /// Its name; among those that have not ended it is its owner's only one of this name.
         #[schema(nullable = false)]
         name: Option<String>,
-        #[schema(format = "uuid")]
-        program_id: String,
+        /// Absent where it is no program's: an execution of a session that waits for an answer.
+        #[schema(format = "uuid", nullable = false)]
+        program_id: Option<String>,
         /// The program's name; absent once it was deleted.
         #[schema(nullable = false)]
         program: Option<String>,
         /// The version that it runs; a newer one changes nothing for it.
-        program_version: u32,
+        #[schema(nullable = false)]
+        program_version: Option<u32>,
         /// Its question, while it waits.
         #[schema(nullable = false)]
         task: Option<Task>,

@@ -2,7 +2,7 @@
 
 use super::super::{Program, Tables, Version};
 use crate::store::error::{Entity, StoreError};
-use crate::store::rows::{Checkpoint, CheckpointRow, NewProgramVersion, ProgramCode, TaskRow};
+use crate::store::rows::{Checkpoint, CheckpointRow, NewProgramVersion, ProgramCode, TaskOutcome, TaskRow};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
 use vm_system_protocol::time::Timestamp;
 
@@ -100,6 +100,17 @@ impl Tables {
         change(&mut task);
         self.tasks.set(id, task);
         Ok(1)
+    }
+
+    pub(super) fn tasks_withdraw(&mut self, execution: ExecutionId, at: Timestamp) -> u64 {
+        let mine = |task: &&TaskRow| task.execution == execution && task.ended_at.is_none();
+        let pending: Vec<TaskRow> = self.tasks.iter().map(|(_, task)| task).filter(mine).cloned().collect();
+        let rows = pending.len() as u64;
+        for task in pending {
+            let outcome = Some(TaskOutcome::Withdrawn);
+            self.tasks.set(task.id, TaskRow { ended_at: Some(at), outcome, ..task });
+        }
+        rows
     }
 
     pub(super) fn checkpoint(&mut self, checkpoint: &Checkpoint) -> Result<u64, StoreError> {

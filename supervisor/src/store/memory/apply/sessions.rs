@@ -107,7 +107,7 @@ impl Tables {
                 row.execution.metrics.duration_ms =
                     u64::try_from(at.0.saturating_sub(row.execution.started_at.0)).unwrap_or(0);
                 self.executions.set(execution, row);
-                rows += 1;
+                rows += 1 + self.tasks_withdraw(execution, at);
             }
             session.row.session.status = SessionStatus::Crashed;
             session.row.session.closed_at = Some(at);

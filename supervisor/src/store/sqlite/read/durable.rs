@@ -211,6 +211,8 @@ pub(super) fn page_versions(
 pub(super) fn due_tasks(c: &Connection, until: Timestamp, limit: u32) -> Read<Vec<TaskRow>> {
     let mut select = Select::new(TASK);
     select.and("ended_at IS NULL").and("deadline IS NOT NULL").and_value("deadline <=", until.0);
+    // Those of sessions are their owner task's to end.
+    select.and("EXISTS (SELECT 1 FROM program_runs WHERE program_runs.execution = tasks.execution)");
     select.paged = true;
     select.text(" ORDER BY deadline, id LIMIT").value(i64::from(limit));
     select.rows(c, task_row)

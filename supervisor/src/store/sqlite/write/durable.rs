@@ -147,6 +147,11 @@ pub(super) fn task_end(
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
 }
 
+pub(super) fn tasks_withdraw(c: &Connection, execution: ExecutionId, at: Timestamp) -> Result<u64, Failure> {
+    let sql = "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE execution = ?1 AND ended_at IS NULL";
+    Ok(run(c, sql, params![execution.as_bytes(), at.0, TaskOutcome::Withdrawn.as_str()])?)
+}
+
 pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64, Failure> {
     let bytes: usize = checkpoint.pages.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum();
     run(

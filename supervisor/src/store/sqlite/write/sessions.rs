@@ -2,7 +2,7 @@
 
 use super::{exists, int, run};
 use crate::store::error::{Entity, StoreError};
-use crate::store::rows::{Owner, PolicySnapshot};
+use crate::store::rows::{Owner, PolicySnapshot, TaskOutcome};
 use crate::store::sqlite::failure::{Constrained, Failure};
 use rusqlite::{Connection, params};
 use sha2::{Digest, Sha256};
@@ -113,6 +113,12 @@ pub(super) fn host_restart(c: &Connection, at: Timestamp, alive: &[SessionId]) -
         .collect::<Result<_, _>>()?;
     let mut rows = 0;
     for id in gone {
+        rows += run(
+            c,
+            "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE ended_at IS NULL AND execution IN
+                 (SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting'))",
+            params![id, at.0, TaskOutcome::Withdrawn.as_str()],
+        )?;
         rows += run(
             c,
             "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'WORKER_DIED',

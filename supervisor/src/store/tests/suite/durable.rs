@@ -125,6 +125,15 @@ async fn execution_has_at_most_one_pending_task() {
         let read = store.task(&mine(), id).await.expect("readable").expect("there");
         assert_eq!(read.answer.as_deref(), Some("so"));
         store.apply(insert(2, 1)).await.expect("the first one is answered");
+        let withdraw = Write::TasksWithdraw { execution: execution_id(1), at: Timestamp(6) };
+        assert_eq!(store.apply(withdraw.clone()).await.map(|applied| applied.rows), Ok(1));
+        assert_eq!(
+            store.apply(withdraw).await.map(|applied| applied.rows),
+            Ok(0),
+            "that there is none is fine"
+        );
+        let read = store.task(&mine(), TaskId::from_bytes([2; 16])).await.expect("readable").expect("there");
+        assert_eq!((read.outcome, read.ended_at), (Some(TaskOutcome::Withdrawn), Some(Timestamp(6))));
     })
     .await;
 }

@@ -1,9 +1,8 @@
 //! Durable programs through the real daemon: pauses, answers, deaths of everything, going back.
 
-use sha2::{Digest as _, Sha256};
-use std::io::{BufRead as _, BufReader};
-use std::process::{Child, Stdio};
-use std::sync::mpsc;
+mod files;
+mod follow;
+
 use std::time::Instant;
 use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, OpError, Reply};
 use vm_system_protocol::json::JsonText;
@@ -450,67 +449,6 @@ fn ops_of_sessions_and_executions_see_a_program_too() {
     daemon.stop();
 }
 
-/// What a command prints, line by line.
-fn lines(child: &mut Child) -> mpsc::Receiver<String> {
-    let (sender, lines) = mpsc::channel();
-    let stdout = child.stdout.take().expect("a pipe");
-    std::thread::spawn(move || {
-        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
-            // Nobody may be left to read the rest.
-            let _ = sender.send(line);
-        }
-    });
-    lines
-}
-
-#[track_caller]
-fn comes(lines: &mpsc::Receiver<String>, text: &str) {
-    loop {
-        let line =
-            lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{text:?} never comes: {error}"));
-        if line.contains(text) {
-            return;
-        }
-    }
-}
-
-#[test]
-fn whoever_follows_a_program_sees_each_step_as_it_is_taken_and_the_end() {
-    let daemon = cold_daemon();
-    let mut client = daemon.client();
-    client.begin(SUM, "followed");
-    let mut follow = command::command(&daemon.place, PRODUCT);
-    follow.args(["exec", "events", "followed", "--follow"]).stdout(Stdio::piped());
-    let mut follower = follow.spawn().expect("the command");
-    let printed = lines(&mut follower);
-    comes(&printed, "begin");
-    comes(&printed, "first?");
-    client.submit("followed", "4").expect("taken");
-    comes(&printed, "second?");
-    client.submit("followed", "3").expect("taken");
-    comes(&printed, "sum 34");
-    assert_eq!(command::wait(&mut follower, PATIENCE), Some(Some(0)), "it ends with the program");
-    // One that has ended is told from the record.
-    let told = command::vm_system(&daemon.place, &["exec", "events", "followed", "--follow"]).ok();
-    assert!(told.contains("begin") && told.contains("sum 34"), "{told}");
-    daemon.stop();
-}
-
-#[test]
-fn a_follower_hears_that_a_waiting_program_was_ended() {
-    let daemon = cold_daemon();
-    let mut client = daemon.client();
-    client.begin(SUM, "ended");
-    let mut follow = command::command(&daemon.place, PRODUCT);
-    follow.args(["exec", "events", "ended", "--follow"]).stdout(Stdio::piped());
-    let mut follower = follow.spawn().expect("the command");
-    comes(&lines(&mut follower), "first?");
-    let op = vm_system_protocol::control::Op::ExecCancel { execution: "ended".to_owned() };
-    assert!(matches!(client.op(op), Ok(Reply::Done)));
-    assert_eq!(command::wait(&mut follower, PATIENCE), Some(Some(0)));
-    daemon.stop();
-}
-
 /// A state that many pages make: what is forgotten of it, and what is kept, is the same as if all of it were looked at.
 #[test]
 fn old_versions_of_pages_go_and_the_state_stays() {
@@ -545,111 +483,5 @@ fn old_versions_of_pages_go_and_the_state_stays() {
     let again = client.submit("again", "059").expect("taken");
     assert_eq!(result(&first), result(&again));
     assert!(result(&first).contains("000,020,040;"), "{}", result(&first));
-    daemon.stop();
-}
-
-#[test]
-fn an_exported_execution_goes_on_in_another_daemon() {
-    let first = cold_daemon();
-    let mut client = first.client();
-    let run = client.begin(SUM, "moved");
-    assert_eq!(prompt(&client.submit("moved", "4").expect("taken")), "second?");
-    let (state, file) =
-        (first.place.worktree().join("moved.json"), first.place.worktree().join("program.json"));
-    let (state, file) = (state.to_string_lossy(), file.to_string_lossy());
-    first.cli(&["program", "export", "--execution", "moved", "--to", &state]).ok();
-    first.cli(&["program", "export", "program", "--to", &file]).ok();
-    let (moved, program) = (
-        std::fs::read_to_string(&*state).expect("written"),
-        std::fs::read_to_string(&*file).expect("written"),
-    );
-    let records: Vec<serde_json::Value> = serde_json::from_str(&moved).expect("one JSON document");
-    assert_eq!(records[0]["header"]["kind"], "execution");
-    // Where it comes from, its name is taken while it waits.
-    assert!(first.cli(&["program", "import", &state]).fails(1).contains("CONFLICT"));
-    drop(client);
-    first.stop();
-
-    let other = cold_daemon();
-    let worktree = other.place.worktree();
-    let (state, file) = (worktree.join("moved.json"), worktree.join("program.json"));
-    std::fs::write(&state, moved).expect("a copy");
-    std::fs::write(&file, program).expect("a copy");
-    let (state, file) = (state.to_string_lossy(), file.to_string_lossy());
-    let imported = other.cli(&["program", "import", &state, "--output", "json"]).ok();
-    let imported: serde_json::Value = serde_json::from_str(&imported).expect("json");
-    assert_eq!((&imported["status"], &imported["task"]["prompt"]), (&"waiting".into(), &"second?".into()));
-    assert_ne!(imported["id"], run.execution.id.to_string());
-    let mut client = other.client();
-    let moved_id = imported["id"].as_str().expect("an id").to_owned();
-    assert_eq!(console(&mut client, &moved_id), ["begin "]);
-    let ended = client.submit("moved", "3").expect("taken");
-    assert_eq!((id(&ended), result(&ended)), (moved_id.clone(), "{\"total\":34}"));
-    assert_eq!(console(&mut client, &moved_id), ["begin ", "sum 34"]);
-    // The way back was moved with it.
-    let seq = client.checkpoints(&moved_id).iter().find(|kept| kept.cause == "pause").expect("kept").seq;
-    let op = DurableOp::Fork { execution: moved_id, checkpoint: Some(seq), name: None };
-    let fork = client.run_op(op).expect("branched off");
-    assert_eq!(prompt(&fork), "first?");
-    // The name of the program is taken by what the execution brought.
-    assert!(other.cli(&["program", "import", &file]).fails(1).contains("CONFLICT"));
-    let out = other.cli(&["program", "import", &file, "--name", "again"]).ok();
-    assert!(out.starts_with("Imported program: again with 1 versions (ID: "), "{out}");
-    let run = client.run_op(DurableOp::ProgramStart(Box::new(NewRun {
-        program: "again".to_owned(),
-        ..NewRun::default()
-    })));
-    assert_eq!(prompt(&run.expect("started")), "first?");
-    // An ended one is moved with all its records.
-    let ended = other.cli(&["program", "export", "--execution", "moved"]).ok();
-    let mut http = other.http();
-    let fields = [("content-type", "application/json")];
-    let copy = http.ask("POST", "/api/v1/imports/execution?name=copy", &fields, Some(&ended));
-    assert_eq!(copy.status, 201, "{}", copy.text());
-    assert_eq!((&copy.json()["status"], &copy.json()["result"]["total"]), (&"ok".into(), &34.into()));
-    let again = http.get("/api/v1/executions/copy/export");
-    assert_eq!((again.status, again.field("content-type")), (200, Some("application/json")));
-    assert_eq!(again.json()[0]["header"]["kind"], "execution");
-    let wrong = http.ask("POST", "/api/v1/imports/program", &fields, Some(&ended));
-    assert_eq!((wrong.status, wrong.code().as_str()), (400, "VALIDATION_ERROR"));
-    drop((client, http));
-    other.stop();
-}
-
-#[test]
-fn a_state_that_no_worker_takes_is_not_imported() {
-    let daemon = cold_daemon();
-    let mut client = daemon.client();
-    client.begin(SUM, "whole");
-    let file = daemon.cli(&["program", "export", "--execution", "whole"]).ok();
-    let mut chain = [0_u8; 32];
-    let mut forged = String::from("[\n");
-    for (records, line) in file.lines().filter(|line| line.starts_with('{')).enumerate() {
-        let mut record: serde_json::Value =
-            serde_json::from_str(line.trim_end_matches(',')).expect("a record");
-        if record.get("page").is_some() {
-            // A page as no engine writes it.
-            record["page"]["bytes"] = "Q1AAAAAAAAAAAAAA".into();
-        }
-        if record.get("end").is_some() {
-            let hash = chain.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
-            record = serde_json::json!({ "end": { "records": records, "sha256": hash } });
-        } else if record.get("execution").is_some() {
-            record["execution"]["name"] = "forged".into();
-        }
-        let line = record.to_string();
-        chain = Sha256::new_with_prefix(chain).chain_update(&line).finalize().into();
-        forged.push_str(&line);
-        forged.push_str(",\n");
-    }
-    let forged = forged.trim_end_matches(",\n").to_owned() + "\n]\n";
-    let mut http = daemon.http();
-    let fields = [("content-type", "application/json")];
-    let answer = http.ask("POST", "/api/v1/imports/execution", &fields, Some(&forged));
-    assert_eq!((answer.status, answer.code().as_str()), (400, "VALIDATION_ERROR"), "{}", answer.text());
-    assert!(answer.text().contains("no worker can go on"), "{}", answer.text());
-    assert_eq!(http.get("/api/v1/executions/forged").status, 400, "nothing of it is left");
-    assert_eq!(prompt(&client.submit("whole", "1").expect("taken")), "second?");
-    drop((client, http));
     daemon.stop();
 }

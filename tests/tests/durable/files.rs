@@ -1,0 +1,111 @@
+//! Files of executions: exported here, imported there.
+
+use super::{SUM, cold_daemon, console, id, prompt, result};
+use sha2::{Digest as _, Sha256};
+use vm_system_protocol::control::{DurableOp, NewRun};
+
+#[test]
+fn an_exported_execution_goes_on_in_another_daemon() {
+    let first = cold_daemon();
+    let mut client = first.client();
+    let run = client.begin(SUM, "moved");
+    assert_eq!(prompt(&client.submit("moved", "4").expect("taken")), "second?");
+    let (state, file) =
+        (first.place.worktree().join("moved.json"), first.place.worktree().join("program.json"));
+    let (state, file) = (state.to_string_lossy(), file.to_string_lossy());
+    first.cli(&["program", "export", "--execution", "moved", "--to", &state]).ok();
+    first.cli(&["program", "export", "program", "--to", &file]).ok();
+    let (moved, program) = (
+        std::fs::read_to_string(&*state).expect("written"),
+        std::fs::read_to_string(&*file).expect("written"),
+    );
+    let records: Vec<serde_json::Value> = serde_json::from_str(&moved).expect("one JSON document");
+    assert_eq!(records[0]["header"]["kind"], "execution");
+    // Where it comes from, its name is taken while it waits.
+    assert!(first.cli(&["program", "import", &state]).fails(1).contains("CONFLICT"));
+    drop(client);
+    first.stop();
+
+    let other = cold_daemon();
+    let worktree = other.place.worktree();
+    let (state, file) = (worktree.join("moved.json"), worktree.join("program.json"));
+    std::fs::write(&state, moved).expect("a copy");
+    std::fs::write(&file, program).expect("a copy");
+    let (state, file) = (state.to_string_lossy(), file.to_string_lossy());
+    let imported = other.cli(&["program", "import", &state, "--output", "json"]).ok();
+    let imported: serde_json::Value = serde_json::from_str(&imported).expect("json");
+    assert_eq!((&imported["status"], &imported["task"]["prompt"]), (&"waiting".into(), &"second?".into()));
+    assert_ne!(imported["id"], run.execution.id.to_string());
+    let mut client = other.client();
+    let moved_id = imported["id"].as_str().expect("an id").to_owned();
+    assert_eq!(console(&mut client, &moved_id), ["begin "]);
+    let ended = client.submit("moved", "3").expect("taken");
+    assert_eq!((id(&ended), result(&ended)), (moved_id.clone(), "{\"total\":34}"));
+    assert_eq!(console(&mut client, &moved_id), ["begin ", "sum 34"]);
+    // The way back was moved with it.
+    let seq = client.checkpoints(&moved_id).iter().find(|kept| kept.cause == "pause").expect("kept").seq;
+    let op = DurableOp::Fork { execution: moved_id, checkpoint: Some(seq), name: None };
+    let fork = client.run_op(op).expect("branched off");
+    assert_eq!(prompt(&fork), "first?");
+    // The name of the program is taken by what the execution brought.
+    assert!(other.cli(&["program", "import", &file]).fails(1).contains("CONFLICT"));
+    let out = other.cli(&["program", "import", &file, "--name", "again"]).ok();
+    assert!(out.starts_with("Imported program: again with 1 versions (ID: "), "{out}");
+    let run = client.run_op(DurableOp::ProgramStart(Box::new(NewRun {
+        program: "again".to_owned(),
+        ..NewRun::default()
+    })));
+    assert_eq!(prompt(&run.expect("started")), "first?");
+    // An ended one is moved with all its records.
+    let ended = other.cli(&["program", "export", "--execution", "moved"]).ok();
+    let mut http = other.http();
+    let fields = [("content-type", "application/json")];
+    let copy = http.ask("POST", "/api/v1/imports/execution?name=copy", &fields, Some(&ended));
+    assert_eq!(copy.status, 201, "{}", copy.text());
+    assert_eq!((&copy.json()["status"], &copy.json()["result"]["total"]), (&"ok".into(), &34.into()));
+    let again = http.get("/api/v1/executions/copy/export");
+    assert_eq!((again.status, again.field("content-type")), (200, Some("application/json")));
+    assert_eq!(again.json()[0]["header"]["kind"], "execution");
+    let wrong = http.ask("POST", "/api/v1/imports/program", &fields, Some(&ended));
+    assert_eq!((wrong.status, wrong.code().as_str()), (400, "VALIDATION_ERROR"));
+    drop((client, http));
+    other.stop();
+}
+
+#[test]
+fn a_state_that_no_worker_takes_is_not_imported() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    client.begin(SUM, "whole");
+    let file = daemon.cli(&["program", "export", "--execution", "whole"]).ok();
+    let mut chain = [0_u8; 32];
+    let mut forged = String::from("[\n");
+    for (records, line) in file.lines().filter(|line| line.starts_with('{')).enumerate() {
+        let mut record: serde_json::Value =
+            serde_json::from_str(line.trim_end_matches(',')).expect("a record");
+        if record.get("page").is_some() {
+            // A page as no engine writes it.
+            record["page"]["bytes"] = "Q1AAAAAAAAAAAAAA".into();
+        }
+        if record.get("end").is_some() {
+            let hash = chain.iter().fold(String::new(), |text, byte| format!("{text}{byte:02x}"));
+            record = serde_json::json!({ "end": { "records": records, "sha256": hash } });
+        } else if record.get("execution").is_some() {
+            record["execution"]["name"] = "forged".into();
+        }
+        let line = record.to_string();
+        chain = Sha256::new_with_prefix(chain).chain_update(&line).finalize().into();
+        forged.push_str(&line);
+        forged.push_str(",\n");
+    }
+    let forged = forged.trim_end_matches(",\n").to_owned() + "\n]\n";
+    let mut http = daemon.http();
+    let fields = [("content-type", "application/json")];
+    let answer = http.ask("POST", "/api/v1/imports/execution", &fields, Some(&forged));
+    assert_eq!((answer.status, answer.code().as_str()), (400, "VALIDATION_ERROR"), "{}", answer.text());
+    assert!(answer.text().contains("no worker can go on"), "{}", answer.text());
+    assert_eq!(http.get("/api/v1/executions/forged").status, 400, "nothing of it is left");
+    assert_eq!(prompt(&client.submit("whole", "1").expect("taken")), "second?");
+    drop((client, http));
+    daemon.stop();
+}

@@ -1,0 +1,71 @@
+//! Following a program's output while it goes on.
+
+use super::{SUM, cold_daemon};
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use vm_system_protocol::control::Reply;
+use vm_system_tests::PATIENCE;
+use vm_system_tests::command;
+use vm_system_tests::program::PRODUCT;
+
+/// What a command prints, line by line.
+fn lines(child: &mut Child) -> mpsc::Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    let stdout = child.stdout.take().expect("a pipe");
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            // Nobody may be left to read the rest.
+            let _ = sender.send(line);
+        }
+    });
+    lines
+}
+
+#[track_caller]
+fn comes(lines: &mpsc::Receiver<String>, text: &str) {
+    loop {
+        let line =
+            lines.recv_timeout(PATIENCE).unwrap_or_else(|error| panic!("{text:?} never comes: {error}"));
+        if line.contains(text) {
+            return;
+        }
+    }
+}
+
+#[test]
+fn whoever_follows_a_program_sees_each_step_as_it_is_taken_and_the_end() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    client.begin(SUM, "followed");
+    let mut follow = command::command(&daemon.place, PRODUCT);
+    follow.args(["exec", "events", "followed", "--follow"]).stdout(Stdio::piped());
+    let mut follower = follow.spawn().expect("the command");
+    let printed = lines(&mut follower);
+    comes(&printed, "begin");
+    comes(&printed, "first?");
+    client.submit("followed", "4").expect("taken");
+    comes(&printed, "second?");
+    client.submit("followed", "3").expect("taken");
+    comes(&printed, "sum 34");
+    assert_eq!(command::wait(&mut follower, PATIENCE), Some(Some(0)), "it ends with the program");
+    // One that has ended is told from the record.
+    let told = command::vm_system(&daemon.place, &["exec", "events", "followed", "--follow"]).ok();
+    assert!(told.contains("begin") && told.contains("sum 34"), "{told}");
+    daemon.stop();
+}
+
+#[test]
+fn a_follower_hears_that_a_waiting_program_was_ended() {
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    client.begin(SUM, "ended");
+    let mut follow = command::command(&daemon.place, PRODUCT);
+    follow.args(["exec", "events", "ended", "--follow"]).stdout(Stdio::piped());
+    let mut follower = follow.spawn().expect("the command");
+    comes(&lines(&mut follower), "first?");
+    let op = vm_system_protocol::control::Op::ExecCancel { execution: "ended".to_owned() };
+    assert!(matches!(client.op(op), Ok(Reply::Done)));
+    assert_eq!(command::wait(&mut follower, PATIENCE), Some(Some(0)));
+    daemon.stop();
+}

@@ -1,0 +1,176 @@
+//! `CC` in sessions through the real daemon: the pause, answers, and everything that ends it.
+
+use std::time::{Duration, Instant};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ExecutionStatus, Run, Session, SessionStatus, Settings, TaskStatus};
+use vm_system_tests::client::{Client, repl};
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::observe;
+use vm_system_tests::place::User;
+use vm_system_tests::watch::Watch;
+
+/// Less time than the tests wait.
+fn impatient() -> Settings {
+    let mut settings = Settings::default();
+    settings.limits.wall_ms = 150;
+    settings
+}
+
+fn bench(settings: Settings) -> (Daemon, Client, Session) {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let template = client.template(settings, &[]);
+    let session = client.session(&template, &daemon.place.worktree()).expect("a session");
+    (daemon, client, session)
+}
+
+/// Runs code to its first question.
+fn asks(client: &mut Client, session: &Session, code: &str) -> Run {
+    match client.op(repl(session, code, true)).expect("it runs") {
+        Reply::Durable(DurableReply::Run(run)) => *run,
+        other => panic!("no question: {other:?}"),
+    }
+}
+
+fn id(run: &Run) -> String {
+    run.execution.id.to_string()
+}
+
+fn prompt(run: &Run) -> &str {
+    assert_eq!(run.execution.status, ExecutionStatus::Waiting);
+    run.task.as_ref().map_or("", |task| task.prompt.as_str())
+}
+
+fn result(run: &Run) -> &str {
+    assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
+    run.execution.result.as_ref().map_or("", JsonText::as_str)
+}
+
+#[track_caller]
+fn code<T: std::fmt::Debug>(result: Result<T, OpError>) -> ErrorCode {
+    result.expect_err("refused").code
+}
+
+/// Waits until an execution has ended.
+fn ended(client: &mut Client, execution: &str) -> TaskStatus {
+    let mut watch = Watch::begin();
+    loop {
+        let status = client.task(execution);
+        if status.status.is_final() {
+            return status;
+        }
+        watch.pause(|| format!("it goes on: {status:?}"));
+    }
+}
+
+#[test]
+fn a_session_asks_in_the_middle_of_an_expression_and_keeps_its_state() {
+    let (daemon, mut client, session) = bench(impatient());
+    let run = asks(&mut client, &session, "let got = CC('first?') + '-' + CC('second?'); got");
+    assert_eq!(prompt(&run), "first?");
+    assert!(
+        run.program_id.is_none() && run.execution.events.as_ref().is_some_and(|events| events.len() == 2)
+    );
+    let id = id(&run);
+    assert_eq!(client.task(&id).task.map(|task| task.prompt).as_deref(), Some("first?"));
+    assert_eq!(client.tasks().len(), 1);
+    assert_eq!(client.execution_record(&id).status, ExecutionStatus::Waiting);
+    assert_eq!(code(client.eval(&session, "1")), ErrorCode::SessionBusy);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(400) {
+        assert_eq!(client.task(&id).status, ExecutionStatus::Waiting, "whatever wall_ms says");
+    }
+    let run = client.submit(&id, "a").expect("taken although more than wall_ms has passed");
+    assert_eq!(prompt(&run), "second?");
+    let other_task = DurableOp::TaskSubmit {
+        execution: id.clone(),
+        task: client.task(&id).task.map(|_| "00000000-0000-8000-8000-000000000000".to_owned()),
+        result: "b".to_owned(),
+    };
+    assert_eq!(code(client.run_op(other_task)), ErrorCode::TaskNotPending);
+    let run = client.submit(&id, "b").expect("taken");
+    assert_eq!(result(&run), "\"a-b\"");
+    assert_eq!(code(client.submit(&id, "c")), ErrorCode::TaskNotPending);
+    assert!(client.tasks().is_empty());
+    assert_eq!(client.eval(&session, "got").expect("free again").status, ExecutionStatus::Ok);
+    daemon.stop();
+}
+
+#[test]
+fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
+    let (daemon, mut client, session) = bench(impatient());
+    let code_of = |options: &str| format!("try {{ CC('?', {options}) }} catch (e) {{ e.name }}");
+    let run = asks(&mut client, &session, &code_of("{ schema: { type: 'number' }, retries: 1 }"));
+    let refused = client.submit(&id(&run), "many").expect_err("unfit");
+    assert_eq!(refused.code, ErrorCode::AnswerInvalid);
+    assert_eq!(client.task(&id(&run)).task.map(|task| task.attempts), Some(1));
+    assert_eq!(code(client.submit(&id(&run), "more")), ErrorCode::AnswerInvalid);
+    assert_eq!(ended(&mut client, &id(&run)).result.as_ref().map(JsonText::as_str), Some("\"CCError\""));
+    let run = asks(&mut client, &session, &code_of("{ timeout_ms: 30, default: { n: 1 } }"));
+    assert_eq!(ended(&mut client, &id(&run)).result.as_ref().map(JsonText::as_str), Some("{\"n\":1}"));
+    let run = asks(&mut client, &session, &code_of("{ timeout_ms: 30 }"));
+    let timed_out = ended(&mut client, &id(&run));
+    assert_eq!(timed_out.result.as_ref().map(JsonText::as_str), Some("\"CCTimeoutError\""));
+    daemon.stop();
+}
+
+#[test]
+fn of_two_answers_at_once_one_is_taken() {
+    let (daemon, mut client, session) = bench(Settings::default());
+    let run = asks(&mut client, &session, "CC('?')");
+    let submit = |client: &mut Client, answer: &str| {
+        client.send(Op::Durable(DurableOp::TaskSubmit {
+            execution: id(&run),
+            task: None,
+            result: answer.to_owned(),
+        }))
+    };
+    let mut other = daemon.client();
+    let (first, second) = (submit(&mut client, "1"), submit(&mut other, "2"));
+    let answers = [client.answer(first).1, other.answer(second).1];
+    assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 1, "{answers:?}");
+    let refused = answers.into_iter().find_map(Result::err).expect("one is refused");
+    assert_eq!(refused.code, ErrorCode::TaskNotPending);
+    daemon.stop();
+}
+
+#[test]
+fn cancel_close_and_kill_end_a_session_that_waits() {
+    let (daemon, mut client, session) = bench(Settings::default());
+    let run = asks(&mut client, &session, "CC('?')");
+    client.op(Op::ExecCancel { execution: id(&run) }).expect("cancelled");
+    assert_eq!(ended(&mut client, &id(&run)).status, ExecutionStatus::Cancelled);
+    assert!(client.tasks().is_empty());
+    let run = asks(&mut client, &session, "CC('?')");
+    client.close(&session);
+    assert_eq!(client.execution_record(&id(&run)).status, ExecutionStatus::Cancelled);
+    assert!(client.tasks().is_empty());
+    let template = client.template(Settings::default(), &[]);
+    let session = client.session(&template, &daemon.place.worktree()).expect("a session");
+    let run = asks(&mut client, &session, "CC('?')");
+    let kill = Op::SessionKill { session: session.id.to_string(), signal: 9 };
+    client.op(kill).expect("killed");
+    let record = client.execution_record(&id(&run));
+    assert_eq!(record.error.map(|error| error.code).as_deref(), Some("WORKER_DIED"));
+    assert!(client.tasks().is_empty());
+    daemon.stop();
+}
+
+#[test]
+fn a_live_pause_ends_with_its_supervisor_and_says_so() {
+    let (daemon, mut client, session) = bench(Settings::default());
+    let run = asks(&mut client, &session, "CC('?')");
+    drop(client);
+    let (place, family) = daemon.kill();
+    observe::all_end(&family);
+    let daemon = Daemon::start_with(place, &Options::default());
+    let mut client = daemon.client();
+    let record = client.execution_record(&id(&run));
+    let reason = record.error.and_then(|error| error.reason);
+    assert_eq!((record.status, reason.as_deref()), (ExecutionStatus::Error, Some("host_restart")));
+    assert_eq!(client.session_record(&session).status, SessionStatus::Crashed);
+    assert!(client.tasks().is_empty());
+    assert_eq!(code(client.submit(&id(&run), "late")), ErrorCode::TaskNotPending);
+    daemon.stop();
+}

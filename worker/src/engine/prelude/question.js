@@ -1,0 +1,34 @@
+// `CC(prompt, options?)`: asks whoever drives the session and gives the answer, as in durable programs. `native.ask(…)` blocks
+// until there is one and throws nothing: it gives [value] or [undefined, name of the error, message].
+(function (native) {
+  'use strict';
+  const { stringify } = JSON;
+  const { defineProperty } = Object;
+  const wellFormed = Function.prototype.call.bind(String.prototype.toWellFormed);
+  const TypeErrorCtor = TypeError;
+  const hidden = (object, name, value) =>
+    defineProperty(object, name, { value, writable: true, enumerable: false, configurable: true });
+
+  class CCError extends Error {}
+  // A timeout is a CCError too.
+  class CCTimeoutError extends CCError {}
+  hidden(CCError.prototype, 'name', 'CCError');
+  hidden(CCTimeoutError.prototype, 'name', 'CCTimeoutError');
+
+  const { CC } = {
+    CC(prompt, options = undefined) {
+      const text = wellFormed(`${prompt}`);
+      if (options === null || (typeof options !== 'object' && typeof options !== 'undefined')) {
+        throw new TypeErrorCtor('The second argument of CC must be an object');
+      }
+      // What JSON makes of a text is well formed.
+      const answer = native.ask(text, options === undefined ? undefined : stringify(options) ?? 'null');
+      const name = answer[1];
+      if (name === undefined) return answer[0];
+      throw name === 'CCTimeoutError' ? new CCTimeoutError(answer[2]) : new CCError(answer[2]);
+    },
+  };
+  hidden(globalThis, 'CC', CC);
+  hidden(globalThis, 'CCError', CCError);
+  hidden(globalThis, 'CCTimeoutError', CCTimeoutError);
+})

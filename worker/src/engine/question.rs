@@ -1,0 +1,41 @@
+//! Owns the native half of `CC`: one question to whoever drives the session, its answer as a value. Blocks until the answer
+//! comes; that time counts against no limit. What options and answers mean is the supervisor's to say.
+
+use super::modules::host_call::{failed, given, unexpected};
+use super::state::Shared;
+use super::sys;
+use rquickjs::{Ctx, Function, Object, Result};
+use vm_system_protocol::durable::{PROMPT_BYTES, TaskAnswer};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
+
+/// What the prelude makes of a failure.
+const FAILED: &str = "CCError";
+const EXPIRED: &str = "CCTimeoutError";
+
+/// `ask(prompt, options)`: `[value]`, or `[undefined, name of the error, message]`. `options` is a JSON text or absent.
+pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+    let shared = state.clone();
+    let ask = move |ctx: Ctx<'js>, prompt: String, options: Option<String>| {
+        if prompt.len() + options.as_ref().map_or(0, String::len) > PROMPT_BYTES {
+            return failed(&ctx, FAILED, &format!("the prompt has more than {PROMPT_BYTES} bytes"));
+        }
+        // It is shown among the events of the execution.
+        if !shared.budget.take_event(prompt.len() as u64) {
+            return Err(sys::throw_uncatchable(&ctx));
+        }
+        let number = shared.budget.next_question();
+        let options = options.map(JsonText::from_untrusted);
+        match shared.call(&ctx, HostRequest::Ask { number, prompt, options })? {
+            HostReply::Answer(TaskAnswer::Text(text)) => {
+                given(&ctx, rquickjs::String::from_str(ctx.clone(), &text)?.into_value())
+            }
+            HostReply::Answer(TaskAnswer::Json(json)) => given(&ctx, ctx.json_parse(json.as_str())?),
+            HostReply::Answer(TaskAnswer::Failed(message)) => failed(&ctx, FAILED, &message),
+            HostReply::Answer(TaskAnswer::Expired(message)) => failed(&ctx, EXPIRED, &message),
+            HostReply::Failed(HostError { message, .. }) => failed(&ctx, FAILED, &message),
+            _ => unexpected(&ctx),
+        }
+    };
+    natives.set("ask", Function::new(ctx.clone(), ask)?)
+}
