@@ -1,7 +1,7 @@
 //! `CC` in sessions through the real daemon: the pause, answers, and everything that ends it.
 
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, Op, OpError, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionStatus, Run, Session, SessionStatus, Settings, TaskStatus};
 use vm_system_tests::client::{Client, repl};
@@ -86,7 +86,8 @@ fn a_session_asks_in_the_middle_of_an_expression_and_keeps_its_state() {
     let other_task = DurableOp::TaskSubmit {
         execution: id.clone(),
         task: client.task(&id).task.map(|_| "00000000-0000-8000-8000-000000000000".to_owned()),
-        result: "b".to_owned(),
+        result: GivenAnswer::Typed("b".to_owned()),
+        wait: true,
     };
     assert_eq!(code(client.run_op(other_task)), ErrorCode::TaskNotPending);
     let run = client.submit(&id, "b").expect("taken");
@@ -116,6 +117,29 @@ fn unfit_answers_defaults_and_timeouts_are_as_in_programs() {
 }
 
 #[test]
+fn a_question_may_be_named_by_its_id_and_who_answers_need_not_wait() {
+    let (daemon, mut client, session) = bench(Settings::default());
+    let run = asks(&mut client, &session, "CC('first?') + CC('second?')");
+    let task = run.task.as_ref().expect("a question").id.to_string();
+    assert_eq!(client.task(&task).execution_id, run.execution.id);
+    let submit = DurableOp::TaskSubmit {
+        execution: task.clone(),
+        task: None,
+        result: GivenAnswer::Json(JsonText::from_untrusted("\"a\"".to_owned())),
+        wait: false,
+    };
+    let taken = client.run_op(submit.clone()).expect("stored");
+    assert_eq!((taken.execution.id, taken.execution.status), (run.execution.id, ExecutionStatus::Running));
+    assert_eq!(code(client.run_op(submit)), ErrorCode::TaskNotPending);
+    let mut watch = Watch::begin();
+    while client.task(&id(&run)).task.is_none_or(|asked| asked.prompt != "second?") {
+        watch.pause(|| "the second question never comes".to_owned());
+    }
+    assert_eq!(result(&client.submit(&id(&run), "b").expect("taken")), "\"ab\"");
+    daemon.stop();
+}
+
+#[test]
 fn of_two_answers_at_once_one_is_taken() {
     let (daemon, mut client, session) = bench(Settings::default());
     let run = asks(&mut client, &session, "CC('?')");
@@ -123,7 +147,8 @@ fn of_two_answers_at_once_one_is_taken() {
         client.send(Op::Durable(DurableOp::TaskSubmit {
             execution: id(&run),
             task: None,
-            result: answer.to_owned(),
+            result: GivenAnswer::Typed(answer.to_owned()),
+            wait: true,
         }))
     };
     let mut other = daemon.client();

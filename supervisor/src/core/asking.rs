@@ -72,20 +72,23 @@ impl SessionMachine {
             return self.ask_again(call, now, out);
         }
         running.asked = number;
-        let why_not = if running.record.kind == ExecutionKind::Startup {
+        let refused = if running.record.kind == ExecutionKind::Startup {
             Some("a startup file cannot ask: its session is not there yet")
         } else if running.policy.wire.disabled_globals.iter().any(|name| name == "CC") {
             Some("CC is switched off by the session's template")
         } else {
             None
         };
-        let task = match why_not {
-            Some(why) => Err(why.to_owned()),
-            None => task_of_pause(running.id(), number, prompt, options.as_ref(), Timestamp(now.unix_ms)),
+        let at = Timestamp(now.unix_ms);
+        let task = match refused {
+            Some(why) => Err(TaskAnswer::Failed(why.to_owned())),
+            None => {
+                task_of_pause(running.id(), number, prompt, options.as_ref(), at).map_err(TaskAnswer::Wrong)
+            }
         };
         match task {
             Ok(row) => self.wait_for_answer(row, now, out),
-            Err(why) => self.answer_call(call, HostReply::Answer(TaskAnswer::Failed(why)), now, out),
+            Err(answer) => self.answer_call(call, HostReply::Answer(answer), now, out),
         }
     }
 

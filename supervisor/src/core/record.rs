@@ -258,7 +258,9 @@ impl SessionMachine {
         }
         match pending.mark {
             Mark::Nothing | Mark::Started { token: None, .. } => {}
-            Mark::Started { token: Some(token), .. } => {
+            Mark::Started { token: Some(token), .. }
+            | Mark::Taken { token, .. }
+            | Mark::Refused { token, .. } => {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::SessionInserted | Mark::SessionReady => {
@@ -279,9 +281,6 @@ impl SessionMachine {
             }
             Mark::Asked { token, executed, .. } => {
                 self.question_lost(token, executed.record.id, error, now, out);
-            }
-            Mark::Taken { token, .. } | Mark::Refused { token, .. } => {
-                Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::Retry if permanent => self.retried(false, now, out),
             Mark::Retry => {

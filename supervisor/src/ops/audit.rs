@@ -207,7 +207,7 @@ fn named(op: &Op) -> (&'static str, &str) {
 
 fn named_durable(op: &DurableOp) -> (&'static str, &str) {
     match op {
-        DurableOp::ProgramLoad { name, .. } => ("program load", name),
+        DurableOp::ProgramLoad { name, .. } | DurableOp::PlanLoad { name, .. } => ("program load", name),
         DurableOp::ProgramList(_) => ("program list", ""),
         DurableOp::ProgramVersions { program, .. } => ("program versions", program),
         DurableOp::ProgramGet { program, .. } => ("program get", program),
@@ -230,7 +230,6 @@ fn named_durable(op: &DurableOp) -> (&'static str, &str) {
         DurableOp::CurrentGet { client } => ("program current", client),
         DurableOp::CurrentSet { execution, .. } => ("program set-current", execution),
         DurableOp::PlanCheck(plan) => ("plan check", &plan.file),
-        DurableOp::PlanLoad { name, .. } => ("program load", name),
     }
 }
 

@@ -221,7 +221,7 @@ impl Ops {
         {
             let id = execution.id;
             if self.runtime.follow(id, 0, follower.clone()).await.is_none() {
-                self.stored_events(id, 0, &follower).await?;
+                self.stored_events(id, 0, follower).await?;
             }
         }
         // It stood at a question: what it had said until then.

@@ -113,15 +113,16 @@ async fn relay(registry: &Registry, event: SpawnEvent) {
                 let _ = live.commands.send(Command::Violation(what)).await;
             }
         }
-        SpawnEvent::ForbiddenCall { pid, call } => match registry.by_pid(pid) {
-            Some(live) => drop(live.commands.send(Command::Forbidden(call)).await),
-            // A program's worker, whose owner finds the name when it hears of the death; a zygote; or one that is not known
-            // yet.
-            None => {
+        SpawnEvent::ForbiddenCall { pid, call } => {
+            if let Some(live) = registry.by_pid(pid) {
+                let _ = live.commands.send(Command::Forbidden(call)).await;
+            } else {
+                // A program's worker, whose owner finds the name when it hears of the death; a zygote; or one that is not
+                // known yet.
                 registry.note_forbidden(pid, call);
-                drop(PidFd::open(pid).and_then(|process| process.kill()));
+                let _ = PidFd::open(pid).and_then(|process| process.kill());
             }
-        },
+        }
         // Of a jail that is replaced already.
         SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost => {}
     }

@@ -73,6 +73,7 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::{Outbox, QUEUE};
+    use crate::runtime::room::Room;
     use crate::spawn::WorkerSender;
     use std::future::poll_fn;
     use vm_system_protocol::worker::ToWorker;
@@ -80,7 +81,7 @@ mod tests {
     #[tokio::test]
     async fn a_worker_that_does_not_read_is_not_heard_until_it_does() {
         let (ours, theirs) = vm_system_sandbox::socket::pair().expect("a pair of sockets");
-        let mut outbox = Outbox::new(WorkerSender::over(ours).expect("a socket"));
+        let mut outbox = Outbox::new(WorkerSender::over(ours).expect("a socket"), Room::default());
         let mut said = 0_u32;
         while !outbox.is_behind() {
             assert!(said < 1_000_000, "the socket takes everything");

@@ -9,11 +9,9 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, Run, Settings};
 use vm_system_tests::PATIENCE;
 use vm_system_tests::client::Client;
-use vm_system_tests::command;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
-use vm_system_tests::program::PRODUCT;
 use vm_system_tests::watch::Watch;
 
 const SUM: &str = "

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, NewRun, Op, OpError, Reply};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, ErrorCode, GivenAnswer, NewRun, Op, OpError, Reply,
+};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CheckpointInfo, Event, EventPayload, ExecutionStatus, Run};
 use vm_system_tests::PATIENCE;

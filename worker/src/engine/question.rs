@@ -12,6 +12,7 @@ use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
 /// What the prelude makes of a failure.
 const FAILED: &str = "CCError";
 const EXPIRED: &str = "CCTimeoutError";
+const WRONG: &str = "TypeError";
 
 /// `ask(prompt, options)`: `[value]`, or `[undefined, name of the error, message]`. `options` is a JSON text or absent.
 pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
@@ -31,9 +32,11 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>
                 given(&ctx, rquickjs::String::from_str(ctx.clone(), &text)?.into_value())
             }
             HostReply::Answer(TaskAnswer::Json(json)) => given(&ctx, ctx.json_parse(json.as_str())?),
-            HostReply::Answer(TaskAnswer::Failed(message)) => failed(&ctx, FAILED, &message),
+            HostReply::Answer(TaskAnswer::Failed(message)) | HostReply::Failed(HostError { message, .. }) => {
+                failed(&ctx, FAILED, &message)
+            }
             HostReply::Answer(TaskAnswer::Expired(message)) => failed(&ctx, EXPIRED, &message),
-            HostReply::Failed(HostError { message, .. }) => failed(&ctx, FAILED, &message),
+            HostReply::Answer(TaskAnswer::Wrong(message)) => failed(&ctx, WRONG, &message),
             _ => unexpected(&ctx),
         }
     };

@@ -103,6 +103,7 @@ mod tests {
     use super::super::input::{DurableAction, DurableInput, DurableSpec, Fresh};
     use super::super::{DurableMachine, fresh_record};
     use crate::core::{Now, Token, WriteId};
+    use vm_system_protocol::control::GivenAnswer;
     use vm_system_protocol::durable::{Cause, FromDurable, Stop};
     use vm_system_protocol::ids::{ExecutionId, SessionId};
     use vm_system_protocol::json::JsonText;
@@ -135,7 +136,7 @@ mod tests {
                 fresh_record(spec.execution, spec.session, status, json("[]"), json("{}"), Timestamp(0));
             let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation: Vec::new() };
             let mut asking = Self { machine: DurableMachine::fresh(spec, record, fresh), now_ms: 0 };
-            asking.step(DurableInput::Start { token: Token(1) });
+            asking.step(DurableInput::Start { token: Token(1), wait: true });
             asking.step(DurableInput::Loaded);
             asking.says(Cause::Started);
             asking
@@ -170,8 +171,9 @@ mod tests {
             self.says(Cause::Pause { prompt: "p".repeat(PROMPT), options });
             self.now_ms += wait_ms;
             if answered {
-                let answer = "yes".to_owned();
-                self.step(DurableInput::Submit { token: Token(2), task: None, answer, with: Vec::new() });
+                let (token, answer) = (Token(2), GivenAnswer::Typed("yes".to_owned()));
+                let (task, with, wait) = (None, Vec::new(), true);
+                self.step(DurableInput::Submit { token, task, answer, with, wait });
             } else {
                 self.step(DurableInput::Tick);
             }

@@ -290,7 +290,8 @@ impl World {
                 let asked = self.asked.remove(&token.0);
                 match (asked, result) {
                     (Some(answer), Ok(_)) => self.acknowledged.push(answer),
-                    (
+                    (None, Ok(_))
+                    | (
                         Some(_),
                         Err(
                             Refused::NotPending
@@ -301,7 +302,6 @@ impl World {
                         ),
                     ) => {}
                     (None, Err(why)) => self.refused.push((token, why)),
-                    (None, Ok(_)) => {}
                     (Some(_), Err(why)) => panic!("refused: {why}"),
                 }
             }

@@ -85,14 +85,13 @@ impl Ops {
         let walks = self.store.runs(&call.caller.scope(), Some(program.id), None, Page::first(WALKS)).await;
         let mut same = HashMap::from([(program.version, true)]);
         for RunRow { row, version, .. } in walks.map_err(stored)? {
-            let counts = match same.get(&version) {
-                Some(counts) => *counts,
-                None => {
-                    let other = self.walked(program, version).await?;
-                    let counts = other.is_some_and(|(other, _)| other.mission == plan.mission);
-                    same.insert(version, counts);
-                    counts
-                }
+            let counts = if let Some(counts) = same.get(&version) {
+                *counts
+            } else {
+                let other = self.walked(program, version).await?;
+                let counts = other.is_some_and(|(other, _)| other.mission == plan.mission);
+                same.insert(version, counts);
+                counts
             };
             if counts {
                 self.said_done(row.execution.id, &mut done).await?;

@@ -25,7 +25,7 @@ use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
 use vm_system_protocol::worker::HostRequest;
 
 /// A list takes at most so long, and the last folder's call.
-const LIST: Duration = Duration::from_secs(60);
+const LIST: Duration = Duration::from_mins(1);
 
 /// What an execution used of its files, counted as long as it has an owner task.
 pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;

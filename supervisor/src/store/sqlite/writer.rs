@@ -313,6 +313,10 @@ fn together(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Resul
     }
 }
 
+fn alone(c: &Connection, batch: &Batch) -> Result<u64, Failure> {
+    transaction(c, |c| write::apply(c, batch, &Ends::default()))
+}
+
 fn transaction<T>(
     c: &Connection,
     body: impl FnOnce(&Connection) -> Result<T, Failure>,

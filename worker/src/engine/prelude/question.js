@@ -25,7 +25,8 @@
       const answer = native.ask(text, options === undefined ? undefined : stringify(options) ?? 'null');
       const name = answer[1];
       if (name === undefined) return answer[0];
-      throw name === 'CCTimeoutError' ? new CCTimeoutError(answer[2]) : new CCError(answer[2]);
+      const Failure = name === 'CCTimeoutError' ? CCTimeoutError : name === 'TypeError' ? TypeErrorCtor : CCError;
+      throw new Failure(answer[2]);
     },
   };
   hidden(globalThis, 'CC', CC);

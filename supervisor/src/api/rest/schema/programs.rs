@@ -58,6 +58,7 @@ pub(in crate::api::rest) struct ExecutionForgotten {
 
 /// A plan that was compiled.
 #[derive(ToSchema)]
+#[expect(clippy::struct_field_names, reason = "the name of the field in the API")]
 pub(in crate::api::rest) struct Plan {
     /// Always true: a plan in which something is wrong is an error.
     valid: bool,

@@ -70,13 +70,10 @@ fn whoever_changes_a_variable_hears_at_once_why_it_is_not_changed() {
     let heard = |input: Option<DurableInput>| {
         let mut world = warm();
         world.step(set(token));
-        match input {
-            Some(input) => world.step(input),
-            None => {
-                world.now.mono_ms += 60_000;
-                world.step(DurableInput::Tick);
-            }
+        if input.is_none() {
+            world.now.mono_ms += 60_000;
         }
+        world.step(input.unwrap_or(DurableInput::Tick));
         world.refused.into_iter().find(|(asking, _)| *asking == token).map(|(_, why)| why)
     };
     assert!(matches!(heard(None), Some(Refused::NoWorker(_))), "its worker hangs");

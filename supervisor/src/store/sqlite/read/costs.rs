@@ -80,7 +80,7 @@ fn lists_of_one_owner_cost_nothing_for_what_others_have() {
         .query_row("SELECT id FROM programs WHERE owner = 'me'", [], |row| row.get(0))
         .map(ProgramId::from_bytes)
         .expect("it was made");
-    let runs = |program, execution| Query::Runs { scope: me(), program, execution, limit: 100 };
+    let runs = |program, execution| Query::Runs { scope: me(), program, execution, page: Page::first(100) };
     let one = c
         .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
         .map(ExecutionId::from_bytes)
@@ -101,7 +101,8 @@ fn lists_of_one_owner_cost_nothing_for_what_others_have() {
         let steps = cost(&c, &query);
         assert!(steps <= FEW, "{steps} instructions for {query:?}");
     }
-    let all = cost(&c, &Query::Runs { scope: Scope::All, program: None, execution: None, limit: 3 });
+    let all =
+        cost(&c, &Query::Runs { scope: Scope::All, program: None, execution: None, page: Page::first(3) });
     assert!(all <= FEW, "{all} instructions for the newest of all");
 }
 
