@@ -30,6 +30,7 @@ mod on_demand;
 mod output;
 mod parse;
 mod paths;
+mod read;
 mod script_output;
 mod signals;
 

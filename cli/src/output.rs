@@ -92,6 +92,25 @@ impl Output {
         self.write(&text)
     }
 
+    /// Prints a list: a table for people, or with `--quiet` only the first column of it. That there is nothing is told where it
+    /// is in the way of nobody.
+    pub(crate) fn list<T: Serialize>(
+        self,
+        value: &T,
+        empty: &str,
+        table: impl FnOnce() -> Rows,
+    ) -> Result<(), CliError> {
+        if !self.is_table() {
+            return self.result(value, String::new);
+        }
+        let rows = table();
+        if rows.is_empty() {
+            self.note(empty);
+            return Ok(());
+        }
+        self.write(&with_newline(if self.quiet { rows.names() } else { rows.finish(empty) }))
+    }
+
     /// Prints the one line that says what was done; `--quiet` leaves only the id.
     pub(crate) fn done<T: Serialize>(self, value: &T, line: &str, id: &str) -> Result<(), CliError> {
         self.result(value, || if self.quiet { id.to_owned() } else { escape::for_message(line).into_owned() })

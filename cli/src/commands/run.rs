@@ -5,8 +5,6 @@
 pub(crate) mod embedded;
 mod source;
 
-pub(crate) use source::read_stdin;
-
 use super::exec::start;
 use crate::args::SandboxArg;
 use crate::backend::Backend;

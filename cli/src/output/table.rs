@@ -10,24 +10,35 @@ use serde_norway::Value;
 /// Rows under a header.
 pub(crate) struct Rows {
     table: Table,
-    rows: usize,
+    /// The first column: by what each thing is named.
+    names: Vec<String>,
 }
 
 impl Rows {
     pub(crate) fn new<const N: usize>(header: [&str; N]) -> Self {
         let mut table = plain();
         table.set_header(header);
-        Self { table, rows: 0 }
+        Self { table, names: Vec::new() }
     }
 
     pub(crate) fn row<const N: usize>(&mut self, cells: [String; N]) {
-        self.table.add_row(cells.map(|cell| escape::for_cell(&cell).into_owned()));
-        self.rows += 1;
+        let cells = cells.map(|cell| escape::for_cell(&cell).into_owned());
+        self.names.extend(cells.first().cloned());
+        self.table.add_row(cells);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// By what the things are named, one a line: what a shell loops over.
+    pub(super) fn names(&self) -> String {
+        self.names.join("\n")
     }
 
     /// The table's text, or `empty` where there is nothing.
     pub(crate) fn finish(self, empty: &str) -> String {
-        if self.rows == 0 { empty.to_owned() } else { text(self.table) }
+        if self.is_empty() { empty.to_owned() } else { text(self.table) }
     }
 }
 

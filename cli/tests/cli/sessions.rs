@@ -188,10 +188,15 @@ fn a_template_is_changed_and_its_modules_come_and_go() {
         (&777.into(), &32.into())
     );
     assert!(env.run(["template", "list-available-modules"]).ok().contains("fs"));
+    let id =
+        format!("{}\n", detail["template"]["id"].as_str().unwrap_or(detail["id"].as_str().unwrap_or("-")));
+    assert_eq!(env.run(["-q", "template", "list"]).ok(), id, "what a shell loops over");
     env.run(["template", "add-module", "u", "--name", "FS "]).ok();
     assert_eq!(env.run(["template", "list-modules", "u", "--output", "csv"]).ok(), "value\nfs\n");
     env.run(["template", "remove-module", "u", "--name", "fs"]).ok();
-    assert_eq!(env.run(["template", "list-modules", "u"]).ok(), "No modules.\n");
+    let none = env.run(["template", "list-modules", "u"]);
+    assert_eq!((none.code, none.stdout.as_str(), none.stderr.as_str()), (Some(0), "", "No modules.\n"));
+    assert_eq!(env.run(["-q", "template", "list-modules", "u"]).ok(), "");
     let error = env.run(["template", "add-module", "u", "--name", "math"]).failed(1);
     assert!(error.contains("MODULE_NOT_ALLOWED") && error.contains("hint: "), "{error}");
     let error = env.run(["template", "create", "--name", "u"]).failed(1);

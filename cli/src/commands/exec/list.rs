@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply =
         context.call(Op::ExecList { session: args.session, page: ListPage::first(args.limit) }).await?;
     let executions = expect_reply!(reply, Reply::Executions(executions) => executions);
-    context.out.result(&executions, || {
+    context.out.list(&executions, "No executions.", || {
         let mut rows = Rows::new(["ID", "KIND", "STATUS", "STARTED", "MS", "SOURCE"]);
         for execution in &executions {
             rows.row([
@@ -36,7 +36,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 source(execution),
             ]);
         }
-        rows.finish("No executions.")
+        rows
     })?;
     Ok(exit::OK)
 }

@@ -26,7 +26,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let code = if args.code == "-" { crate::commands::run::read_stdin()? } else { args.code };
+    let code = if args.code == "-" { crate::read::read_stdin()? } else { args.code };
     if code.trim().is_empty() {
         return Err(CliError::new(exit::USAGE, "there is no code to run"));
     }

@@ -7,7 +7,7 @@ use crate::output::Rows;
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let libraries = catalog(context).await?;
-    context.out.result(&libraries, || {
+    context.out.list(&libraries, "No libraries.", || {
         let mut rows = Rows::new(["LIBRARY", "GLOBAL", "INSTALLED", "BYTES", "SHA256"]);
         for library in &libraries {
             rows.row([
@@ -18,7 +18,7 @@ pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
                 library.sha256.as_ref().map(|hash| hash.chars().take(12).collect()).unwrap_or_default(),
             ]);
         }
-        rows.finish("No libraries.")
+        rows
     })?;
     Ok(exit::OK)
 }

@@ -16,13 +16,13 @@ pub struct Args {
 pub(super) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let op = Op::LibraryVerify { name: args.name };
     let checks = expect_reply!(context.call(op).await?, Reply::LibraryChecks(checks) => checks);
-    context.out.result(&checks, || {
+    context.out.list(&checks, "No libraries.", || {
         let mut rows = Rows::new(["LIBRARY", "OK", "PROBLEM"]);
         for check in &checks {
             let ok = if check.ok { "yes" } else { "no" };
             rows.row([check.name.clone(), ok.to_owned(), check.problem.clone().unwrap_or_default()]);
         }
-        rows.finish("No libraries.")
+        rows
     })?;
     Ok(if checks.iter().all(|check| check.ok) { exit::OK } else { exit::FAILED })
 }

@@ -19,7 +19,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply = context.call(Op::AuditList { before: args.before, limit: args.limit }).await?;
     let records = expect_reply!(reply, Reply::Audit(records) => records);
-    context.out.result(&records, || {
+    context.out.list(&records, "Nothing was changed.", || {
         let mut rows = Rows::new(["SEQ", "AT", "OWNER", "DOOR", "VERB", "SUBJECT", "OUTCOME"]);
         for record in &records {
             rows.row([
@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 record.outcome.clone(),
             ]);
         }
-        rows.finish("Nothing was changed.")
+        rows
     })?;
     Ok(exit::OK)
 }

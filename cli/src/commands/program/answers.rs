@@ -3,9 +3,10 @@
 use crate::context::Context;
 use crate::error::CliError;
 use crate::output::escape;
+use crate::read::{read_file, read_line};
 use crate::signals::Interrupts;
 use std::collections::VecDeque;
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, Write as _};
 use std::path::Path;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::json::JsonText;
@@ -34,7 +35,7 @@ pub(super) enum Next {
 impl Answers {
     /// From a file: a JSON array of values with their types, or else a line for each, as somebody would type it.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
-        let text = std::fs::read_to_string(path).map_err(|error| CliError::file(path.display(), &error))?;
+        let text = read_file(path)?;
         let list = match serde_json::from_str::<Vec<serde_json::Value>>(&text) {
             Ok(values) => {
                 values.into_iter().map(|value| GivenAnswer::Json(JsonText::from_value(&value))).collect()
@@ -92,8 +93,7 @@ fn show(context: &Context, task: &Task) {
 async fn type_answer(interrupts: &Interrupts) -> Result<Next, CliError> {
     let (sender, line) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line).map(|bytes| (bytes > 0).then_some(line));
+        let read = read_line(io::stdin().lock()).map(|line| (!line.is_empty()).then_some(line));
         // Nobody waits after Ctrl-C.
         let _ = sender.send(read);
     });

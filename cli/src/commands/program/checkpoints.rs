@@ -11,7 +11,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let op = DurableOp::CheckpointList { execution: args.execution };
     let reply = call(context, op, None).await?;
     let checkpoints = expect_reply!(reply, DurableReply::Checkpoints(checkpoints) => checkpoints);
-    context.out.result(&checkpoints, || {
+    context.out.list(&checkpoints, "No checkpoints.", || {
         let mut rows = Rows::new(["CHECKPOINT", "CAUSE", "TIME", "BYTES"]);
         for checkpoint in &checkpoints {
             rows.row([
@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 checkpoint.bytes.to_string(),
             ]);
         }
-        rows.finish("No checkpoints.")
+        rows
     })?;
     Ok(exit::OK)
 }

@@ -18,7 +18,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply =
         call(context, DurableOp::ProgramList(ListPage { limit: args.limit, after: None }), None).await?;
     let programs = expect_reply!(reply, DurableReply::Programs(programs) => programs);
-    context.out.result(&programs, || {
+    context.out.list(&programs, "No programs.", || {
         let mut rows = Rows::new(["ID", "NAME", "VERSION", "MODIFIED"]);
         for program in &programs {
             rows.row([
@@ -28,7 +28,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 program.modified_at.to_string(),
             ]);
         }
-        rows.finish("No programs.")
+        rows
     })?;
     Ok(exit::OK)
 }

@@ -2,12 +2,11 @@
 
 use super::{call, plan};
 use crate::args::IdempotencyArgs;
-use crate::commands::run::read_stdin;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
+use crate::read::{read_file, read_stdin};
 use std::path::{Path, PathBuf};
 use vm_system_protocol::control::{DurableOp, DurableReply};
-use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
 /// Arguments of `program load`.
@@ -55,15 +54,7 @@ pub(super) async fn load(
     key: Option<String>,
 ) -> Result<Box<Program>, CliError> {
     let path = Path::new(file);
-    let source = if file == "-" {
-        read_stdin()?
-    } else {
-        let size = std::fs::metadata(path).map_err(|error| CliError::file(file, &error))?.len();
-        if size > CONTROL_FRAME_BYTES as u64 / 2 {
-            return Err(CliError::usage(format!("{file} has {size} bytes, more than a program may have")));
-        }
-        std::fs::read_to_string(path).map_err(|error| CliError::file(file, &error))?
-    };
+    let source = if file == "-" { read_stdin()? } else { read_file(path)? };
     let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned());
     let Some(name) = name.or(stem.filter(|_| file != "-")) else {
         return Err(CliError::usage("a program from stdin needs --name"));

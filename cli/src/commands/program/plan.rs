@@ -23,13 +23,13 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let plan = compiled(context, &args.file).await?;
-    context.out.result(&plan, || {
+    context.out.list(&plan, "No blocks.", || {
         let mut rows = Rows::new(["BLOCK", "TYPE", "TITLE", "WHERE"]);
         for block in Plan::from_json(plan.plan.as_str()).into_iter().flat_map(|plan| plan.blocks) {
             let nature = if block.red_keys.is_empty() { "step" } else { "tddab" };
             rows.row([block.id, nature.to_owned(), block.title, block.plan_ref]);
         }
-        rows.finish("No blocks.")
+        rows
     })?;
     Ok(exit::OK)
 }

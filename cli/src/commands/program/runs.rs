@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let op = DurableOp::RunList { program: args.program, page: ListPage::first(args.limit) };
     let reply = call(context, op, None).await?;
     let runs = expect_reply!(reply, DurableReply::Runs(runs) => runs);
-    context.out.result(&runs, || {
+    context.out.list(&runs, "No executions of programs.", || {
         let mut rows = Rows::new(["ID", "NAME", "PROGRAM", "STATUS", "STARTED"]);
         for run in &runs {
             rows.row([
@@ -32,7 +32,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 run.execution.started_at.to_string(),
             ]);
         }
-        rows.finish("No executions of programs.")
+        rows
     })?;
     Ok(exit::OK)
 }

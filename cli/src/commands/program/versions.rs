@@ -21,7 +21,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let op = DurableOp::ProgramVersions { program: args.program, page: ListPage::first(args.limit) };
     let reply = call(context, op, None).await?;
     let versions = expect_reply!(reply, DurableReply::Versions(versions) => versions);
-    context.out.result(&versions, || {
+    context.out.list(&versions, "No versions.", || {
         let mut rows = Rows::new(["VERSION", "LOADED", "SOURCE HASH"]);
         for version in &versions {
             rows.row([
@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 version.source_hash.clone(),
             ]);
         }
-        rows.finish("No versions.")
+        rows
     })?;
     Ok(exit::OK)
 }

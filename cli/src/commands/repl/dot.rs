@@ -3,6 +3,8 @@
 use super::input::Input;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::read::read_file;
+use std::path::Path;
 
 /// A command of the shell.
 #[derive(Debug, PartialEq, Eq)]
@@ -47,9 +49,9 @@ impl Dot {
             Self::Help => context.out.write(HELP)?,
             Self::Exit => {}
             Self::Editor => return input.editor(),
-            Self::Load(file) => match std::fs::read_to_string(&file) {
+            Self::Load(file) => match read_file(Path::new(&file)) {
                 Ok(text) => return Ok(Some(text)),
-                Err(error) => CliError::file(&file, &error).print(context.out.style),
+                Err(error) => error.print(context.out.style),
             },
             Self::Unknown(what) => {
                 CliError::usage(format!("unknown command `{what}`"))

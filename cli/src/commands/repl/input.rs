@@ -4,11 +4,12 @@ use super::assist::Assist;
 use super::complete_input::Scanner;
 use crate::context::Context;
 use crate::error::{CliError, exit};
+use crate::read::read_line;
 use rustyline::config::Configurer as _;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{Config, Editor};
-use std::io::{self, BufRead as _, IsTerminal as _};
+use std::io::{self, IsTerminal as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
@@ -122,12 +123,10 @@ fn next_of_pipe() -> Result<Line, CliError> {
     let mut text = String::new();
     let mut scanner = Scanner::default();
     loop {
-        let mut line = String::new();
-        let read =
-            io::stdin().lock().read_line(&mut line).map_err(|error| CliError::file("stdin", &error))?;
+        let line = read_line(io::stdin().lock()).map_err(|error| CliError::file("stdin", &error))?;
         text.push_str(&line);
         scanner.feed(&line);
-        match read {
+        match line.len() {
             0 if text.is_empty() => return Ok(Line::End),
             0 => return Ok(Line::Text(text)),
             _ if text.len() > CONTROL_FRAME_BYTES => {

@@ -4,10 +4,9 @@
 //! here, with the rights of whoever typed the command.
 
 use crate::error::{CliError, exit};
+use crate::read::{read_file, read_stdin};
 use crate::script_output::ShowValues;
-use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
-use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::ExecutionKind;
 
 /// What to run.
@@ -84,28 +83,12 @@ impl Script {
             Source::Code(code) => Ok(repl(code)),
             Source::Stdin => Ok(repl(read_stdin()?)),
             Source::File(file) => {
-                let text = std::fs::File::open(&file)
-                    .and_then(read_text)
-                    .map_err(|error| CliError::file(file.display(), &error))?;
+                let text = read_file(&file)?;
                 let name = file.file_name().map(|name| name.to_string_lossy().into_owned());
                 Ok(Sent { kind: ExecutionKind::RunFile, input: Some(text), path: name, argv })
             }
         }
     }
-}
-
-/// All of stdin.
-pub(crate) fn read_stdin() -> Result<String, CliError> {
-    read_text(std::io::stdin().lock()).map_err(|error| CliError::file("stdin", &error))
-}
-
-fn read_text(from: impl std::io::Read) -> std::io::Result<String> {
-    let mut text = String::new();
-    let read = from.take(CONTROL_FRAME_BYTES as u64).read_to_string(&mut text)?;
-    if read == CONTROL_FRAME_BYTES {
-        return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "it is too large to be sent"));
-    }
-    Ok(text)
 }
 
 /// The file's path relative to the folder, if it lies beneath it by its name alone.

@@ -30,7 +30,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let reply = context.call(Op::SessionList(filter)).await?;
     let sessions = expect_reply!(reply, Reply::Sessions(sessions) => sessions);
-    context.out.result(&sessions, || {
+    context.out.list(&sessions, "No sessions.", || {
         let mut rows = Rows::new(["ID", "NAME", "STATUS", "WORKSPACE", "CREATED", "REASON", "WORKTREE"]);
         for session in &sessions {
             rows.row([
@@ -43,7 +43,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 session.worktree_path.clone(),
             ]);
         }
-        rows.finish("No sessions.")
+        rows
     })?;
     Ok(exit::OK)
 }

@@ -20,7 +20,7 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply = call(context, DurableOp::TaskList(ListPage::first(args.limit)), None).await?;
     let tasks = expect_reply!(reply, DurableReply::Tasks(tasks) => tasks);
-    context.out.result(&tasks, || {
+    context.out.list(&tasks, "No open questions.", || {
         let mut rows = Rows::new(["TASK", "EXECUTION", "ASKED", "DEADLINE", "PROMPT"]);
         for task in &tasks {
             rows.row([
@@ -31,7 +31,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
                 short(&task.prompt),
             ]);
         }
-        rows.finish("No open questions.")
+        rows
     })?;
     Ok(exit::OK)
 }

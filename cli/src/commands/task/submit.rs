@@ -2,9 +2,9 @@
 
 use crate::args::IdempotencyArgs;
 use crate::commands::program::{call_run, show};
-use crate::commands::run::read_stdin;
 use crate::context::Context;
 use crate::error::CliError;
+use crate::read::read_stdin;
 use vm_system_protocol::control::{DurableOp, GivenAnswer};
 use vm_system_protocol::json::JsonText;
 

@@ -54,7 +54,7 @@ pub(super) async fn add(context: &Context, args: Add) -> Result<u8, CliError> {
 
 pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     let capabilities = detail(context, args.template).await?.capabilities;
-    context.out.result(&capabilities, || {
+    context.out.list(&capabilities, "No capabilities.", || {
         let mut rows = Rows::new(["ID", "KIND", "NAME", "ENABLED", "CONFIG"]);
         for row in &capabilities {
             rows.row([
@@ -65,7 +65,7 @@ pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
                 row.config.as_str().to_owned(),
             ]);
         }
-        rows.finish("No capabilities.")
+        rows
     })?;
     Ok(exit::OK)
 }

@@ -35,12 +35,12 @@ pub(super) async fn remove(context: &Context, args: Change) -> Result<u8, CliErr
 
 pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     let libraries = detail(context, args.template).await?.template.libraries;
-    context.out.result(&libraries, || {
+    context.out.list(&libraries, "No libraries.", || {
         let mut rows = Rows::new(["LIBRARY"]);
         for name in &libraries {
             rows.row([name.clone()]);
         }
-        rows.finish("No libraries.")
+        rows
     })?;
     Ok(exit::OK)
 }

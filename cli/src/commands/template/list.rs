@@ -8,7 +8,7 @@ use vm_system_protocol::control::{ListPage, Op, Reply};
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let reply = context.call(Op::TemplateList(ListPage::default())).await?;
     let templates = expect_reply!(reply, Reply::Templates(list) => list);
-    context.out.result(&templates, || {
+    context.out.list(&templates, "No templates.", || {
         let mut rows = Rows::new(["ID", "NAME", "ENGINE", "MODULES", "LIBRARIES", "CREATED"]);
         for template in &templates {
             rows.row([
@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
                 template.created_at.to_string(),
             ]);
         }
-        rows.finish("No templates.")
+        rows
     })?;
     Ok(exit::OK)
 }

@@ -55,24 +55,24 @@ fn done(context: &Context, module: &Module, line: &str) -> Result<u8, CliError> 
 
 pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     let modules = detail(context, args.template).await?.template.exposed_modules;
-    context.out.result(&modules, || {
+    context.out.list(&modules, "No modules.", || {
         let mut rows = Rows::new(["MODULE"]);
         for name in &modules {
             rows.row([name.clone()]);
         }
-        rows.finish("No modules.")
+        rows
     })?;
     Ok(exit::OK)
 }
 
 pub(super) async fn list_available(context: &Context) -> Result<u8, CliError> {
     let modules = expect_reply!(context.call(Op::ModuleCatalog).await?, Reply::Modules(list) => list);
-    context.out.result(&modules, || {
+    context.out.list(&modules, "No modules.", || {
         let mut rows = Rows::new(["MODULE", "DESCRIPTION"]);
         for module in &modules {
             rows.row([module.name.clone(), module.description.clone()]);
         }
-        rows.finish("No modules.")
+        rows
     })?;
     Ok(exit::OK)
 }

@@ -49,7 +49,7 @@ pub(super) async fn add(context: &Context, args: Add) -> Result<u8, CliError> {
 
 pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     let files = detail(context, args.template).await?.startup_files;
-    context.out.result(&files, || {
+    context.out.list(&files, "No startup files.", || {
         let mut rows = Rows::new(["ID", "ORDER", "MODE", "PATH"]);
         for file in &files {
             rows.row([
@@ -59,7 +59,7 @@ pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
                 file.path.clone(),
             ]);
         }
-        rows.finish("No startup files.")
+        rows
     })?;
     Ok(exit::OK)
 }
