@@ -128,7 +128,9 @@ fn default_hint(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
         ErrorCode::TemplateNotFound => "`vm-system template list` shows the templates",
         ErrorCode::SessionNotFound => "`vm-system session list` shows the sessions",
-        ErrorCode::ExecutionNotFound => "`vm-system exec list SESSION` shows a session's executions",
+        ErrorCode::ExecutionNotFound => {
+            "`vm-system program runs` shows the executions of programs, `vm-system exec list SESSION` a session's"
+        }
         ErrorCode::ProgramNotFound => "`vm-system program list` shows the programs",
         ErrorCode::TaskNotPending => "`vm-system task get EXECUTION` shows where it stands",
         ErrorCode::SessionBusy => {

@@ -30,7 +30,7 @@ use vm_system_protocol::model::Run;
 /// Verbs of durable programs.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Compile a program and keep it; the same name again makes a new version
+    /// Compile a program and keep it; another text under the same name makes a new version
     Load(load::Args),
     /// Check a plan: a Markdown file that a built-in program walks through (`program load --plan`)
     Plan(plan::Args),

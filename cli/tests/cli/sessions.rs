@@ -52,6 +52,16 @@ fn a_file_of_the_worktree_gets_its_arguments() {
 }
 
 #[test]
+fn an_id_that_is_too_short_is_told_so() {
+    let env = TestEnvironment::new();
+    let _daemon = env.serve();
+    let session = env.session();
+    let error = env.run(["session", "get", &session[..3]]).failed(1);
+    assert!(error.contains("first 4 characters"), "{error}");
+    env.run(["session", "get", &session[..13]]).ok();
+}
+
+#[test]
 fn a_running_execution_is_followed_and_cancelled_by_others() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();

@@ -9,7 +9,7 @@ use serde::Serialize;
 /// One verb with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum DurableOp {
-    /// Compile a source text and keep it; the same name again makes a new version.
+    /// Compile a source text and keep it; another text under the same name makes a new version.
     ProgramLoad {
         /// Its name.
         name: String,

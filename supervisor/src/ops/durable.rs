@@ -254,5 +254,5 @@ fn must_be_cvm(engine: Engine) -> Result<(), OpError> {
         return Ok(());
     }
     Err(OpError::new(ErrorCode::EngineUnsupported, "programs run with templates of engine cvm only")
-        .with_hint("make one with `vm-system template create NAME --engine cvm`"))
+        .with_hint("make one with `vm-system template create --name NAME --engine cvm`"))
 }

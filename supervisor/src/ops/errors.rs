@@ -1,5 +1,6 @@
 //! The store's refusals as callers see them. Nothing of SQL or of host paths gets through here.
 
+use super::resolve::PREFIX_MIN;
 use crate::store::{Entity, Rejection, StoreError};
 use vm_system_protocol::control::{ErrorCode, OpError};
 
@@ -9,7 +10,12 @@ pub(super) fn invalid(message: impl Into<String>) -> OpError {
 }
 
 pub(super) fn not_found(entity: Entity, reference: &str) -> OpError {
-    OpError::new(missing(entity), format!("there is no {entity} {reference:?}"))
+    let error = OpError::new(missing(entity), format!("there is no {entity} {reference:?}"));
+    let short = reference.chars().filter(|digit| *digit != '-').count() < PREFIX_MIN;
+    if short && reference.chars().all(|digit| digit == '-' || digit.is_ascii_hexdigit()) {
+        return error.with_hint("an id may be shortened to its first 4 characters, not to fewer");
+    }
+    error
 }
 
 fn missing(entity: Entity) -> ErrorCode {

@@ -12,7 +12,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::model::SessionStatus;
 
 /// Shortest prefix that is looked for (hexadecimal digits).
-const PREFIX_MIN: usize = 4;
+pub(super) const PREFIX_MIN: usize = 4;
 /// Candidates that the error about an ambiguous reference names.
 const CANDIDATES: u32 = 5;
 /// Longest reference (bytes); names have at most 200 characters.

@@ -42,8 +42,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "load",
             title: "Load a program",
             description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, `CC(prompt)` \
-                asks you a question and pauses: its state is kept until you answer, across restarts. The same name \
-                again makes a new version; executions that are paused keep theirs.",
+                asks you a question and pauses: its state is kept until you answer, across restarts. Another \
+                text under the same name makes a new version; executions that are paused keep theirs.",
             input: || {
                 schema::object(
                     &[
