@@ -4,7 +4,7 @@ use crate::fake::{self, Client, Server};
 use crate::get;
 use std::sync::atomic::Ordering;
 use tokio::io::AsyncWriteExt as _;
-use vm_system_protocol::control::{CONTROL_PROTOCOL, ErrorCode, Op};
+use vm_system_protocol::control::{CONTROL_PROTOCOL, ClientHello, ErrorCode, Op, ServerHello};
 
 #[tokio::test]
 async fn garbage_instead_of_a_hello_closes_the_connection() {
@@ -47,6 +47,15 @@ async fn an_announced_giant_is_refused_before_it_comes() {
         client.send_bytes(&len.to_le_bytes()).await;
         assert!(client.is_closed().await);
     }
+    server.answers().await;
+}
+
+#[tokio::test]
+async fn a_greeting_is_small() {
+    let server = Server::start();
+    let mut client = Client::raw(&server).await;
+    client.send(&ClientHello { protocol: CONTROL_PROTOCOL, version: "x".repeat(5_000) }).await;
+    assert_eq!(client.receive::<ServerHello>().await, None);
     server.answers().await;
 }
 

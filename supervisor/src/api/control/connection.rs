@@ -90,6 +90,9 @@ where
     write.await
 }
 
+/// Largest greeting of a client: who has not been let in yet costs no more (bytes).
+const HELLO_BYTES: usize = 4 * 1024;
+
 async fn greet<R, W>(
     reader: &mut R,
     writer: &mut W,
@@ -100,11 +103,10 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let hello =
-        timeout(limits.hello, frame::read::<ClientHello, _>(reader, limits.frame_bytes, limits.frame))
-            .await
-            .map_err(|_| Disconnect::NoHello)??
-            .ok_or(Disconnect::NoHello)?;
+    let hello = timeout(limits.hello, frame::read::<ClientHello, _>(reader, HELLO_BYTES, limits.frame))
+        .await
+        .map_err(|_| Disconnect::NoHello)??
+        .ok_or(Disconnect::NoHello)?;
     let other_protocol = hello.protocol != CONTROL_PROTOCOL;
     let refusal = if other_protocol {
         Some(format!(

@@ -68,6 +68,9 @@ impl Drop for Present {
     }
 }
 
+/// Clients above the limit that are told so at a time; more are closed at once.
+const REFUSALS: usize = 16;
+
 /// Serves the control socket until [`Door::hang_up`].
 pub async fn serve<H: Handler>(
     listener: Listener,
@@ -77,6 +80,7 @@ pub async fn serve<H: Handler>(
     door: Door,
 ) {
     let slots = Arc::new(Semaphore::new(limits.connections));
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
     let clients = TaskTracker::new();
     let shared = Arc::new(Shared { handler, limits, door: door.clone() });
     let mut number: u64 = 0;
@@ -94,11 +98,19 @@ pub async fn serve<H: Handler>(
         };
         number += 1;
         let slot = Arc::clone(&slots).try_acquire_owned().ok();
+        // To be told why there is no room takes room, too.
+        let told = match slot {
+            Some(_) => None,
+            None => match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(told) => Some(told),
+                Err(_) => continue,
+            },
+        };
         let (shared, peers) = (Arc::clone(&shared), peers.clone());
         let present = door.presence.enter();
         clients.spawn(async move {
             client(&shared, &peers, stream, number, slot.is_some()).await;
-            drop((slot, present));
+            drop((slot, told, present));
         });
     }
     drop(listener);
