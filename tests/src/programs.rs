@@ -2,12 +2,31 @@
 
 use crate::client::Client;
 use vm_system_protocol::control::{
-    DurableOp, DurableReply, GivenAnswer, ListPage, NewRun, Op, OpError, Reply,
+    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewRun, Op, OpError, Reply,
 };
-use vm_system_protocol::model::{CheckpointInfo, ProgramState, Run, Task, TaskStatus};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{CheckpointInfo, ExecutionStatus, ProgramState, Run, Task, TaskStatus};
 
 /// What a program is loaded as.
 pub const NAME: &str = "program";
+
+/// An execution's id.
+pub fn id(run: &Run) -> String {
+    run.execution.id.to_string()
+}
+
+/// What an execution that must have gone well came to, as JSON.
+#[track_caller]
+pub fn result(run: &Run) -> &str {
+    assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
+    run.execution.result.as_ref().map_or("", JsonText::as_str)
+}
+
+/// Why something was refused that must have been.
+#[track_caller]
+pub fn code<T: std::fmt::Debug>(result: Result<T, OpError>) -> ErrorCode {
+    result.expect_err("refused").code
+}
 
 impl Client {
     /// One verb of durable programs.

@@ -1,13 +1,14 @@
 //! `CC` in sessions through the real daemon: the pause, answers, and everything that ends it.
 
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, Op, OpError, Reply};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionStatus, Run, Session, SessionStatus, Settings, TaskStatus};
 use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
+use vm_system_tests::programs::{code, id, result};
 use vm_system_tests::watch::Watch;
 
 /// Less time than the tests wait.
@@ -33,23 +34,9 @@ fn asks(client: &mut Client, session: &Session, code: &str) -> Run {
     }
 }
 
-fn id(run: &Run) -> String {
-    run.execution.id.to_string()
-}
-
 fn prompt(run: &Run) -> &str {
     assert_eq!(run.execution.status, ExecutionStatus::Waiting);
     run.task.as_ref().map_or("", |task| task.prompt.as_str())
-}
-
-fn result(run: &Run) -> &str {
-    assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
-    run.execution.result.as_ref().map_or("", JsonText::as_str)
-}
-
-#[track_caller]
-fn code<T: std::fmt::Debug>(result: Result<T, OpError>) -> ErrorCode {
-    result.expect_err("refused").code
 }
 
 /// Waits until an execution has ended.

@@ -1,5 +1,5 @@
-//! What is forgotten when. Deletes nothing itself: the writer asks here and applies [`Write::Prune`](super::Write::Prune) and
-//! [`Write::PruneOwner`](super::Write::PruneOwner).
+//! What is forgotten when. Deletes nothing itself: the writer asks here, and makes [`Write::Prune`](super::Write::Prune) piece by
+//! piece and [`Write::PruneOwner`](super::Write::PruneOwner).
 
 use std::time::Duration;
 use vm_system_protocol::time::Timestamp;

@@ -1,8 +1,9 @@
 //! Files of executions: exported here, imported there.
 
-use super::{SUM, cold_daemon, console, id, prompt, result};
+use super::{SUM, cold_daemon, console, prompt};
 use sha2::{Digest as _, Sha256};
 use vm_system_protocol::control::{DurableOp, NewRun};
+use vm_system_tests::programs::{id, result};
 
 #[test]
 fn an_exported_execution_goes_on_in_another_daemon() {

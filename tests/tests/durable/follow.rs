@@ -7,6 +7,7 @@ use std::sync::mpsc;
 use vm_system_protocol::control::Reply;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::command;
+use vm_system_tests::daemon::Daemon;
 use vm_system_tests::program::PRODUCT;
 
 /// What a command prints, line by line.
@@ -20,6 +21,13 @@ fn lines(child: &mut Child) -> mpsc::Receiver<String> {
         }
     });
     lines
+}
+
+/// Begins to follow an execution.
+fn follow(daemon: &Daemon, execution: &str) -> Child {
+    let mut follow = command::command(&daemon.place, PRODUCT);
+    follow.args(["exec", "events", execution, "--follow"]).stdout(Stdio::piped());
+    follow.spawn().expect("the command")
 }
 
 #[track_caller]
@@ -38,9 +46,7 @@ fn whoever_follows_a_program_sees_each_step_as_it_is_taken_and_the_end() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     client.begin(SUM, "followed");
-    let mut follow = command::command(&daemon.place, PRODUCT);
-    follow.args(["exec", "events", "followed", "--follow"]).stdout(Stdio::piped());
-    let mut follower = follow.spawn().expect("the command");
+    let mut follower = follow(&daemon, "followed");
     let printed = lines(&mut follower);
     comes(&printed, "begin");
     comes(&printed, "first?");
@@ -60,9 +66,7 @@ fn a_follower_hears_that_a_waiting_program_was_ended() {
     let daemon = cold_daemon();
     let mut client = daemon.client();
     client.begin(SUM, "ended");
-    let mut follow = command::command(&daemon.place, PRODUCT);
-    follow.args(["exec", "events", "ended", "--follow"]).stdout(Stdio::piped());
-    let mut follower = follow.spawn().expect("the command");
+    let mut follower = follow(&daemon, "ended");
     comes(&lines(&mut follower), "first?");
     let op = vm_system_protocol::control::Op::ExecCancel { execution: "ended".to_owned() };
     assert!(matches!(client.op(op), Ok(Reply::Done)));

@@ -4,7 +4,7 @@ mod files;
 mod follow;
 
 use std::time::Instant;
-use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, OpError, Reply};
+use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, EventPayload, ExecutionStatus, Limits, Run, Settings};
 use vm_system_tests::PATIENCE;
@@ -12,6 +12,7 @@ use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
 use vm_system_tests::place::User;
+use vm_system_tests::programs::{code, id, result};
 use vm_system_tests::watch::Watch;
 
 const SUM: &str = "
@@ -25,22 +26,8 @@ const SUM: &str = "
     }
 ";
 
-fn id(run: &Run) -> String {
-    run.execution.id.to_string()
-}
-
 fn prompt(run: &Run) -> &str {
     run.task.as_ref().map_or("", |task| task.prompt.as_str())
-}
-
-fn result(run: &Run) -> &str {
-    assert_eq!(run.execution.status, ExecutionStatus::Ok, "{:?}", run.execution.error);
-    run.execution.result.as_ref().map_or("", JsonText::as_str)
-}
-
-#[track_caller]
-fn code<T: std::fmt::Debug>(result: Result<T, OpError>) -> ErrorCode {
-    result.expect_err("refused").code
 }
 
 fn console(client: &mut Client, execution: &str) -> Vec<String> {

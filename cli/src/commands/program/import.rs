@@ -1,6 +1,6 @@
 //! `program import`
 
-use super::{call, show};
+use super::{call, show, whole};
 use crate::args::IdempotencyArgs;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
@@ -37,16 +37,12 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     } else {
         Box::new(File::open(&args.file).map_err(|error| CliError::file(&args.file, &error))?)
     };
-    let worktree_path = args.worktree_path.map(|path| {
-        let whole = std::path::absolute(&path).map_err(|error| CliError::file(path.display(), &error))?;
-        Ok::<_, CliError>(whole.to_string_lossy().into_owned())
-    });
     let new = NewImport {
         kind: None,
         name: args.name,
         program_name: args.program_name,
         template: args.template_id,
-        worktree_path: worktree_path.transpose()?,
+        worktree_path: args.worktree_path.as_deref().map(whole).transpose()?,
     };
     let reply = call(context, DurableOp::ImportBegin(Box::new(new)), None).await?;
     let import = expect_reply!(reply, DurableReply::Importing(import) => import);

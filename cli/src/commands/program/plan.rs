@@ -2,11 +2,11 @@
 
 use super::call;
 use crate::commands::mcp::files::Files;
-use crate::context::{Context, unexpected};
+use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
 use std::path::Path;
-use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply, Reply};
+use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply};
 use vm_system_supervisor::api::mcp::FileRefusal;
 use vm_system_supervisor::plans::{PLAN_BYTES, Plan, done_blocks, gather};
 
@@ -62,10 +62,8 @@ pub(super) async fn load(
 async fn compiled(context: &Context, file: &str) -> Result<Box<CompiledPlan>, CliError> {
     let path = Path::new(file);
     let text = gather(file, |wanted, most| read(path, wanted, most))?.ok_or_else(|| missing(file))?;
-    match call(context, DurableOp::PlanCheck(Box::new(text)), None).await? {
-        DurableReply::Plan(plan) => Ok(plan),
-        other => Err(unexpected(&Reply::Durable(other))),
-    }
+    let reply = call(context, DurableOp::PlanCheck(Box::new(text)), None).await?;
+    Ok(expect_reply!(reply, DurableReply::Plan(plan) => plan))
 }
 
 /// The text of a file in the folder of `plan`; a plan of somebody else's names no others.

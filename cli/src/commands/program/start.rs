@@ -1,7 +1,7 @@
 //! `program start`
 
 use super::answers::{Answers, Next};
-use super::{call_run, load, show};
+use super::{call_run, load, show, whole};
 use crate::args::IdempotencyArgs;
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
@@ -60,15 +60,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     } else {
         args.program
     };
-    let worktree_path = match args.worktree_path {
-        Some(path) => Some(
-            std::path::absolute(&path)
-                .map_err(|error| CliError::file(path.display(), &error))?
-                .to_string_lossy()
-                .into_owned(),
-        ),
-        None => None,
-    };
+    let worktree_path = args.worktree_path.as_deref().map(whole).transpose()?;
     let new = NewRun {
         program,
         name: args.name,

@@ -8,7 +8,7 @@ use super::spent::Spent;
 use crate::core::{Death, Now, Token, WriteId};
 use crate::store::{TaskRow, Write};
 use std::collections::{BTreeMap, VecDeque};
-use vm_system_protocol::durable::{DurableLimit, HostCall, Segment, TaskAnswer, ToDurable};
+use vm_system_protocol::durable::{HostCall, Segment, TaskAnswer, ToDurable};
 use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
 use vm_system_protocol::model::{EventPayload, Execution};
 use vm_system_protocol::time::Timestamp;
@@ -399,16 +399,6 @@ impl DurableMachine {
             checkpoint_steps: self.spec.checkpoint_steps,
             checkpoint_ms: self.spec.checkpoint_ms,
         }
-    }
-
-    /// The limit of time that is used up. A worker looks at its clocks only now and then, and not at all if its segments
-    /// are short enough: it is the sum that counts.
-    pub(super) fn out_of_time(&self) -> Option<DurableLimit> {
-        let limits = &self.spec.limits;
-        if self.scope.cpu_us / 1_000 >= u64::from(limits.cpu_ms) {
-            return Some(DurableLimit::Cpu);
-        }
-        (self.scope.wall_ms >= u64::from(limits.wall_ms)).then_some(DurableLimit::Wall)
     }
 
     /// The segment is over, or stands still.

@@ -41,16 +41,23 @@ impl Spent {
         }
     }
 
+    /// The limit of time of which nothing is left. A worker looks at its clocks only now and then, and not at all if its
+    /// segments are short enough: it is the sum that counts.
+    pub(super) fn out_of_time(self, limits: &Limits) -> Option<DurableLimit> {
+        if self.cpu_us / 1_000 >= u64::from(limits.cpu_ms) {
+            return Some(DurableLimit::Cpu);
+        }
+        (self.wall_ms >= u64::from(limits.wall_ms)).then_some(DurableLimit::Wall)
+    }
+
     /// The limit of which nothing is left.
     fn used_up(self, limits: &Limits) -> Option<DurableLimit> {
-        [
-            (self.cpu_us / 1_000 >= u64::from(limits.cpu_ms), DurableLimit::Cpu),
-            (self.wall_ms >= u64::from(limits.wall_ms), DurableLimit::Wall),
-            (self.events > u64::from(limits.max_events), DurableLimit::Events),
-            (self.output > u64::from(limits.max_output_kb) << 10, DurableLimit::Output),
-        ]
-        .into_iter()
-        .find_map(|(used_up, limit)| used_up.then_some(limit))
+        self.out_of_time(limits).or_else(|| {
+            if self.events > u64::from(limits.max_events) {
+                return Some(DurableLimit::Events);
+            }
+            (self.output > u64::from(limits.max_output_kb) << 10).then_some(DurableLimit::Output)
+        })
     }
 }
 
@@ -79,8 +86,7 @@ impl DurableMachine {
         let used_up = if spent == Spent::default() { None } else { spent.used_up(limits) };
         self.remember(spent);
         let Some(limit) = used_up else { return true };
-        let (status, failure) = super::stops::limit_failure(limit);
-        self.end(status, failure, now, actions);
+        self.end_by_limit(limit, now, actions);
         false
     }
 

@@ -166,10 +166,14 @@ impl DurableMachine {
 
     /// A program that would go on and has no time left ends here.
     fn end_out_of_time(&mut self, now: Now, actions: &mut Vec<Action>) -> bool {
-        let Some(limit) = self.out_of_time() else { return false };
+        let Some(limit) = self.scope.out_of_time(&self.spec.limits) else { return false };
+        self.end_by_limit(limit, now, actions);
+        true
+    }
+
+    pub(super) fn end_by_limit(&mut self, limit: DurableLimit, now: Now, actions: &mut Vec<Action>) {
         let (status, failure) = limit_failure(limit);
         self.end(status, failure, now, actions);
-        true
     }
 
     fn take_checkpoint(&mut self, cause: &str, next: Next, now: Now) {
@@ -322,9 +326,7 @@ impl DurableMachine {
             _ => None,
         };
         if let Some(limit) = limit {
-            let (status, failure) = limit_failure(limit);
-            self.end(status, failure, now, actions);
-            return;
+            return self.end_by_limit(limit, now, actions);
         }
         let reason = verdict.unwrap_or_else(|| match death {
             Death::Exited(code) => format!("exited({code})"),
@@ -365,7 +367,7 @@ fn too_long(cause: &Cause) -> Result<(), &'static str> {
     }
 }
 
-pub(super) fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<Failure<'static>>) {
+fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<Failure<'static>>) {
     let (status, code, message) = match limit {
         DurableLimit::Heap => {
             (ExecutionStatus::Error, "MEMORY_LIMIT", "the state is larger than max_state_mb")

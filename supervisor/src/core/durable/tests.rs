@@ -432,9 +432,27 @@ impl World {
     }
 
     fn dead(&mut self, death: Death) {
+        self.ends(DurableInput::Died(death));
+    }
+
+    /// The worker is gone, and the machine hears this of it.
+    fn ends(&mut self, heard: DurableInput) {
         (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
         self.said.clear();
-        self.step(DurableInput::Died(death));
+        self.step(heard);
+    }
+
+    /// Each worker ends so, until the program is given up.
+    fn each_ends(&mut self, heard: impl Fn() -> DurableInput) {
+        for _ in 0..10_000 {
+            if self.is_over() {
+                return;
+            }
+            if self.worker.is_some() {
+                self.ends(heard());
+            }
+            self.go(false);
+        }
     }
 
     fn born(&mut self) {
@@ -521,17 +539,7 @@ fn every_answer_is_used_once_whatever_crashes_when() {
 fn the_forbidden_call_that_ended_a_programs_worker_is_named() {
     let mut world = World::new(1);
     world.begin();
-    for _ in 0..10_000 {
-        if world.is_over() {
-            break;
-        }
-        if world.worker.is_some() {
-            (world.worker, world.loading, world.calling, world.dying) = (None, None, false, false);
-            world.said.clear();
-            world.step(DurableInput::DiedOfCall("openat".to_owned()));
-        }
-        world.go(false);
-    }
+    world.each_ends(|| DurableInput::DiedOfCall("openat".to_owned()));
     let error = world.rows.record.and_then(|record| record.error).expect("an error");
     assert_eq!(error.reason.as_deref(), Some("seccomp(openat)"));
 }

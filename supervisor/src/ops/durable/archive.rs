@@ -4,11 +4,11 @@
 //! The chain begins with 32 zeros; each record makes it SHA-256(chain, line), where the line has neither the comma behind
 //! it nor its line break. The last record has the chain over all before it. It proves nothing about who wrote the file.
 
+use crate::libraries::hex;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Event, ExecutionError, ExecutionStatus, Metrics};
 use vm_system_protocol::time::Timestamp;
@@ -190,17 +190,9 @@ impl Sheet {
     }
 
     pub(super) fn end(&mut self) -> Result<(), serde_json::Error> {
-        let End { records, sha256 } = End { records: self.chain.records, sha256: hex(&self.chain.hash) };
-        self.put(&Record::End(End { records, sha256 }))?;
+        let end = End { records: self.chain.records, sha256: hex(&self.chain.hash) };
+        self.put(&Record::End(end))?;
         self.text.push_str("\n]\n");
         Ok(())
     }
-}
-
-pub(super) fn hex(hash: &[u8; 32]) -> String {
-    let mut text = String::with_capacity(64);
-    for byte in hash {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }

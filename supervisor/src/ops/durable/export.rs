@@ -3,8 +3,9 @@
 
 use super::archive::{
     Bytes, Chain, CheckpointPart, ExecutionPart, FORMAT, Header, PagePart, ProgramPart, Record, Sheet,
-    TaskPart, VersionPart, hex,
+    TaskPart, VersionPart,
 };
+use crate::libraries::hex;
 use crate::ops::errors::{not_found, stored};
 use crate::ops::{Call, Ops, now};
 use crate::store::{Entity, RunRow, TaskOutcome, TaskRow};

@@ -2,8 +2,9 @@
 //! describes is judged as a whole at its end, and a state is only believed once a worker has made one of it.
 
 use super::archive::{
-    Chain, CheckpointPart, End, ExecutionPart, FORMAT, PagePart, Record, TaskPart, VersionPart, hex,
+    Chain, CheckpointPart, End, ExecutionPart, FORMAT, PagePart, Record, TaskPart, VersionPart,
 };
+use crate::libraries::hex;
 use crate::ops::errors::invalid;
 use crate::ops::{Call, Caller, Ops};
 use crate::store::{Owner, TaskOutcome};

@@ -61,7 +61,7 @@ impl Ops {
         }
         let plan = Plan::from_json(plan).filter(|plan| !plan.blocks.is_empty()).ok_or_else(|| {
             OpError::new(ErrorCode::PlanInvalid, "this is not a compiled plan")
-                .with_hint("compile one: parsePlan, or `vm-system program plan check FILE`")
+                .with_hint("compile one: parsePlan, or `vm-system program plan FILE`")
         })?;
         if let Some(id) = done.iter().find(|id| !plans::is_block_id(id)) {
             return Err(invalid(format!("{id:?} is not the id of a block")));

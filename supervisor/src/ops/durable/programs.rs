@@ -1,7 +1,7 @@
 //! Programs: sources that were compiled and kept.
 
-use super::archive::hex;
 use super::checked_name;
+use crate::libraries::hex;
 use crate::ops::errors::{invalid, stored};
 use crate::ops::{Call, LIST_ROWS, Ops, fitting, now, page};
 use crate::store::{NewProgramVersion, ProgramRow, Scope, Write};

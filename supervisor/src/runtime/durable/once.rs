@@ -4,9 +4,10 @@ use super::worker::{BirthError, Newborn, Order, end, memory, order};
 use super::{Durables, policy};
 use crate::core::durable::{LoadFrom, life};
 use crate::runtime::api::RuntimeError;
-use crate::spawn::{ChannelError, LibrarySet, WorkerHandle, WorkerLimits};
+use crate::spawn::{ChannelError, LibrarySet, Spawner, WorkerHandle, WorkerLimits};
 use crate::store::Scope;
 use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
 use uuid::Uuid;
 use vm_system_protocol::durable::{DurableLimits, FromDurable, PAGE_BATCH_BYTES, StatePage, ToDurable};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -46,6 +47,18 @@ async fn hear(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
     }
 }
 
+/// A worker that knows nothing, and what it holds as long as it lives. Its place among those that are being born is given back:
+/// how long it takes for its answer is nobody else's affair.
+async fn blank(
+    durables: &Durables,
+    limits: &WorkerLimits,
+) -> Result<(WorkerHandle, OwnedSemaphorePermit, Spawner), RuntimeError> {
+    let (slot, _birth) = durables.turn().await?;
+    let jail = durables.shared.jails.present();
+    let handle = jail.spawn_worker(name(), limits, &LibrarySet::default()).await.map_err(BirthError::from)?;
+    Ok((handle, slot, jail))
+}
+
 pub(super) async fn compile(
     durables: &Durables,
     source: String,
@@ -54,13 +67,8 @@ pub(super) async fn compile(
 ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
     // Before a place among the workers: a queue of texts must not fill the places of programs.
     let _turn = durables.compilations.acquire().await.map_err(|_| BirthError::Stopping)?;
-    let (_slot, birth) = durables.turn().await?;
-    let jail = durables.shared.jails.present();
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
-    let mut handle =
-        jail.spawn_worker(name(), &limits, &LibrarySet::default()).await.map_err(BirthError::from)?;
-    // It is born; how long it compiles is nobody else's affair.
-    drop(birth);
+    let (mut handle, _slot, _jail) = blank(durables, &limits).await?;
     let question = order(ToDurable::Compile { source, file_name, typescript });
     let answer = match handle.sender.send(&question).await {
         Ok(()) => hear(&mut handle).await,
@@ -119,12 +127,8 @@ pub(super) async fn verify(
     code: Vec<u8>,
     pages: impl Iterator<Item = (u64, &[u8])> + Send,
 ) -> Result<Result<(), String>, RuntimeError> {
-    let _turn = durables.turn().await?;
-    let jail = durables.shared.jails.present();
-    let mut handle = jail
-        .spawn_worker(name(), &memory(&limits), &LibrarySet::default())
-        .await
-        .map_err(BirthError::from)?;
+    let _turn = durables.looks.acquire().await.map_err(|_| BirthError::Stopping)?;
+    let (mut handle, _slot, _jail) = blank(durables, &memory(&limits)).await?;
     let answer = match tell(&mut handle, code, life(&limits), pages).await {
         Ok(()) => hear(&mut handle).await,
         Err(error) => Err(BirthError::from(error).into()),

@@ -102,15 +102,7 @@ fn a_worker_cannot_say_more_than_may_be_stored() {
 fn a_program_whose_worker_dies_again_and_again_is_given_up() {
     let mut world = World::new(1);
     world.begin();
-    for _ in 0..10_000 {
-        if world.is_over() {
-            break;
-        }
-        if world.worker.is_some() {
-            world.dead(Death::Signaled(11));
-        }
-        world.go(false);
-    }
+    world.each_ends(|| DurableInput::Died(Death::Signaled(11)));
     let record = world.rows.record.expect("a row");
     let error = record.error.expect("an error");
     assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "WORKER_DIED"));

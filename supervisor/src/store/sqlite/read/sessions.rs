@@ -99,29 +99,24 @@ pub(super) fn policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySna
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Durability;
+    use crate::store::sqlite::open::first_connection;
+    use std::time::Duration;
 
     /// What a list with these conditions steps through: the index, and whether it is entered by a search.
-    fn plan(scope: &Scope, filter: &SessionQuery) -> String {
-        let connection = Connection::open_in_memory().expect("in memory");
-        let steps = [
-            include_str!("../v1.sql"),
-            include_str!("../v2.sql"),
-            include_str!("../v3.sql"),
-            include_str!("../v4.sql"),
-            include_str!("../v5.sql"),
-            include_str!("../v6.sql"),
-        ];
-        for step in steps {
-            connection.execute_batch(step).expect("our schema");
-        }
+    fn plan(connection: &Connection, scope: &Scope, filter: &SessionQuery) -> String {
         let mut select = Select::new(&format!("EXPLAIN QUERY PLAN {COLUMNS}"));
         conditions(&mut select, scope, filter, Page::first(1));
-        let lines = select.rows(&connection, |row| Ok(row.get::<_, String>(3)?));
+        let lines = select.rows(connection, |row| Ok(row.get::<_, String>(3)?));
         lines.unwrap_or_else(|_| panic!("cannot be prepared: {}", select.sql)).join("; ")
     }
 
     #[test]
     fn every_list_is_served_by_the_index_that_leaves_least_to_filter() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("store.db");
+        let connection =
+            first_connection(&path, Durability::Normal, Duration::ZERO).expect("an empty folder");
         let owner = Scope::Owner(Owner::new("o"));
         let none = SessionQuery::default;
         let named = SessionQuery { name: Some("n".to_owned()), ..none() };
@@ -139,7 +134,7 @@ mod tests {
             (&Scope::All, &closed, "SEARCH sessions USING INDEX sessions_by_status (status=?)"),
             (&Scope::All, &none(), "SCAN sessions USING INDEX sessions_by_time"),
         ] {
-            assert_eq!(plan(scope, filter), wanted, "{scope:?} {filter:?}");
+            assert_eq!(plan(&connection, scope, filter), wanted, "{scope:?} {filter:?}");
         }
     }
 }
