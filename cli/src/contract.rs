@@ -70,7 +70,7 @@ const EXIT_CODES: &[(u8, &str)] = &[
     (exit::FAILED, "the script failed, or the verb did (not found, conflict, …)"),
     (exit::USAGE, "the command line makes no sense"),
     (exit::NO_DAEMON, "no supervisor answers"),
-    (70, "a bug, or a host that lacks what it must have"),
+    (70, "a bug, a host that lacks what it must have, or a run that the store could not record"),
     (75, "busy; try again"),
     (77, "not permitted"),
     (124, "a limit of time ended the script"),

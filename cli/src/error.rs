@@ -113,14 +113,23 @@ impl Display for CliError {
 
 impl From<OpError> for CliError {
     fn from(error: OpError) -> Self {
+        // What a script takes for "try again" must not make it do the same thing twice.
+        let exit = if has_run(&error) { exit::INTERNAL } else { error.code.exit_code() };
         let hint = error.hint.or_else(|| default_hint(error.code).map(str::to_owned));
         Self {
             message: Some(format!("{} ({})", error.message, error.code)),
             hint,
-            exit: error.code.exit_code(),
+            exit,
             about_the_answer: error.code == ErrorCode::AnswerInvalid,
         }
     }
+}
+
+/// Whether what failed is only the record of something that was done.
+fn has_run(error: &OpError) -> bool {
+    let details = error.details.as_ref().map(|details| details.as_str());
+    let details = details.and_then(|details| serde_json::from_str::<serde_json::Value>(details).ok());
+    details.is_some_and(|details| details["ran"] == true)
 }
 
 /// What to do where the supervisor did not say it.

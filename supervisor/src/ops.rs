@@ -237,7 +237,7 @@ impl Ops {
             }
             Op::ExecCancel { execution } => self.exec_cancel(&call, &execution).await,
             Op::AuditList { before, limit } => self.audit_list(&call, before, limit).await,
-            Op::Health => Ok(runtime::health()),
+            Op::Health => self.health(),
             Op::RuntimeSummary => Ok(self.runtime_summary(&call)),
             Op::RuntimeInfo => Ok(self.runtime_info()),
             Op::Doctor => Ok(Reply::Doctor(Box::new(self.runtime.doctor().await))),

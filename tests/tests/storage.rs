@@ -88,7 +88,11 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     assert!(limit_files(pid, Some(1)));
     let error = large(&mut scene.client, &session).expect_err("it cannot be stored");
     assert_eq!(error.code, ErrorCode::StorageUnavailable, "{error:?}");
-    assert!(error.message.contains("could not write"), "{error:?}");
+    // What was lost first, not what it took along.
+    assert!(error.message.contains("it ran, but"), "{error:?}");
+    assert!(error.message.contains("the disk reports an error"), "{error:?}");
+    let health = scene.client.op(Op::Health).expect_err("it cannot write");
+    assert!(health.message.contains("the disk reports an error"), "{health:?}");
     // Reading goes on, and nothing new is let in that could not be recorded.
     scene.client.session_record(&session);
     let (template, worktree) = (scene.template.clone(), scene.daemon.place.worktree());

@@ -218,7 +218,8 @@ fn conclude(
     heap_peak_bytes: u64,
     now: Now,
 ) -> (Vec<Write>, Pending) {
-    if let Some(error) = running.lost.take() {
+    let lost = running.lost.take();
+    if let Some(error) = &lost {
         let message = format!("the store lost output of this execution: {error}");
         events
             .push(running.number(now.unix_ms, EventPayload::System { message, level: ConsoleLevel::Error }));
@@ -258,6 +259,7 @@ fn conclude(
             token: running.token,
             start_lost: running.start_lost,
             asked,
+            lost,
         })),
         ..Pending::default()
     };

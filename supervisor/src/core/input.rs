@@ -509,6 +509,9 @@ pub enum Refusal {
     /// The store did not take it.
     #[error("the store could not write: {0}")]
     Storage(String),
+    /// The execution ran, and the store did not take its record.
+    #[error("it ran, but the store could not write what came of it: {0}")]
+    Unrecorded(String),
     /// The execution was cancelled before it ran.
     #[error("cancelled before it ran")]
     CancelledEarly,

@@ -37,6 +37,8 @@ pub(super) struct Ended {
     pub(super) start_lost: bool,
     /// It has asked: a question that the store still has is withdrawn with it.
     pub(super) asked: bool,
+    /// Why the first of what was lost before this batch is lost.
+    pub(super) lost: Option<String>,
 }
 
 /// What else a batch means.
@@ -242,16 +244,21 @@ impl SessionMachine {
         out: &mut Vec<Action>,
     ) {
         let Some(pending) = self.ledger.take(write.0) else { return };
-        error.clone_into(&mut self.ledger.last_error);
+        if !permanent || self.ledger.last_error.is_empty() {
+            error.clone_into(&mut self.ledger.last_error);
+        }
         Self::publish(&pending, out);
         let is_start = matches!(pending.mark, Mark::Started { .. });
         match pending.ended {
             Some(mut ended) => {
+                // What is lost first takes what comes after it along: that is refused, because it belongs to nothing.
+                let first = ended.lost.or(pending.lost_before);
+                let error = first.as_deref().unwrap_or(error);
                 Self::degrade(&mut ended.executed.record, error, out);
                 let record = Arc::clone(&ended.executed.record);
                 self.ledger.owe(Owed::End { record, with_start: ended.start_lost, asked: ended.asked }, now);
                 if let Some(token) = ended.token {
-                    Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
+                    Self::reply(token, Err(Refusal::Unrecorded(error.to_owned())), out);
                 }
             }
             None => self.lost(pending.execution, is_start, error),

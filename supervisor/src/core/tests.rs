@@ -34,6 +34,8 @@ struct Bench {
     policy: Arc<EffectivePolicy>,
     sent: Vec<ToWorker>,
     writes: Vec<Write>,
+    /// What a slow store has not answered yet.
+    held: Option<Vec<WriteId>>,
     replies: Vec<(Token, Result<Answer, Refusal>)>,
     killed: bool,
     interrupts: u32,
@@ -83,6 +85,7 @@ impl Bench {
             policy,
             sent: Vec::new(),
             writes: Vec::new(),
+            held: None,
             replies: Vec::new(),
             killed: false,
             interrupts: 0,
@@ -144,9 +147,12 @@ impl Bench {
             }
             for action in actions {
                 match action {
-                    Action::Write { id: WriteId(id), batch, .. } => {
+                    Action::Write { id, batch, .. } => {
                         self.writes.extend(batch);
-                        inputs.push(Input::Stored(WriteId(id)));
+                        match &mut self.held {
+                            Some(held) => held.push(id),
+                            None => inputs.push(Input::Stored(id)),
+                        }
                     }
                     Action::Send(message) => self.sent.push(message),
                     Action::Reply { token, result } => self.replies.push((token, result)),
@@ -181,6 +187,12 @@ impl Bench {
         self.now.mono_ms += ms;
         self.now.unix_ms += ms as i64;
         self.input(Input::Tick);
+    }
+
+    /// The slow store's oldest batch fails.
+    fn loses(&mut self, error: &str, permanent: bool) {
+        let write = self.held.as_mut().expect("a slow store").remove(0);
+        self.input(Input::StoreFailed { write, error: error.to_owned(), permanent });
     }
 
     fn reply(&self, token: u64) -> Option<&Result<Answer, Refusal>> {

@@ -6,11 +6,19 @@ use vm_system_protocol::control::{
     AuditRecord, ErrorCode, Health, OpError, Reply, RuntimeInfo, RuntimeSummary,
 };
 
-pub(super) fn health() -> Reply {
-    Reply::Health(Health { status: "ok".to_owned() })
-}
-
 impl Ops {
+    /// Whether what is asked for can be done: a store that takes no records refuses everything that needs one.
+    pub(super) fn health(&self) -> Result<Reply, OpError> {
+        match self.store.status().failing {
+            None => Ok(Reply::Health(Health { status: "ok".to_owned() })),
+            Some(why) => Err(OpError::new(
+                ErrorCode::StorageUnavailable,
+                format!("the last write of the store failed: {why}"),
+            )
+            .with_hint("free some disk space or end whoever locks the database; the next write that succeeds heals it")),
+        }
+    }
+
     /// Live workers only, not rows; of others only for administrators.
     pub(super) fn runtime_summary(&self, call: &Call<'_>) -> Reply {
         let mut ids = self.runtime.live_sessions();

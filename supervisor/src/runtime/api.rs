@@ -158,6 +158,9 @@ impl RuntimeError {
     fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Refused(Refusal::SpawnFailed(failure)) => Some(failure.hint),
+            Self::Refused(Refusal::Unrecorded(_)) => Some(
+                "do not repeat it unless it may run twice; it is marked `degraded` as soon as the store can write again",
+            ),
             Self::Full(_) => Some("close a session that is no longer used, or raise max_sessions"),
             _ => None,
         }
@@ -184,7 +187,7 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
             LibraryProblem::Corrupt => ErrorCode::LibraryCorrupt,
             LibraryProblem::Failed => ErrorCode::StartupFailed,
         },
-        Refusal::Storage(_) => ErrorCode::StorageUnavailable,
+        Refusal::Storage(_) | Refusal::Unrecorded(_) => ErrorCode::StorageUnavailable,
         Refusal::CancelledEarly => ErrorCode::Conflict,
         Refusal::Task(Refused::Unfit { .. }) => ErrorCode::AnswerInvalid,
         Refusal::Task(_) => ErrorCode::TaskNotPending,
@@ -193,7 +196,10 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
 
 impl From<RuntimeError> for OpError {
     fn from(error: RuntimeError) -> Self {
-        let told = Self::new(error.code(), error.to_string());
+        let mut told = Self::new(error.code(), error.to_string());
+        if matches!(error, RuntimeError::Refused(Refusal::Unrecorded(_))) {
+            told = told.with_details(&serde_json::json!({ "ran": true }));
+        }
         match error.hint() {
             Some(hint) => told.with_hint(hint),
             None => told,

@@ -16,6 +16,25 @@ fn an_execution_is_answered_with_its_events_after_the_commit() {
 }
 
 #[test]
+fn who_waits_is_told_what_was_lost_first_and_not_what_it_took_along() {
+    for known_before_the_end in [false, true] {
+        let mut bench = Bench::ready();
+        bench.held = Some(Vec::new());
+        bench.execute(2);
+        if known_before_the_end {
+            bench.loses("the disk is full", false);
+        }
+        bench.ends(Outcome::Ok);
+        if !known_before_the_end {
+            bench.loses("the disk is full", false);
+        }
+        bench.loses("there is no such execution", true);
+        let refusal = Refusal::Unrecorded("the disk is full".to_owned());
+        assert_eq!(bench.reply(2), Some(&Err(refusal)), "known before the end: {known_before_the_end}");
+    }
+}
+
+#[test]
 fn an_acknowledgement_goes_out_behind_every_few_executions() {
     let mut bench = Bench::running();
     let acked = |bench: &Bench| {

@@ -7,6 +7,11 @@ use vm_system_protocol::control::{ErrorCode, Health, ListPage, Op, Reply};
 async fn health_doctor_and_information_answer() {
     let bench = Bench::new();
     assert_eq!(bench.ask(Op::Health).await, Ok(Reply::Health(Health { status: "ok".to_owned() })));
+    bench.faults.set(Some("the disk is full"));
+    let sick = bench.ask(Op::Health).await.expect_err("it cannot write");
+    assert_eq!(sick.code, ErrorCode::StorageUnavailable);
+    assert!(sick.message.contains("the disk is full"), "{sick:?}");
+    bench.faults.set(None);
     assert!(matches!(bench.ask(Op::Doctor).await, Ok(Reply::Doctor(report)) if report.ok));
     bench.session().await;
     let Ok(Reply::RuntimeInfo(info)) = bench.ask(Op::RuntimeInfo).await else { panic!("another answer") };

@@ -144,7 +144,7 @@ impl Writer {
         };
         match together(connection, jobs, &self.lost) {
             Ok(verdicts) => {
-                self.succeeded();
+                self.succeeded(&verdicts);
                 verdicts
             }
             Err(error) if hopeless(&error) || jobs.len() == 1 => all(jobs, &self.failed(&error)),
@@ -168,7 +168,7 @@ impl Writer {
             };
             match result {
                 Ok(mut verdict) => {
-                    self.succeeded();
+                    self.succeeded(&verdict);
                     verdicts.append(&mut verdict);
                 }
                 Err(error) => verdicts.push(Err(self.failed(&error))),
@@ -177,7 +177,12 @@ impl Writer {
         verdicts
     }
 
-    fn succeeded(&mut self) {
+    /// The database did as it was told. If all batches were refused and nothing was to be marked, it had nothing to write:
+    /// that says nothing about whether it can.
+    fn succeeded(&mut self, verdicts: &Verdicts) {
+        if self.lost.is_empty() && verdicts.iter().all(Result::is_err) {
+            return;
+        }
         self.lost.clear();
         if self.shared.failing().is_some() {
             tracing::info!("the store can write again");
