@@ -4,6 +4,7 @@ use crate::output::{Style, escape};
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::json::JsonText;
 
 /// Exit codes that do not come from a script.
 pub(crate) mod exit {
@@ -127,7 +128,7 @@ impl From<OpError> for CliError {
 
 /// Whether what failed is only the record of something that was done.
 fn has_run(error: &OpError) -> bool {
-    let details = error.details.as_ref().map(|details| details.as_str());
+    let details = error.details.as_ref().map(JsonText::as_str);
     let details = details.and_then(|details| serde_json::from_str::<serde_json::Value>(details).ok());
     details.is_some_and(|details| details["ran"] == true)
 }
