@@ -1,7 +1,8 @@
 //! Supervisor ⇄ zygote. The zygote's side of the channel is in the jail; it is as hostile as a worker.
 //!
 //! A zygote of a library set: [`ToZygote::Library`] and its source for each library, [`ToZygote::Evaluate`], one answer; then
-//! it takes forks like any other. It never gets more libraries afterwards.
+//! it takes forks like any other. It never gets more libraries afterwards. The zygote of durable programs:
+//! [`ToZygote::PreparePrograms`], one answer, forks.
 
 use crate::codec::{Decode, Encode};
 
@@ -29,6 +30,8 @@ pub enum ToZygote {
     },
     /// All libraries of the set are there: evaluate them.
     Evaluate,
+    /// Build what all durable programs share: workers that are forked from now on have it.
+    PreparePrograms,
 }
 
 /// What a zygote tells the supervisor.
@@ -44,7 +47,7 @@ pub enum FromZygote {
         /// The errno of clone.
         errno: i32,
     },
-    /// Answer to [`ToZygote::Evaluate`]: every library is there.
+    /// Answer to [`ToZygote::Evaluate`]: every library is there. Answer to [`ToZygote::PreparePrograms`]: all of it is.
     Loaded,
     /// Answer to [`ToZygote::Evaluate`]: a library cannot be used; the zygote is of no use.
     LibraryFailed {

@@ -1,6 +1,7 @@
 //! A worker that breaks the protocol in every way we could think of is killed with a reason, the reason is in the record
 //! and at the caller, and neither its sibling nor the supervisor notices.
 
+use vm_system_protocol::control::NewRun;
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, Limits, SessionStatus, Settings};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
@@ -13,7 +14,8 @@ as_both!(
     a_worker_that_ignores_the_interruption_is_killed,
     a_worker_that_leaves_is_no_success,
     descriptors_never_reach_the_supervisor,
-    what_was_not_granted_is_refused_whatever_the_worker_says
+    what_was_not_granted_is_refused_whatever_the_worker_says,
+    a_forbidden_call_of_a_programs_worker_is_named_in_its_record,
 );
 
 /// Ways that are answered by the end of the session.
@@ -64,6 +66,26 @@ mod cases {
         }
         let kept = std::fs::read_to_string(daemon.place.worktree().join("forged"));
         assert_eq!(kept.expect("still there"), "kept");
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn a_forbidden_call_of_a_programs_worker_is_named_in_its_record(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        client.load("opens a file");
+        let run = client.start_program(NewRun::default()).expect("an execution");
+        let record = client.until_final(&run.execution);
+        assert_eq!(record.status, ExecutionStatus::Error);
+        let error = record.error.expect("an error");
+        assert_eq!(
+            (error.code.as_str(), error.reason.as_deref()),
+            ("WORKER_DIED", Some("seccomp(openat)")),
+            "{error:?}"
+        );
+        // As its owner sees it.
+        let shown = daemon.cli(&["exec", "get", &record.id.to_string()]).ok();
+        assert!(shown.contains("seccomp(openat)"), "{shown}");
         drop(client);
         daemon.stop();
     }

@@ -22,6 +22,9 @@ pub trait Body {
             None => Ok(()),
         }
     }
+
+    /// In a zygote: builds what all durable programs share, so that every newborn has it. Without it each builds its own.
+    fn prepare_programs(&mut self) {}
 }
 
 /// The parts of a role that differ between binaries.

@@ -14,11 +14,12 @@ const EXIT_CHANNEL: i32 = 70;
 /// Exit code of a worker that got its orders in the wrong order.
 const EXIT_ORDER: i32 = 74;
 
-/// Prepares JavaScript sessions; called once, in the zygote, before its filter.
+/// Prepares JavaScript sessions; called once, in the first zygote, before its filter.
 pub(crate) fn preload() -> Result<Box<dyn Body>, String> {
     interrupt::install(&INTERRUPT).map_err(|error| error.to_string())?;
     let buffer = PacketBuffer::new();
-    durable::warm_up();
+    // Hash seeds are asked for here, once for all workers of all zygotes.
+    drop(std::collections::HashMap::<u8, u8>::new());
     let preloaded = engine::preload().map_err(|error| error.to_string())?;
     Ok(Box::new(Prepared { preloaded, buffer }))
 }
@@ -31,6 +32,10 @@ struct Prepared {
 impl Body for Prepared {
     fn teach(&mut self, libraries: Vec<Library>) -> Result<(), LibraryFailure> {
         self.preloaded.teach(libraries)
+    }
+
+    fn prepare_programs(&mut self) {
+        durable::warm_up();
     }
 
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {

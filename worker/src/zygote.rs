@@ -71,6 +71,17 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn Body>) -> ! {
             (Ok(ToZygote::Evaluate), None) => {
                 evaluate(&channel, body.as_mut(), std::mem::take(&mut libraries));
             }
+            (Ok(ToZygote::PreparePrograms), None) => {
+                let prepared = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                    body.prepare_programs();
+                }));
+                if prepared.is_err() {
+                    process::exit_now(EXIT_PRELOAD);
+                }
+                if say(&channel, &FromZygote::Loaded, &[]).is_err() {
+                    process::exit_now(EXIT_CHANNEL);
+                }
+            }
             _ => process::exit_now(EXIT_CHANNEL),
         }
     }

@@ -18,7 +18,7 @@ use vm_system_benches::{floor, peer};
 use vm_system_protocol::control::Op;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::{Session, Settings};
-use vm_system_supervisor::spawn::{LibrarySet, SpawnConfig, Spawner, WorkerLimits};
+use vm_system_supervisor::spawn::{SpawnConfig, Spawner, WorkerKind, WorkerLimits};
 use vm_system_tests::client::Client;
 use vm_system_tests::command;
 use vm_system_tests::daemon::{Daemon, Options};
@@ -182,7 +182,7 @@ fn births() -> anyhow::Result<Figure> {
         for number in 0..CREATES + CREATES / 10 {
             let session = SessionId::from_uuid(uuid::Uuid::now_v7());
             let begin = Instant::now();
-            let worker = spawner.spawn_worker(session, &limits, &LibrarySet::default()).await?;
+            let worker = spawner.spawn_worker(session, &limits, &WorkerKind::plain()).await?;
             if number >= CREATES / 10 {
                 samples.push(micros(begin.elapsed()));
             }

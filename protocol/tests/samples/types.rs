@@ -127,7 +127,7 @@ enums! {
         ZygoteRecord { zygote, inner_pid },
     }
     ExitedRole { Worker(session), Zygote(zygote), Unknown }
-    ToZygote { Fork { order, as_zygote }, Library { name, id, global, source_bytes }, Evaluate }
+    ToZygote { Fork { order, as_zygote }, Library { name, id, global, source_bytes }, Evaluate, PreparePrograms }
     FromZygote { Ready, ForkFailed { order, errno }, Loaded, LibraryFailed { name, message } }
     ToWorker {
         Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed }, Shutdown,

@@ -1,6 +1,7 @@
 //! What the verbs need from the live sessions: a trait, so that they are tested without processes.
 
 use crate::runtime::{CreateSession, Durables, Follower, Runtime, RuntimeError, StartExecution};
+use crate::spawn::WorkerKind;
 use crate::store::{BoxFuture, Owner};
 use std::sync::Arc;
 use vm_system_protocol::control::{DoctorReport, GivenAnswer, SandboxLayer, ZygoteInfo};
@@ -114,17 +115,18 @@ impl RuntimeApi for Runtime {
     fn facts(&self) -> RuntimeFacts {
         let jail = self.jail();
         let (sessions_created, executions_started) = self.totals();
-        let taught = jail.library_zygotes().into_iter().map(|set| ZygoteInfo {
-            engine: "quickjs".to_owned(),
-            libraries: set.libraries,
-            pid: set.pid,
-            forks: set.forks,
-        });
-        let zygote = |pid| ZygoteInfo { engine: "quickjs".to_owned(), libraries: Vec::new(), pid, forks: 0 };
+        let info = |kind: &WorkerKind, pid, forks| ZygoteInfo {
+            engine: kind.engine().to_owned(),
+            libraries: kind.libraries(),
+            pid,
+            forks,
+        };
+        let further = jail.further_zygotes().into_iter().map(|set| info(&set.kind, set.pid, set.forks));
+        let plain = WorkerKind::plain();
         RuntimeFacts {
             keeper_pid: Some(jail.keeper_pid()),
             sandbox: self.layers(),
-            zygotes: jail.zygote_pids().into_iter().map(zygote).chain(taught).collect(),
+            zygotes: jail.zygote_pids().into_iter().map(|pid| info(&plain, pid, 0)).chain(further).collect(),
             sessions_created,
             executions_started,
         }

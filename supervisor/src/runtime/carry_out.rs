@@ -4,7 +4,7 @@ use super::api::Libraries;
 use super::host;
 use super::task::{Answering, Task, fault, no_worker};
 use crate::core::{Action, Answer, Input, Refusal, Token};
-use crate::spawn::{LibraryError, SpawnError, WorkerLimits};
+use crate::spawn::{LibraryError, SpawnError, WorkerKind, WorkerLimits};
 use crate::workspaces::Workspace;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,8 +82,8 @@ impl Task {
     }
 
     fn spawn(&mut self) {
-        let libraries = match &self.libraries {
-            Libraries::Installed(set) => set.clone(),
+        let kind = match &self.libraries {
+            Libraries::Installed(set) => WorkerKind::Session(set.clone()),
             Libraries::Missing(name) => {
                 let missing = SpawnError::Library(LibraryError::NotInstalled(name.clone()));
                 return self.next.push(no_worker(missing));
@@ -97,8 +97,7 @@ impl Task {
             // Raised per execution.
             cpu: None,
         };
-        self.spawning =
-            Some(Box::pin(async move { spawner.spawn_worker(session, &limits, &libraries).await }));
+        self.spawning = Some(Box::pin(async move { spawner.spawn_worker(session, &limits, &kind).await }));
     }
 
     fn send(&mut self, message: ToWorker) {

@@ -69,6 +69,14 @@ pub enum SpawnError {
     /// A library of the session cannot be had: no worker is made without it.
     #[error(transparent)]
     Library(#[from] LibraryError),
+    /// There is no zygote that has in it what the worker is to be born with. The jail is well: the next need makes another.
+    #[error("the zygote of {kind} {what}")]
+    ZygoteFailed {
+        /// Whose it is, from [`super::WorkerKind`].
+        kind: String,
+        /// What it did instead of giving birth.
+        what: &'static str,
+    },
     /// No zygote is left to fork from; live workers go on.
     #[error("no zygote is left in this jail")]
     NoZygote,
@@ -123,6 +131,7 @@ impl SpawnError {
             | Self::WorkerSilent(_)
             | Self::KeeperLost
             | Self::NoZygote
+            | Self::ZygoteFailed { .. }
             | Self::Examiner { .. } => true,
             Self::WrongHello { .. } | Self::NotJailed(_) | Self::Library(_) => false,
         }

@@ -8,7 +8,8 @@
 //! - [`config`]: what to start, and which walls
 //! - [`spawner`]: a keeper, its zygotes, its workers: the door of this room
 //! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
-//! - [`zygote`]: orders of forks; [`sets`]: zygotes that have libraries; [`notify`]: lets exactly the ordered ones happen
+//! - [`kind`]: what a worker is born with
+//! - [`zygote`]: orders of forks; [`sets`]: zygotes with more in them; [`notify`]: lets exactly the ordered ones happen
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
 //! - [`mod@examine`]: what this machine could do
 //! - [`broker`]: the processes of host modules
@@ -20,6 +21,7 @@ mod control;
 pub mod error;
 mod examine;
 mod keeper;
+mod kind;
 mod notify;
 mod packets;
 pub mod process;
@@ -31,6 +33,7 @@ pub use channel::{ChannelError, Received, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
 pub use error::{LibraryError, SpawnError};
 pub(crate) use examine::{examine, is_wanted};
+pub use kind::{Library, LibrarySet, WorkerKind};
 pub use process::{Memory, WorkerDeath, WorkerProcess};
-pub use sets::{Library, LibrarySet, SetFacts};
+pub use sets::SetFacts;
 pub use spawner::{SpawnEvent, Spawner, WorkerHandle};

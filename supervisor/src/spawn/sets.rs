@@ -1,103 +1,43 @@
-//! Zygotes that have libraries: one for each set that sessions ask for, made when it is first asked for, ended when it was
-//! not asked for long, or when there are too many.
+//! Zygotes that have more in them than the one that is always there: one for each kind of worker that was asked for (a set
+//! of libraries, durable programs), made when it is first asked for, ended when it was not asked for long, or when there are
+//! too many.
 //!
-//! Their code is the operator's (only administrators install libraries), so sessions of all owners share them. The keeper
-//! does not keep them: they end with this supervisor, and the next one makes its own. One that its libraries have broken
-//! harms nobody but sessions of that set.
+//! Their code is the operator's (only administrators install libraries) or ours, so workers of all owners share them. The
+//! keeper does not keep them: they end with this supervisor, and the next one makes its own. One that its libraries have
+//! broken harms nobody but sessions of that set.
 
 use super::control::lock;
-use super::error::{LibraryError, SpawnError};
+use super::error::SpawnError;
+use super::kind::WorkerKind;
 use super::zygote::Zygote;
-use crate::libraries::Shelf;
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::AbortHandle;
-use tokio::time::Instant;
-use vm_system_protocol::limits::LIBRARY_SET_BYTES;
+use tokio::time::{Instant, timeout};
+use vm_system_protocol::limits::{HELLO_MS, LIBRARY_SET_MS};
 
-/// Sets that have a zygote at a time.
+/// Kinds that have a zygote at a time.
 const SETS: usize = 16;
-/// A set that no session asked for this long loses its zygote.
+/// A kind that nobody asked for this long loses its zygote.
 const IDLE: Duration = Duration::from_mins(10);
-/// How often idle sets are looked for.
+/// How often idle ones are looked for.
 pub(super) const SWEEP: Duration = Duration::from_mins(1);
+/// How long a birth waits for a zygote that others have made: what the making of one may take.
+const TURN: Duration = Duration::from_millis(HELLO_MS + LIBRARY_SET_MS);
 
-/// An installed library by the hash of its source.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Library {
-    /// `id-version`.
-    pub name: String,
-    /// What `require` and `import` call it.
-    pub id: String,
-    /// The global variable that it becomes.
-    pub global: Option<String>,
-    /// SHA-256 of its source.
-    pub hash: [u8; 32],
-}
-
-/// The libraries of a session, sorted by name. Cheap to clone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct LibrarySet(Arc<[Library]>);
-
-impl LibrarySet {
-    /// A set, in any order.
-    pub fn new(mut libraries: Vec<Library>) -> Self {
-        libraries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        Self(libraries.into())
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// `id-version` of each.
-    pub fn names(&self) -> Vec<String> {
-        self.0.iter().map(|library| library.name.clone()).collect()
-    }
-
-    /// Their sources, as they were installed.
-    pub(super) async fn sources(&self, shelf: &Shelf) -> Result<Vec<(Library, String)>, SpawnError> {
-        let (libraries, shelf) = (Arc::clone(&self.0), shelf.clone());
-        let read = tokio::task::spawn_blocking(move || {
-            let mut bytes = 0;
-            let read = libraries.iter().map(|library| {
-                let name = library.name.clone();
-                let source = shelf.get(&library.hash).map_err(|error| LibraryError::Corrupt {
-                    name: name.clone(),
-                    problem: error.to_string(),
-                })?;
-                bytes += source.len();
-                if bytes > LIBRARY_SET_BYTES {
-                    let message = format!(
-                        "the libraries of its template have more than {LIBRARY_SET_BYTES} bytes together"
-                    );
-                    return Err(LibraryError::Failed { name, message });
-                }
-                Ok((library.clone(), source))
-            });
-            read.collect::<Result<Vec<_>, _>>()
-        });
-        match read.await {
-            Ok(read) => Ok(read?),
-            Err(error) => Err(SpawnError::Io { what: "read libraries", error: std::io::Error::other(error) }),
-        }
-    }
-}
-
-/// A set with its zygote.
+/// A kind with its zygote.
 #[derive(Debug)]
 struct Slot {
-    /// Held while the zygote is made: who comes meanwhile waits for it.
+    /// Held while the zygote is made: who comes meanwhile waits for it, in the order of arrival.
     zygote: Arc<tokio::sync::Mutex<Option<Taught>>>,
     last_used: Instant,
     forks: Arc<AtomicU64>,
 }
 
-/// A zygote that has its libraries, and the task that hears its end.
+/// A zygote that has everything in it, and the task that hears its end.
 #[derive(Debug)]
 pub(super) struct Taught {
     zygote: Arc<Zygote>,
@@ -119,51 +59,54 @@ impl Drop for Taught {
     }
 }
 
-/// The zygotes of all sets of one jail.
+/// The zygotes of one jail beyond those that are always there.
 #[derive(Debug, Default)]
-pub(super) struct Sets(Mutex<HashMap<LibrarySet, Slot>>);
+pub(super) struct Sets(Mutex<HashMap<WorkerKind, Slot>>);
 
-/// A zygote of a set, as others are to see it.
+/// Such a zygote, as others are to see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SetFacts {
-    /// Its libraries.
-    pub libraries: Vec<String>,
+    /// What its workers are born with.
+    pub kind: WorkerKind,
     /// Its pid on the host.
     pub pid: u32,
-    /// Sessions that were forked from it.
+    /// Workers that were forked from it.
     pub forks: u64,
 }
 
 impl Sets {
-    /// The zygote of a set; `make` makes one if there is none that lives.
+    /// The zygote of a kind; `make` makes one if there is none that lives.
     pub(super) async fn get<F: Future<Output = Result<Taught, SpawnError>>>(
         &self,
-        set: &LibrarySet,
+        kind: &WorkerKind,
         make: impl FnOnce() -> F,
     ) -> Result<Arc<Zygote>, SpawnError> {
-        let (zygote, forks) = self.slot(set, Instant::now());
-        let mut zygote = zygote.lock().await;
+        let (zygote, forks) = self.slot(kind, Instant::now());
+        let mut zygote = timeout(TURN, zygote.lock()).await.map_err(|_| SpawnError::ZygoteFailed {
+            kind: kind.to_string(),
+            what: "was not ready in time",
+        })?;
         if let Some(taught) = zygote.as_ref().filter(|taught| !taught.zygote.is_lost()) {
             forks.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::clone(&taught.zygote));
         }
         *zygote = None;
         let taught = zygote.insert(make().await?);
-        forks.fetch_add(1, Ordering::Relaxed);
+        forks.store(1, Ordering::Relaxed);
         Ok(Arc::clone(&taught.zygote))
     }
 
     fn slot(
         &self,
-        set: &LibrarySet,
+        kind: &WorkerKind,
         now: Instant,
     ) -> (Arc<tokio::sync::Mutex<Option<Taught>>>, Arc<AtomicU64>) {
         let mut sets = lock(&self.0);
-        if !sets.contains_key(set) && sets.len() >= SETS {
-            let oldest = sets.iter().min_by_key(|(_, slot)| slot.last_used).map(|(set, _)| set.clone());
+        if !sets.contains_key(kind) && sets.len() >= SETS {
+            let oldest = sets.iter().min_by_key(|(_, slot)| slot.last_used).map(|(kind, _)| kind.clone());
             oldest.and_then(|oldest| sets.remove(&oldest));
         }
-        let slot = sets.entry(set.clone()).or_insert_with(|| Slot {
+        let slot = sets.entry(kind.clone()).or_insert_with(|| Slot {
             zygote: Arc::default(),
             last_used: now,
             forks: Arc::default(),
@@ -172,7 +115,7 @@ impl Sets {
         (Arc::clone(&slot.zygote), Arc::clone(&slot.forks))
     }
 
-    /// Ends the zygotes of idle sets.
+    /// Ends the zygotes of idle kinds.
     pub(super) fn sweep(&self, now: Instant) {
         lock(&self.0).retain(|_, slot| now.saturating_duration_since(slot.last_used) < IDLE);
     }
@@ -180,29 +123,34 @@ impl Sets {
     /// Those that live; one that is just being made is not among them.
     pub(super) fn facts(&self) -> Vec<SetFacts> {
         let sets = lock(&self.0);
-        let facts = |(set, slot): (&LibrarySet, &Slot)| {
+        let facts = |(kind, slot): (&WorkerKind, &Slot)| {
             let taught = slot.zygote.try_lock().ok()?;
             let zygote = &taught.as_ref().filter(|taught| !taught.zygote.is_lost())?.zygote;
             let forks = slot.forks.load(Ordering::Relaxed);
-            Some(SetFacts { libraries: set.names(), pid: zygote.pids.here, forks })
+            Some(SetFacts { kind: kind.clone(), pid: zygote.pids.here, forks })
         };
         let mut all: Vec<SetFacts> = sets.iter().filter_map(facts).collect();
-        all.sort_unstable_by(|a, b| a.libraries.cmp(&b.libraries));
+        all.sort_by_cached_key(|set| (set.kind.engine(), set.kind.libraries()));
         all
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::kind::{Library, LibrarySet};
     use super::*;
 
-    fn set(n: usize) -> LibrarySet {
-        LibrarySet::new(vec![Library {
+    /// The first is the one of programs: nobody has a place of his own.
+    fn set(n: usize) -> WorkerKind {
+        if n == 0 {
+            return WorkerKind::Program;
+        }
+        WorkerKind::Session(LibrarySet::new(vec![Library {
             name: format!("l{n}-1.0.0"),
             id: format!("l{n}"),
             global: None,
             hash: [0; 32],
-        }])
+        }]))
     }
 
     fn known(sets: &Sets) -> Vec<usize> {
@@ -228,11 +176,11 @@ mod tests {
     #[test]
     fn an_idle_set_ends_and_one_that_is_asked_for_stays() {
         let (sets, begin) = (Sets::default(), Instant::now());
-        sets.slot(&set(1), begin);
+        sets.slot(&set(0), begin);
         sets.slot(&set(2), begin);
         let soon = begin + IDLE.saturating_sub(Duration::from_millis(1));
         sets.sweep(soon);
-        assert_eq!(known(&sets), [1, 2]);
+        assert_eq!(known(&sets), [0, 2]);
         sets.slot(&set(2), soon);
         sets.sweep(begin + IDLE);
         assert_eq!(known(&sets), [2]);

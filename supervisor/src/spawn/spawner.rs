@@ -5,11 +5,12 @@ use super::config::{SandboxMode, SpawnConfig, WorkerLimits};
 use super::control::{Control, lock};
 use super::error::SpawnError;
 use super::keeper::{self, check_hello, look_at};
+use super::kind::WorkerKind;
 use super::notify::{self, Orders};
 use super::packets;
 use super::process::WorkerProcess;
-use super::sets::{self, LibrarySet, SetFacts, Sets, Taught};
-use super::zygote::{self, Zygote};
+use super::sets::{self, SetFacts, Sets, Taught};
+use super::zygote::{self, DIED, Zygote};
 use crate::libraries::Shelf;
 use crate::reactor::watch;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -95,7 +96,7 @@ struct Jail {
     orders: Orders,
     zygotes: Mutex<Zygotes>,
     next_zygote: AtomicU32,
-    /// Zygotes with libraries.
+    /// Zygotes with more in them.
     sets: Sets,
     shelf: Shelf,
     events: mpsc::Sender<SpawnEvent>,
@@ -170,17 +171,19 @@ impl Spawner {
     }
 
     /// Gives birth to a worker: forked by the zygote, known by the kernel's word, looked at from outside, limited, and
-    /// kept by the keeper. It has said hello and nothing else, and has the libraries in it. Not cancel safe: a birth that
-    /// is given up in the middle may leave a worker that nobody knows until the jail ends.
+    /// kept by the keeper. It has said hello and nothing else, and has in it what its kind is born with. Not cancel safe: a
+    /// birth that is given up in the middle may leave a worker that nobody knows until the jail ends.
     pub async fn spawn_worker(
         &self,
         session: SessionId,
         limits: &WorkerLimits,
-        libraries: &LibrarySet,
+        kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
-        match self.0.jail.spawn_worker(session, limits, libraries).await {
+        match self.0.jail.spawn_worker(session, limits, kind).await {
             // The zygote died at this moment; its successor takes over.
-            Err(SpawnError::NoZygote) => self.0.jail.spawn_worker(session, limits, libraries).await,
+            Err(SpawnError::NoZygote | SpawnError::ZygoteFailed { what: DIED, .. }) => {
+                self.0.jail.spawn_worker(session, limits, kind).await
+            }
             result => result,
         }
     }
@@ -201,8 +204,8 @@ impl Spawner {
         [&zygotes.current, &zygotes.reserve].into_iter().flatten().map(|zygote| zygote.pids.here).collect()
     }
 
-    /// The zygotes that have libraries.
-    pub fn library_zygotes(&self) -> Vec<SetFacts> {
+    /// The zygotes that have more in them: libraries, or what programs share.
+    pub fn further_zygotes(&self) -> Vec<SetFacts> {
         self.0.jail.sets.facts()
     }
 
@@ -233,21 +236,18 @@ impl Jail {
         &self,
         session: SessionId,
         limits: &WorkerLimits,
-        libraries: &LibrarySet,
+        kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
-        let zygote = if libraries.is_empty() {
-            self.current_zygote()?
+        let (ours, newborn) = if kind.is_plain() {
+            bear(self.current_zygote()?.as_ref()).await?
         } else {
-            self.sets.get(libraries, || self.raise_taught(libraries)).await?
+            let zygote = self.sets.get(kind, || self.raise(kind)).await?;
+            // That one is gone says nothing of the jail.
+            bear(&zygote).await.map_err(|error| match error {
+                SpawnError::NoZygote => SpawnError::ZygoteFailed { kind: kind.to_string(), what: DIED },
+                error => error,
+            })?
         };
-        let (ours, newborns) = channel()?;
-        let ordered = zygote.order(newborns, false).await?;
-        let newborn = match newborn(&ours).await {
-            Ok(newborn) => newborn,
-            Err(Silence::Closed) => return Err(ordered.why_not().await),
-            Err(Silence::Other(error)) => return Err(error),
-        };
-        drop(ordered);
         let result = self.settle(session, limits, ours, &newborn).await;
         if result.is_err() {
             // It has no job and nobody knows it but the keeper: it must not stay.
@@ -347,37 +347,57 @@ impl Jail {
         }
     }
 
-    /// Makes a zygote that has evaluated these libraries.
-    async fn raise_taught(&self, libraries: &LibrarySet) -> Result<Taught, SpawnError> {
-        let sources = libraries.sources(&self.shelf).await?;
-        let parent = self.current_zygote()?;
-        let (ours, newborns) = channel()?;
-        let ordered = parent.order(newborns, true).await?;
-        let number = self.next_zygote.fetch_add(1, Ordering::Relaxed);
-        let (zygote, _) = zygote::welcome(ours, number, self.sandbox, self.orders.clone()).await?;
-        drop(ordered);
-        let pid = zygote.pids.here;
-        let mapped = look_at(pid, self.sandbox)?.map_or(0, |status| status.mapped_bytes);
-        let heap = u64::from(LIBRARY_HEAP_MB) << 20;
-        let taught = match rlimit::limit_memory(pid, heap, mapped) {
-            Ok(()) => zygote.teach(&sources).await,
-            Err(error) => Err(SpawnError::Rlimit { pid, error }),
+    /// Makes a zygote that has in it what workers of this kind are born with.
+    async fn raise(&self, kind: &WorkerKind) -> Result<Taught, SpawnError> {
+        let sources = match kind {
+            WorkerKind::Session(libraries) => libraries.sources(&self.shelf).await?,
+            WorkerKind::Program => Vec::new(),
         };
-        if taught.is_err() {
+        let died = || SpawnError::ZygoteFailed { kind: kind.to_string(), what: DIED };
+        let zygote = match self.fork_zygote(self.current_zygote()?.as_ref()).await {
+            Err(SpawnError::WorkerSilent(_)) => return Err(died()),
+            forked => forked?,
+        };
+        let prepared = async {
+            let pid = zygote.pids.here;
+            let mapped = look_at(pid, self.sandbox)?.map_or(0, |status| status.mapped_bytes);
+            rlimit::limit_memory(pid, u64::from(LIBRARY_HEAP_MB) << 20, mapped)
+                .map_err(|error| SpawnError::Rlimit { pid, error })?;
+            match kind {
+                WorkerKind::Session(_) => zygote.teach(&sources).await,
+                WorkerKind::Program => zygote.prepare_programs().await,
+            }
+        };
+        if let Err(error) = prepared.await {
+            let is_dead = matches!(error, SpawnError::NoZygote) || !zygote.pidfd.is_alive();
             // It may be in a loop that nothing ends.
             let _ = zygote.pidfd.kill();
+            return Err(match error {
+                SpawnError::Library(_) => error,
+                _ if is_dead => died(),
+                _ => error,
+            });
         }
-        taught?;
-        tracing::info!(pid, libraries = ?libraries.names(), "a zygote with libraries");
+        tracing::info!(pid = zygote.pids.here, "a zygote of {kind}");
         Ok(Taught::new(Arc::new(zygote)))
     }
 
-    async fn raise_reserve(&self, parent: &Arc<Zygote>) -> Result<Arc<Zygote>, SpawnError> {
+    /// Has a zygote make another one of itself.
+    async fn fork_zygote(&self, parent: &Zygote) -> Result<Zygote, SpawnError> {
         let (ours, newborns) = channel()?;
         let ordered = parent.order(newborns, true).await?;
         let number = self.next_zygote.fetch_add(1, Ordering::Relaxed);
-        let (zygote, _) = zygote::welcome(ours, number, self.sandbox, self.orders.clone()).await?;
-        drop(ordered);
+        match zygote::welcome(ours, number, self.sandbox, self.orders.clone()).await {
+            Err(silent @ SpawnError::WorkerSilent(_)) => match ordered.why_not().await {
+                SpawnError::WorkerSilent(_) => Err(silent),
+                known => Err(known),
+            },
+            welcomed => welcomed.map(|(zygote, _)| zygote),
+        }
+    }
+
+    async fn raise_reserve(&self, parent: &Arc<Zygote>) -> Result<Arc<Zygote>, SpawnError> {
+        let zygote = self.fork_zygote(parent).await?;
         self.keep_zygote(&zygote).await?;
         let zygote = Arc::new(zygote);
         lock(&self.zygotes).reserve = Some(Arc::clone(&zygote));
@@ -407,6 +427,17 @@ enum Silence {
     /// Its end of the channel was closed.
     Closed,
     Other(SpawnError),
+}
+
+/// Has a zygote give birth to a worker.
+async fn bear(zygote: &Zygote) -> Result<(AsyncFd<OwnedFd>, Newborn), SpawnError> {
+    let (ours, newborns) = channel()?;
+    let ordered = zygote.order(newborns, false).await?;
+    match newborn(&ours).await {
+        Ok(newborn) => Ok((ours, newborn)),
+        Err(Silence::Closed) => Err(ordered.why_not().await),
+        Err(Silence::Other(error)) => Err(error),
+    }
 }
 
 async fn newborn(ours: &AsyncFd<OwnedFd>) -> Result<Newborn, Silence> {

@@ -4,9 +4,9 @@ use super::config::SandboxMode;
 use super::control::lock;
 use super::error::{LibraryError, SpawnError};
 use super::keeper::{check_hello, look_at};
+use super::kind::{Library, WorkerKind};
 use super::notify::Orders;
 use super::packets;
-use super::sets::Library;
 use std::collections::HashMap;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::oneshot;
+use tokio::time::error::Elapsed;
 use tokio::time::{Instant, timeout, timeout_at};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::limits::{HELLO_MS, LIBRARY_SET_MS, PACKET_BYTES, WRITE_MS, ZYGOTE_MESSAGE_BYTES};
@@ -23,6 +24,8 @@ use vm_system_sandbox::pidfd::{PidFd, Pids};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::socket;
 
+/// What happened to a zygote in whose place the next need makes another one.
+pub(super) const DIED: &str = "died";
 /// After the newborn's channel closed, the zygote says why within this time, or never.
 const REASON_PATIENCE: Duration = Duration::from_millis(200);
 
@@ -74,7 +77,9 @@ struct Greeting {
 
 async fn greet(socket: &AsyncFd<OwnedFd>) -> Result<Greeting, SpawnError> {
     let read = || SpawnError::io("read the zygote's channel");
-    packets::receive(socket, |_, bytes| check_hello("the zygote", bytes)).await.map_err(read())??;
+    let hello =
+        packets::receive(socket, |got, bytes| (got.len > 0).then(|| check_hello("the zygote", bytes)));
+    hello.await.map_err(read())?.ok_or(SpawnError::WorkerSilent("zygote died"))??;
     let ready = packets::receive(socket, |mut got, bytes| {
         let ready = decode::<FromZygote>(bytes) == Ok(FromZygote::Ready);
         (ready, got.sender.take(), got.fds.pop())
@@ -107,6 +112,18 @@ impl Zygote {
         SpawnError::NoZygote
     }
 
+    /// What a packet that could not be sent means.
+    fn unless_it_died(
+        &self,
+        error: io::Error,
+        otherwise: impl FnOnce(io::Error) -> SpawnError,
+    ) -> SpawnError {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.is_no_more(),
+            _ => otherwise(error),
+        }
+    }
+
     /// Orders a fork; the newborn's end of its channel goes along.
     pub(super) async fn order(&self, newborns: OwnedFd, as_zygote: bool) -> Result<Ordered<'_>, SpawnError> {
         let order = self.next_order.fetch_add(1, Ordering::Relaxed);
@@ -122,10 +139,7 @@ impl Zygote {
         if sent.is_err() {
             self.orders.take(self.pids.here);
         }
-        sent.map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => self.is_no_more(),
-            _ => SpawnError::Fork(error),
-        })?;
+        sent.map_err(|error| self.unless_it_died(error, SpawnError::Fork))?;
         Ok(ordered)
     }
 
@@ -138,35 +152,55 @@ impl Zygote {
             let source_bytes = source.len() as u64;
             self.tell(&ToZygote::Library { name, id, global, source_bytes }, write).await?;
             for piece in source.as_bytes().chunks(PACKET_BYTES) {
-                packets::send(&self.socket, &[piece], &[], write).await.map_err(gone)?;
+                let sent = packets::send(&self.socket, &[piece], &[], write).await;
+                sent.map_err(|error| self.unless_it_died(error, gone))?;
             }
         }
         self.tell(&ToZygote::Evaluate, write).await?;
-        let answer = packets::receive(&self.socket, |got, bytes| {
-            (got.len > 0 && !got.truncated).then(|| decode::<FromZygote>(bytes).ok()).flatten()
-        });
         let failed = |message: &str| {
             let names: Vec<&str> = libraries.iter().map(|(library, _)| library.name.as_str()).collect();
             LibraryError::Failed { name: names.join(", "), message: message.to_owned() }
         };
-        match timeout(Duration::from_millis(LIBRARY_SET_MS), answer).await {
-            Ok(Ok(Some(FromZygote::Loaded))) => Ok(()),
-            Ok(Ok(Some(FromZygote::LibraryFailed { name, message }))) => {
+        match self.answer(LIBRARY_SET_MS).await {
+            Ok(Some(FromZygote::Loaded)) => Ok(()),
+            Ok(Some(FromZygote::LibraryFailed { name, message })) => {
                 // It is as hostile as a worker: it may name what it likes, at its own length.
                 let known = libraries.iter().find(|(library, _)| library.name == name);
                 let name = known
                     .map_or_else(|| failed("").library().to_owned(), |(library, _)| library.name.clone());
                 Err(LibraryError::Failed { name, message }.into())
             }
-            Ok(Ok(_) | Err(_)) => Err(failed("its process died while it was evaluated").into()),
+            Ok(_) => Err(failed("its process died while it was evaluated").into()),
             Err(_) => Err(failed("it did not end by itself and was killed").into()),
         }
     }
 
+    /// Has a newborn zygote build what all durable programs share, and waits for it. Before anybody
+    /// [listens](Self::listen).
+    pub(super) async fn prepare_programs(&self) -> Result<(), SpawnError> {
+        let write = Instant::now() + Duration::from_millis(WRITE_MS);
+        self.tell(&ToZygote::PreparePrograms, write).await?;
+        let failed = |what| SpawnError::ZygoteFailed { kind: WorkerKind::Program.to_string(), what };
+        match self.answer(HELLO_MS).await {
+            Ok(Some(FromZygote::Loaded)) => Ok(()),
+            Ok(_) => Err(failed(DIED)),
+            Err(_) => Err(failed("was not prepared in time and was killed")),
+        }
+    }
+
+    /// What it says within this time (milliseconds); `None`: nothing that can be understood, or it is dead.
+    async fn answer(&self, patience_ms: u64) -> Result<Option<FromZygote>, Elapsed> {
+        let answer = packets::receive(&self.socket, |got, bytes| {
+            (got.len > 0 && !got.truncated).then(|| decode::<FromZygote>(bytes).ok()).flatten()
+        });
+        timeout(Duration::from_millis(patience_ms), answer).await.map(|answer| answer.ok().flatten())
+    }
+
     async fn tell(&self, order: &ToZygote, deadline: Instant) -> Result<(), SpawnError> {
-        let failed = |error| SpawnError::Io { what: "give a zygote its libraries", error };
+        let failed = |error| SpawnError::Io { what: "prepare a zygote", error };
         let bytes = encode(order, ZYGOTE_MESSAGE_BYTES).map_err(|error| failed(io::Error::other(error)))?;
-        packets::send(&self.socket, &[&bytes], &[], deadline).await.map_err(failed)
+        let sent = packets::send(&self.socket, &[&bytes], &[], deadline).await;
+        sent.map_err(|error| self.unless_it_died(error, failed))
     }
 
     /// Reads until the zygote is gone.

@@ -1,5 +1,6 @@
 //! The product with another worker body: one that breaks the protocol in the way that the source text of its execution
-//! names. Everything else (keeper, zygote, walls, handshake) is the production code.
+//! names; as a program's worker it makes a forbidden call whatever the source is. Everything else (keeper, zygote, walls,
+//! handshake) is the production code.
 
 use std::ffi::OsString;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -7,6 +8,7 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use vm_system_protocol::broker::{DatabaseRequest, ExecRequest, FsRequest, WriteMode};
 use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::durable::{FromDurable, ToDurable};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, PACKET_BYTES, WORKER_MESSAGE_BYTES};
@@ -68,6 +70,7 @@ impl Worker {
             match self.receive()? {
                 ToWorker::Start(_) => self.send(&FromWorker::Started { heap_bytes: 1 })?,
                 ToWorker::Execute(execute) => self.misbehave(&execute.source, execute.execution)?,
+                ToWorker::Durable(order) => self.disobey(*order)?,
                 ToWorker::Shutdown => return None,
                 _ => {}
             }
@@ -102,6 +105,18 @@ impl Worker {
     fn send(&mut self, message: &FromWorker) -> Option<()> {
         let bytes = encode(message, WORKER_MESSAGE_BYTES).ok()?;
         self.bytes(&bytes)
+    }
+
+    /// As a program's worker: compiles to the source itself, and opens a file when it is to run.
+    fn disobey(&mut self, order: ToDurable) -> Option<()> {
+        match order {
+            ToDurable::Compile { source, .. } => {
+                let compiled = FromDurable::Compiled { code: source.into_bytes() };
+                self.send(&FromWorker::Durable(Box::new(compiled)))
+            }
+            ToDurable::Load { .. } => Some(()),
+            _ => std::fs::read("/etc/passwd").ok().map(drop),
+        }
     }
 
     fn done(&mut self, execution: ExecutionId) -> Option<()> {

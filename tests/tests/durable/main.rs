@@ -2,6 +2,7 @@
 
 mod files;
 mod follow;
+mod zygote;
 
 use std::time::Instant;
 use vm_system_protocol::control::{DurableOp, ErrorCode, GivenAnswer, NewRun, Op, Reply};

@@ -20,6 +20,8 @@ pub(crate) struct Killer {
     workers_killed: u32,
     workers: u32,
     zygotes: u32,
+    /// Of these.
+    zygotes_of_programs: u32,
     keepers: u32,
     supervisors: u32,
     everything: u32,
@@ -27,10 +29,10 @@ pub(crate) struct Killer {
 
 impl fmt::Display for Killer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workers, zygotes, keepers, supervisors, everything, .. } = self;
+        let Self { workers, zygotes, zygotes_of_programs, keepers, supervisors, everything, .. } = self;
         write!(
             f,
-            "killed {workers} workers, {zygotes} zygotes, {keepers} keepers, {supervisors} supervisors, {everything} times everything"
+            "killed {workers} workers, {zygotes} zygotes ({zygotes_of_programs} of programs), {keepers} keepers, {supervisors} supervisors, {everything} times everything"
         )
     }
 }
@@ -38,8 +40,18 @@ impl fmt::Display for Killer {
 impl Killer {
     pub(crate) fn new(daemon: Daemon, dice: Dice, options: Options) -> Self {
         let daemon = Some(daemon);
-        let (workers, zygotes, keepers, supervisors, everything) = (0, 0, 0, 0, 0);
-        Self { daemon, dice, options, workers_killed: 0, workers, zygotes, keepers, supervisors, everything }
+        Self {
+            daemon,
+            dice,
+            options,
+            workers_killed: 0,
+            workers: 0,
+            zygotes: 0,
+            zygotes_of_programs: 0,
+            keepers: 0,
+            supervisors: 0,
+            everything: 0,
+        }
     }
 
     /// Waits for some requests to be under way and kills something; false if nobody sends any more.
@@ -88,11 +100,14 @@ impl Killer {
     }
 
     fn kill_zygote(&mut self) {
-        if let Some(zygote) =
-            self.daemon().info().zygotes.first().and_then(|zygote| PidFd::open(zygote.pid).ok())
-        {
+        // The one that forks, its reserve, or the one of programs.
+        let zygotes = self.daemon().info().zygotes;
+        let Some(last) = zygotes.len().checked_sub(1) else { return };
+        let chosen = &zygotes[self.dice.roll(last as u64 + 1) as usize];
+        if let Ok(process) = PidFd::open(chosen.pid) {
             self.zygotes += 1;
-            kill(&zygote);
+            self.zygotes_of_programs += u32::from(chosen.engine == "cvm");
+            kill(&process);
         }
     }
 

@@ -15,16 +15,20 @@ use vm_system_worker::roles::{Body, Modes};
 
 /// A program with this name never says hello.
 pub(crate) const MUTE: &str = "mute-worker";
+/// The zygote of programs of one with this name dies while it is prepared.
+pub(crate) const BREAKS: &str = "breaks-when-prepared";
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static SAYS_NOTHING: AtomicBool = AtomicBool::new(false);
+static IS_BREAKING: AtomicBool = AtomicBool::new(false);
+static IS_PREPARED: AtomicBool = AtomicBool::new(false);
 
 /// Looked at before anything else, while `/proc` is still there.
 pub(crate) fn look_at_own_name() {
-    let name = std::env::current_exe().ok();
-    if name.as_deref().and_then(Path::file_name).is_some_and(|name| name == MUTE) {
-        SAYS_NOTHING.store(true, Ordering::Relaxed);
-    }
+    let program = std::env::current_exe().ok();
+    let is_called = |name| program.as_deref().and_then(Path::file_name).is_some_and(|own| own == name);
+    SAYS_NOTHING.store(is_called(MUTE), Ordering::Relaxed);
+    IS_BREAKING.store(is_called(BREAKS), Ordering::Relaxed);
 }
 
 pub(crate) const MODES: Modes = Modes { preload };
@@ -37,6 +41,11 @@ fn preload() -> Result<Box<dyn Body>, String> {
 struct Obedient;
 
 impl Body for Obedient {
+    fn prepare_programs(&mut self) {
+        assert!(!IS_BREAKING.load(Ordering::Relaxed), "as its name says");
+        IS_PREPARED.store(true, Ordering::Relaxed);
+    }
+
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
         if SAYS_NOTHING.load(Ordering::Relaxed) {
             let _ = socket::receive(&channel, &mut [0; 64], socket::Wait::Yes);
@@ -67,6 +76,7 @@ fn obey(job: &Execute, link: &mut Link) -> String {
     let (order, rest) = job.source.split_once(':').unwrap_or((&job.source, ""));
     match order {
         "echo" => rest.to_owned(),
+        "prepared" => IS_PREPARED.load(Ordering::Relaxed).to_string(),
         "spin" => {
             while !INTERRUPTED.load(Ordering::Relaxed) {
                 link.poll();

@@ -2,6 +2,12 @@
 
 use crate::body::MUTE;
 use crate::jail::{LIMITS, born, embedded, event, next, obey, order, session, start};
+use crate::zygotes::{
+    a_dead_reserve_is_replaced_before_it_is_needed, a_dead_zygote_harms_no_session,
+    a_dead_zygote_is_replaced_by_its_reserve,
+    a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_no_session,
+    births_of_programs_share_a_zygote_that_the_first_one_raises,
+};
 use std::future::Future;
 use std::os::fd::OwnedFd;
 use std::path::PathBuf;
@@ -17,7 +23,7 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::step::Layer;
 use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_supervisor::spawn::{
-    ChannelError, LibrarySet, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath,
+    ChannelError, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath, WorkerKind,
 };
 use vm_system_tests::watch::{self, Watch};
 
@@ -45,6 +51,8 @@ cases! {
     a_dead_zygote_harms_no_session,
     a_dead_zygote_is_replaced_by_its_reserve,
     a_dead_reserve_is_replaced_before_it_is_needed,
+    births_of_programs_share_a_zygote_that_the_first_one_raises,
+    a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_no_session,
     a_dead_keeper_takes_everything_with_it,
     nothing_outlives_an_embedded_supervisor,
     a_newcomer_with_the_token_gets_everything_back,
@@ -220,15 +228,21 @@ async fn descriptors_cannot_be_sent() {
 }
 
 async fn a_worker_that_never_says_hello_is_killed() {
+    let (_directory, spawner) = called(MUTE).await;
+    let silent =
+        spawner.spawn_worker(session(1), &LIMITS, &WorkerKind::plain()).await.expect_err("nobody spoke");
+    assert!(matches!(silent, SpawnError::WorkerSilent(_)), "{silent}");
+}
+
+/// A jail of this program under another name.
+pub(crate) async fn called(name: &str) -> (tempfile::TempDir, Spawner) {
     let directory = tempfile::tempdir().expect("dir");
-    let program = directory.path().join(MUTE);
+    let program = directory.path().join(name);
     std::fs::copy("/proc/self/exe", &program).expect("copy");
     readable_by_all(directory.path());
     let config = SpawnConfig { program, ..SpawnConfig::embedded() };
     let (spawner, _events) = Spawner::start(config).await.expect("a jail");
-    let silent =
-        spawner.spawn_worker(session(1), &LIMITS, &LibrarySet::default()).await.expect_err("nobody spoke");
-    assert!(matches!(silent, SpawnError::WorkerSilent(_)), "{silent}");
+    (directory, spawner)
 }
 
 fn readable_by_all(directory: &std::path::Path) {
@@ -236,61 +250,18 @@ fn readable_by_all(directory: &std::path::Path) {
     std::fs::set_permissions(directory, mode).expect("chmod");
 }
 
-async fn a_dead_zygote_harms_no_session() {
-    let (spawner, mut events) = embedded().await;
-    let mut worker = born(&spawner, 1).await;
-    kill_zygote(&spawner);
-    assert_eq!(event(&mut events).await, SpawnEvent::ZygotesLost);
-    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
-    let none =
-        spawner.spawn_worker(session(2), &LIMITS, &LibrarySet::default()).await.expect_err("no zygote");
-    assert!(matches!(none, SpawnError::NoZygote), "{none}");
-}
-
-fn kill_zygote(spawner: &Spawner) {
-    kill(*spawner.zygote_pids().first().expect("a zygote"));
-}
-
-fn kill(pid: u32) {
-    PidFd::open(pid).and_then(|process| process.kill()).expect("kill");
-}
-
-async fn until(holds: impl FnMut() -> bool) {
+pub(crate) async fn until(holds: impl FnMut() -> bool) {
     watch::until_async(holds, "it does not come to be").await;
 }
 
 /// A jail that can be adopted; the directory goes away with the guard.
-async fn adoptable(grace: Duration) -> (tempfile::TempDir, SpawnConfig, Spawner) {
+pub(crate) async fn adoptable(grace: Duration) -> (tempfile::TempDir, SpawnConfig, Spawner) {
     let directory = tempfile::tempdir().expect("dir");
     let socket_path = Some(directory.path().join("keeper-1.sock"));
     let config =
         SpawnConfig { socket_path, token: [9; 32], reserve_zygote: true, grace, ..SpawnConfig::embedded() };
     let (spawner, _events) = Spawner::start(config.clone()).await.expect("a jail");
     (directory, config, spawner)
-}
-
-async fn a_dead_zygote_is_replaced_by_its_reserve() {
-    let (_directory, _config, spawner) = adoptable(Duration::from_mins(1)).await;
-    for number in 1..4 {
-        until(|| spawner.zygote_pids().len() == 2).await;
-        kill_zygote(&spawner);
-        let mut worker = born(&spawner, number).await;
-        assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
-    }
-    spawner.shutdown(Duration::from_secs(5)).await;
-}
-
-async fn a_dead_reserve_is_replaced_before_it_is_needed() {
-    let config = SpawnConfig { reserve_zygote: true, ..SpawnConfig::embedded() };
-    let (spawner, _events) = Spawner::start(config).await.expect("a jail");
-    until(|| spawner.zygote_pids().len() == 2).await;
-    let [first, reserve] = spawner.zygote_pids()[..] else { panic!("two zygotes") };
-    kill(reserve);
-    until(|| matches!(spawner.zygote_pids()[..], [current, next] if current == first && next != reserve))
-        .await;
-    kill_zygote(&spawner);
-    let mut worker = born(&spawner, 1).await;
-    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
 }
 
 async fn a_dead_keeper_takes_everything_with_it() {
@@ -306,8 +277,7 @@ async fn a_dead_keeper_takes_everything_with_it() {
     for worker in workers {
         assert_eq!(worker.process.exited().await, WorkerDeath::KeeperLost);
     }
-    let lost =
-        spawner.spawn_worker(session(3), &LIMITS, &LibrarySet::default()).await.expect_err("no keeper");
+    let lost = spawner.spawn_worker(session(3), &LIMITS, &WorkerKind::plain()).await.expect_err("no keeper");
     assert!(matches!(lost, SpawnError::KeeperLost), "{lost}");
 }
 
@@ -542,7 +512,7 @@ async fn without_namespaces_the_other_walls_stand() {
     worker.sender.send(&order("open")).await.expect("order");
     assert!(next(&mut worker).await.is_err());
     assert_eq!(worker.process.exited().await, WorkerDeath::Signaled(libc::SIGKILL));
-    let mut busy = spawner.spawn_worker(session(2), &LIMITS, &LibrarySet::default()).await.expect("a worker");
+    let mut busy = spawner.spawn_worker(session(2), &LIMITS, &WorkerKind::plain()).await.expect("a worker");
     busy.sender.send(&order("hang")).await.expect("order");
     let pids = [busy.process.pid(), spawner.keeper_pid(), spawner.zygote_pids()[0]];
     let pidfds = pids.map(|pid| PidFd::open(pid).expect("alive"));

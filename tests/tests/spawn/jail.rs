@@ -8,7 +8,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionKind, Limits, Resolver};
 use vm_system_protocol::worker::{Execute, FromWorker, Outcome, Policy, SourceFormat, Start, ToWorker};
 use vm_system_supervisor::spawn::{
-    ChannelError, LibrarySet, Received, SpawnConfig, SpawnEvent, Spawner, WorkerHandle, WorkerLimits,
+    ChannelError, Received, SpawnConfig, SpawnEvent, Spawner, WorkerHandle, WorkerKind, WorkerLimits,
 };
 
 pub(crate) const LIMITS: WorkerLimits = WorkerLimits { memory_bytes: 64 << 20, cpu: None };
@@ -22,7 +22,7 @@ pub(crate) async fn embedded() -> (Spawner, Receiver<SpawnEvent>) {
 }
 
 pub(crate) async fn born(spawner: &Spawner, number: u8) -> WorkerHandle {
-    spawner.spawn_worker(session(number), &LIMITS, &LibrarySet::default()).await.expect("a worker")
+    spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::plain()).await.expect("a worker")
 }
 
 pub(crate) fn start(number: u8) -> ToWorker {

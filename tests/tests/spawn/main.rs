@@ -6,6 +6,7 @@
 mod body;
 mod cases;
 mod jail;
+mod zygotes;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use vm_system_sandbox::namespaces::{self, Ids};

@@ -9,6 +9,7 @@ mod output;
 mod pages;
 mod segment;
 
+use crate::engine;
 use crate::link::Link;
 use clock::Clock;
 use std::collections::BTreeMap;
@@ -31,11 +32,10 @@ const SNIPPET_BYTES: usize = 1_000;
 /// Instructions of the whole life where there is no limit.
 const STRING_UNITS: u32 = 1 << 28;
 
-/// Builds what all programs share, in the zygote.
+/// Builds what all programs share, in their zygote.
 pub(crate) fn warm_up() {
     vm_system_cvm::warm_up();
-    // Hash seeds are asked for here, once for all workers.
-    drop(std::collections::HashMap::<u8, u8>::new());
+    engine::plug_holes();
 }
 
 /// What such a worker holds.

@@ -37,3 +37,4 @@ pub use host::{Host, INTERRUPT};
 pub use library::{Library, LibraryFailure};
 pub use preload::{EngineError, Preloaded, preload};
 pub use session::Session;
+pub(crate) use sys::plug_holes;

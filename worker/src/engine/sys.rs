@@ -449,7 +449,7 @@ impl Collector {
 
 /// Uses up the free blocks between the live ones, for good. A forked child would take its small blocks from there, and
 /// write to nearly every page that it shares with its siblings; like this it takes them from fresh pages.
-pub(super) fn plug_holes() {
+pub(crate) fn plug_holes() {
     /// The allocator's blocks grow in steps of this size (bytes).
     const STEP: usize = 16;
     const LARGEST: usize = 4_096;

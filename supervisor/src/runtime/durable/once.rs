@@ -4,7 +4,7 @@ use super::worker::{BirthError, Newborn, Order, end, memory, order};
 use super::{Durables, policy};
 use crate::core::durable::{LoadFrom, life};
 use crate::runtime::api::RuntimeError;
-use crate::spawn::{ChannelError, LibrarySet, Spawner, WorkerHandle, WorkerLimits};
+use crate::spawn::{ChannelError, Spawner, WorkerHandle, WorkerKind, WorkerLimits};
 use crate::store::Scope;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
@@ -55,7 +55,7 @@ async fn blank(
 ) -> Result<(WorkerHandle, OwnedSemaphorePermit, Spawner), RuntimeError> {
     let (slot, _birth) = durables.turn().await?;
     let jail = durables.shared.jails.present();
-    let handle = jail.spawn_worker(name(), limits, &LibrarySet::default()).await.map_err(BirthError::from)?;
+    let handle = jail.spawn_worker(name(), limits, &WorkerKind::Program).await.map_err(BirthError::from)?;
     Ok((handle, slot, jail))
 }
 

@@ -2,7 +2,7 @@
 
 use super::Durables;
 use crate::core::durable::{LoadFrom, Refused};
-use crate::spawn::{ChannelError, LibrarySet, SpawnError, Spawner, WorkerHandle, WorkerLimits};
+use crate::spawn::{ChannelError, SpawnError, Spawner, WorkerHandle, WorkerKind, WorkerLimits};
 use crate::store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,8 +145,8 @@ impl Durables {
         code: &Arc<Vec<u8>>,
     ) -> Result<WorkerHandle, BirthError> {
         // The store is asked while the worker is being born.
-        let (limits, libraries) = (memory(&order.limits), LibrarySet::default());
-        let born = jail.spawn_worker(order.session, &limits, &libraries);
+        let limits = memory(&order.limits);
+        let born = jail.spawn_worker(order.session, &limits, &WorkerKind::Program);
         let (born, first) = tokio::join!(born, self.part(order, None));
         let mut handle = born?;
         let told = match first {

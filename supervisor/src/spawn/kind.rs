@@ -1,0 +1,117 @@
+//! What a worker is born with: the engine that is warm in it, and libraries. It decides which zygote gives birth to it.
+
+use super::error::{LibraryError, SpawnError};
+use crate::libraries::Shelf;
+use std::fmt;
+use std::sync::Arc;
+use vm_system_protocol::limits::LIBRARY_SET_BYTES;
+
+/// What a worker is born with.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum WorkerKind {
+    /// The engine of sessions, and these libraries.
+    Session(LibrarySet),
+    /// What all durable programs share.
+    Program,
+}
+
+impl WorkerKind {
+    /// A session without libraries.
+    pub fn plain() -> Self {
+        Self::Session(LibrarySet::default())
+    }
+
+    /// Whether the zygotes that are always there have all of it.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self, Self::Session(libraries) if libraries.is_empty())
+    }
+
+    /// The engine's name.
+    pub fn engine(&self) -> &'static str {
+        match self {
+            Self::Session(_) => "quickjs",
+            Self::Program => "cvm",
+        }
+    }
+
+    /// `id-version` of each of its libraries.
+    pub fn libraries(&self) -> Vec<String> {
+        match self {
+            Self::Session(libraries) => libraries.names(),
+            Self::Program => Vec::new(),
+        }
+    }
+}
+
+impl fmt::Display for WorkerKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Session(libraries) if libraries.is_empty() => f.write_str("sessions"),
+            Self::Session(libraries) => write!(f, "sessions with {}", libraries.names().join(", ")),
+            Self::Program => f.write_str("durable programs"),
+        }
+    }
+}
+
+/// An installed library by the hash of its source.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Library {
+    /// `id-version`.
+    pub name: String,
+    /// What `require` and `import` call it.
+    pub id: String,
+    /// The global variable that it becomes.
+    pub global: Option<String>,
+    /// SHA-256 of its source.
+    pub hash: [u8; 32],
+}
+
+/// The libraries of a session, sorted by name. Cheap to clone.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct LibrarySet(Arc<[Library]>);
+
+impl LibrarySet {
+    /// A set, in any order.
+    pub fn new(mut libraries: Vec<Library>) -> Self {
+        libraries.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Self(libraries.into())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `id-version` of each.
+    pub fn names(&self) -> Vec<String> {
+        self.0.iter().map(|library| library.name.clone()).collect()
+    }
+
+    /// Their sources, as they were installed.
+    pub(super) async fn sources(&self, shelf: &Shelf) -> Result<Vec<(Library, String)>, SpawnError> {
+        let (libraries, shelf) = (Arc::clone(&self.0), shelf.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            let mut bytes = 0;
+            let read = libraries.iter().map(|library| {
+                let name = library.name.clone();
+                let source = shelf.get(&library.hash).map_err(|error| LibraryError::Corrupt {
+                    name: name.clone(),
+                    problem: error.to_string(),
+                })?;
+                bytes += source.len();
+                if bytes > LIBRARY_SET_BYTES {
+                    let message = format!(
+                        "the libraries of its template have more than {LIBRARY_SET_BYTES} bytes together"
+                    );
+                    return Err(LibraryError::Failed { name, message });
+                }
+                Ok((library.clone(), source))
+            });
+            read.collect::<Result<Vec<_>, _>>()
+        });
+        match read.await {
+            Ok(read) => Ok(read?),
+            Err(error) => Err(SpawnError::Io { what: "read libraries", error: std::io::Error::other(error) }),
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! Zygotes: whose death is nobody's affair, who takes over, and those that have more in them.
+
+use crate::body::BREAKS;
+use crate::cases::{adoptable, called, until};
+use crate::jail::{LIMITS, born, embedded, event, obey, session};
+use std::time::Duration;
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_supervisor::spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerKind};
+
+fn kill_zygote(spawner: &Spawner) {
+    kill(*spawner.zygote_pids().first().expect("a zygote"));
+}
+
+fn kill(pid: u32) {
+    PidFd::open(pid).and_then(|process| process.kill()).expect("kill");
+}
+
+pub(crate) async fn a_dead_zygote_harms_no_session() {
+    let (spawner, mut events) = embedded().await;
+    let mut worker = born(&spawner, 1).await;
+    kill_zygote(&spawner);
+    assert_eq!(event(&mut events).await, SpawnEvent::ZygotesLost);
+    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
+    let none = spawner.spawn_worker(session(2), &LIMITS, &WorkerKind::plain()).await.expect_err("no zygote");
+    assert!(matches!(none, SpawnError::NoZygote), "{none}");
+}
+
+pub(crate) async fn a_dead_zygote_is_replaced_by_its_reserve() {
+    let (_directory, _config, spawner) = adoptable(Duration::from_mins(1)).await;
+    for number in 1..4 {
+        until(|| spawner.zygote_pids().len() == 2).await;
+        kill_zygote(&spawner);
+        let mut worker = born(&spawner, number).await;
+        assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
+    }
+    spawner.shutdown(Duration::from_secs(5)).await;
+}
+
+pub(crate) async fn a_dead_reserve_is_replaced_before_it_is_needed() {
+    let config = SpawnConfig { reserve_zygote: true, ..SpawnConfig::embedded() };
+    let (spawner, _events) = Spawner::start(config).await.expect("a jail");
+    until(|| spawner.zygote_pids().len() == 2).await;
+    let [first, reserve] = spawner.zygote_pids()[..] else { panic!("two zygotes") };
+    kill(reserve);
+    until(|| matches!(spawner.zygote_pids()[..], [current, next] if current == first && next != reserve))
+        .await;
+    kill_zygote(&spawner);
+    let mut worker = born(&spawner, 1).await;
+    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
+}
+
+pub(crate) async fn births_of_programs_share_a_zygote_that_the_first_one_raises() {
+    let (spawner, _events) = embedded().await;
+    let mut plain = born(&spawner, 1).await;
+    assert_eq!(obey(&mut plain, "prepared").await.expect("done"), "false");
+    assert!(spawner.further_zygotes().is_empty());
+    let births = (2..10).map(|number| {
+        let spawner = spawner.clone();
+        tokio::spawn(
+            async move { spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::Program).await },
+        )
+    });
+    // All are under way before the first is waited for.
+    for birth in births.collect::<Vec<_>>() {
+        let mut worker = birth.await.expect("no panic").expect("a worker");
+        assert_eq!(obey(&mut worker, "prepared").await.expect("done"), "true");
+    }
+    let [raised] = &spawner.further_zygotes()[..] else { panic!("one zygote") };
+    assert_eq!((&raised.kind, raised.forks), (&WorkerKind::Program, 8));
+    // Dead at this moment: whoever comes next does not wait for anybody to notice.
+    kill(raised.pid);
+    let again = spawner.spawn_worker(session(10), &LIMITS, &WorkerKind::Program).await.expect("a worker");
+    assert!(matches!(&spawner.further_zygotes()[..], [next] if next.pid != raised.pid));
+    drop(again);
+    let mut plain = born(&spawner, 11).await;
+    assert_eq!(obey(&mut plain, "prepared").await.expect("done"), "false");
+}
+
+pub(crate) async fn a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_no_session() {
+    let (_directory, spawner) = called(BREAKS).await;
+    for number in 1..3 {
+        let none = spawner.spawn_worker(session(number), &LIMITS, &WorkerKind::Program).await;
+        let none = none.expect_err("it cannot be prepared");
+        assert_eq!(none.to_string(), "the zygote of durable programs died");
+        assert!(none.is_temporary());
+        assert!(spawner.further_zygotes().is_empty());
+    }
+    let mut worker = born(&spawner, 3).await;
+    assert_eq!(obey(&mut worker, "echo:alive").await.expect("done"), "alive");
+}
