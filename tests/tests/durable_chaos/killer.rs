@@ -65,11 +65,11 @@ impl Killer {
         }
         // Somewhere in what the last request causes.
         watch::let_pass(Duration::from_micros(self.dice.roll(8_000)));
-        match self.dice.roll(10) {
+        match self.dice.roll(11) {
             0..=3 => self.kill_worker(),
-            4 => self.kill_zygote(),
-            5 => self.kill_keeper(),
-            6 | 7 => self.kill_supervisor(),
+            4 | 5 => self.kill_zygote(),
+            6 => self.kill_keeper(),
+            7 | 8 => self.kill_supervisor(),
             _ => self.kill_everything(),
         }
         true
