@@ -2,11 +2,13 @@
 //! and cold; what a paused program takes; pausing many and going on with all of them after everything was killed; what a
 //! program that appends to a list writes. Starts the real binary (build it in the same profile first); never asserts.
 //!
-//! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, `many`, `growth`).
+//! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, `many`, `growth`). With
+//! `--awake` the processors are kept from sleeping meanwhile.
 //! `DURABLE_MANY` is the number of programs of `many` (10000).
 
 use std::path::Path;
 use std::time::{Duration, Instant};
+use vm_system_benches::awake::Awake;
 use vm_system_benches::cost::Cost;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_benches::floor;
@@ -38,7 +40,8 @@ const APPENDER: &str = "
 ";
 
 fn main() {
-    let parts: Vec<String> = std::env::args().skip(1).collect();
+    let mut parts: Vec<String> = std::env::args().skip(1).collect();
+    let _awake = parts.extract_if(.., |part| part == "--awake").next().map(|_| Awake::start());
     let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     if wants("step") {
         steps();

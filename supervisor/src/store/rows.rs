@@ -301,7 +301,12 @@ pub struct Standing {
     pub checkpoint: Option<CheckpointRow>,
     /// Its last question.
     pub task: Option<TaskRow>,
+    /// The state of its last checkpoint, if that is small (`STANDING_BYTES`): whoever wants to go on needs it next.
+    pub state: Option<Vec<(u64, Vec<u8>)>>,
 }
+
+/// States that are read together with how an execution stands are smaller than this (bytes).
+pub(super) const STANDING_BYTES: usize = 16 << 10;
 
 /// A state of a durable execution. Pages are opaque; the newest version of each is the state.
 #[derive(Debug, Clone, PartialEq, Eq)]

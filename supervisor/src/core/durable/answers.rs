@@ -63,6 +63,8 @@ impl DurableMachine {
                 self.commit_at = Some(now.mono_ms + COMMIT_MS);
                 self.spawn(actions);
             }
+            // The next one is born as soon as this one is gone.
+            Stage::Dying => self.commit_at = Some(now.mono_ms + COMMIT_MS),
             // A worker that is on its way is told when it is there.
             _ => self.commit_alone(now, actions),
         }

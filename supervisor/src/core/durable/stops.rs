@@ -207,6 +207,10 @@ impl DurableMachine {
                 self.task = Some(task);
                 self.add_progress(ExecutionStatus::Waiting);
                 self.flush(now, Then::Wait, actions);
+                if self.spec.warm_ms == 0 {
+                    // Nothing is kept warm: it ends while its checkpoint is being stored.
+                    self.let_worker_go(actions);
+                }
             }
             Err(_) if self.end_out_of_time(now, actions) => {}
             Err(why) => {

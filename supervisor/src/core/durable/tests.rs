@@ -217,6 +217,8 @@ struct World {
     crashes: u64,
     stops: u64,
     lost: u64,
+    /// How long a worker is kept after a pause (milliseconds).
+    warm_ms: u64,
     /// Callers that change variables, and what they heard.
     refused: Vec<(Token, Refused)>,
 }
@@ -242,8 +244,13 @@ impl World {
             crashes: 0,
             stops: 0,
             lost: 0,
+            warm_ms: if seed.is_multiple_of(4) { 0 } else { spec().warm_ms },
             refused: Vec::new(),
         }
+    }
+
+    fn spec(&self) -> DurableSpec {
+        DurableSpec { warm_ms: self.warm_ms, ..spec() }
     }
 
     fn token(&mut self) -> Token {
@@ -328,7 +335,7 @@ impl World {
             Some(found) if found.record.status.is_final() => {}
             Some(found) => {
                 let runs = found.record.status == ExecutionStatus::Running;
-                self.machine = Some(DurableMachine::found(spec(), found));
+                self.machine = Some(DurableMachine::found(self.spec(), found));
                 if runs {
                     self.step(DurableInput::Wake);
                 }
@@ -337,7 +344,7 @@ impl World {
                 let creation =
                     vec![Write::ExecutionStarted { name: None, execution: std::sync::Arc::new(record()) }];
                 let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation };
-                self.machine = Some(DurableMachine::fresh(spec(), record(), fresh));
+                self.machine = Some(DurableMachine::fresh(self.spec(), record(), fresh));
                 let token = self.token();
                 let wait = self.rng.below(2) == 0;
                 self.step(DurableInput::Start { token, wait });

@@ -1,6 +1,7 @@
 //! What the store has of an execution, as a machine.
 
 use super::task::Place;
+use super::worker::Part;
 use super::{Durables, policy};
 use crate::core::durable::{DurableMachine, Found, Refused};
 use crate::store::{Standing, StoreError};
@@ -11,10 +12,13 @@ fn failed(error: &StoreError) -> Refused {
     Refused::Storage(error.to_string())
 }
 
+/// The whole state of a checkpoint.
+pub(super) type Whole = (u64, Part);
+
 pub(super) async fn load(
     durables: &Durables,
     execution: ExecutionId,
-) -> Result<(DurableMachine, Place), Refused> {
+) -> Result<(DurableMachine, Place, Option<Whole>), Refused> {
     let found = durables.shared.store.standing(execution).await.map_err(|error| failed(&error))?;
     let found = *found.ok_or(Refused::Ended)?;
     let Standing {
@@ -26,6 +30,7 @@ pub(super) async fn load(
         template,
         checkpoint,
         task,
+        state,
     } = found;
     if record.status.is_final() {
         return Err(Refused::Ended);
@@ -33,6 +38,7 @@ pub(super) async fn load(
     let policy = Arc::new(policy(&kept, template.as_ref(), &durables.shared.operator));
     let spec = durables.spec(&record, &policy);
     let checkpoint = checkpoint.map(|row| (row.seq, row.cause));
+    let whole = checkpoint.as_ref().map(|(seq, _)| *seq).zip(state);
     let machine = DurableMachine::found(spec, Found { record, checkpoint, task });
-    Ok((machine, Place { program: (program, version), worktree: worktree_path, policy }))
+    Ok((machine, Place { program: (program, version), worktree: worktree_path, policy }, whole))
 }

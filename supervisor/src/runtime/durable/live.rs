@@ -146,12 +146,15 @@ impl Durables {
     }
 
     /// An execution as its rows say.
-    pub(super) async fn find(&self, execution: ExecutionId) -> Result<(DurableMachine, Place), Refused> {
-        let (mut machine, place) = found::load(self, execution).await?;
+    pub(super) async fn find(
+        &self,
+        execution: ExecutionId,
+    ) -> Result<(DurableMachine, Place, Option<found::Whole>), Refused> {
+        let (mut machine, place, whole) = found::load(self, execution).await?;
         if let Some(spent) = lock(&self.spent).remove(&execution) {
             machine.remember(spent);
         }
-        Ok((machine, place))
+        Ok((machine, place, whole))
     }
 
     /// What an execution has used of its limits, until it has a machine again.

@@ -100,6 +100,7 @@ pub(super) async fn look(
         session: name(),
         program,
         from: LoadFrom::Checkpoint(checkpoint),
+        pages: None,
         life: spec.life(),
         limits: spec.limits,
     };

@@ -3,9 +3,12 @@
 use super::Durables;
 use super::files::{self, Used};
 use super::follow::News;
+use super::found::Whole;
 use super::live::{Answering, Ask, Command, lock};
 use super::worker::{BirthError, Newborn, Order, order};
-use crate::core::durable::{DurableAction as Action, DurableInput as Input, DurableMachine, Refused, Stand};
+use crate::core::durable::{
+    DurableAction as Action, DurableInput as Input, DurableMachine, LoadFrom, Refused, Stand,
+};
 use crate::core::{Now, Token, WriteId};
 use crate::policy::EffectivePolicy;
 use crate::runtime::room::Room;
@@ -64,6 +67,8 @@ pub(super) struct Owner {
     calling: Option<Calling>,
     tickets: VecDeque<(WriteId, News, Ticket)>,
     turn: Option<OwnedSemaphorePermit>,
+    /// What was read of the state with everything else, for the first worker.
+    whole: Option<Whole>,
     cpu_us: u64,
     used: Used,
     room: Room,
@@ -99,6 +104,7 @@ impl Owner {
             calling: None,
             tickets: VecDeque::new(),
             turn: None,
+            whole: None,
             cpu_us: 0,
             used: Used::default(),
             room: Room::default(),
@@ -110,7 +116,10 @@ impl Owner {
         let (mut machine, place) = match begun {
             Some(begun) => begun,
             None => match self.durables.find(self.execution).await {
-                Ok(found) => found,
+                Ok((machine, place, whole)) => {
+                    self.whole = whole;
+                    (machine, place)
+                }
                 Err(why) => return self.refuse_everybody(&why),
             },
         };
@@ -138,7 +147,7 @@ impl Owner {
                 }
                 // Somebody asks for more: from what is stored, whatever this machine thought.
                 match self.durables.find(self.execution).await {
-                    Ok((found, _)) => machine = found,
+                    Ok((found, _, whole)) => (machine, self.whole) = (found, whole),
                     Err(why) => return self.refuse_everybody(&why),
                 }
             }
@@ -311,7 +320,9 @@ impl Owner {
         match action {
             Action::Spawn(from) => {
                 let (durables, record) = (Arc::clone(&self.durables), machine.record());
+                let whole = self.whole.take().filter(|(seq, _)| from == LoadFrom::Checkpoint(*seq));
                 let order = Order {
+                    pages: whole.map(|(_, pages)| pages),
                     execution: self.execution,
                     session: record.session_id,
                     program: place.program,

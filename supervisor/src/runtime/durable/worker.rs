@@ -18,7 +18,7 @@ const TRIES: u32 = 3;
 const NEXT_JAIL: Duration = Duration::from_secs(2);
 
 /// Pages by number.
-type Part = Vec<(u64, Vec<u8>)>;
+pub(super) type Part = Vec<(u64, Vec<u8>)>;
 
 /// What is to be born.
 #[derive(Debug, Clone)]
@@ -28,6 +28,8 @@ pub(super) struct Order {
     pub(super) session: SessionId,
     pub(super) program: (ProgramId, u32),
     pub(super) from: LoadFrom,
+    /// All of these pages, if they have been read.
+    pub(super) pages: Option<Part>,
     pub(super) limits: Limits,
     pub(super) life: DurableLimits,
 }
@@ -193,6 +195,9 @@ impl Durables {
     /// Some pages of the state to go on from; fewer bytes than a message holds: they are the last.
     async fn part(&self, what: &Order, behind: Option<u64>) -> Result<Part, StoreError> {
         let LoadFrom::Checkpoint(checkpoint) = what.from else { return Ok(Part::new()) };
+        if let (Some(all), None) = (&what.pages, behind) {
+            return Ok(all.clone());
+        }
         self.shared.store.state_part(what.execution, checkpoint, behind, PAGE_BATCH_BYTES).await
     }
 }

@@ -3,7 +3,8 @@
 use super::Tables;
 use crate::store::query::{Answer, Cursor, IdKind, Page, Query, SessionQuery};
 use crate::store::rows::{
-    CheckpointRow, Owner, ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, VersionRow,
+    CheckpointRow, Owner, ProgramRow, RunRow, STANDING_BYTES, Scope, SessionRow, Standing, TaskRow,
+    VersionRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
@@ -276,14 +277,18 @@ impl Tables {
         let record = self.executions.get(&execution)?.execution.clone();
         let session = self.sessions.get(&record.session_id)?;
         let template = self.templates.get(&session.row.session.template_id);
+        let checkpoint = self.last_checkpoint(execution);
+        let state = checkpoint.as_ref().map(|last| self.state(execution, last.seq));
+        let bytes = |pages: &[(u64, Vec<u8>)]| pages.iter().map(|(_, page)| page.len()).sum::<usize>();
         Some(Standing {
             program,
             version,
             worktree_path: session.row.session.worktree_path.clone(),
             policy: Arc::clone(&session.policy),
             template: template.filter(|template| template.is_active).map(|template| template.row.clone()),
-            checkpoint: self.last_checkpoint(execution),
+            checkpoint,
             task: self.task_of(execution, None),
+            state: state.filter(|pages| bytes(pages) < STANDING_BYTES),
             execution: record,
         })
     }

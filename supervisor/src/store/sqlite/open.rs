@@ -27,6 +27,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("v4.sql")),
     M::up(include_str!("v5.sql")),
     M::up(include_str!("v6.sql")),
+    M::up(include_str!("v7.sql")),
 ];
 
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {

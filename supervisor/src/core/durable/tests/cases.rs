@@ -11,18 +11,28 @@ fn running() -> World {
     world
 }
 
+/// The machine hears everything that the worker has said.
+fn hear_all(world: &mut World) {
+    while let Some(message) = world.said.pop_front() {
+        world.step(DurableInput::Message(message));
+    }
+}
+
+/// The store takes everything.
+fn store_all(world: &mut World) {
+    while let Some((id, batch)) = world.writing.pop_front() {
+        world.rows.apply(batch);
+        world.step(DurableInput::Stored(id));
+    }
+}
+
 /// A world whose worker is warm behind its first question.
 fn warm() -> World {
     let mut world = World::new(1);
     world.begin();
     world.born();
-    while let Some(message) = world.said.pop_front() {
-        world.step(DurableInput::Message(message));
-    }
-    while let Some((id, batch)) = world.writing.pop_front() {
-        world.rows.apply(batch);
-        world.step(DurableInput::Stored(id));
-    }
+    hear_all(&mut world);
+    store_all(&mut world);
     world
 }
 
@@ -119,4 +129,35 @@ fn a_worker_that_speaks_out_of_turn_is_killed() {
     world.said.clear();
     world.step(DurableInput::Message(FromDurable::Compiled { code: Vec::new() }));
     assert!(world.dying);
+}
+
+#[test]
+fn an_answer_that_comes_while_the_last_worker_ends_is_stored_with_the_checkpoint_it_leads_to() {
+    let mut world = warm();
+    world.step(DurableInput::Pressure);
+    assert!(world.dying, "somebody else needs its place");
+    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
+    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    assert!(world.writing.is_empty() && world.loading.is_none());
+    world.dead(Death::Signaled(9));
+    world.born();
+    hear_all(&mut world);
+    let batches: Vec<Vec<Write>> = world.writing.drain(..).map(|(_, batch)| batch).collect();
+    let [batch] = &batches[..] else { panic!("{batches:?}") };
+    let has = |wanted: fn(&Write) -> bool| batch.iter().any(wanted);
+    assert!(has(|write| matches!(write, Write::TaskEnd { .. })), "{batch:?}");
+    assert!(has(|write| matches!(write, Write::Checkpoint(_))), "{batch:?}");
+}
+
+#[test]
+fn where_nothing_is_kept_warm_a_worker_ends_while_its_checkpoint_is_being_stored() {
+    let mut world = World::new(1);
+    world.warm_ms = 0;
+    world.begin();
+    world.born();
+    hear_all(&mut world);
+    assert!(world.dying && !world.writing.is_empty());
+    world.dead(Death::Signaled(9));
+    store_all(&mut world);
+    assert!(world.machine.as_ref().is_some_and(DurableMachine::is_released), "{:?}", world.machine);
 }

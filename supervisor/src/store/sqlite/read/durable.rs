@@ -3,7 +3,8 @@
 use super::{Read, ReadError, Select, count, executions, maybe_moment, moment, sessions, small, templates};
 use crate::store::query::{Cursor, Page, PageVersion};
 use crate::store::rows::{
-    CheckpointRow, Owner, ProgramCode, ProgramRow, RunRow, Scope, Standing, TaskOutcome, TaskRow, VersionRow,
+    CheckpointRow, Owner, ProgramCode, ProgramRow, RunRow, STANDING_BYTES, Scope, Standing, TaskOutcome,
+    TaskRow, VersionRow,
 };
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -279,6 +280,11 @@ pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<St
     let damaged = || ReadError::Damaged("execution");
     let policy = sessions::policy(c, session)?.ok_or_else(damaged)?;
     let session = sessions::by_id(c, &Scope::All, session)?.ok_or_else(damaged)?.session;
+    let checkpoint = last_checkpoint(c, execution)?.pop();
+    let state = match &checkpoint {
+        Some(last) => complete(state(c, execution, last.seq, None, STANDING_BYTES)?),
+        None => None,
+    };
     Ok(Some(Standing {
         execution: row.execution,
         program,
@@ -286,9 +292,16 @@ pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<St
         worktree_path: session.worktree_path,
         policy,
         template: templates::by_id(c, &Scope::All, session.template_id)?,
-        checkpoint: last_checkpoint(c, execution)?.pop(),
+        checkpoint,
         task: task_of(c, execution, None)?,
+        state,
     }))
+}
+
+/// All pages of a state; none if there may be more than these.
+fn complete(pages: Vec<(u64, Vec<u8>)>) -> Option<Vec<(u64, Vec<u8>)>> {
+    let bytes: usize = pages.iter().map(|(_, page)| page.len()).sum();
+    (bytes < STANDING_BYTES).then_some(pages)
 }
 
 pub(super) fn last_checkpoint(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {

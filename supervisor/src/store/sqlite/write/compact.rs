@@ -1,5 +1,5 @@
 //! Forgetting versions of pages that no checkpoint to keep needs. Costs what the checkpoints wrote that are looked at, never
-//! the whole state: each checkpoint's row names the pages that it wrote.
+//! the whole state: each checkpoint's row names the pages that it wrote, or at least those of which there was a version.
 
 use super::{int, run};
 use crate::store::rows::Checkpoint;
@@ -8,13 +8,30 @@ use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::BTreeMap;
 use vm_system_protocol::ids::ExecutionId;
 
-/// What a checkpoint's row says of its pages; the first one's are never asked for: nothing is older.
-pub(super) fn pages_of(checkpoint: &Checkpoint) -> Option<Vec<u8>> {
-    (checkpoint.seq > 1).then(|| {
-        let mut numbers: Vec<u64> = checkpoint.pages.iter().map(|(page, _)| *page).collect();
-        numbers.sort_unstable();
-        packed(&numbers)
-    })
+/// Of a checkpoint with more pages than this only those are named that take the place of something: finding that out costs
+/// about as much as looking for what is not there when versions are forgotten, but then all of it would be one turn's work.
+const MANY: usize = 64;
+
+/// What a checkpoint's row says of its pages, before they are written; the first one's are never asked for: nothing is older.
+pub(super) fn pages_of(c: &Connection, checkpoint: &Checkpoint) -> Result<Option<Vec<u8>>, rusqlite::Error> {
+    if checkpoint.seq <= 1 {
+        return Ok(None);
+    }
+    let mut numbers: Vec<u64> = checkpoint.pages.iter().map(|(page, _)| *page).collect();
+    numbers.sort_unstable();
+    if numbers.len() > MANY {
+        let sql = "SELECT 1 FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint < ?3";
+        let mut older = c.prepare_cached(sql)?;
+        let (id, seq) = (checkpoint.execution.as_bytes(), int(checkpoint.seq));
+        let mut replacing = Vec::new();
+        for page in numbers {
+            if older.exists(params![id, int(page), seq])? {
+                replacing.push(page);
+            }
+        }
+        numbers = replacing;
+    }
+    Ok(Some(packed(&numbers)))
 }
 
 /// Sorted numbers as differences, seven bits a byte, the lowest first.
@@ -134,7 +151,37 @@ fn written(
 
 #[cfg(test)]
 mod tests {
-    use super::{packed, unpacked};
+    use super::{MANY, compact, packed, unpacked};
+    use crate::store::rows::Checkpoint;
+    use crate::store::sqlite::read::costs::filled;
+    use crate::store::sqlite::write::durable::checkpoint;
+    use vm_system_protocol::ids::ExecutionId;
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn a_large_checkpoint_names_only_the_pages_that_take_the_place_of_something() {
+        let (_folder, c) = filled();
+        let execution = c
+            .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
+            .map(ExecutionId::from_bytes)
+            .expect("it was made");
+        let many = MANY as u64;
+        let write = |seq, pages: std::ops::Range<u64>| {
+            let pages = pages.map(|page| (page, Some(vec![1]))).collect();
+            let (at, cause) = (Timestamp(0), "pause".to_owned());
+            assert!(checkpoint(&c, &Checkpoint { execution, seq, at, cause, pages }).is_ok());
+            c.query_row("SELECT pages FROM checkpoints WHERE seq = ?1", [seq.cast_signed()], |row| row.get(0))
+                .expect("it was just written")
+        };
+        let named = |bytes: Option<Vec<u8>>| bytes.as_deref().and_then(unpacked);
+        assert_eq!(named(write(1, 0..10)), None);
+        assert_eq!(named(write(2, 5..6 + many)), Some((5..10).collect()));
+        assert_eq!(named(write(3, 8..9)), Some(vec![8]));
+        let versions = |sql: &str| c.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
+        assert!(matches!(compact(&c, execution, 3, None), Ok(8)), "5 to 9, 8 again, and two checkpoints");
+        assert_eq!(versions("SELECT count(*) FROM state_pages"), many.cast_signed() + 6, "one of each");
+        assert_eq!(versions("SELECT checkpoint FROM state_pages WHERE page = 8"), 3);
+    }
 
     #[test]
     fn page_numbers_come_back_as_they_were_packed() {

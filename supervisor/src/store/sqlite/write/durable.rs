@@ -163,7 +163,7 @@ pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64,
             checkpoint.at.0,
             checkpoint.cause,
             int(bytes as u64),
-            super::compact::pages_of(checkpoint)
+            super::compact::pages_of(c, checkpoint)?
         ],
     )
     .constrained(Entity::Checkpoint, Entity::Execution)?;

@@ -73,12 +73,15 @@ pub(super) fn progress(
     status: ExecutionStatus,
     metrics: &Metrics,
 ) -> Result<u64, Failure> {
-    let rows = run(
-        c,
-        "UPDATE executions SET status = ?2, duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5, events = ?6,
+    // SQLite writes the entry of each index that knows the status, also if the status is what it was: most are.
+    const SAME: &str = "UPDATE executions SET duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5, events = ?6,
              output_bytes = ?7, heap_peak_bytes = ?8
-         WHERE id = ?1 AND status IN ('running', 'waiting')",
-        params![
+         WHERE id = ?1 AND status = ?2 AND status IN ('running', 'waiting')";
+    const OTHER: &str = "UPDATE executions SET status = ?2, duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5,
+             events = ?6, output_bytes = ?7, heap_peak_bytes = ?8
+         WHERE id = ?1 AND status IN ('running', 'waiting')";
+    for sql in [SAME, OTHER] {
+        let values = params![
             id.as_bytes(),
             status.as_str(),
             int(metrics.duration_ms),
@@ -87,9 +90,13 @@ pub(super) fn progress(
             int(metrics.events),
             int(metrics.output_bytes),
             int(metrics.heap_peak_bytes)
-        ],
-    )?;
-    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+        ];
+        let rows = run(c, sql, values)?;
+        if rows > 0 {
+            return Ok(rows);
+        }
+    }
+    Err(missing_or_finished(c, id))
 }
 
 pub(super) fn unname(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {

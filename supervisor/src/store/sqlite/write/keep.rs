@@ -111,9 +111,10 @@ pub(in crate::store::sqlite) fn prune_piece(
              (SELECT owner, key FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
         params![keys_before.0, max_rows],
     )?;
+    // The first lines are the oldest, but for those of a calendar that was set: they are looked at, and too new ones stay.
     rows += run(
         c,
-        "DELETE FROM audit_log WHERE id IN (SELECT id FROM audit_log WHERE at < ?1 ORDER BY at LIMIT ?2)",
+        "DELETE FROM audit_log WHERE at < ?1 AND id IN (SELECT id FROM audit_log ORDER BY id LIMIT ?2)",
         params![before.0, budget.saturating_sub(rows).cast_signed()],
     )?;
     let mut piece = Piece { rows, more: rows >= budget, passed };
