@@ -162,7 +162,7 @@ impl Ops {
         follower: Option<Follower>,
     ) -> Result<Reply, OpError> {
         match key {
-            Some(key) if changes_something(&op) => self.once(caller, op, key, follower).await,
+            Some(key) if changes_something(&op) => Box::pin(self.once(caller, op, key, follower)).await,
             _ => self.perform(caller, Uuid::now_v7(), follower, op).await,
         }
     }
@@ -181,12 +181,22 @@ impl Ops {
         if let Err(error) = &result
             && !noted.into_inner()
         {
-            self.refused(caller, named, error.code).await;
+            Box::pin(self.refused(caller, named, error.code)).await;
         }
         result
     }
 
+    /// What is asked for all the time has room of its own: what all verbs together may need is many times as much, and would
+    /// be claimed anew for each request.
     async fn dispatch(&self, call: Call<'_>, op: Op) -> Result<Reply, OpError> {
+        match op {
+            Op::ExecStart(new) => self.exec_start(call, *new).await,
+            Op::Health => self.health(),
+            op => Box::pin(self.dispatch_others(call, op)).await,
+        }
+    }
+
+    async fn dispatch_others(&self, call: Call<'_>, op: Op) -> Result<Reply, OpError> {
         match op {
             Op::TemplateCreate { name, engine, settings, modules } => {
                 self.template_create(&call, name, engine, *settings, modules).await
@@ -229,7 +239,7 @@ impl Ops {
             Op::SessionClose { session } => self.session_close(&call, &session).await,
             Op::SessionInspect { session } => self.session_inspect(&call, &session).await,
             Op::SessionKill { session, signal } => self.session_kill(&call, &session, signal).await,
-            Op::ExecStart(new) => self.exec_start(call, *new).await,
+            Op::ExecStart(new) => Box::pin(self.exec_start(call, *new)).await,
             Op::ExecList { session, page } => self.exec_list(&call, &session, page).await,
             Op::ExecGet { execution } => self.exec_get(&call, &execution).await,
             Op::ExecEvents { execution, after_seq, limit, follow } => {

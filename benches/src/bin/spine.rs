@@ -2,14 +2,15 @@
 //! many per second; beside them the floors of the machine. Starts the real binary (build it in the same profile first);
 //! never asserts.
 //!
-//! `cargo run --release -p vm-system-benches --bin spine [-- [--awake] PART…]`: only these parts (`create`, `memory`,
-//! `eval`, `throughput`, `cli`). `--awake` keeps the processors from sleeping meanwhile; with `kernel.sched_autogroup_enabled`
+//! `cargo run --release -p vm-system-benches --bin spine [-- [--awake] PART…]`: only these parts (`--help` names them).
+//! `--awake` keeps the processors from sleeping meanwhile; with `kernel.sched_autogroup_enabled`
 //! it competes with what is measured (`benches/src/awake.rs`), which is said. State lies in the folder for temporary files;
 //! what says "memory disk" has it in `/dev/shm`, so that the figure is the software's alone. Of all figures the processor
 //! time per execution depends least on what else the machine does.
 
 use anyhow::Context as _;
 use std::path::Path;
+use std::process::ExitCode;
 use std::time::Instant;
 use vm_system_benches::awake::Awake;
 use vm_system_benches::cost::Cost;
@@ -35,14 +36,47 @@ const FLOORS: usize = 1_000;
 const PEER_STARTS: usize = 20;
 const MEMORY_DISK: &str = "/dev/shm";
 
-fn main() -> anyhow::Result<()> {
+const PARTS: [&str; 5] = ["create", "memory", "eval", "throughput", "cli"];
+const HELP: &str = "\
+usage: spine [--awake] [PART…]
+
+Figures of the spine, from the vm-system program beside this one; all parts and the peers that this machine has if no part
+is named.
+
+parts:
+  create      making and closing sessions, and the birth of a worker in it
+  memory      idle sessions
+  eval        the round trip of an execution that is on record
+  throughput  executions of eight clients
+  cli         starts of the command
+
+options:
+  --awake     keep the processors from sleeping meanwhile (best with kernel.sched_autogroup_enabled=0)
+  --help      this text";
+
+fn main() -> ExitCode {
     let (options, parts): (Vec<String>, Vec<String>) =
-        std::env::args().skip(1).partition(|argument| argument.starts_with("--"));
-    anyhow::ensure!(
-        options.iter().all(|option| option == "--awake"),
-        "only --awake is an option: {options:?}"
-    );
-    let _awake = (!options.is_empty()).then(Awake::start);
+        std::env::args().skip(1).partition(|argument| argument.starts_with('-'));
+    if options.iter().any(|option| option == "--help" || option == "-h") {
+        println!("{HELP}");
+        return ExitCode::SUCCESS;
+    }
+    let unknown = options.iter().find(|option| *option != "--awake");
+    if let Some(unknown) = unknown.or(parts.iter().find(|part| !PARTS.contains(&part.as_str()))) {
+        eprintln!("spine: {unknown} is no part and no option\n\n{HELP}");
+        return ExitCode::from(2);
+    }
+    match measure(!options.is_empty(), &parts) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("spine: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measure(awake: bool, parts: &[String]) -> anyhow::Result<()> {
+    let _awake = awake.then(Awake::start);
     let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
     let peers = if parts.is_empty() { peer::measure(PEER_STARTS, EVALS) } else { Vec::new() };
     let peer = peers.first();

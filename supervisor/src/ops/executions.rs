@@ -47,18 +47,21 @@ impl Ops {
         };
         let execution = match self.runtime.execute(start).await {
             Ok(execution) => execution,
-            Err(RuntimeError::NotLive) => return Err(self.not_live(&call, session).await),
+            Err(RuntimeError::NotLive) => return Err(Box::pin(self.not_live(&call, session)).await),
             Err(error) => return Err(refused(error, session)),
         };
         if execution.status == ExecutionStatus::Waiting {
-            return self.live(execution).await.map(Reply::Durable);
+            return Box::pin(self.live(execution)).await.map(Reply::Durable);
         }
         finished(execution)
     }
 
     /// The session, if the caller may run this there.
     async fn runnable(&self, call: &Call<'_>, new: &NewExecution) -> Result<SessionId, OpError> {
-        let id = self.session_id(call, &new.session).await?;
+        let id = match new.session.parse::<SessionId>() {
+            Ok(id) => id,
+            Err(_) => Box::pin(self.session_id(call, &new.session)).await?,
+        };
         let check_path = || match (&new.path, &new.input) {
             // With a text of the client's own the path is only its name.
             (Some(path), None) => clean_relative(path)
@@ -69,19 +72,25 @@ impl Ops {
         match self.runtime.session_owner(id) {
             Some(owner) if call.caller.may_see(&owner) => check_path().map(|()| id),
             Some(_) => Err(not_found(Entity::Session, &new.session)),
-            None => {
-                let row = self.session(call, &id.to_string()).await?;
-                check_path()?;
-                let policy = self.store.session_policy(id).await.map_err(stored)?;
-                if policy.is_some_and(|policy| policy.engine == Engine::Cvm) {
-                    return Err(OpError::new(
-                        ErrorCode::EngineUnsupported,
-                        "a cvm session runs its program and nothing else",
-                    ));
-                }
-                Err(not_ready(&row))
-            }
+            None => Err(Box::pin(self.unrunnable(call, id, check_path())).await),
         }
+    }
+
+    /// Why nothing runs in a session that does not live.
+    async fn unrunnable(&self, call: &Call<'_>, id: SessionId, path: Result<(), OpError>) -> OpError {
+        let looked = async {
+            let row = self.session(call, &id.to_string()).await?;
+            path?;
+            let policy = self.store.session_policy(id).await.map_err(stored)?;
+            if policy.is_some_and(|policy| policy.engine == Engine::Cvm) {
+                return Err(OpError::new(
+                    ErrorCode::EngineUnsupported,
+                    "a cvm session runs its program and nothing else",
+                ));
+            }
+            Ok(not_ready(&row))
+        };
+        looked.await.unwrap_or_else(|error| error)
     }
 
     pub(super) async fn exec_list(

@@ -4,6 +4,7 @@
 
 mod failure;
 mod heaviest;
+mod log;
 mod open;
 mod read;
 mod readers;

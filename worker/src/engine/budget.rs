@@ -89,11 +89,14 @@ impl Budget {
     /// Looks at the flag and the clocks; says whether the execution has to stop.
     pub(super) fn check(&self) -> bool {
         if self.stop.get().is_none() && self.running.get() {
+            let elapsed = now().saturating_sub(self.started.get());
+            let cpu = self.cpu.get();
             if INTERRUPT.load(Ordering::Relaxed) {
                 self.stop.set(Some(Stop::Interrupted));
-            } else if self.wall_left().is_zero() {
+            } else if elapsed.saturating_sub(self.host_wait.get()) >= self.wall.get() {
                 self.stop.set(Some(Stop::Limit(LimitKind::Wall)));
-            } else if self.cpu_used() >= self.cpu.get() {
+            // A thread uses no more time of a processor than has passed: before that the kernel need not be asked.
+            } else if elapsed >= cpu && self.cpu_used() >= cpu {
                 self.stop.set(Some(Stop::Limit(LimitKind::Cpu)));
             }
         }

@@ -2,6 +2,7 @@
 
 use super::Durability;
 use super::failure::store_error;
+use super::log;
 use crate::store::error::{OpenError, StoreError};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -76,12 +77,14 @@ pub(super) fn writable(
     durability: Durability,
     busy_timeout: Duration,
 ) -> Result<Connection, rusqlite::Error> {
-    let connection = Connection::open_with_flags(
-        path,
-        OpenFlags::SQLITE_OPEN_READ_WRITE
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX
-            | OpenFlags::SQLITE_OPEN_EXRESCODE,
-    )?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    // Without our file of the log everything is as durable, and slower.
+    let connection = match log::vfs(durability) {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
     common(&connection, busy_timeout)?;
     connection.pragma_update(None, "journal_mode", "wal")?;
     connection.pragma_update(None, "synchronous", durability.as_str())?;
