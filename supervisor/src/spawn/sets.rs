@@ -60,8 +60,18 @@ impl Drop for Taught {
 }
 
 /// The zygotes of one jail beyond those that are always there.
-#[derive(Debug, Default)]
-pub(super) struct Sets(Mutex<HashMap<WorkerKind, Slot>>);
+#[derive(Debug)]
+pub(super) struct Sets {
+    slots: Mutex<HashMap<WorkerKind, Slot>>,
+    /// How long a birth waits for a zygote that others make.
+    turn: Duration,
+}
+
+impl Default for Sets {
+    fn default() -> Self {
+        Self { slots: Mutex::default(), turn: TURN }
+    }
+}
 
 /// Such a zygote, as others are to see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +92,7 @@ impl Sets {
         make: impl FnOnce() -> F,
     ) -> Result<Arc<Zygote>, SpawnError> {
         let (zygote, forks) = self.slot(kind, Instant::now());
-        let mut zygote = timeout(TURN, zygote.lock()).await.map_err(|_| SpawnError::ZygoteFailed {
+        let mut zygote = timeout(self.turn, zygote.lock()).await.map_err(|_| SpawnError::ZygoteFailed {
             kind: kind.to_string(),
             what: "was not ready in time",
         })?;
@@ -101,7 +111,7 @@ impl Sets {
         kind: &WorkerKind,
         now: Instant,
     ) -> (Arc<tokio::sync::Mutex<Option<Taught>>>, Arc<AtomicU64>) {
-        let mut sets = lock(&self.0);
+        let mut sets = lock(&self.slots);
         if !sets.contains_key(kind) && sets.len() >= SETS {
             let oldest = sets.iter().min_by_key(|(_, slot)| slot.last_used).map(|(kind, _)| kind.clone());
             oldest.and_then(|oldest| sets.remove(&oldest));
@@ -117,12 +127,12 @@ impl Sets {
 
     /// Ends the zygotes of idle kinds.
     pub(super) fn sweep(&self, now: Instant) {
-        lock(&self.0).retain(|_, slot| now.saturating_duration_since(slot.last_used) < IDLE);
+        lock(&self.slots).retain(|_, slot| now.saturating_duration_since(slot.last_used) < IDLE);
     }
 
     /// Those that live; one that is just being made is not among them.
     pub(super) fn facts(&self) -> Vec<SetFacts> {
-        let sets = lock(&self.0);
+        let sets = lock(&self.slots);
         let facts = |(kind, slot): (&WorkerKind, &Slot)| {
             let taught = slot.zygote.try_lock().ok()?;
             let zygote = &taught.as_ref().filter(|taught| !taught.zygote.is_lost())?.zygote;
@@ -154,7 +164,7 @@ mod tests {
     }
 
     fn known(sets: &Sets) -> Vec<usize> {
-        (0..2 * SETS).filter(|n| lock(&sets.0).contains_key(&set(*n))).collect()
+        (0..2 * SETS).filter(|n| lock(&sets.slots).contains_key(&set(*n))).collect()
     }
 
     #[test]
@@ -170,7 +180,19 @@ mod tests {
         assert_eq!(known(&sets), [0].into_iter().chain(2..=SETS).collect::<Vec<_>>());
         // One that has its place takes nobody else's.
         sets.slot(&set(2), at(SETS + 2));
-        assert_eq!(lock(&sets.0).len(), SETS);
+        assert_eq!(lock(&sets.slots).len(), SETS);
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_ever_for_a_zygote_that_others_make() {
+        let sets = Sets { turn: Duration::ZERO, ..Sets::default() };
+        let (slot, _) = sets.slot(&set(0), Instant::now());
+        let making = slot.lock().await;
+        let make = || async { panic!("somebody else does") };
+        let late = sets.get(&set(0), make).await.expect_err("it takes too long");
+        assert_eq!(late.to_string(), "the zygote of durable programs was not ready in time");
+        assert!(late.is_temporary());
+        drop(making);
     }
 
     #[test]
