@@ -67,6 +67,8 @@ impl CliError {
     pub(crate) fn file(path: impl Display, error: &io::Error) -> Self {
         let exit = match error.kind() {
             io::ErrorKind::PermissionDenied => exit::NOT_PERMITTED,
+            // As the supervisor says it of what it reads itself.
+            io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => exit::USAGE,
             _ => exit::FAILED,
         };
         Self::new(exit, format!("cannot read {path}: {error}"))

@@ -4,13 +4,14 @@
 
 mod document;
 pub(crate) mod escape;
+mod fields;
 mod table;
 
+pub(crate) use fields::Record;
 pub(crate) use table::Rows;
 
 use crate::args::OutputFormat;
 use crate::error::CliError;
-use serde::Serialize;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -78,7 +79,7 @@ impl Output {
     }
 
     /// Prints a result: `table` makes the text for people, all other formats follow from the value.
-    pub(crate) fn result<T: Serialize>(
+    pub(crate) fn result<T: Record + ?Sized>(
         self,
         value: &T,
         table: impl FnOnce() -> String,
@@ -94,7 +95,7 @@ impl Output {
 
     /// Prints a list: a table for people, or with `--quiet` only the first column of it. That there is nothing is told where it
     /// is in the way of nobody.
-    pub(crate) fn list<T: Serialize>(
+    pub(crate) fn list<T: Record + ?Sized>(
         self,
         value: &T,
         empty: &str,
@@ -112,12 +113,12 @@ impl Output {
     }
 
     /// Prints the one line that says what was done; `--quiet` leaves only the id.
-    pub(crate) fn done<T: Serialize>(self, value: &T, line: &str, id: &str) -> Result<(), CliError> {
+    pub(crate) fn done<T: Record>(self, value: &T, line: &str, id: &str) -> Result<(), CliError> {
         self.result(value, || if self.quiet { id.to_owned() } else { escape::for_message(line).into_owned() })
     }
 
     /// Prints a result that is one thing: names and values.
-    pub(crate) fn details<T: Serialize>(self, value: &T) -> Result<(), CliError> {
+    pub(crate) fn details<T: Record>(self, value: &T) -> Result<(), CliError> {
         if self.is_table() {
             self.write(&with_newline(table::details(value)?))
         } else {
@@ -126,7 +127,7 @@ impl Output {
     }
 
     /// Prints one element of a stream.
-    pub(crate) fn element<T: Serialize>(
+    pub(crate) fn element<T: Record>(
         self,
         value: &T,
         first: bool,

@@ -26,6 +26,7 @@ pub(crate) struct ScriptOutput {
     execution: Cell<Option<ExecutionId>>,
     last_seq: Cell<u64>,
     exception_shown: Cell<bool>,
+    syntax_error: Cell<bool>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,6 +43,7 @@ impl ScriptOutput {
             execution: Cell::new(None),
             last_seq: Cell::new(0),
             exception_shown: Cell::new(false),
+            syntax_error: Cell::new(false),
         }
     }
 
@@ -50,9 +52,19 @@ impl ScriptOutput {
         self.execution.get()
     }
 
+    /// Whether it was no JavaScript, or not of the kind that was expected.
+    pub(crate) fn has_syntax_error(&self) -> bool {
+        self.syntax_error.get()
+    }
+
     /// Number of the last event that was printed.
     pub(crate) fn last_seq(&self) -> u64 {
         self.last_seq.get()
+    }
+
+    /// Events up to this number are not printed.
+    pub(crate) fn skip_to(&self, seq: u64) {
+        self.last_seq.set(seq.max(self.last_seq.get()));
     }
 
     /// Prints a batch.
@@ -89,6 +101,7 @@ impl ScriptOutput {
             },
             EventPayload::Exception { message, stack } => {
                 self.exception_shown.set(true);
+                self.syntax_error.set(message.starts_with("SyntaxError"));
                 line(Stream::Stderr, &exception(message, stack))
             }
             EventPayload::System { message, .. } => line(Stream::Stderr, &format!("[system] {message}")),

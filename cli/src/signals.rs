@@ -1,14 +1,18 @@
 //! Signals as something to wait for.
 
-use crate::error::CliError;
+use crate::error::{CliError, exit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use std::io;
 use std::os::unix::net::UnixStream as StdStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UnixStream;
 
 /// Ctrl-C and its like. From its making on these signals no longer end the process by themselves.
 pub(crate) struct Interrupts {
     pipe: UnixStream,
+    /// The last one that came.
+    last: Arc<AtomicUsize>,
 }
 
 impl Interrupts {
@@ -29,11 +33,14 @@ impl Interrupts {
 
     fn register(signals: &[i32]) -> io::Result<Self> {
         let (read, write) = StdStream::pair()?;
+        let last = Arc::new(AtomicUsize::new(SIGINT as usize));
         for signal in signals {
+            // Which one it was is known before anybody is woken.
+            signal_hook::flag::register_usize(*signal, Arc::clone(&last), *signal as usize)?;
             signal_hook::low_level::pipe::register(*signal, write.try_clone()?)?;
         }
         read.set_nonblocking(true)?;
-        Ok(Self { pipe: UnixStream::from_std(read)? })
+        Ok(Self { pipe: UnixStream::from_std(read)?, last })
     }
 
     /// Waits for the next one. Cancel safe.
@@ -45,6 +52,11 @@ impl Interrupts {
                 return;
             }
         }
+    }
+
+    /// How a command ends that was asked to: 128 and the signal, as shells say it.
+    pub(crate) fn exit_code(&self) -> u8 {
+        u8::try_from(self.last.load(Ordering::Relaxed)).map_or(exit::INTERRUPTED, |signal| 128 + signal)
     }
 
     /// Forgets those that came while nothing was running.

@@ -16,6 +16,7 @@
 //! - [`runtime_api`]: what the verbs need from the live sessions
 
 mod audit;
+mod built_in;
 mod capabilities;
 mod durable;
 mod errors;
@@ -103,6 +104,8 @@ pub struct Ops {
     runtime: Arc<dyn RuntimeApi>,
     options: OpsOptions,
     policies: Policies,
+    /// The built-in template has a row.
+    built_in_row: tokio::sync::OnceCell<()>,
     in_flight: InFlight,
     refusals: audit::Budget,
     shelf: Shelf,
@@ -140,6 +143,7 @@ impl Ops {
             runtime,
             options,
             policies,
+            built_in_row: tokio::sync::OnceCell::new(),
             in_flight: InFlight::default(),
             refusals: audit::Budget::default(),
             shelf,
@@ -201,7 +205,7 @@ impl Ops {
             Op::TemplateCreate { name, engine, settings, modules } => {
                 self.template_create(&call, name, engine, *settings, modules).await
             }
-            Op::TemplateList(page) => self.template_list(&call, page).await,
+            Op::TemplateList { page, built_in } => self.template_list(&call, page, built_in).await,
             Op::TemplateGet { template } => self.template_get(&call, &template).await,
             Op::TemplateUpdate { template, change } => self.template_update(&call, &template, *change).await,
             Op::TemplateDelete { template } => self.template_delete(&call, &template).await,
@@ -248,11 +252,11 @@ impl Ops {
             Op::ExecCancel { execution } => self.exec_cancel(&call, &execution).await,
             Op::AuditList { before, limit } => self.audit_list(&call, before, limit).await,
             Op::Health => self.health(),
-            Op::RuntimeSummary => Ok(self.runtime_summary(&call)),
+            Op::RuntimeSummary => Ok(self.runtime_summary(&call).await),
             Op::RuntimeInfo => Ok(self.runtime_info()),
             Op::Doctor => Ok(Reply::Doctor(Box::new(self.runtime.doctor().await))),
             Op::Shutdown => self.shutdown(&call).await,
-            Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog())),
+            Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog(&self.options))),
             Op::Durable(op) => self.durable(&call, op).await.map(Reply::Durable),
         }
     }
@@ -280,7 +284,7 @@ fn changes_something(op: &Op) -> bool {
         | Op::ExecStart(_)
         | Op::ExecCancel { .. }
         | Op::Shutdown => true,
-        Op::TemplateList(_)
+        Op::TemplateList { .. }
         | Op::TemplateGet { .. }
         | Op::SessionList(_)
         | Op::SessionGet { .. }

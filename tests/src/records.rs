@@ -18,6 +18,7 @@ pub fn template(id: TemplateId) -> TemplateDetail {
             name: "t".to_owned(),
             engine: Engine::Quickjs,
             is_active: true,
+            built_in: false,
             exposed_modules: Vec::new(),
             libraries: Vec::new(),
             created_at: Timestamp(1),
@@ -45,6 +46,8 @@ pub fn session(id: SessionId, template: TemplateId) -> Session {
         last_error: None,
         close_reason: None,
         runtime_meta: JsonText::empty_object(),
+        engine: Engine::Quickjs,
+        execution_id: None,
     }
 }
 

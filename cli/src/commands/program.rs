@@ -19,6 +19,7 @@ pub(crate) mod show;
 mod start;
 mod state;
 mod status;
+pub(crate) mod step;
 mod versions;
 
 use crate::context::{Context, expect_reply};

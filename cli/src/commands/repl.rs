@@ -73,7 +73,7 @@ async fn in_embedded(
     let folder = embedded::current_folder()?;
     let own = embedded::start(sandbox).await?;
     let result = async {
-        let session = session(&own, embedded::settings(timeout, memory), folder).await?;
+        let session = session(&own, embedded::settings(timeout, memory), folder, false).await?;
         converse(context, own.backend(), &interrupts, session).await
     }
     .await;

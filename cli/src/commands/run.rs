@@ -9,20 +9,22 @@ use super::exec::start;
 use crate::args::SandboxArg;
 use crate::backend::Backend;
 use crate::context::{Context, expect_reply};
-use crate::error::{CliError, exit};
+use crate::error::CliError;
 use crate::parse;
 use crate::script_output::ScriptOutput;
 use crate::signals::Interrupts;
 use embedded::EmbeddedRun;
 use source::Script;
 use std::time::Duration;
-use vm_system_protocol::control::{NewExecution, NewSession, Op, Reply};
-use vm_system_protocol::model::{Engine, Settings};
+use vm_system_protocol::control::{NewCapability, NewExecution, NewSession, Op, Reply};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{CapabilityKind, Engine, Settings};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 #[command(
-    after_help = "Exit status: the script's: 0, 1 after an exception, 124 after --timeout, 130 after Ctrl-C."
+    after_help = "Exit status: the script's: 0, 1 after an exception, 124 after --timeout, 130 after Ctrl-C.\n\n\
+        Example: vm-system run --allow-write --allow-env LANG report.js"
 )]
 #[expect(clippy::struct_field_names, reason = "`args` are what the user calls arguments")]
 pub struct Args {
@@ -35,6 +37,9 @@ pub struct Args {
     /// A variable of your environment that the script may see (may be given several times)
     #[arg(long = "allow-env", value_name = "NAME")]
     allow_env: Vec<String>,
+    /// The script may change files in the current folder, too, and not only read them
+    #[arg(long)]
+    allow_write: bool,
     /// Longest run, in CPU time and by the clock: 500ms, 10s, 2m
     #[arg(long, value_name = "TIME", value_parser = parse::duration, default_value = "30s")]
     timeout: Duration,
@@ -45,7 +50,7 @@ pub struct Args {
     #[arg(long, value_name = "MODE", value_enum, default_value_t)]
     sandbox: SandboxArg,
     /// Run in this session of the daemon instead
-    #[arg(long, value_name = "SESSION", conflicts_with_all = ["timeout", "memory", "sandbox"])]
+    #[arg(long, value_name = "SESSION", conflicts_with_all = ["timeout", "memory", "sandbox", "allow_write"])]
     session: Option<String>,
     /// What the script sees as `process.argv` behind the first two entries
     #[arg(value_name = "ARGS", trailing_var_arg = true)]
@@ -78,27 +83,35 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     let script = script.for_folder(&folder)?;
     let own = tokio::select! {
         own = embedded::start(args.sandbox) => own?,
-        () = interrupts.next() => return Err(CliError::silent(exit::INTERRUPTED)),
+        () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
     };
     let result = async {
         let session = tokio::select! {
-            session = session(&own, settings, folder) => session?,
-            () = interrupts.next() => return Err(CliError::silent(exit::INTERRUPTED)),
+            session = session(&own, settings, folder, args.allow_write) => session?,
+            () = interrupts.next() => return Err(CliError::silent(interrupts.exit_code())),
         };
         let output = ScriptOutput::new(context.out.style, show);
         let new = execution(session, script, &args.allow_env);
-        start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await
+        let code = start::to_its_end(context, own.backend(), &interrupts, new, None, &output).await?;
+        if output.has_syntax_error() && args.file.as_deref().is_some_and(source::is_module_by_mistake) {
+            context.out.note(
+                "hint: `import` and `export` belong to modules, and a .js file is a script: call it .mjs",
+            );
+        }
+        Ok(code)
     }
     .await;
     own.stop().await;
     result
 }
 
-/// A session of the embedded supervisor on a folder, with `fs` granted; answers its id.
+/// A session of the embedded supervisor on a folder, with `fs` granted, for reading alone or for writing, too; answers its
+/// id.
 pub(crate) async fn session(
     own: &EmbeddedRun,
     settings: Settings,
     folder: String,
+    write: bool,
 ) -> Result<String, CliError> {
     let backend: &Backend = own.backend();
     let template = Op::TemplateCreate {
@@ -108,6 +121,17 @@ pub(crate) async fn session(
         modules: vec!["fs".to_owned()],
     };
     let template = super::template::template_of(backend.call(template, None).await?)?;
+    if write {
+        let capability = NewCapability {
+            kind: CapabilityKind::Fs,
+            name: "write".to_owned(),
+            enabled: true,
+            config: JsonText::empty_object(),
+        };
+        let template = template.id.to_string();
+        let grant = Op::TemplateAddCapability { template, capability: Box::new(capability) };
+        backend.call(grant, None).await?;
+    }
     let session = Op::SessionCreate(Box::new(NewSession {
         template: template.id.to_string(),
         workspace_id: "run".to_owned(),

@@ -148,6 +148,7 @@ pub(crate) fn failure(error: &DaemonError) -> CliError {
     let code = match error {
         _ if error.is_in_use() => exit::BUSY,
         _ if error.is_not_permitted() => exit::NOT_PERMITTED,
+        _ if error.is_a_mistake() => exit::USAGE,
         _ => exit::INTERNAL,
     };
     let failed = CliError::new(code, error.to_string());

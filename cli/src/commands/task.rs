@@ -4,6 +4,8 @@ mod get;
 mod list;
 mod submit;
 
+pub(crate) use get::called;
+
 use crate::context::Context;
 use crate::error::CliError;
 use clap::Subcommand;

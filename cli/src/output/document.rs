@@ -1,11 +1,12 @@
 //! Values as JSON, YAML and CSV; the order of fields is the model's.
 
+use super::fields::Record;
 use crate::error::CliError;
 use serde::Serialize;
 use serde_norway::Value;
 
 /// Indented, with a line feed at the end.
-pub(crate) fn json<T: Serialize>(value: &T) -> Result<String, CliError> {
+pub(crate) fn json<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
     // Through a tree, so that documents inside are indented like the rest.
     let text = serde_json::to_string_pretty(&tree(value)?).map_err(|error| unprintable(&error))?;
     Ok(text + "\n")
@@ -17,25 +18,18 @@ pub(crate) fn json_line<T: Serialize>(value: &T) -> Result<String, CliError> {
 }
 
 /// One document.
-pub(crate) fn yaml<T: Serialize>(value: &T) -> Result<String, CliError> {
+pub(crate) fn yaml<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError> {
     serde_norway::to_string(&tree(value)?).map_err(|error| unprintable(&error))
 }
 
 /// A header and a row for each element; a single thing is one row. What is nested is JSON.
-pub(crate) fn csv<T: Serialize>(value: &T) -> Result<String, CliError> {
+pub(crate) fn csv<T: Record + ?Sized>(value: &T) -> Result<String, CliError> {
     let rows = match tree(value)? {
         Value::Sequence(rows) => rows,
         Value::Null => Vec::new(),
         single => vec![single],
     };
-    let mut columns: Vec<String> = Vec::new();
-    for row in &rows {
-        for name in names(row) {
-            if !columns.contains(&name) {
-                columns.push(name);
-            }
-        }
-    }
+    let columns = columns::<T>(rows.first());
     if columns.is_empty() {
         return Ok(String::new());
     }
@@ -46,16 +40,24 @@ pub(crate) fn csv<T: Serialize>(value: &T) -> Result<String, CliError> {
     write_csv(&lines)
 }
 
-/// A row of a stream, behind the header if it is the first. All elements must have the same fields.
-pub(crate) fn csv_element<T: Serialize>(value: &T, first: bool) -> Result<String, CliError> {
+/// A row of a stream, behind the header if it is the first.
+pub(crate) fn csv_element<T: Record>(value: &T, first: bool) -> Result<String, CliError> {
     let row = tree(value)?;
-    let columns = names(&row);
+    let columns = columns::<T>(Some(&row));
     let cells = cells(&row, &columns)?;
     if first { write_csv(&[columns, cells]) } else { write_csv(&[cells]) }
 }
 
+/// The columns of a type; of one that has no list of its own those of its first value.
+fn columns<T: Record + ?Sized>(first: Option<&Value>) -> Vec<String> {
+    if T::FIELDS.is_empty() {
+        return first.map(names).unwrap_or_default();
+    }
+    T::FIELDS.iter().map(|name| (*name).to_owned()).collect()
+}
+
 /// The value as a tree whose maps keep their order.
-pub(super) fn tree<T: Serialize>(value: &T) -> Result<Value, CliError> {
+pub(super) fn tree<T: Serialize + ?Sized>(value: &T) -> Result<Value, CliError> {
     let text = serde_json::to_string(value).map_err(|error| unprintable(&error))?;
     serde_json::from_str(&text).map_err(|error| unprintable(&error))
 }
@@ -77,6 +79,7 @@ fn names(row: &Value) -> Vec<String> {
 }
 
 fn cells(row: &Value, columns: &[String]) -> Result<Vec<String>, CliError> {
+    debug_assert!(names(row).iter().all(|name| columns.contains(name)), "a field without a column");
     match row {
         Value::Mapping(map) => {
             columns.iter().map(|name| map.get(name).map_or_else(|| Ok(String::new()), cell)).collect()
@@ -110,6 +113,14 @@ mod tests {
         nested: JsonText,
     }
 
+    impl Record for Row {
+        const FIELDS: &'static [&'static str] = &["zulu", "alpha", "sometimes", "nested"];
+    }
+
+    impl Record for JsonText {
+        const FIELDS: &'static [&'static str] = &[];
+    }
+
     fn row() -> Row {
         let nested = JsonText::from_untrusted(r#"{"b":[1,"x"],"a":"\ud83d\ude00"}"#.to_owned());
         Row { zulu: 7, alpha: "a,\"b\"\nc", nested }
@@ -127,16 +138,15 @@ mod tests {
         );
         assert_eq!(
             csv(&vec![row()]).unwrap(),
-            "zulu,alpha,nested\n7,\"a,\"\"b\"\"\nc\",\"{\"\"b\"\":[1,\"\"x\"\"],\"\"a\"\":\"\"😀\"\"}\"\n"
+            "zulu,alpha,sometimes,nested\n7,\"a,\"\"b\"\"\nc\",,\"{\"\"b\"\":[1,\"\"x\"\"],\"\"a\"\":\"\"😀\"\"}\"\n"
         );
     }
 
     #[test]
-    fn csv_has_every_column_that_any_row_has() {
-        let rows = serde_json::json!([{"a": 1}, {"a": 2, "b": null}, {"c": true}]);
-        assert_eq!(csv(&rows).unwrap(), "a,b,c\n1,,\n2,,\n,,true\n");
-        assert_eq!(csv(&serde_json::json!(["fs", "db"])).unwrap(), "value\nfs\ndb\n");
-        assert_eq!(csv(&serde_json::json!([])).unwrap(), "");
+    fn columns_of_csv_are_those_of_the_type_and_there_without_rows() {
+        assert_eq!(csv(&Vec::<Row>::new()).unwrap(), "zulu,alpha,sometimes,nested\n");
+        assert_eq!(csv(&vec!["fs".to_owned(), "db".to_owned()]).unwrap(), "value\nfs\ndb\n");
+        assert_eq!(csv(&serde_json::json!({"id": null, "status": "ok"})).unwrap(), "id,status\n,ok\n");
     }
 
     #[test]

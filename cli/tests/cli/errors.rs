@@ -94,11 +94,9 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
         &[],
         &["nonsense"],
         &["run"],
-        &["run", "-e", " "],
         &["run", "--timeout", "1d", "-e", "1"],
         &["run", "--memory", "0", "-e", "1"],
         &["exec", "repl", "s"],
-        &["exec", "repl", "s", " "],
         &["exec", "run-file", "s", "f", "--args", "[1]"],
         &["exec", "run-file", "s", "f", "--env", "{\"A\":1}"],
         &["exec", "list", "s", "--limit", "0"],
@@ -116,6 +114,24 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
         assert_eq!(run.code, Some(2), "{args:?}: {run:?}");
         assert!(!run.stderr.is_empty(), "{args:?}");
     }
+}
+
+#[test]
+fn mistakes_of_the_operator_are_no_bugs() {
+    let env = TestEnvironment::new();
+    let file = env.file("file", "");
+    let tokens = env.file("tokens", "{}");
+    let serve = |args: &[&str]| {
+        let run = env.run(["serve", "--state-dir", env.path("state").to_str().unwrap()].iter().chain(args));
+        assert_eq!(run.code, Some(2), "{args:?}: {run:?}");
+        run.stderr
+    };
+    assert!(serve(&["--listen", "0.0.0.0:0"]).contains("--tokens"));
+    assert!(serve(&["--tokens", "/nowhere/tokens"]).contains("/nowhere/tokens"));
+    assert!(serve(&["--tokens", tokens.to_str().unwrap()]).contains("tokens"));
+    assert!(serve(&["--ui-dir", "/nowhere"]).contains("ui_dir"));
+    let run = env.run(["serve", "--state-dir", file.to_str().unwrap()]);
+    assert!(run.code == Some(2) && run.stderr.contains("is no folder"), "{run:?}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ impl Handler for Fake {
 fn answer(op: Op) -> Result<Reply, OpError> {
     Ok(match op {
         Op::TemplateCreate { name, .. } => Reply::Template(Template { name, ..template() }),
-        Op::TemplateList(_) => {
+        Op::TemplateList { .. } => {
             Reply::Templates(vec![template(), Template { name: "\x1b[31mred".into(), ..template() }])
         }
         Op::TemplateGet { .. } => Reply::TemplateDetail(Box::new(TemplateDetail {
@@ -162,6 +162,7 @@ fn template() -> Template {
         name: "t".into(),
         engine: Engine::Quickjs,
         is_active: true,
+        built_in: false,
         exposed_modules: vec!["fs".into()],
         libraries: Vec::new(),
         created_at: THEN,
@@ -197,6 +198,8 @@ fn session() -> Session {
         last_error: None,
         close_reason: Some("killed(operator)".into()),
         runtime_meta: JsonText::empty_object(),
+        engine: Engine::Quickjs,
+        execution_id: None,
     }
 }
 

@@ -33,6 +33,36 @@ fn a_file_sees_its_arguments_its_folder_and_nothing_else() {
 }
 
 #[test]
+fn nothing_to_run_is_as_fine_as_an_empty_file() {
+    let env = TestEnvironment::new();
+    env.file("empty.js", "");
+    assert_eq!(env.run(["run", "empty.js"]).ok(), "");
+    assert_eq!(env.run(["run", "-e", ""]).ok(), "");
+    assert_eq!(env.run_with_stdin(["run", "-"], "").ok(), "");
+}
+
+#[test]
+fn files_are_changed_only_when_that_is_allowed_and_only_in_the_folder() {
+    let env = TestEnvironment::new();
+    std::fs::write(env.path("outside.txt"), "untouched").unwrap();
+    let script = "const fs = require('fs');
+        for (const file of ['made.txt', '../outside.txt', '/etc/made.txt']) {
+            try { fs.writeFileSync(file, 'written'); console.log('ok') } catch (e) { console.log(e.code) }
+        }";
+    env.file("write.js", script);
+    assert_eq!(env.run(["run", "write.js"]).stdout, "EACCES\nEACCES\nEACCES\n");
+    assert!(!env.work().join("made.txt").exists());
+    assert_eq!(env.run(["run", "--allow-write", "write.js"]).stdout, "ok\nEACCES\nEACCES\n");
+    assert_eq!(std::fs::read_to_string(env.work().join("made.txt")).unwrap(), "written");
+    assert_eq!(std::fs::read_to_string(env.path("outside.txt")).unwrap(), "untouched");
+    let both = "require('fs').writeFileSync('lang.txt', process.env.LANG)";
+    env.run(["run", "--allow-write", "--allow-env", "LANG", "-e", both]).ok();
+    assert_eq!(std::fs::read_to_string(env.work().join("lang.txt")).unwrap(), "C.UTF-8");
+    let error = env.run(["run", "--allow-write", "--session", "s", "write.js"]).failed(2);
+    assert!(error.contains("--allow-write"), "{error}");
+}
+
+#[test]
 fn a_file_outside_the_folder_is_read_by_the_client() {
     let env = TestEnvironment::new();
     std::fs::write(env.path("elsewhere.js"), "console.log('elsewhere')").unwrap();
@@ -69,6 +99,16 @@ fn an_exception_is_told_with_file_and_line_and_ends_with_1() {
 }
 
 #[test]
+fn a_module_that_is_called_like_a_script_gets_a_hint() {
+    let env = TestEnvironment::new();
+    env.file("m.mjs", "export const x = 1");
+    env.file("plain.js", "import {x} from './m.mjs'; console.log(x)");
+    assert!(env.run(["run", "plain.js"]).failed(1).contains("hint: `import`"));
+    env.file("wrong.js", "const = 1");
+    assert!(!env.run(["run", "wrong.js"]).failed(1).contains("hint"));
+}
+
+#[test]
 fn process_exit_is_the_exit_code() {
     let env = TestEnvironment::new();
     let run = env.run(["run", "-e", "console.log('before'); process.exit(7); console.log('after')"]);
@@ -90,6 +130,17 @@ fn too_much_memory_is_an_error_and_not_the_machines_problem() {
     let run =
         env.run(["run", "--memory", "32", "-e", "const a = []; for (;;) a.push(new Array(1e5).fill(7))"]);
     assert_eq!(run.code, Some(1), "{run:?}");
+}
+
+#[test]
+fn other_signals_end_it_with_their_own_numbers() {
+    let env = TestEnvironment::new();
+    for (signal, code) in [(Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
+        let mut child = env.command(["run", "-e", "console.log('up'); for (;;) {}"]).spawn().unwrap();
+        assert_eq!(first_line(&mut child), "up");
+        signal_child(&child, signal);
+        assert_eq!(wait(&mut child).code(), Some(code), "{signal}");
+    }
 }
 
 #[test]

@@ -22,7 +22,12 @@ pub enum Op {
         modules: Vec<String>,
     },
     /// Templates, newest first.
-    TemplateList(ListPage),
+    TemplateList {
+        /// Which part of the list.
+        page: ListPage,
+        /// With the system's own, which belongs to nobody, behind all others.
+        built_in: bool,
+    },
     /// One template with its parts.
     TemplateGet {
         /// Which.
@@ -290,6 +295,8 @@ pub struct SessionFilter {
     pub template: Option<String>,
     /// Only of this workspace.
     pub workspace_id: Option<String>,
+    /// Only of this engine; absent: those of scripts, or of the template that is asked for.
+    pub engine: Option<Engine>,
     /// Which part of the list.
     pub page: ListPage,
 }

@@ -1,8 +1,8 @@
 //! Sessions.
 
-use super::text_enum;
+use super::{Engine, text_enum};
 use crate::codec::{Decode, Encode};
-use crate::ids::{SessionId, TemplateId};
+use crate::ids::{ExecutionId, SessionId, TemplateId};
 use crate::json::JsonText;
 use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,8 @@ text_enum! {
         Crashed = "crashed",
         /// Ended on request.
         Closed = "closed",
+        /// Of a durable program alone: no process now; the program waits for an answer, or for its turn.
+        Waiting = "waiting",
     }
 }
 
@@ -54,6 +56,22 @@ pub struct Session {
     pub close_reason: Option<String>,
     /// Free-form facts about the runtime (an object).
     pub runtime_meta: JsonText,
+    /// `cvm`: the session of a durable program, made with its execution and ended with it; absent in all others, whose template
+    /// says more.
+    #[serde(default = "scripts", skip_serializing_if = "of_scripts")]
+    pub engine: Engine,
+    /// The execution that a program's session was made for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub execution_id: Option<ExecutionId>,
+}
+
+fn scripts() -> Engine {
+    Engine::Quickjs
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde wants it")]
+fn of_scripts(engine: &Engine) -> bool {
+    *engine != Engine::Cvm
 }
 
 /// A live session as the kernel sees it. Nothing here was claimed by the worker, except `js_heap_bytes`.

@@ -64,6 +64,9 @@ pub struct Template {
     pub created_at: Timestamp,
     /// When it was last changed.
     pub updated_at: Timestamp,
+    /// The system's own: everybody sees it, nobody changes it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub built_in: bool,
 }
 
 /// A template with everything that a session made from it inherits.

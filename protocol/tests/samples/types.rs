@@ -36,13 +36,13 @@ structs! {
     }
     Session {
         id, name, template_id, vm_id, workspace_id, base_commit_oid, worktree_path, status, created_at, closed_at,
-        last_error, close_reason, runtime_meta,
+        last_error, close_reason, runtime_meta, engine, execution_id,
     }
     SessionInspection {
         session_id, status, pid, cpu_ms, rss_kib, pss_kib, uss_kib, js_heap_bytes, fds, seccomp_mode, no_new_privs,
         cap_eff, namespaces, rlimits, running_execution, heartbeat_age_ms, adopted,
     }
-    Template { id, name, engine, is_active, exposed_modules, libraries, created_at, updated_at }
+    Template { id, name, engine, is_active, exposed_modules, libraries, created_at, updated_at, built_in }
     TemplateDetail { template, settings, capabilities, startup_files }
     Capability { id, vm_id, kind, name, enabled, config }
     StartupFile { id, vm_id, path, order_index, mode }
@@ -55,7 +55,7 @@ structs! {
     NewLibrary { id, version, global, source }
     ListPage { limit, after }
     ListCursor { at, id }
-    SessionFilter { status, template, workspace_id, page }
+    SessionFilter { status, template, workspace_id, engine, page }
     AuditRecord { seq, at, owner, door, verb, subject, outcome }
     NewExecution { session, kind, input, path, args, env, argv, wait, follow }
     Program { id, name, version, source_hash, format, created_at, modified_at, source }
@@ -192,7 +192,7 @@ enums! {
     ClientFrame { Request { id, idempotency_key, op }, Unfollow { id } }
     ServerFrame { Events { id, events }, Reply { id, result } }
     Op {
-        TemplateCreate { name, engine, settings, modules }, TemplateList(page), TemplateGet { template },
+        TemplateCreate { name, engine, settings, modules }, TemplateList { page, built_in }, TemplateGet { template },
         TemplateUpdate { template, change }, TemplateDelete { template }, TemplateAddModule { template, name },
         TemplateRemoveModule { template, name }, SessionCreate(session), SessionList(filter), SessionGet { session },
         SessionClose { session }, SessionInspect { session }, SessionKill { session, signal }, ExecStart(execution),

@@ -16,7 +16,8 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{CLOSE_GRACE_MS, HELLO_MS, INTERRUPT_GRACE_MS};
 use vm_system_protocol::model::{
-    ConsoleLevel, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session, SessionStatus,
+    ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session,
+    SessionStatus,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
@@ -67,6 +68,8 @@ impl Bench {
                 last_error: None,
                 close_reason: None,
                 runtime_meta: JsonText::empty_object(),
+                engine: Engine::Quickjs,
+                execution_id: None,
             },
             start: Start {
                 session: id,

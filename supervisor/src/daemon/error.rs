@@ -70,7 +70,26 @@ impl DaemonError {
 
     /// The supervisor lacks a right that it needs.
     pub fn is_not_permitted(&self) -> bool {
-        matches!(self, Self::Runtime(StartError::Spawn(SpawnError::Rlimit { .. })))
+        let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
+        match self {
+            Self::Runtime(StartError::Spawn(SpawnError::Rlimit { .. }))
+            | Self::Store(OpenError::Denied { .. }) => true,
+            Self::Socket(SocketError::Io { source, .. })
+            | Self::Listen { source, .. }
+            | Self::Tokens(TokenError::Io { source, .. })
+            | Self::Libraries { source, .. } => denied(source),
+            _ => false,
+        }
+    }
+
+    /// What the operator asked for cannot be meant.
+    pub fn is_a_mistake(&self) -> bool {
+        match self {
+            Self::Roots(_) | Self::Tokens(_) | Self::Ui(_) | Self::NoTokens(_) | Self::Listen { .. } => true,
+            Self::Socket(error) => matches!(error, SocketError::NotASocket(_) | SocketError::NoGroup(_)),
+            Self::Store(error) => matches!(error, OpenError::NotAFolder { .. }),
+            _ => false,
+        }
     }
 
     /// What to do about it, where the message does not say so.

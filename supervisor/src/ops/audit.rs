@@ -167,7 +167,7 @@ fn shown(subject: &str) -> String {
 fn named(op: &Op) -> (&'static str, &str) {
     match op {
         Op::TemplateCreate { name, .. } => ("template create", name),
-        Op::TemplateList(_) => ("template list", ""),
+        Op::TemplateList { .. } => ("template list", ""),
         Op::TemplateGet { template } => ("template get", template),
         Op::TemplateUpdate { template, .. } => ("template update", template),
         Op::TemplateDelete { template } => ("template delete", template),

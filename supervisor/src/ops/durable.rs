@@ -112,7 +112,10 @@ impl Ops {
         let scope = call.caller.scope();
         let reference = super::resolve::plausible("program", reference)?;
         let row = match reference.parse::<ProgramId>() {
-            Ok(id) => self.store.program(&scope, id).await.map_err(stored)?,
+            Ok(id) => match self.store.program(&scope, id).await.map_err(stored)? {
+                Some(row) => Some(row),
+                None => self.store.program_by_name(&scope, reference).await.map_err(stored)?,
+            },
             Err(_) => match self.store.program_by_name(&scope, reference).await.map_err(stored)? {
                 Some(row) => Some(row),
                 None => match self.by_prefix(call, IdKind::Program, Entity::Program, reference).await? {
@@ -141,6 +144,16 @@ impl Ops {
         self.run_by_id(call, id).await?.ok_or_else(|| {
             OpError::new(ErrorCode::EngineUnsupported, format!("execution {id} is not one of a program"))
         })
+    }
+
+    /// Clients may call an execution by an id of their own; one that another has would leave open who is meant.
+    async fn is_no_id(&self, call: &Call<'_>, name: Option<&str>) -> Result<(), OpError> {
+        let Some(Ok(id)) = name.map(str::parse) else { return Ok(()) };
+        if self.run_by_id(call, id).await?.is_none() {
+            return Ok(());
+        }
+        Err(OpError::new(ErrorCode::Conflict, format!("{id} is the id of another execution"))
+            .with_hint("choose another name"))
     }
 
     async fn run_by_id(&self, call: &Call<'_>, id: ExecutionId) -> Result<Option<RunRow>, OpError> {

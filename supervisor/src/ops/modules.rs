@@ -18,18 +18,27 @@ const NO_COMMANDS: &str = "the operator of this daemon lists no commands (serve 
 /// Part of the language: always there, and switched off by a capability row of kind `global`.
 const BUILT_IN: &[&str] = &["console", "math", "json", "date", "array", "string", "object", "promise"];
 
-pub(super) fn catalog() -> Vec<ModuleInfo> {
+pub(super) fn catalog(options: &OpsOptions) -> Vec<ModuleInfo> {
     let info = |(name, description): &(&str, &str)| ModuleInfo {
         name: (*name).to_owned(),
-        description: (*description).to_owned(),
+        description: if is_unlisted(name, options) {
+            format!("{description}; not now: {NO_COMMANDS}")
+        } else {
+            (*description).to_owned()
+        },
     };
     AVAILABLE.iter().map(info).collect()
+}
+
+/// `exec` where there is nothing to run.
+fn is_unlisted(name: &str, options: &OpsOptions) -> bool {
+    name == "exec" && !options.commands_listed
 }
 
 /// Trims and lower-cases a name and checks it against the catalog, and `exec` against the operator's list.
 pub(super) fn checked(name: &str, options: &OpsOptions) -> Result<String, OpError> {
     let name = normal(name)?;
-    let unlisted = name == "exec" && !options.commands_listed;
+    let unlisted = is_unlisted(&name, options);
     if !unlisted && AVAILABLE.iter().any(|(known, _)| *known == name) {
         return Ok(name);
     }
@@ -42,7 +51,8 @@ pub(super) fn checked(name: &str, options: &OpsOptions) -> Result<String, OpErro
     } else {
         "it is not in the catalog".to_owned()
     };
-    let names: Vec<&str> = AVAILABLE.iter().map(|(name, _)| *name).collect();
+    let names = AVAILABLE.iter().map(|(name, _)| *name).filter(|name| !is_unlisted(name, options));
+    let names: Vec<&str> = names.collect();
     Err(OpError::new(ErrorCode::ModuleNotAllowed, format!("module {name:?} is not allowed: {why}"))
         .with_details(&serde_json::json!({ "module": name, "available": names }))
         .with_hint(format!("available modules: {}", names.join(", "))))

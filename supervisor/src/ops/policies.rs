@@ -1,9 +1,10 @@
 //! What templates say now: every execution needs it, and it changes rarely. All changes go through the verbs, so that a
 //! copy in memory is right as long as the verbs drop it.
 
+use super::built_in::{self, BUILT_IN};
 use super::errors::stored;
 use super::settings;
-use crate::store::{Owner, PolicySnapshot, Scope, StoreHandle};
+use crate::store::{Owner, PolicySnapshot, Scope, StoreHandle, TemplateRow};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use vm_system_protocol::control::OpError;
@@ -16,6 +17,7 @@ const ENTRIES: usize = 20_000;
 pub(super) struct Policies {
     store: StoreHandle,
     ceilings: Limits,
+    built_in: Arc<Known>,
     inner: Mutex<Inner>,
 }
 
@@ -38,7 +40,12 @@ struct Inner {
 
 impl Policies {
     pub(super) fn new(store: StoreHandle, ceilings: Limits) -> Self {
-        Self { store, ceilings, inner: Mutex::default() }
+        Self {
+            built_in: Arc::new(under(&ceilings, built_in::row())),
+            store,
+            ceilings,
+            inner: Mutex::default(),
+        }
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -84,6 +91,9 @@ impl Policies {
 
     /// A template, whoever may see it; `None` if it was deleted or never was.
     pub(super) async fn template(&self, template: TemplateId) -> Result<Option<Arc<Known>>, OpError> {
+        if template == BUILT_IN {
+            return Ok(Some(Arc::clone(&self.built_in)));
+        }
         let changes = {
             let inner = self.inner();
             if let Some(known) = inner.templates.get(&template) {
@@ -92,11 +102,7 @@ impl Policies {
             inner.changes
         };
         let row = self.store.template(&Scope::All, template).await.map_err(stored)?;
-        let known = row.map(|row| {
-            let mut policy = PolicySnapshot::from(&row.detail);
-            settings::under_ceilings(&mut policy.settings.limits, &self.ceilings);
-            Arc::new(Known { owner: row.owner, detail: row.detail, policy: Arc::new(policy) })
-        });
+        let known = row.map(|row| Arc::new(under(&self.ceilings, *row)));
         let mut inner = self.inner();
         if inner.changes == changes {
             if inner.templates.len() >= ENTRIES {
@@ -106,4 +112,11 @@ impl Policies {
         }
         Ok(known)
     }
+}
+
+/// What a template says under the operator's ceilings.
+fn under(ceilings: &Limits, row: TemplateRow) -> Known {
+    let mut policy = PolicySnapshot::from(&row.detail);
+    settings::under_ceilings(&mut policy.settings.limits, ceilings);
+    Known { owner: row.owner, detail: row.detail, policy: Arc::new(policy) }
 }

@@ -19,12 +19,14 @@ impl Ops {
         }
     }
 
-    /// Live workers only, not rows; of others only for administrators.
-    pub(super) fn runtime_summary(&self, call: &Call<'_>) -> Reply {
+    /// Live workers only, those of programs too, not rows; of others only for administrators.
+    pub(super) async fn runtime_summary(&self, call: &Call<'_>) -> Reply {
         let mut ids = self.runtime.live_sessions();
         if !call.caller.admin {
             ids.retain(|id| self.runtime.session_owner(*id).is_some_and(|owner| call.caller.may_see(&owner)));
         }
+        ids.extend(self.live_programs_of(call).await);
+        ids.sort_unstable();
         Reply::RuntimeSummary(RuntimeSummary { active_sessions: ids.len() as u64, active_session_ids: ids })
     }
 

@@ -4,7 +4,9 @@ use super::errors::{invalid, not_found, stored};
 use super::{Call, LIST_ROWS, Ops, fitting, libraries};
 use crate::core::{LibraryFailure, LibraryProblem, Refusal};
 use crate::runtime::{CreateSession, RuntimeError};
-use crate::store::{Entity, PolicySnapshot, SessionQuery, SessionRow};
+use crate::store::{Cursor, Entity, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
+use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
@@ -88,14 +90,93 @@ impl Ops {
             None => None,
         };
         let page = super::page(filter.page, LIST_ROWS)?;
-        let query =
-            SessionQuery { status: filter.status, template, workspace_id: filter.workspace_id, name: None };
-        let rows = self.store.sessions(&call.caller.scope(), query, page).await.map_err(stored)?;
-        Ok(Reply::Sessions(fitting(rows.into_iter().map(|row| row.session), weight)))
+        let durable = filter.engine == Some(Engine::Cvm);
+        let query = SessionQuery {
+            status: filter.status,
+            template,
+            workspace_id: filter.workspace_id,
+            name: None,
+            durable,
+        };
+        let mut sessions = self.sessions_with(call, query, page).await?;
+        // A template is of one engine.
+        sessions.retain(|session| filter.engine.is_none() || (session.engine == Engine::Cvm) == durable);
+        Ok(Reply::Sessions(fitting(sessions, weight)))
+    }
+
+    /// Sessions as they are now. What is stored does not say whether a program has a process: few have, most wait.
+    async fn sessions_with(
+        &self,
+        call: &Call<'_>,
+        mut query: SessionQuery,
+        page: Page,
+    ) -> Result<Vec<Session>, OpError> {
+        let (scope, live, wanted) = (call.caller.scope(), self.live_programs(), query.status);
+        if query.durable && wanted == Some(SessionStatus::Ready) {
+            return self.living(&scope, &query, page, live).await;
+        }
+        if wanted == Some(SessionStatus::Waiting) {
+            query.status = Some(SessionStatus::Ready);
+        }
+        let (mut found, most) = (Vec::new(), page.limit as usize);
+        let mut piece = Page { limit: if wanted.is_some() { LIST_ROWS } else { page.limit }, ..page };
+        loop {
+            let rows = self.store.sessions(&scope, query.clone(), piece).await.map_err(stored)?;
+            let more = rows.len() >= piece.limit as usize;
+            piece.after = rows.last().map(|row| place(&row.session));
+            let sessions = rows.into_iter().map(|row| as_it_is(row.session, &live));
+            found.extend(sessions.filter(|session| wanted.is_none_or(|status| session.status == status)));
+            if !more || found.len() >= most {
+                found.truncate(most);
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The sessions of programs that have a process: a few, whatever is stored.
+    async fn living(
+        &self,
+        scope: &Scope,
+        query: &SessionQuery,
+        page: Page,
+        live: HashSet<SessionId>,
+    ) -> Result<Vec<Session>, OpError> {
+        let mut found = Vec::new();
+        for id in live {
+            let Some(row) = self.store.session(scope, id).await.map_err(stored)? else { continue };
+            let session = row.session;
+            let asked = session.status == SessionStatus::Ready
+                && query.template.is_none_or(|template| session.template_id == template)
+                && query.workspace_id.as_ref().is_none_or(|id| session.workspace_id == *id)
+                && page
+                    .after
+                    .is_none_or(|after| (after.at, after.id) > (session.created_at, *session.id.as_bytes()));
+            if asked {
+                found.push(session);
+            }
+        }
+        found.sort_unstable_by_key(|session| Reverse((session.created_at, *session.id.as_bytes())));
+        found.truncate(page.limit as usize);
+        Ok(found)
+    }
+
+    /// Sessions whose program has a process now.
+    fn live_programs(&self) -> HashSet<SessionId> {
+        let durables = self.runtime.durables();
+        durables.map(|durables| durables.live_sessions().into_iter().collect()).unwrap_or_default()
+    }
+
+    /// Those of the caller.
+    pub(super) async fn live_programs_of(&self, call: &Call<'_>) -> Vec<SessionId> {
+        let query = SessionQuery { durable: true, ..SessionQuery::default() };
+        let living = self.living(&call.caller.scope(), &query, Page::ALL, self.live_programs()).await;
+        // If the store cannot be read, sessions of scripts are still to be seen.
+        living.unwrap_or_default().into_iter().map(|session| session.id).collect()
     }
 
     pub(super) async fn session_get(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
-        Ok(answer(self.session(call, session).await?))
+        let row = self.session(call, session).await?;
+        Ok(Reply::Session(Box::new(as_it_is(row.session, &self.live_programs()))))
     }
 
     pub(super) async fn session_close(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
@@ -157,19 +238,31 @@ impl Ops {
 pub(super) fn not_ready(row: &SessionRow) -> OpError {
     let session = &row.session;
     if session.status == SessionStatus::Ready {
-        let message = format!("session {} has no worker now: its program waits, or has none", session.id);
+        let message = format!("session {} has no process now: its program waits", session.id);
         return OpError::new(ErrorCode::SessionNotReady, message)
-            .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
+            .with_details(&serde_json::json!({ "session_id": session.id, "status": SessionStatus::Waiting }))
             .with_hint("`task list` shows what programs wait for");
     }
-    let reason = session.close_reason.as_deref().map(|reason| format!(": {reason}")).unwrap_or_default();
+    // `exited` is how one ends that somebody closed.
+    let reason = session.close_reason.as_deref().filter(|reason| *reason != "exited");
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
     OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
         .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
         .with_hint("make a new session")
 }
 
-fn answer(row: SessionRow) -> Reply {
-    Reply::Session(Box::new(row.session))
+/// Where a session stands in a list.
+fn place(session: &Session) -> Cursor {
+    Cursor { at: session.created_at, id: *session.id.as_bytes() }
+}
+
+/// What is stored of a program's session says nothing of its process, which comes and goes with each step.
+fn as_it_is(mut session: Session, live: &HashSet<SessionId>) -> Session {
+    if session.engine == Engine::Cvm && session.status == SessionStatus::Ready && !live.contains(&session.id)
+    {
+        session.status = SessionStatus::Waiting;
+    }
+    session
 }
 
 /// About how large a session is in an answer (bytes).

@@ -1,8 +1,9 @@
 //! Verbs about templates.
 
+use super::built_in::{self, BUILT_IN};
 use super::errors::stored;
 use super::{Call, LIST_ROWS, Ops, fitting, modules, now, page, settings, startup_files};
-use crate::store::{Entity, Rejection, StoreError, Write};
+use crate::store::{Entity, Page, Rejection, StoreError, Write};
 use vm_system_protocol::control::{ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName};
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
@@ -17,6 +18,7 @@ impl Ops {
         modules: Vec<String>,
     ) -> Result<Reply, OpError> {
         let name = settings::name(&name)?;
+        built_in::name_is_free(&name)?;
         settings::check(&settings, &self.options.ceilings)?;
         if !modules.is_empty() {
             has_parts(engine, "host modules")?;
@@ -38,6 +40,7 @@ impl Ops {
             libraries: Vec::new(),
             created_at: at,
             updated_at: at,
+            built_in: false,
         };
         let detail = TemplateDetail {
             template: template.clone(),
@@ -51,14 +54,25 @@ impl Ops {
         result.map(|_| Reply::Template(template))
     }
 
-    pub(super) async fn template_list(&self, call: &Call<'_>, asked: ListPage) -> Result<Reply, OpError> {
-        let rows =
-            self.store.templates(&call.caller.scope(), page(asked, LIST_ROWS)?).await.map_err(stored)?;
+    pub(super) async fn template_list(
+        &self,
+        call: &Call<'_>,
+        asked: ListPage,
+        with_built_in: bool,
+    ) -> Result<Reply, OpError> {
+        let page = page(asked, LIST_ROWS)?;
+        // Administrators see the row that the built-in one has.
+        let wider = Page { limit: page.limit.saturating_add(1), ..page };
+        let rows = self.store.templates(&call.caller.scope(), wider).await.map_err(stored)?;
+        let rows = rows.into_iter().filter(|row| row.detail.template.id != BUILT_IN);
+        let last =
+            with_built_in.then(built_in::row).filter(|_| page.after.is_none_or(|after| after.at.0 > 0));
+        let rows = rows.chain(last).take(page.limit as usize);
         let weight = |template: &Template| {
             let names = template.exposed_modules.iter().chain(&template.libraries);
             128 + template.name.len() + names.map(|name| 16 + name.len()).sum::<usize>()
         };
-        Ok(Reply::Templates(fitting(rows.into_iter().map(|row| row.detail.template), weight)))
+        Ok(Reply::Templates(fitting(rows.map(|row| row.detail.template), weight)))
     }
 
     pub(super) async fn template_get(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
@@ -72,6 +86,7 @@ impl Ops {
         change: TemplateChange,
     ) -> Result<Reply, OpError> {
         let name = change.name.as_deref().map(settings::name).transpose()?;
+        name.as_deref().map_or(Ok(()), built_in::name_is_free)?;
         let _deciding = self.deciding.lock().await;
         let detail = self.template(call, template).await?.detail;
         let settings = change
@@ -157,7 +172,10 @@ impl Ops {
         write: Write,
         refused: impl FnOnce(StoreError) -> OpError,
     ) -> Result<(), OpError> {
-        let result = self.store.apply(write).await.map_err(refused);
+        let result = match built_in::not_changed(id) {
+            Ok(()) => self.store.apply(write).await.map_err(refused),
+            Err(error) => Err(error),
+        };
         // Also after a failure: nobody knows here what a failing disk has kept.
         self.policies.changed(id);
         self.audit(call, verb, id, &result).await;

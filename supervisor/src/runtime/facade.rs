@@ -17,9 +17,8 @@ use crate::core::{
 use crate::policy::EffectivePolicy;
 use crate::spawn::{SpawnError, Spawner};
 use crate::store::{Owner, StoreError, StoreHandle, Write};
-use crate::worktree::{Worktree, clean_relative, run_file_format};
+use crate::worktree::{clean_relative, run_file_format};
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -31,7 +30,7 @@ use vm_system_protocol::control::{DoctorReport, GivenAnswer, SandboxLayer};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Execution, ExecutionKind, Session, SessionInspection, SessionStatus, StartupFile, StartupMode,
+    Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, StartupFile, StartupMode,
 };
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{SourceFormat, Start};
@@ -97,7 +96,7 @@ impl Runtime {
         if shared.registry.is_stopping() {
             return Err(RuntimeError::ShuttingDown);
         }
-        let worktree = self.open_worktree(request.worktree_path.clone()).await?;
+        let worktree = self.0.shared.open_worktree(request.worktree_path.clone()).await?;
         let (commands, inbox) = mpsc::channel(COMMANDS);
         let CreateSession { id, owner, policy, libraries, .. } = request.clone();
         let live = Arc::new(Live::new(id, owner.clone(), commands, Arc::clone(&policy)));
@@ -354,15 +353,6 @@ impl Runtime {
         live.commands.send(command(answer)).await.map_err(|_| RuntimeError::NotLive)?;
         Ok(answered.await.map_err(|_| RuntimeError::NotLive)??)
     }
-
-    async fn open_worktree(&self, path: PathBuf) -> Result<Worktree, RuntimeError> {
-        if let Some(opened) = Worktree::open_cached(&path, &self.0.shared.roots) {
-            return Ok(opened?);
-        }
-        let roots = self.0.shared.roots.clone();
-        let opened = self.0.shared.files(move || Worktree::open(&path, &roots)).await;
-        Ok(opened.ok_or(RuntimeError::ShuttingDown)??)
-    }
 }
 
 /// The client's variables over those of the policy.
@@ -401,6 +391,8 @@ fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> SessionSpec {
             last_error: None,
             close_reason: None,
             runtime_meta: JsonText::empty_object(),
+            engine: Engine::Quickjs,
+            execution_id: None,
         },
         start: Start {
             session: request.id,

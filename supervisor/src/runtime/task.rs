@@ -1,6 +1,6 @@
 //! The owner task of one session: everything that happens to it comes through here, one thing at a time.
 
-use super::api::Libraries;
+use super::api::{Libraries, RuntimeError};
 use super::carry_out::Waiting;
 use super::followers::{self, Batches, Followers};
 use super::host::HostWork;
@@ -23,6 +23,7 @@ use crate::store::StoreHandle;
 use crate::workspaces::Workspaces;
 use crate::worktree::{Roots, Worktree};
 use std::future::Future;
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -62,6 +63,16 @@ impl Shared {
     ) -> Option<T> {
         let _turn = self.files.acquire().await.ok()?;
         tokio::task::spawn_blocking(work).await.ok()
+    }
+
+    /// Opens a worktree, if it is one that the operator allows.
+    pub(super) async fn open_worktree(&self, path: PathBuf) -> Result<Worktree, RuntimeError> {
+        if let Some(opened) = Worktree::open_cached(&path, &self.roots) {
+            return Ok(opened?);
+        }
+        let roots = self.roots.clone();
+        let opened = self.files(move || Worktree::open(&path, &roots)).await;
+        Ok(opened.ok_or(RuntimeError::ShuttingDown)??)
     }
 }
 

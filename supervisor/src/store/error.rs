@@ -136,6 +136,18 @@ pub enum OpenError {
         /// The database file.
         path: PathBuf,
     },
+    /// Somebody else's.
+    #[error("{}: permission denied: start as its owner, or choose another --state-dir", path.display())]
+    Denied {
+        /// The directory or file.
+        path: PathBuf,
+    },
+    /// The state directory is something else.
+    #[error("{} is no folder: choose another --state-dir", path.display())]
+    NotAFolder {
+        /// What was named.
+        path: PathBuf,
+    },
     /// The directory or file cannot be used.
     #[error("{}: {detail}", path.display())]
     Unusable {

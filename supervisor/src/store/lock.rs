@@ -17,9 +17,9 @@ impl StoreLock {
     /// Takes `STATE_DIR/lock`, or says who has it.
     pub fn acquire(state_dir: &Path) -> Result<Self, OpenError> {
         let path = state_dir.join("lock");
-        let unusable = |error: std::io::Error| OpenError::Unusable {
-            path: path.clone(),
-            detail: format!("cannot be locked: {error}"),
+        let unusable = |error: std::io::Error| match error.kind() {
+            std::io::ErrorKind::PermissionDenied => OpenError::Denied { path: path.clone() },
+            _ => OpenError::Unusable { path: path.clone(), detail: format!("cannot be locked: {error}") },
         };
         let mut file = OpenOptions::new()
             .read(true)

@@ -47,6 +47,9 @@ pub struct SessionQuery {
     pub workspace_id: Option<String>,
     /// Only of this name.
     pub name: Option<String>,
+    /// Those of durable programs and not those of scripts. Says nothing where a template or a name is asked for: whatever
+    /// has that is wanted.
+    pub durable: bool,
 }
 
 /// Page, checkpoint, and bytes (none = the page is gone).

@@ -2,15 +2,13 @@
 
 use crate::backend::explain;
 use crate::client::CallError;
+use crate::commands::program::step;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
 use crate::output::escape;
-use serde::Serialize;
 use std::cell::Cell;
 use vm_system_protocol::control::{Op, Reply};
-use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload};
-use vm_system_protocol::time::Timestamp;
 
 /// Arguments of `exec events`.
 #[derive(Debug, clap::Args)]
@@ -34,13 +32,8 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         return follow(context, args).await;
     }
     let events = stored(context, &args).await?;
-    if context.out.format == crate::args::OutputFormat::Csv {
-        let rows: Vec<_> = events.iter().map(Row::from).collect();
-        context.out.result(&rows, String::new)?;
-    } else {
-        let line = |event: &Event| line(event) + "\n";
-        context.out.result(&events, || events.iter().map(line).collect())?;
-    }
+    let line = |event: &Event| line(event) + "\n";
+    context.out.result(&events, || events.iter().map(line).collect())?;
     Ok(exit::OK)
 }
 
@@ -70,11 +63,7 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
         for event in &events {
             last.set(event.seq);
             let first = first.replace(false);
-            if context.out.format == crate::args::OutputFormat::Csv {
-                context.out.element(&Row::from(event), first, String::new)?;
-            } else {
-                context.out.element(event, first, || line(event))?;
-            }
+            context.out.element(event, first, || line(event))?;
         }
         Ok(())
     };
@@ -96,30 +85,7 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
     }
 }
 
-/// An event with the same columns whatever its type.
-#[derive(Serialize)]
-struct Row<'a> {
-    execution_id: ExecutionId,
-    seq: u64,
-    ts: Timestamp,
-    #[serde(rename = "type")]
-    kind: &'static str,
-    payload: &'a EventPayload,
-}
-
-impl<'a> From<&'a Event> for Row<'a> {
-    fn from(event: &'a Event) -> Self {
-        Self {
-            execution_id: event.execution_id,
-            seq: event.seq,
-            ts: event.ts,
-            kind: event.payload.type_name(),
-            payload: &event.payload,
-        }
-    }
-}
-
-/// An event on one line.
+/// An event on one line, and the places of an exception under it.
 fn line(event: &Event) -> String {
     let text = match &event.payload {
         EventPayload::InputEcho { text } | EventPayload::Stdout { text } | EventPayload::Stderr { text } => {
@@ -132,5 +98,12 @@ fn line(event: &Event) -> String {
         EventPayload::Task { prompt, .. } => prompt.clone(),
     };
     let head = format!("{:>6}  {}  {:<10}  ", event.seq, event.ts, event.payload.type_name());
-    head + &escape::for_cell(&text)
+    let line = head + &escape::for_cell(&text);
+    match &event.payload {
+        EventPayload::Exception { message, stack } => {
+            let places = step::places(message, stack);
+            if places.is_empty() { line } else { format!("{line}\n{}", places.trim_end()) }
+        }
+        _ => line,
+    }
 }

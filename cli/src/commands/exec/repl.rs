@@ -3,7 +3,7 @@
 use super::start;
 use crate::args::IdempotencyArgs;
 use crate::context::Context;
-use crate::error::{CliError, exit};
+use crate::error::CliError;
 use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
 use vm_system_protocol::control::NewExecution;
@@ -27,9 +27,6 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let code = if args.code == "-" { crate::read::read_stdin()? } else { args.code };
-    if code.trim().is_empty() {
-        return Err(CliError::new(exit::USAGE, "there is no code to run"));
-    }
     let new = new_execution(args.session, code);
     let key = args.idempotency.idempotency_key;
     if args.no_wait {
@@ -42,5 +39,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 
 /// Code for a session as typed.
 pub(crate) fn new_execution(session: String, code: String) -> NewExecution {
+    // The supervisor takes no input for a forgotten one; nothing to do is as fine as an empty file.
+    let code = if code.is_empty() { "\n".to_owned() } else { code };
     NewExecution { input: Some(code), ..NewExecution::new(session, ExecutionKind::Repl) }
 }

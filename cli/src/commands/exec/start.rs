@@ -41,7 +41,7 @@ pub(crate) async fn to_its_end(
     let result = tokio::select! {
         biased;
         result = &mut call => result,
-        () = &mut give_up => return Err(CliError::silent(exit::INTERRUPTED)),
+        () = &mut give_up => return Err(CliError::silent(interrupts.exit_code())),
     };
     let execution = match result {
         Ok(Reply::Execution(execution)) => execution,
@@ -53,11 +53,13 @@ pub(crate) async fn to_its_end(
         },
         Err(error) => return Err(explain(error)),
     };
-    if context.out.is_table() {
-        return Ok(output.end(&execution));
-    }
-    context.out.result(&execution, String::new)?;
-    Ok(exit_code(&execution))
+    let code = if context.out.is_table() {
+        output.end(&execution)
+    } else {
+        context.out.result(&execution, String::new)?;
+        exit_code(&execution)
+    };
+    Ok(if code == exit::INTERRUPTED { interrupts.exit_code() } else { code })
 }
 
 /// It waits for an answer (`CC`) and stays as it is; whoever answers is told how it went on.
@@ -69,7 +71,7 @@ async fn at_question(context: &Context, backend: &Backend, run: &Run) -> Result<
         let hint = "run it in a session of the daemon: `vm-system task submit` answers it there";
         return Err(CliError::new(exit::FAILED, message).with_hint(hint));
     }
-    show::run(context, run)
+    show::run(context, run).await
 }
 
 /// The connection broke in mid-stream (a reader that paused too long): takes the stream up again behind the last event.
@@ -92,6 +94,8 @@ async fn resume(
                 lost.push_str(&again);
                 return Err(explain(CallError::Lost(lost)));
             }
+            // It was there: that it is not there now is why.
+            Err(CallError::Own(_)) => return Err(explain(CallError::Lost(lost))),
             Err(error) => return Err(explain(error)),
         }
         let reply = backend.call(Op::ExecGet { execution: id.to_string() }, None).await?;

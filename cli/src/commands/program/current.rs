@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply = call(context, DurableOp::CurrentGet { client }, None).await?;
     let runs = expect_reply!(reply, DurableReply::Runs(runs) => runs);
     match runs.first() {
-        Some(run) => show::run(context, run).map(|_| exit::OK),
+        Some(run) => show::run(context, run).await.map(|_| exit::OK),
         None => Err(CliError::new(exit::FAILED, "no current execution is set for this client")
             .with_hint("`vm-system program current EXECUTION --client NAME` sets one")),
     }

@@ -25,5 +25,5 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let op = DurableOp::Fork { execution: args.execution, checkpoint: args.checkpoint, name: args.name };
     let run = call_run(context, op, args.idempotency.idempotency_key).await?;
-    show::run(context, &run)
+    show::run(context, &run).await
 }

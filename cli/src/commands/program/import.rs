@@ -67,7 +67,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
             context.out.done(&program, &line, &program.id.to_string())?;
         }
         DurableReply::Run(run) => {
-            show::run(context, &run)?;
+            show::run(context, &run).await?;
         }
         other => return Err(unexpected(&other)),
     }

@@ -6,7 +6,7 @@ use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::read::{read_file, read_stdin};
 use std::path::{Path, PathBuf};
-use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
 use vm_system_protocol::model::Program;
 
 /// Arguments of `program load`.
@@ -46,8 +46,23 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
+/// Reads a file and loads it; answers the program's id. A program that is called like a file that is not there is meant
+/// itself.
+pub(super) async fn of_file(context: &Context, file: &str) -> Result<String, CliError> {
+    if file.contains('/') || Path::new(file).exists() {
+        return Ok(load(context, file, None, None).await?.id.to_string());
+    }
+    let op = DurableOp::ProgramGet { program: file.to_owned(), version: None };
+    match context.call(Op::Durable(op)).await {
+        Ok(Reply::Durable(DurableReply::Program(program))) => Ok(program.id.to_string()),
+        Err(error) if error.exit_code() != exit::FAILED => Err(error),
+        _ => Err(CliError::usage(format!("there is neither a file nor a program called {file}"))
+            .with_hint("`vm-system program list` shows the programs")),
+    }
+}
+
 /// Reads a file and loads it.
-pub(super) async fn load(
+async fn load(
     context: &Context,
     file: &str,
     name: Option<String>,

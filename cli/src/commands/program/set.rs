@@ -33,5 +33,5 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         frame: args.frame,
     };
     let run = call_run(context, op, None).await?;
-    show::run(context, &run)
+    show::run(context, &run).await
 }

@@ -1,5 +1,6 @@
 //! Executions of programs as people see them.
 
+use super::step;
 use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::output::escape;
@@ -8,11 +9,14 @@ use std::fmt::Write as _;
 use vm_system_protocol::model::{ExecutionStatus, Run};
 
 /// Prints where an execution stands; answers the exit code.
-pub(crate) fn run(context: &Context, run: &Run) -> Result<u8, CliError> {
+pub(crate) async fn run(context: &Context, run: &Run) -> Result<u8, CliError> {
     if context.out.quiet && context.out.is_table() {
         context.out.write(&format!("{}\n", run.execution.id))?;
+    } else if context.out.is_table() {
+        let stack = step::stack(context, &run.execution).await?;
+        context.out.result(run, || text(run, &stack))?;
     } else {
-        context.out.result(run, || text(run))?;
+        context.out.result(run, String::new)?;
     }
     Ok(code(run))
 }
@@ -24,11 +28,11 @@ pub(crate) fn code(run: &Run) -> u8 {
 
 /// What its program is called.
 pub(crate) fn program(run: &Run) -> String {
-    let id = || run.program_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
-    run.program.clone().unwrap_or_else(id)
+    let deleted = || run.program_id.map_or_else(|| "-".to_owned(), |id| format!("{id} (deleted)"));
+    run.program.clone().unwrap_or_else(deleted)
 }
 
-fn text(run: &Run) -> String {
+fn text(run: &Run, stack: &str) -> String {
     let execution = &run.execution;
     let mut text = String::new();
     let name = run.name.as_ref().map(|name| format!(" ({name})")).unwrap_or_default();
@@ -42,6 +46,7 @@ fn text(run: &Run) -> String {
     }
     if let Some(error) = &execution.error {
         let _ = writeln!(text, "Error: {} ({})", escape::for_message(&error.message), error.code);
+        text.push_str(stack);
     }
     if let Some(task) = &run.task {
         let _ = writeln!(text, "Task: {}", task.id);

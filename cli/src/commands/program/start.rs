@@ -1,17 +1,17 @@
 //! `program start`
 
 use super::answers::{Answers, Next};
+use super::step::{self, Step};
 use super::{call_run, load, show, whole};
 use crate::args::IdempotencyArgs;
-use crate::context::{Context, expect_reply};
+use crate::context::Context;
 use crate::error::{CliError, exit};
 use crate::parse;
-use crate::script_output::{ScriptOutput, ShowValues};
 use crate::signals::Interrupts;
 use std::path::PathBuf;
 use std::time::Duration;
-use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
-use vm_system_protocol::model::{EventPayload, ExecutionStatus, Run};
+use vm_system_protocol::control::{DurableOp, NewRun};
+use vm_system_protocol::model::{ExecutionStatus, Run};
 
 /// Between two looks at a program that runs.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
@@ -55,12 +55,10 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         Some(file) => Answers::read(file)?,
         None => Answers::None,
     };
-    let program = if is_file(&args.program) {
-        load::load(context, &args.program, None, None).await?.id.to_string()
-    } else {
-        args.program
-    };
+    let program =
+        if is_file(&args.program) { load::of_file(context, &args.program).await? } else { args.program };
     let worktree_path = args.worktree_path.as_deref().map(whole).transpose()?;
+    let (wait, key) = (!args.no_wait, args.idempotency.idempotency_key);
     let new = NewRun {
         program,
         name: args.name,
@@ -68,35 +66,35 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         env: args.env.unwrap_or_default().0,
         template: args.template_id,
         worktree_path,
-        wait: !args.no_wait,
+        wait,
     };
-    let key = args.idempotency.idempotency_key;
     let run = call_run(context, DurableOp::ProgramStart(Box::new(new)), key).await?;
     if args.interactive {
         answers = Answers::Terminal(Interrupts::listen()?);
     }
     if matches!(answers, Answers::None) {
-        return show::run(context, &run);
+        if wait {
+            Step::first(context, run.execution.id).print(context).await?;
+        }
+        return show::run(context, &run).await;
     }
     answer_all(context, run, &mut answers).await
 }
 
-/// A path, or a name that looks like a source file and is one.
+/// A path, or a name that looks like a source file's.
 fn is_file(program: &str) -> bool {
     let path = std::path::Path::new(program);
     let source =
         path.extension().is_some_and(|e| ["js", "mjs", "cjs", "ts", "mts", "cts"].iter().any(|s| e == *s));
-    program.contains('/') || (source && path.is_file())
+    program.contains('/') || source
 }
 
 /// Answers questions until there are none, or no answers; console output is printed as it comes.
 async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> Result<u8, CliError> {
-    let output = ScriptOutput::new(context.out.style, ShowValues::Never);
+    let steps = Step::first(context, run.execution.id);
     let mut run = run;
     loop {
-        if context.out.is_table() {
-            print_new(context, &run, &output).await?;
-        }
+        steps.print(context).await?;
         let Some(task) = run.task.clone().filter(|_| run.execution.status == ExecutionStatus::Waiting) else {
             break;
         };
@@ -134,10 +132,11 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
         }
         if let Some(error) = &run.execution.error {
             context.out.note(&format!("error: {} ({})", error.message, error.code));
+            context.out.note(step::stack(context, &run.execution).await?.trim_end());
         }
         return Ok(show::code(&run));
     }
-    show::run(context, &run)
+    show::run(context, &run).await
 }
 
 /// Somebody does not want to answer any more; the program waits for as long as it takes.
@@ -171,14 +170,4 @@ async fn standing(context: &Context, run: &Run) -> Result<Box<Run>, CliError> {
         }
         tokio::time::sleep(LOOK_AGAIN).await;
     }
-}
-
-async fn print_new(context: &Context, run: &Run, output: &ScriptOutput) -> Result<(), CliError> {
-    let execution = run.execution.id.to_string();
-    let op = Op::ExecEvents { execution, after_seq: output.last_seq(), limit: 0, follow: false };
-    let reply = context.call(op).await?;
-    let mut events = expect_reply!(reply, Reply::Events(events) => events);
-    // Whoever answers sees the question as it is asked.
-    events.retain(|event| !matches!(event.payload, EventPayload::Task { .. }));
-    output.events(&events)
 }

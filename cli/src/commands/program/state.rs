@@ -1,12 +1,12 @@
 //! `program state`
 
-use super::call;
+use super::{call, call_run};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::escape;
 use std::fmt::Write as _;
 use vm_system_protocol::control::{DurableOp, DurableReply};
-use vm_system_protocol::model::{ProgramState, Variable};
+use vm_system_protocol::model::{ExecutionStatus, ProgramState, Variable};
 
 /// Arguments of `program state`.
 #[derive(Debug, clap::Args)]
@@ -20,15 +20,23 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
+    // Told first: what is looked at then is not older than this.
+    let running = context.out.is_table() && args.checkpoint.is_none() && {
+        let run = call_run(context, DurableOp::RunGet { execution: args.execution.clone() }, None).await?;
+        run.execution.status == ExecutionStatus::Running
+    };
     let op = DurableOp::StateGet { execution: args.execution, checkpoint: args.checkpoint };
     let reply = call(context, op, None).await?;
     let state = expect_reply!(reply, DurableReply::State(state) => state);
-    context.out.result(&state, || text(&state))?;
+    context.out.result(&state, || text(&state, running))?;
     Ok(exit::OK)
 }
 
-fn text(state: &ProgramState) -> String {
+fn text(state: &ProgramState, running: bool) -> String {
     let mut text = String::new();
+    if running {
+        text.push_str("It is running; this is its last checkpoint.\n");
+    }
     for (number, frame) in state.frames.iter().enumerate() {
         let function = if frame.function.is_empty() { "(top level)" } else { &frame.function };
         let _ =
@@ -40,7 +48,10 @@ fn text(state: &ProgramState) -> String {
         text.push_str("globals\n");
         variables(&mut text, &state.globals);
     }
-    if text.is_empty() { "Nothing runs.".to_owned() } else { text }
+    if state.frames.is_empty() {
+        text.push_str(if running { "It has no frames yet.\n" } else { "Nothing runs.\n" });
+    }
+    text
 }
 
 fn variables(text: &mut String, list: &[Variable]) {

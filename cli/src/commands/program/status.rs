@@ -15,6 +15,6 @@ pub struct Args {
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let run = call_run(context, DurableOp::RunGet { execution: args.execution }, None).await?;
-    show::run(context, &run)?;
+    show::run(context, &run).await?;
     Ok(exit::OK)
 }

@@ -3,6 +3,7 @@
 //! A file beneath the worktree is opened by the supervisor there, so that its relative imports work. Any other is read
 //! here, with the rights of whoever typed the command.
 
+use crate::commands::exec::repl::new_execution;
 use crate::error::{CliError, exit};
 use crate::read::{read_file, read_stdin};
 use crate::script_output::ShowValues;
@@ -41,7 +42,6 @@ impl Script {
     ) -> Result<Self, CliError> {
         let own = args.iter().cloned();
         match (eval, file) {
-            (Some(code), _) if code.trim().is_empty() => Err(CliError::usage("there is no code to run")),
             (Some(code), first) => Ok(Self {
                 source: Source::Code(code.to_owned()),
                 argv: first.map(str::to_owned).into_iter().chain(own).collect(),
@@ -65,9 +65,14 @@ impl Script {
             && let Some(path) = beneath(Path::new(folder), file)
         {
             // Says what is wrong with the file in the words of the one who named it.
-            let metadata = std::fs::metadata(file).map_err(|error| CliError::file(file.display(), &error))?;
+            let refused = |error| CliError::file(file.display(), &error);
+            let metadata = std::fs::metadata(file).map_err(refused)?;
             if metadata.is_dir() {
                 return Err(CliError::new(exit::FAILED, format!("{} is a folder", file.display())));
+            }
+            // Not what waits for a writer when it is opened.
+            if metadata.is_file() {
+                std::fs::File::open(file).map_err(refused)?;
             }
             return Ok(Sent { kind: ExecutionKind::RunFile, input: None, path: Some(path), argv: self.argv });
         }
@@ -77,8 +82,10 @@ impl Script {
     /// For a session of which we know nothing: the content travels.
     pub(super) fn for_session(self) -> Result<Sent, CliError> {
         let Self { source, argv } = self;
-        let repl =
-            |code| Sent { kind: ExecutionKind::Repl, input: Some(code), path: None, argv: argv.clone() };
+        let repl = |code| {
+            let new = new_execution(String::new(), code);
+            Sent { kind: new.kind, input: new.input, path: None, argv: argv.clone() }
+        };
         match source {
             Source::Code(code) => Ok(repl(code)),
             Source::Stdin => Ok(repl(read_stdin()?)),
@@ -89,6 +96,17 @@ impl Script {
             }
         }
     }
+}
+
+/// Whether a script has a line that only modules have.
+pub(super) fn is_module_by_mistake(file: &str) -> bool {
+    let path = Path::new(file);
+    let is_script = path.extension().is_some_and(|extension| extension == "js" || extension == "cjs");
+    is_script
+        && read_file(path).is_ok_and(|text| {
+            let mut lines = text.lines().map(str::trim_start);
+            lines.any(|line| ["import ", "import{", "export "].iter().any(|word| line.starts_with(word)))
+        })
 }
 
 /// The file's path relative to the folder, if it lies beneath it by its name alone.
@@ -135,6 +153,5 @@ mod tests {
         let script = Script::from_args(Some("1"), Some("a"), &args).unwrap();
         assert_eq!(script.argv, ["a", "b"]);
         assert_eq!(script.show_values(), ShowValues::Defined);
-        assert!(Script::from_args(Some(" "), None, &[]).is_err());
     }
 }

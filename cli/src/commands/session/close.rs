@@ -9,5 +9,10 @@ pub(crate) async fn run(context: &Context, args: SessionArg) -> Result<u8, CliEr
     let reply = context.call(Op::SessionClose { session: args.session }).await?;
     let session = expect_reply!(reply, Reply::Session(session) => session);
     context.out.done(&session, &format!("Closed session: {}", session.id), &session.id.to_string())?;
+    if let Some(execution) = session.execution_id {
+        context
+            .out
+            .note(&format!("It was the session of a program: its execution {execution} has ended with it."));
+    }
     Ok(exit::OK)
 }

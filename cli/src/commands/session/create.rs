@@ -35,7 +35,10 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let worktree_path = args.worktree_path.into_os_string().into_string().map_err(|path| {
+    let whole = std::path::absolute(&args.worktree_path).map_err(|error| {
+        CliError::usage(format!("--worktree-path {}: {error}", args.worktree_path.display()))
+    })?;
+    let worktree_path = whole.into_os_string().into_string().map_err(|path| {
         CliError::usage(format!("--worktree-path must be UTF-8: {}", path.to_string_lossy()))
     })?;
     let op = Op::SessionCreate(Box::new(NewSession {

@@ -5,7 +5,7 @@ use crate::error::{CliError, exit};
 use crate::output::Rows;
 use crate::parse;
 use vm_system_protocol::control::{ListPage, Op, Reply, SessionFilter};
-use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::model::{Engine, Session, SessionStatus};
 
 /// Arguments of `session list`.
 #[derive(Debug, clap::Args)]
@@ -19,6 +19,9 @@ pub struct Args {
     /// Only of this workspace
     #[arg(long, value_name = "ID")]
     workspace_id: Option<String>,
+    /// Only of this engine; `cvm` are those of programs, which are else left out
+    #[arg(long, value_name = "ENGINE", value_parser = parse::engine())]
+    engine: Option<Engine>,
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
@@ -26,11 +29,15 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         status: args.status,
         template: args.template_id,
         workspace_id: args.workspace_id,
+        engine: args.engine,
         page: ListPage::default(),
     };
     let reply = context.call(Op::SessionList(filter)).await?;
     let sessions = expect_reply!(reply, Reply::Sessions(sessions) => sessions);
     context.out.list(&sessions, "No sessions.", || {
+        if args.engine == Some(Engine::Cvm) {
+            return of_programs(&sessions);
+        }
         let mut rows = Rows::new(["ID", "NAME", "STATUS", "WORKSPACE", "CREATED", "REASON", "WORKTREE"]);
         for session in &sessions {
             rows.row([
@@ -46,4 +53,22 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         rows
     })?;
     Ok(exit::OK)
+}
+
+/// Sessions of programs have no name and no workspace, but an execution.
+fn of_programs(sessions: &[Session]) -> Rows {
+    let mut rows = Rows::new(["ID", "EXECUTION", "STATUS", "CREATED", "REASON", "WORKTREE"]);
+    let or_none =
+        |text: Option<String>| text.filter(|text| !text.is_empty()).unwrap_or_else(|| "-".to_owned());
+    for session in sessions {
+        rows.row([
+            session.id.to_string(),
+            or_none(session.execution_id.map(|id| id.to_string())),
+            session.status.to_string(),
+            session.created_at.to_string(),
+            or_none(session.close_reason.clone()),
+            or_none(Some(session.worktree_path.clone())),
+        ]);
+    }
+    rows
 }

@@ -1,6 +1,6 @@
 //! `task get`
 
-use crate::commands::program::call;
+use crate::commands::program::{call, step};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::escape;
@@ -16,18 +16,27 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let reply = call(context, DurableOp::TaskGet { execution: args.execution }, None).await?;
-    let status = expect_reply!(reply, DurableReply::TaskStatus(status) => status);
-    context.out.result(&status, || text(&status))?;
+    let status = called(context, args.execution).await?;
+    let shown = context.out.is_table() && status.error.is_some();
+    let stack = if shown { step::stack_of(context, status.execution_id).await? } else { String::new() };
+    context.out.result(&status, || text(&status, &stack))?;
     Ok(exit::OK)
 }
 
-fn text(status: &TaskStatus) -> String {
+/// What an execution waits for.
+pub(crate) async fn called(context: &Context, execution: String) -> Result<Box<TaskStatus>, CliError> {
+    let reply = call(context, DurableOp::TaskGet { execution }, None).await?;
+    Ok(expect_reply!(reply, DurableReply::TaskStatus(status) => status))
+}
+
+fn text(status: &TaskStatus, stack: &str) -> String {
     if let Some(task) = &status.task {
         return escape::for_terminal(&task.prompt).into_owned();
     }
     match (&status.result, &status.error) {
-        (_, Some(error)) => format!("Error: {} ({})", escape::for_message(&error.message), error.code),
+        (_, Some(error)) => {
+            format!("Error: {} ({})\n{stack}", escape::for_message(&error.message), error.code)
+        }
         (Some(result), None) => {
             format!("Execution completed with result: {}", escape::for_message(result.as_str()))
         }

@@ -1,10 +1,13 @@
 //! `task list`
 
-use crate::commands::program::call;
+use crate::commands::program::{call, show};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use vm_system_protocol::control::{DurableOp, DurableReply, ListPage};
+use std::collections::HashMap;
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, Reply};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::Task;
 
 /// Longest part of a prompt in a table (characters).
 const PROMPT_CHARS: usize = 60;
@@ -20,12 +23,16 @@ pub struct Args {
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply = call(context, DurableOp::TaskList(ListPage::first(args.limit)), None).await?;
     let tasks = expect_reply!(reply, DurableReply::Tasks(tasks) => tasks);
+    let askers = if context.out.is_table() { askers(context, &tasks).await? } else { HashMap::new() };
     context.out.list(&tasks, "No open questions.", || {
-        let mut rows = Rows::new(["TASK", "EXECUTION", "ASKED", "DEADLINE", "PROMPT"]);
+        let mut rows = Rows::new(["TASK", "EXECUTION", "NAME", "PROGRAM", "ASKED", "DEADLINE", "PROMPT"]);
         for task in &tasks {
+            let (name, program) = askers.get(&task.execution_id).cloned().unwrap_or_default();
             rows.row([
                 task.id.to_string(),
                 task.execution_id.to_string(),
+                name,
+                program,
                 task.created_at.to_string(),
                 task.deadline.map_or_else(|| "-".to_owned(), |deadline| deadline.to_string()),
                 short(&task.prompt),
@@ -34,6 +41,27 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         rows
     })?;
     Ok(exit::OK)
+}
+
+/// What the executions are called that ask, and what they run; a session's has neither.
+async fn askers(
+    context: &Context,
+    tasks: &[Task],
+) -> Result<HashMap<ExecutionId, (String, String)>, CliError> {
+    let mut askers = HashMap::new();
+    for task in tasks {
+        let none = || "-".to_owned();
+        let op = Op::Durable(DurableOp::RunGet { execution: task.execution_id.to_string() });
+        // It may have gone on meanwhile, or be none of a program.
+        let names = match context.call(op).await {
+            Ok(Reply::Durable(DurableReply::Run(run))) => {
+                (run.name.clone().unwrap_or_else(none), show::program(&run))
+            }
+            _ => (none(), none()),
+        };
+        askers.insert(task.execution_id, names);
+    }
+    Ok(askers)
 }
 
 fn short(prompt: &str) -> String {

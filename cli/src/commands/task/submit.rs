@@ -1,6 +1,7 @@
 //! `task submit`
 
 use crate::args::IdempotencyArgs;
+use crate::commands::program::step::Step;
 use crate::commands::program::{call_run, show};
 use crate::context::Context;
 use crate::error::CliError;
@@ -35,7 +36,11 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let result =
         if args.json { GivenAnswer::Json(JsonText::from_untrusted(text)) } else { GivenAnswer::Typed(text) };
     let wait = !args.no_wait;
+    let step = if wait { Step::behind(context, &args.execution).await? } else { None };
     let op = DurableOp::TaskSubmit { execution: args.execution, task: args.task, result, wait };
     let run = call_run(context, op, args.idempotency.idempotency_key).await?;
-    show::run(context, &run)
+    if let Some(step) = step {
+        step.print(context).await?;
+    }
+    show::run(context, &run).await
 }

@@ -11,6 +11,7 @@ pub(crate) async fn run(context: &Context, args: Of) -> Result<u8, CliError> {
         Reply::TemplateDeleted { template_id, .. } => template_id.to_string(),
         _ => args.template,
     };
-    context.out.done(&reply, &format!("Deleted template: {id}"), &id)?;
+    let answer = serde_json::json!({ "status": "ok", "template_id": id });
+    context.out.done(&answer, &format!("Deleted template: {id}"), &id)?;
     Ok(exit::OK)
 }

@@ -4,8 +4,7 @@ use super::{Of, detail};
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
-use serde::Serialize;
-use vm_system_protocol::control::{Op, Reply};
+use vm_system_protocol::control::{Op, Reply, TemplateName};
 
 /// Arguments of `template add-module` and `template remove-module`.
 #[derive(Debug, clap::Args)]
@@ -15,12 +14,6 @@ pub struct Change {
     template: String,
     /// The module
     #[arg(long, value_name = "NAME")]
-    name: String,
-}
-
-#[derive(Serialize)]
-struct Module {
-    template_id: String,
     name: String,
 }
 
@@ -41,14 +34,14 @@ async fn change(
     context: &Context,
     args: Change,
     op: impl FnOnce(String, String) -> Op,
-) -> Result<(Module, String), CliError> {
+) -> Result<(TemplateName, String), CliError> {
     let current = detail(context, args.template).await?.template;
-    let module = Module { template_id: current.id.to_string(), name: args.name.trim().to_lowercase() };
-    context.call(op(module.template_id.clone(), module.name.clone())).await?;
+    let module = TemplateName { template_id: current.id, name: args.name.trim().to_lowercase() };
+    context.call(op(module.template_id.to_string(), module.name.clone())).await?;
     Ok((module, current.name))
 }
 
-fn done(context: &Context, module: &Module, line: &str) -> Result<u8, CliError> {
+fn done(context: &Context, module: &TemplateName, line: &str) -> Result<u8, CliError> {
     context.out.done(module, line, &module.name)?;
     Ok(exit::OK)
 }

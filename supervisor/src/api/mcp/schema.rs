@@ -151,7 +151,12 @@ pub(super) fn session() -> Value {
         &[
             ("sessionId", text("Its id")),
             ("templateId", text("The template that it was made from")),
-            ("status", text("starting, ready, crashed or closed")),
+            (
+                "status",
+                text("starting, ready, crashed or closed; waiting: of a program that has no process now"),
+            ),
+            ("engine", text("cvm: of a durable program")),
+            ("executionId", text("The execution of a program's session")),
             ("worktree", text("The folder whose files it may read")),
             ("created", text("When it was made")),
             ("closed", text("When it ended")),

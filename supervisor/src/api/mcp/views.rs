@@ -4,7 +4,8 @@ use super::outcome::shortened;
 use serde_json::{Map, Value, json};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Event, EventPayload, ExecutionError, ExecutionStatus, Program, Run, Session, Task, TaskStatus, Variable,
+    Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, Run, Session, Task, TaskStatus,
+    Variable,
 };
 
 /// Longest question in an answer (bytes).
@@ -156,6 +157,12 @@ pub(super) fn session(session: &Session) -> Value {
         "worktree": session.worktree_path,
         "created": session.created_at,
     });
+    if session.engine == Engine::Cvm {
+        value["engine"] = json!(session.engine);
+    }
+    if let Some(id) = &session.execution_id {
+        value["executionId"] = json!(id);
+    }
     if let Some(at) = &session.closed_at {
         value["closed"] = json!(at);
     }

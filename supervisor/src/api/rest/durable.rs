@@ -45,6 +45,7 @@ pub(super) struct AnswerBody {
     /// Where the question has a schema, a value that fits it: `"42"` is a string and no number. Where it has none, any
     /// string, or the JSON of any other value.
     #[schema(required, value_type = Value)]
+    #[serde(deserialize_with = "present")]
     result: Option<Box<RawValue>>,
 }
 
@@ -68,6 +69,11 @@ pub(super) struct RewindBody {
     /// `seq` of a checkpoint.
     #[schema(required)]
     checkpoint: Option<u64>,
+}
+
+/// A value that was given; `null` is one.
+fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Deserialize::deserialize(value).map(Some)
 }
 
 /// What to branch off.

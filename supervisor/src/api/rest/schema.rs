@@ -151,11 +151,14 @@ pub(super) struct Template {
     created_at: String,
     #[schema(format = "date-time")]
     updated_at: String,
+    /// The system's own, which nobody changes; absent in all others.
+    #[schema(nullable = false)]
+    built_in: Option<bool>,
 }
 
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
-enum Engine {
+pub(super) enum Engine {
     Quickjs,
     /// The original's name of `quickjs`.
     Goja,
@@ -314,7 +317,8 @@ and_with_more! {
     }
 }
 
-/// `starting → ready → closed`, `starting|ready → crashed`.
+/// `starting → ready → closed`, `starting|ready → crashed`. Those of programs are `ready` while they have a process, and
+/// `waiting` while they have none.
 #[derive(ToSchema)]
 #[schema(rename_all = "lowercase")]
 pub(super) enum SessionStatus {
@@ -322,6 +326,7 @@ pub(super) enum SessionStatus {
     Ready,
     Crashed,
     Closed,
+    Waiting,
 }
 
 /// One sandboxed worker process and its record.
@@ -352,6 +357,12 @@ pub(super) struct Session {
     close_reason: Option<String>,
     #[schema(value_type = Object)]
     runtime_meta: BTreeMap<String, Json>,
+    /// `cvm`: of a durable program; absent in all others.
+    #[schema(nullable = false)]
+    engine: Option<Engine>,
+    /// The execution that a program's session was made for; it ends with it.
+    #[schema(format = "uuid", nullable = false)]
+    execution_id: Option<String>,
 }
 
 /// A live session as the kernel sees it; only `js_heap_bytes` is the worker's own word.

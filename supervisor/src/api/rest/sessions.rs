@@ -10,7 +10,7 @@ use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use vm_system_protocol::control::{NewSession, Op, Reply, SessionFilter};
-use vm_system_protocol::model::SessionStatus;
+use vm_system_protocol::model::{Engine, SessionStatus};
 
 /// A session that is to be.
 #[derive(Debug, Default, Deserialize, ToSchema)]
@@ -69,14 +69,18 @@ impl SignalBody {
 /// Sessions, newest first.
 #[utoipa::path(get, path = "/sessions", tag = "sessions",
     params(("status" = Option<schema::SessionStatus>, Query), ("template_id" = Option<String>, Query),
-        ("workspace_id" = Option<String>, Query), pages::Query),
+        ("workspace_id" = Option<String>, Query),
+        ("engine" = Option<schema::Engine>, Query, description = "`cvm`: the sessions of durable programs, which are else left \
+            out unless a template of theirs is asked for"), pages::Query),
     responses((status = 200, body = [schema::Session])))]
 pub(super) async fn list(ask: Ask, params: Params) -> Answer {
     let names = SessionStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
+    let engines = Engine::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", ");
     let filter = SessionFilter {
         status: params.name("status", &names)?,
         template: params.one("template_id")?.map(|text| id("template_id", text)).transpose()?,
         workspace_id: params.one("workspace_id")?.map(str::to_owned),
+        engine: params.name("engine", &engines)?,
         page: pages::asked(&params)?,
     };
     let limit = filter.page.limit;

@@ -42,10 +42,11 @@ pub(super) struct TemplatePatch {
 
 /// Templates, newest first.
 #[utoipa::path(get, path = "/templates", tag = "templates",
-    params(pages::Query), responses((status = 200, body = [schema::Template])))]
+    params(("built_in" = Option<bool>, Query, description = "With the system's own template, behind all others"), pages::Query),
+    responses((status = 200, body = [schema::Template])))]
 pub(super) async fn list(ask: Ask, params: Params) -> Answer {
-    let page = pages::asked(&params)?;
-    match ask.op(Op::TemplateList(page)).await? {
+    let (page, built_in) = (pages::asked(&params)?, params.flag("built_in", false)?);
+    match ask.op(Op::TemplateList { page, built_in }).await? {
         Reply::Templates(templates) => {
             pages::answer(page.limit, &templates, |last| (last.created_at, *last.id.as_bytes()))
         }

@@ -6,7 +6,9 @@ use crate::store::{TaskOutcome, TaskRow};
 use vm_system_protocol::durable::TaskAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus};
+use vm_system_protocol::model::{
+    Engine, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus,
+};
 use vm_system_protocol::time::Timestamp;
 
 pub(super) fn next(found: &Found) -> Next {
@@ -79,5 +81,8 @@ pub fn session_record(id: SessionId, template: TemplateId, worktree: &str, at: T
         last_error: None,
         close_reason: None,
         runtime_meta: JsonText::empty_object(),
+        engine: Engine::Cvm,
+        // Whoever reads it finds it among the executions.
+        execution_id: None,
     }
 }

@@ -14,7 +14,7 @@ use vm_system_protocol::broker::FsReply;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{ExecutionKind, Session, SessionStatus};
+use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, SourceFormat, Start};
 
@@ -85,6 +85,8 @@ fn spec(rng: &mut Rng, policy: &Arc<EffectivePolicy>) -> SessionSpec {
             last_error: None,
             close_reason: None,
             runtime_meta: JsonText::empty_object(),
+            engine: Engine::Quickjs,
+            execution_id: None,
         },
         start: Start { session: id, limits: policy.wire.limits.clone(), random_seed: [0; 32], console: true },
         startup,

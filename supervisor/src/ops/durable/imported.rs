@@ -69,7 +69,7 @@ impl Ops {
         let name = new.name.as_deref().or(from.name.as_deref());
         let name = name.map(|name| checked_name("execution", name)).transpose()?.map(str::to_owned);
         let worktree_path = new.worktree_path.clone().unwrap_or_default();
-        self.may_use(call, &worktree_path)?;
+        self.may_use(call, &worktree_path).await?;
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
         let code = version.code.take().map(|code| code.0).unwrap_or_default();
         if !checkpoints.is_empty() {

@@ -4,24 +4,21 @@ use super::programs::WALK_FORMAT;
 use super::{checked_name, must_be_cvm, question, refused, shown, standing};
 use crate::core::durable::{Fresh, Refused, fresh_record, session_record};
 use crate::ops::audit::line_of;
+use crate::ops::built_in::BUILT_IN;
 use crate::ops::errors::stored;
 use crate::ops::sessions::worktree;
 use crate::ops::{Call, Ops, fitting, now, page, redact};
 use crate::runtime::{Identity, StartProgram};
-use crate::store::{Owner, Page, PolicySnapshot, Rejection, StoreError, Write};
+use crate::store::{Page, PolicySnapshot, Write};
 use std::sync::Arc;
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, NewRun, OpError};
-use vm_system_protocol::ids::{CapabilityId, ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{
-    Capability, CapabilityKind, Engine, ExecutionStatus, Run, Settings, Template, TemplateDetail,
-};
+use vm_system_protocol::model::{Engine, ExecutionStatus, Run};
 
 /// Most rows of a list.
 const LIST_MAX: u32 = 1_000;
-/// The template of executions for which none is named: `cvm`, the system's own.
-const BUILT_IN: TemplateId = TemplateId::from_bytes(*b"\0\0\0\0\0\0\x80\0\x80\0\0\0\0cvm");
 
 impl Ops {
     pub(super) async fn program_start(
@@ -34,9 +31,10 @@ impl Ops {
             self.remember_done(call, &program, &mut new.env).await?;
         }
         let name = new.name.as_deref().map(|name| checked_name("execution", name)).transpose()?;
+        self.is_no_id(call, name).await?;
         super::super::executions::check_program_inputs(&new.args, &new.env)?;
         let (wait, worktree_path) = (new.wait, new.worktree_path.unwrap_or_default());
-        self.may_use(call, &worktree_path)?;
+        self.may_use(call, &worktree_path).await?;
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
         self.has_room()?;
         let at = now();
@@ -72,12 +70,13 @@ impl Ops {
     }
 
     /// The folder of an execution's files; empty = none.
-    pub(super) fn may_use(&self, call: &Call<'_>, worktree_path: &str) -> Result<(), OpError> {
+    pub(super) async fn may_use(&self, call: &Call<'_>, worktree_path: &str) -> Result<(), OpError> {
         if worktree_path.is_empty() {
             return Ok(());
         }
         self.may_choose_worktree(call)?;
-        worktree(worktree_path)
+        worktree(worktree_path)?;
+        Ok(self.durables()?.check_worktree(worktree_path.into()).await?)
     }
 
     /// The template of an execution, and what it says now.
@@ -90,6 +89,9 @@ impl Ops {
             Some(reference) => {
                 let known = self.known_template(call, reference).await?;
                 must_be_cvm(known.detail.template.engine)?;
+                if known.detail.template.id == BUILT_IN {
+                    return Ok((BUILT_IN, self.built_in().await?));
+                }
                 Ok((known.detail.template.id, PolicySnapshot::from(&known.detail)))
             }
             None => Ok((BUILT_IN, self.built_in().await?)),
@@ -119,46 +121,6 @@ impl Ops {
         match rows.first() {
             Some(row) if !row.execution.status.is_final() => self.cancel_program(row.execution.id).await,
             _ => Ok(()),
-        }
-    }
-
-    /// The built-in template, made when it is first needed.
-    async fn built_in(&self) -> Result<PolicySnapshot, OpError> {
-        if let Some(known) = self.policies.template(BUILT_IN).await? {
-            return Ok(PolicySnapshot::from(&known.detail));
-        }
-        let at = now();
-        let detail = TemplateDetail {
-            template: Template {
-                id: BUILT_IN,
-                name: "cvm".to_owned(),
-                engine: Engine::Cvm,
-                is_active: true,
-                exposed_modules: Vec::new(),
-                libraries: Vec::new(),
-                created_at: at,
-                updated_at: at,
-            },
-            settings: Settings::default(),
-            // Whoever names a worktree for a program means that it works there.
-            capabilities: vec![Capability {
-                id: CapabilityId::from_bytes(*BUILT_IN.as_bytes()),
-                vm_id: BUILT_IN,
-                kind: CapabilityKind::Fs,
-                name: "write".to_owned(),
-                enabled: true,
-                config: JsonText::from_value(&serde_json::json!({})),
-            }],
-            startup_files: Vec::new(),
-        };
-        let policy = PolicySnapshot::from(&detail);
-        // No token and no uid can be called that.
-        let write = Write::TemplateInsert { owner: Owner::new("(system)"), detail: Box::new(detail) };
-        let result = self.store.apply(write).await;
-        self.policies.changed(BUILT_IN);
-        match result {
-            Ok(_) | Err(StoreError::Rejected(Rejection::Conflict(_))) => Ok(policy),
-            Err(error) => Err(stored(error)),
         }
     }
 

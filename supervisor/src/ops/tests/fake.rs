@@ -90,6 +90,8 @@ impl Fake {
             last_error: None,
             close_reason: None,
             runtime_meta: JsonText::empty_object(),
+            engine: Engine::Quickjs,
+            execution_id: None,
         };
         let failed = std::mem::take(&mut self.script().fail_startup);
         if failed {

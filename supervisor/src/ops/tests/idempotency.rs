@@ -36,7 +36,7 @@ async fn key_of_another_request_is_a_mismatch_and_of_another_owner_is_free() {
 async fn questions_take_no_key() {
     let bench = Bench::new();
     assert_eq!(
-        bench.ask_with_key(Op::TemplateList(ListPage::default()), "k").await,
+        bench.ask_with_key(Op::TemplateList { page: ListPage::default(), built_in: false }, "k").await,
         Ok(Reply::Templates(Vec::new()))
     );
     bench.ask_with_key(template("t"), "k").await.expect("the key is free");

@@ -180,7 +180,7 @@ async fn what_cannot_be_read_is_said_and_not_taken_for_missing() {
         Op::ExecGet { execution: execution.clone() },
         Op::ExecList { session: session.clone(), page: ListPage::first(1) },
         events,
-        Op::TemplateList(ListPage::first(1)),
+        Op::TemplateList { page: ListPage::first(1), built_in: false },
         Op::TemplateDelete { template },
     ];
     for op in ops {

@@ -51,5 +51,8 @@ async fn only_an_administrator_stops_the_supervisor() {
 async fn closed_store_is_told_as_a_supervisor_that_stops() {
     let bench = Bench::new();
     bench.store.shutdown().await;
-    assert_eq!(bench.refused(Op::TemplateList(ListPage::default())).await, ErrorCode::ShuttingDown);
+    assert_eq!(
+        bench.refused(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
+        ErrorCode::ShuttingDown
+    );
 }

@@ -64,7 +64,10 @@ async fn taken_name_is_a_conflict_until_its_template_is_deleted() {
 #[tokio::test]
 async fn list_is_newest_first_and_shows_only_the_callers_own() {
     let bench = Bench::new();
-    assert_eq!(bench.ask(Op::TemplateList(ListPage::default())).await, Ok(Reply::Templates(Vec::new())));
+    assert_eq!(
+        bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
+        Ok(Reply::Templates(Vec::new()))
+    );
     let names = ["a", "b", "c"];
     for name in names {
         bench.template(name).await;
@@ -75,12 +78,27 @@ async fn list_is_newest_first_and_shows_only_the_callers_own() {
         }
         other => panic!("another answer: {other:?}"),
     };
-    assert_eq!(listed(bench.ask(Op::TemplateList(ListPage::default())).await), ["c", "b", "a"]);
+    assert_eq!(
+        listed(bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await),
+        ["c", "b", "a"]
+    );
     assert!(
-        listed(bench.ops.handle(&bob(), Op::TemplateList(ListPage::default()), None, None).await).is_empty()
+        listed(
+            bench
+                .ops
+                .handle(&bob(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
+                .await
+        )
+        .is_empty()
     );
     assert_eq!(
-        listed(bench.ops.handle(&admin(), Op::TemplateList(ListPage::default()), None, None).await).len(),
+        listed(
+            bench
+                .ops
+                .handle(&admin(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
+                .await
+        )
+        .len(),
         3
     );
 }
@@ -250,7 +268,10 @@ async fn store_that_cannot_write_is_told_as_such_and_changes_nothing() {
     assert_eq!(error.code, ErrorCode::StorageUnavailable);
     assert!(error.message.contains("full"), "{}", error.message);
     bench.faults.set(None);
-    assert_eq!(bench.ask(Op::TemplateList(ListPage::default())).await, Ok(Reply::Templates(Vec::new())));
+    assert_eq!(
+        bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
+        Ok(Reply::Templates(Vec::new()))
+    );
     bench.faults.set_over_quota(true);
     assert_eq!(bench.refused(template("t")).await, ErrorCode::StorageUnavailable);
 }

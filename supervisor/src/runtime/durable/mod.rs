@@ -34,6 +34,7 @@ use crate::spawn::WorkerProcess;
 use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
 use live::{Ask, Command, Live};
 use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore, oneshot};
@@ -229,6 +230,16 @@ impl Durables {
     /// The worker that an execution has now, by its session; none while it waits for long.
     pub(super) fn worker(&self, session: SessionId) -> Option<(ExecutionId, WorkerProcess)> {
         live::lock(&self.workers).get(&session).cloned()
+    }
+
+    /// Whether programs may work in a folder: what they would find out at their first file, days later perhaps.
+    pub async fn check_worktree(&self, path: PathBuf) -> Result<(), RuntimeError> {
+        self.shared.open_worktree(path).await.map(|_| ())
+    }
+
+    /// Sessions whose program has a process now.
+    pub fn live_sessions(&self) -> Vec<SessionId> {
+        live::lock(&self.workers).keys().copied().collect()
     }
 
     /// How many executions have an owner task.

@@ -8,7 +8,7 @@ use crate::store::rows::{
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
-use vm_system_protocol::model::{ExecutionKind, ExecutionStatus};
+use vm_system_protocol::model::{Engine, ExecutionKind, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
 
 impl Tables {
@@ -31,7 +31,7 @@ impl Tables {
             }
             Query::Session(scope, id) => {
                 let session = self.sessions.get(id).filter(|session| scope.sees(&session.row.owner));
-                Answer::Session(session.map(|session| Box::new(session.row.clone())))
+                Answer::Session(session.map(|session| Box::new(self.with_execution(&session.row))))
             }
             Query::SessionPolicy(id) => {
                 Answer::Policy(self.sessions.get(id).map(|session| Arc::clone(&session.policy)))
@@ -217,15 +217,28 @@ impl Tables {
 
     fn sessions_of(&self, scope: &Scope, filter: &SessionQuery) -> Vec<SessionRow> {
         let rows = self.sessions.iter().map(|(_, session)| &session.row);
+        let by_kind = filter.template.is_none() && filter.name.is_none();
         rows.filter(|row| {
             scope.sees(&row.owner)
+                && (!by_kind || (row.session.engine == Engine::Cvm) == filter.durable)
                 && filter.status.is_none_or(|status| row.session.status == status)
                 && filter.template.is_none_or(|template| row.session.template_id == template)
                 && filter.workspace_id.as_ref().is_none_or(|id| row.session.workspace_id == *id)
                 && filter.name.as_ref().is_none_or(|name| row.session.name.as_ref() == Some(name))
         })
-        .cloned()
+        .map(|row| self.with_execution(row))
         .collect()
+    }
+
+    /// With the execution that a program's session was made for.
+    fn with_execution(&self, row: &SessionRow) -> SessionRow {
+        let mut row = row.clone();
+        if row.session.engine == Engine::Cvm {
+            let mine = self.executions.iter().filter(|(_, one)| one.execution.session_id == row.session.id);
+            let first = mine.min_by_key(|(id, one)| (one.execution.started_at, *id.as_bytes()));
+            row.session.execution_id = first.map(|(id, _)| *id);
+        }
+        row
     }
 
     fn programs_of(&self, scope: &Scope) -> Vec<ProgramRow> {

@@ -8,6 +8,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use rusqlite_migration::{M, Migrations};
 use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
@@ -29,14 +30,17 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("v5.sql")),
     M::up(include_str!("v6.sql")),
     M::up(include_str!("v7.sql")),
+    M::up(include_str!("v8.sql")),
 ];
 
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
-    DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(path)
-        .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => OpenError::Denied { path: path.to_owned() },
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            OpenError::NotAFolder { path: path.to_owned() }
+        }
+        _ => OpenError::Unusable { path: path.to_owned(), detail: error.to_string() },
+    })
 }
 
 /// Makes or opens the database, checks it and brings it to the newest schema.

@@ -78,6 +78,7 @@ pub(super) fn detail(n: u8, name: &str) -> TemplateDetail {
             name: name.to_owned(),
             engine: Engine::Quickjs,
             is_active: true,
+            built_in: false,
             exposed_modules: Vec::new(),
             libraries: Vec::new(),
             created_at: Timestamp(1_000 + i64::from(n)),
@@ -108,6 +109,8 @@ pub(super) fn session_record(n: u8, template: u8) -> Session {
         last_error: None,
         close_reason: None,
         runtime_meta: JsonText::empty_object(),
+        engine: Engine::Quickjs,
+        execution_id: None,
     }
 }
 

@@ -5,13 +5,14 @@ use crate::store::{Page, Scope, SessionQuery, open_sqlite};
 use rusqlite::{Connection, params};
 
 /// The schemas as they were, in order.
-const STEPS: [&str; 6] = [
+const STEPS: [&str; 7] = [
     include_str!("../sqlite/v1.sql"),
     include_str!("../sqlite/v2.sql"),
     include_str!("../sqlite/v3.sql"),
     include_str!("../sqlite/v4.sql"),
     include_str!("../sqlite/v5.sql"),
     include_str!("../sqlite/v6.sql"),
+    include_str!("../sqlite/v7.sql"),
 ];
 const APPLICATION_ID: i32 = 0x766d_7379;
 

@@ -82,7 +82,7 @@ async fn database_of_a_newer_program_is_refused_by_name() {
         .and_then(|connection| connection.pragma_update(None, "user_version", 999))
         .expect("nobody else has it");
     let error = open_sqlite(options(disk.folder.path())).expect_err("it is newer");
-    assert!(matches!(error, OpenError::Newer { found: 999, known: 7, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 999, known: 8, .. }), "{error}");
     assert!(error.to_string().contains("version 999"), "{error}");
 }
 
@@ -136,7 +136,7 @@ async fn database_locked_by_another_process_is_refused_at_opening() {
 fn state_directory_that_is_a_file_is_refused() {
     let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
     let error = open_sqlite(options(file.path())).expect_err("it is a file");
-    assert!(matches!(error, OpenError::Unusable { .. }), "{error}");
+    assert!(matches!(error, OpenError::NotAFolder { .. }), "{error}");
 }
 
 #[tokio::test]

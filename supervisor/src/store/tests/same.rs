@@ -90,6 +90,7 @@ fn detail() -> impl Strategy<Value = TemplateDetail> {
                 name,
                 engine: Engine::Quickjs,
                 is_active: true,
+                built_in: false,
                 exposed_modules,
                 libraries,
                 created_at: at,
@@ -343,11 +344,10 @@ fn query() -> impl Strategy<Value = Query> {
         (scope(), session()).prop_map(|(scope, id)| Query::Session(scope, id)),
         session().prop_map(Query::SessionPolicy),
         (any_owner(), name()).prop_map(|(owner, client)| Query::Current(owner, client)),
-        (sessions, proptest::option::of(name()), proptest::option::of(name()), page()).prop_map(
-            |((scope, status, template), workspace_id, name, page)| {
-                Query::Sessions(scope, SessionQuery { status, template, workspace_id, name }, page)
-            }
-        ),
+        (sessions, (proptest::option::of(name()), proptest::option::of(name())), any::<bool>(), page())
+            .prop_map(|((scope, status, template), (workspace_id, name), durable, page)| {
+                Query::Sessions(scope, SessionQuery { status, template, workspace_id, name, durable }, page)
+            }),
         (scope(), execution()).prop_map(|(scope, id)| Query::Execution(scope, id)),
         (scope(), name()).prop_map(|(scope, name)| Query::ExecutionByName(scope, name)),
         (scope(), session(), page()).prop_map(|(scope, id, page)| Query::Executions(scope, id, page)),

@@ -121,14 +121,21 @@ pub(super) fn rows() -> Vec<Row> {
         Row {
             name: "list_sessions",
             title: "List sessions",
-            description: "Sessions, newest first (at most 200).",
+            description: "Sessions of scripts, newest first (at most 200); those of programs with engine `cvm`.",
             input: || {
                 schema::object(
-                    &[(
-                        "status",
-                        json!({ "type": "string", "enum": ["starting", "ready", "crashed", "closed"],
+                    &[
+                        (
+                            "status",
+                            json!({ "type": "string", "enum": ["starting", "ready", "crashed", "closed", "waiting"],
                             "description": "Only of this status" }),
-                    )],
+                        ),
+                        (
+                            "engine",
+                            json!({ "type": "string", "enum": ["quickjs", "cvm"],
+                            "description": "Only of this engine (default quickjs)" }),
+                        ),
+                    ],
                     &[],
                 )
             },
@@ -382,11 +389,12 @@ async fn close(call: &Call<'_>) -> Answer {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct List {
     status: Option<SessionStatus>,
+    engine: Option<Engine>,
 }
 
 async fn list(call: &Call<'_>) -> Answer {
-    let List { status } = call.input()?;
-    let filter = SessionFilter { status, page: ListPage::first(LISTED), ..SessionFilter::default() };
+    let List { status, engine } = call.input()?;
+    let filter = SessionFilter { status, engine, page: ListPage::first(LISTED), ..SessionFilter::default() };
     let sessions: Vec<Value> = match call.ask(Op::SessionList(filter)).await? {
         Reply::Sessions(sessions) => sessions.iter().map(views::session).collect(),
         other => return Err(Failure::unexpected(&other)),

@@ -26,7 +26,11 @@ impl Tables {
         let row = SessionRow {
             owner: owner.clone(),
             worker_seq: 0,
-            session: model::Session { vm_id: session.template_id, ..session.clone() },
+            session: model::Session {
+                vm_id: session.template_id,
+                engine: if policy.engine == Engine::Cvm { Engine::Cvm } else { Engine::Quickjs },
+                ..session.clone()
+            },
         };
         self.sessions.set(session.id, Session { row, policy: Arc::clone(policy) });
         Ok(1)

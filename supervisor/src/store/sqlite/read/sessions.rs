@@ -5,13 +5,16 @@ use crate::store::query::{Page, SessionQuery};
 use crate::store::rows::{Owner, PolicySnapshot, Scope, SessionRow};
 use rusqlite::{Connection, Row};
 use std::sync::Arc;
-use vm_system_protocol::ids::{SessionId, TemplateId};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::{Session, SessionStatus};
+use vm_system_protocol::model::{Engine, Session, SessionStatus};
 
 const COLUMNS: &str =
     "SELECT id, owner, name, template, workspace_id, base_commit_oid, worktree_path, status,
-    created_at, closed_at, last_error, close_reason, runtime_meta, worker_seq FROM sessions";
+    created_at, closed_at, last_error, close_reason, runtime_meta, worker_seq, durable,
+    CASE WHEN durable THEN (SELECT executions.id FROM executions WHERE executions.session = sessions.id
+        ORDER BY executions.started_at, executions.id LIMIT 1) END
+    FROM sessions";
 
 pub(super) fn by_id(c: &Connection, scope: &Scope, id: SessionId) -> Read<Option<SessionRow>> {
     let mut select = Select::new(COLUMNS);
@@ -41,13 +44,17 @@ fn conditions(select: &mut Select, scope: &Scope, filter: &SessionQuery, page: P
     if let Some(name) = &filter.name {
         select.and_value("name =", name.clone());
     }
+    if filter.template.is_none() && filter.name.is_none() {
+        select.and_value("durable =", i64::from(filter.durable));
+    }
     if let Some(status) = filter.status {
         select.and_value("status =", status.as_str().to_owned());
     }
     select.scope(scope).newest_first("created_at", page);
 }
 
-/// The index that leaves least to filter. All of them end in (`created_at`, `id`), the order of the list.
+/// The index that leaves least to filter. All of them end in (`created_at`, `id`), the order of the list, behind
+/// `durable` where that is always given.
 fn index(scope: &Scope, filter: &SessionQuery) -> &'static str {
     let live = matches!(filter.status, Some(SessionStatus::Starting | SessionStatus::Ready));
     match (scope, filter) {
@@ -81,6 +88,8 @@ fn session(row: &Row<'_>) -> Read<SessionRow> {
             last_error: row.get(10)?,
             close_reason: row.get(11)?,
             runtime_meta: JsonText::from_untrusted(row.get(12)?),
+            engine: if row.get(14)? { Engine::Cvm } else { Engine::Quickjs },
+            execution_id: row.get::<_, Option<_>>(15)?.map(ExecutionId::from_bytes),
         },
     })
 }
@@ -108,7 +117,8 @@ mod tests {
         let mut select = Select::new(&format!("EXPLAIN QUERY PLAN {COLUMNS}"));
         conditions(&mut select, scope, filter, Page::first(1));
         let lines = select.rows(connection, |row| Ok(row.get::<_, String>(3)?));
-        lines.unwrap_or_else(|_| panic!("cannot be prepared: {}", select.sql)).join("; ")
+        // The execution of a program's session is looked up behind it.
+        lines.unwrap_or_else(|_| panic!("cannot be prepared: {}", select.sql)).swap_remove(0)
     }
 
     #[test]
@@ -129,10 +139,10 @@ mod tests {
             (&Scope::All, &named, "SEARCH sessions USING INDEX sessions_by_name_of_all (name=?)"),
             (&owner, &of_template, "SEARCH sessions USING INDEX sessions_by_template (template=?)"),
             (&owner, &of_workspace, "SEARCH sessions USING INDEX sessions_by_workspace (workspace_id=?)"),
-            (&owner, &ready, "SEARCH sessions USING INDEX sessions_by_status (status=?)"),
-            (&owner, &closed, "SEARCH sessions USING INDEX sessions_by_owner (owner=?)"),
-            (&Scope::All, &closed, "SEARCH sessions USING INDEX sessions_by_status (status=?)"),
-            (&Scope::All, &none(), "SCAN sessions USING INDEX sessions_by_time"),
+            (&owner, &ready, "SEARCH sessions USING INDEX sessions_by_status (status=? AND durable=?)"),
+            (&owner, &closed, "SEARCH sessions USING INDEX sessions_by_owner (owner=? AND durable=?)"),
+            (&Scope::All, &closed, "SEARCH sessions USING INDEX sessions_by_status (status=? AND durable=?)"),
+            (&Scope::All, &none(), "SEARCH sessions USING INDEX sessions_by_time (durable=?)"),
         ] {
             assert_eq!(plan(&connection, scope, filter), wanted, "{scope:?} {filter:?}");
         }

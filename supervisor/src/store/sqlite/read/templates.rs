@@ -43,6 +43,7 @@ fn head(row: &Row<'_>) -> Read<TemplateRow> {
                 name: row.get(2)?,
                 engine: parsed(row, 3, "template")?,
                 is_active: true,
+                built_in: false,
                 exposed_modules: Vec::new(),
                 libraries: Vec::new(),
                 created_at: moment(row, 5)?,

@@ -199,6 +199,7 @@ async fn sessions_are_found_by_status_template_and_workspace() {
                             template,
                             workspace_id: workspace.map(str::to_owned),
                             name: None,
+                            ..SessionQuery::default()
                         };
                         let found = store.sessions(&scope, filter, Page::ALL).await.expect("readable");
                         let numbers: Vec<u8> =

@@ -1,0 +1,114 @@
+//! The fields of what CSV prints: a column of a table is there whether any row has a value for it or not, so that a script
+//! may count columns. Names and meanings are REST's, the order is the model's; a test compares with the REST description.
+
+use serde::Serialize;
+use vm_system_protocol::control::{
+    AuditRecord, CompiledPlan, DoctorReport, Health, LibraryCheck, LibraryInfo, ModuleInfo, RuntimeInfo,
+    RuntimeSummary, TemplateName,
+};
+use vm_system_protocol::model::{
+    Capability, CheckpointInfo, Event, Execution, Program, ProgramState, ProgramVersion, Run, Session,
+    SessionInspection, StartupFile, Task, TaskStatus, Template, TemplateDetail,
+};
+
+/// What can be printed as rows.
+pub(crate) trait Record: Serialize {
+    /// The columns; none where every value of the type has the same fields, which are then the columns.
+    const FIELDS: &'static [&'static str];
+}
+
+impl<T: Record> Record for Vec<T> {
+    const FIELDS: &'static [&'static str] = T::FIELDS;
+}
+
+impl<T: Record> Record for [T] {
+    const FIELDS: &'static [&'static str] = T::FIELDS;
+}
+
+impl<T: Record> Record for Box<T> {
+    const FIELDS: &'static [&'static str] = T::FIELDS;
+}
+
+/// Names: one column.
+impl Record for String {
+    const FIELDS: &'static [&'static str] = &["value"];
+}
+
+/// What a door says of a thing that is not there any more.
+impl Record for serde_json::Value {
+    const FIELDS: &'static [&'static str] = &[];
+}
+
+macro_rules! records {
+    ($($name:ident: $($field:ident)+;)+) => {
+        $(impl Record for $name {
+            const FIELDS: &'static [&'static str] = &[$(stringify!($field)),+];
+        })+
+
+        /// Every object with its columns.
+        #[cfg(test)]
+        const ALL: &[(&str, &[&str])] = &[$((stringify!($name), $name::FIELDS)),+];
+    };
+}
+
+records! {
+    Template: id name engine is_active exposed_modules libraries created_at updated_at built_in;
+    TemplateDetail: template settings capabilities startup_files;
+    TemplateName: template_id name;
+    Capability: id vm_id kind name enabled config;
+    StartupFile: id vm_id path order_index mode;
+    ModuleInfo: name description;
+    LibraryInfo: name id version global installed sha256 bytes installed_at;
+    LibraryCheck: name ok problem;
+    Session: id name template_id vm_id workspace_id base_commit_oid worktree_path status created_at closed_at last_error
+        close_reason runtime_meta engine execution_id;
+    SessionInspection: session_id status pid cpu_ms rss_kib pss_kib uss_kib js_heap_bytes fds seccomp_mode no_new_privs
+        cap_eff namespaces rlimits running_execution heartbeat_age_ms adopted;
+    Execution: id session_id kind input path args env status started_at ended_at result error metrics degraded events;
+    Event: execution_id seq ts type payload;
+    Run: id session_id kind input path args env status started_at ended_at result error metrics degraded events name
+        program_id program program_version task;
+    Program: id name version source_hash format created_at modified_at source;
+    ProgramVersion: version source_hash format created_at;
+    ProgramState: frames globals;
+    CheckpointInfo: seq at cause bytes;
+    Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
+    TaskStatus: execution_id status task result error;
+    AuditRecord: seq at owner door verb subject outcome;
+    Health: status;
+    RuntimeSummary: active_sessions active_session_ids;
+    RuntimeInfo: version pid uptime_ms keeper_pid sandbox zygotes active_sessions sessions_created executions_started
+        durability store_queue;
+    DoctorReport: kernel ok problem layers host;
+    CompiledPlan: valid blocks block_ids plan;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ALL;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn columns_are_the_fields_of_rests_objects() {
+        let description: serde_json::Value =
+            serde_json::from_str(include_str!("../../../docs/openapi.json")).expect("a description");
+        // Objects that REST calls otherwise, and those that only the CLI has.
+        let called = |name| match name {
+            "Run" => "ProgramExecution",
+            "TaskStatus" => "TaskState",
+            "CheckpointInfo" => "Checkpoint",
+            "CompiledPlan" => "Plan",
+            other => other,
+        };
+        let own = ["AuditRecord", "LibraryCheck", "DoctorReport"];
+        for (name, fields) in ALL {
+            let properties = description["components"]["schemas"][called(name)]["properties"].as_object();
+            let Some(properties) = properties else {
+                assert!(own.contains(name), "{name} is no object of REST");
+                continue;
+            };
+            let rest: BTreeSet<&str> = properties.keys().map(String::as_str).collect();
+            assert_eq!(fields.iter().copied().collect::<BTreeSet<_>>(), rest, "{name}");
+        }
+    }
+}
