@@ -75,6 +75,11 @@ impl Caller {
         if self.admin { Scope::All } else { Scope::Owner(self.owner.clone()) }
     }
 
+    /// What names mean: a thing of the caller's own, whatever else he may see.
+    fn own(&self) -> Scope {
+        Scope::Owner(self.owner.clone())
+    }
+
     fn may_see(&self, owner: &Owner) -> bool {
         self.admin || self.owner == *owner
     }
@@ -126,6 +131,8 @@ struct Call<'a> {
     follower: Option<Follower>,
     /// The audit log has a line about it.
     noted: &'a AtomicBool,
+    /// The idempotency key that it has.
+    key: Option<&'a str>,
 }
 
 impl Ops {
@@ -167,21 +174,21 @@ impl Ops {
     ) -> Result<Reply, OpError> {
         match key {
             Some(key) if changes_something(&op) => Box::pin(self.once(caller, op, key, follower)).await,
-            _ => self.perform(caller, Uuid::now_v7(), follower, op).await,
+            _ => self.perform(caller, (Uuid::now_v7(), None), follower, op).await,
         }
     }
 
-    /// Runs a verb whose thing, if it makes one, gets this id.
+    /// Runs a verb whose thing, if it makes one, gets this id; with its key, if it has one.
     async fn perform(
         &self,
         caller: &Caller,
-        subject: Uuid,
+        (subject, key): (Uuid, Option<&str>),
         follower: Option<Follower>,
         op: Op,
     ) -> Result<Reply, OpError> {
         let noted = AtomicBool::new(false);
         let named = Named::of(&op);
-        let result = self.dispatch(Call { caller, subject, follower, noted: &noted }, op).await;
+        let result = self.dispatch(Call { caller, subject, follower, noted: &noted, key }, op).await;
         if let Err(error) = &result
             && !noted.into_inner()
         {

@@ -30,13 +30,14 @@ pub use error::{Entity, OpenError, Rejection, StoreError};
 pub use handle::{StoreHandle, Ticket};
 pub use lock::StoreLock;
 pub use memory::{MemoryFaults, open_memory};
+pub(crate) use query::is_last_page;
 pub use query::{Answer, Cursor, IdKind, Page, PageVersion, Query, SessionQuery};
 pub(crate) use retention::earlier;
 pub use retention::{KEY_LIFE, Retention};
 pub use rows::{
-    AuditEntry, Checkpoint, CheckpointRow, ExecutionRow, KeyClaim, KeyRow, LibraryRow, NewProgramVersion,
-    Owner, PolicySnapshot, ProgramCode, ProgramRow, RunRow, Scope, SessionRow, Standing, TaskOutcome,
-    TaskRow, TemplateRow, VersionRow,
+    AuditEntry, Checkpoint, CheckpointRow, DueTask, ExecutionRow, KeyClaim, KeyRow, LibraryRow,
+    NewProgramVersion, Owner, PolicySnapshot, ProgramCode, ProgramRow, RunRow, Scope, SessionRow, Standing,
+    TaskOutcome, TaskRow, TemplateRow, VersionRow,
 };
 pub use sqlite::{Durability, StoreOptions, open_sqlite};
 

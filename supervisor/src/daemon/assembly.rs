@@ -97,7 +97,7 @@ impl Assembly {
             && self.runtime.durables().live() == 0
             // One that runs and has no worker now is tried again soon.
             && self.store.running_programs(first, 1).await.is_ok_and(|running| running.is_empty())
-            && self.store.due_tasks(until, 1).await.is_ok_and(|due| due.is_empty())
+            && self.store.due_tasks(until, None, 1).await.is_ok_and(|due| due.is_empty())
     }
 
     /// Ends sessions, jail and brokers within the deadline: no process is left when this returns.

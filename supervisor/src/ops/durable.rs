@@ -16,7 +16,7 @@ mod tasks;
 
 pub(super) use import::Imports;
 
-use super::errors::{invalid, not_found, stored};
+use super::errors::{invalid, stored};
 use super::{Call, Ops};
 use crate::core::durable::{Refused, Stand};
 use crate::runtime::{Durables, Identity};
@@ -110,13 +110,14 @@ impl Ops {
 
     async fn program(&self, call: &Call<'_>, reference: &str) -> Result<ProgramRow, OpError> {
         let scope = call.caller.scope();
+        let own = call.caller.own();
         let reference = super::resolve::plausible("program", reference)?;
         let row = match reference.parse::<ProgramId>() {
             Ok(id) => match self.store.program(&scope, id).await.map_err(stored)? {
                 Some(row) => Some(row),
-                None => self.store.program_by_name(&scope, reference).await.map_err(stored)?,
+                None => self.store.program_by_name(&own, reference).await.map_err(stored)?,
             },
-            Err(_) => match self.store.program_by_name(&scope, reference).await.map_err(stored)? {
+            Err(_) => match self.store.program_by_name(&own, reference).await.map_err(stored)? {
                 Some(row) => Some(row),
                 None => match self.by_prefix(call, IdKind::Program, Entity::Program, reference).await? {
                     Some(id) => {
@@ -126,15 +127,17 @@ impl Ops {
                 },
             },
         };
-        row.map(|row| *row).ok_or_else(|| not_found(Entity::Program, reference))
+        row.map(|row| *row).ok_or_else(|| super::resolve::unknown(call, Entity::Program, reference))
     }
 
     /// An execution of a program that the caller may see.
     async fn run(&self, call: &Call<'_>, reference: &str) -> Result<RunRow, OpError> {
-        let scope = call.caller.scope();
         let found = match super::resolve::plausible("execution", reference)?.parse() {
             Ok(id) => self.run_by_id(call, id).await?,
-            Err(_) => self.store.run_by_name(&scope, reference.trim()).await.map_err(stored)?.pop(),
+            Err(_) => {
+                let own = call.caller.own();
+                self.store.run_by_name(&own, reference.trim()).await.map_err(stored)?.pop()
+            }
         };
         if let Some(row) = found.filter(|row| self.runtime.degraded(row.row.execution.id).is_none()) {
             return Ok(row);

@@ -5,7 +5,7 @@ use super::errors::{invalid, not_found, stored};
 use super::sessions::not_ready;
 use super::{Call, Ops, REPLY_BYTES, fitting, page, redact};
 use crate::runtime::{Follower, RuntimeError, StartExecution};
-use crate::store::Entity;
+use crate::store::{Entity, is_last_page};
 use crate::worktree::clean_relative;
 use serde_json::Value;
 use std::collections::HashSet;
@@ -142,7 +142,7 @@ impl Ops {
             let page = u32::try_from(wanted - events.len()).unwrap_or(u32::MAX).min(EVENTS_PAGE);
             let from = events.last().map_or(after_seq, |event| event.seq);
             let read = self.store.events(id, from, page).await.map_err(stored)?;
-            let complete = read.len() < page as usize;
+            let complete = is_last_page(&read, page);
             for event in read {
                 let bytes = 64 + event.payload.output_bytes() as usize;
                 if bytes > room && !events.is_empty() {
@@ -167,7 +167,7 @@ impl Ops {
         let mut from = after_seq;
         loop {
             let events = self.store.events(id, from, EVENTS_PAGE).await.map_err(stored)?;
-            let complete = events.len() < EVENTS_PAGE as usize;
+            let complete = is_last_page(&events, EVENTS_PAGE);
             match events.last() {
                 Some(last) => from = last.seq,
                 None => return Ok(()),

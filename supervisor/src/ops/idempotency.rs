@@ -3,9 +3,10 @@
 //! A key is claimed (committed) before the verb runs, with the id of what the verb will make, and answered after it. A
 //! repetition while the verb runs waits for its answer. After a death of the supervisor in between, the id tells whether
 //! the thing was made: then it is the answer, and otherwise the verb runs now. Refusals that left nothing behind give
-//! the key back: the same request may succeed later.
+//! the key back: the same request may succeed later. An answer to a question is marked as taken in the commit that it is a part of:
+//! the same request never answers the question behind it.
 
-use super::errors::{invalid, stored};
+use super::errors::{invalid, not_found, stored};
 use super::{Call, Caller, Ops, now};
 use crate::runtime::Follower;
 use crate::store::{Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, StoreError, Write, earlier};
@@ -112,7 +113,9 @@ impl Ops {
             Some(row) if row.request_hash != hash => return Err(mismatch(key)),
             Some(KeyRow { reply, subject, .. }) => {
                 // None: a supervisor died between claim and answer, or the answer was too large to keep.
+                let taken = reply.as_deref().and_then(execution_of);
                 let answer = match reply.as_deref().map(decode) {
+                    _ if let Some(id) = taken => Some(self.stands(caller, subject, id).await),
                     Some(Ok(answer)) => Some(answer),
                     undecodable => match self.made(caller, &op, subject).await? {
                         Some(reply) => Some(Ok(reply)),
@@ -140,13 +143,14 @@ impl Ops {
                 subject
             }
         };
-        let answer = self.perform(caller, Uuid::from_bytes(subject), follower, op).await;
-        self.keep(entry, &answer).await;
+        let durable = matches!(op, Op::Durable(_));
+        let answer = self.perform(caller, (Uuid::from_bytes(subject), Some(key)), follower, op).await;
+        self.keep(entry, &answer, durable).await;
         answer
     }
 
     /// A file is sent anew when its import is repeated: what counts is the file, and not the id of the import.
-    fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
+    pub(super) fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
         if let Op::Durable(DurableOp::ImportEnd { import }) = op {
             return self.imports.fingerprint(caller, import);
         }
@@ -155,16 +159,16 @@ impl Ops {
     }
 
     /// Stores the answer, or gives the key back. A failure leaves the claim: the next request with it finds what was made.
-    async fn keep(&self, entry: &Entry<'_>, answer: &Answer) {
+    async fn keep(&self, entry: &Entry<'_>, answer: &Answer, durable: bool) {
         let (owner, key) = entry.name.clone();
-        let write = if counts(answer) {
-            match codec::encode(answer, CONTROL_FRAME_BYTES) {
+        let write = match counts(answer, durable) {
+            Counts::Finally => match codec::encode(answer, CONTROL_FRAME_BYTES) {
                 Ok(reply) => Write::KeyAnswer { owner, key, reply },
                 // Too large to keep: the record itself is the answer.
                 Err(_) => return,
-            }
-        } else {
-            Write::KeyRelease { owner, key }
+            },
+            Counts::Unknown => return,
+            Counts::Not => Write::KeyRelease { owner, key },
         };
         if let Err(error) = self.store.apply(write).await {
             tracing::warn!(%error, "the answer to an idempotency key was not stored");
@@ -207,11 +211,20 @@ impl Ops {
             ) => {
                 let noted = AtomicBool::default();
                 let subject = Uuid::from_bytes(subject);
-                let call = Call { caller, subject, follower: None, noted: &noted };
+                let call = Call { caller, subject, follower: None, noted: &noted, key: None };
                 self.run_made(&call, ExecutionId::from_uuid(subject)).await?.map(Reply::Durable)
             }
             _ => None,
         })
+    }
+
+    /// Where an execution stands of which a question was answered under this key.
+    async fn stands(&self, caller: &Caller, subject: [u8; 16], id: ExecutionId) -> Answer {
+        let noted = AtomicBool::default();
+        let subject = Uuid::from_bytes(subject);
+        let call = Call { caller, subject, follower: None, noted: &noted, key: None };
+        let made = self.run_made(&call, id).await?;
+        made.map(Reply::Durable).ok_or_else(|| not_found(Entity::Execution, &id.to_string()))
     }
 
     /// A repeated answer; whoever wants to follow gets the events too.
@@ -251,21 +264,46 @@ fn decode(reply: &[u8]) -> Result<Answer, OpError> {
     })
 }
 
-/// Whether the answer is final: it succeeded, or it failed and left something behind that a repetition would double.
-fn counts(answer: &Answer) -> bool {
-    match answer {
-        Ok(_) => true,
-        Err(error) => match error.code {
-            ErrorCode::OutputLimitExceeded
-            | ErrorCode::StartupFailed
-            | ErrorCode::LibraryNotInstalled
-            | ErrorCode::LibraryCorrupt
-            // Counts as an attempt.
-            | ErrorCode::AnswerInvalid => true,
-            // A session whose worker could not be made has a row.
-            ErrorCode::CapacityExceeded => error.details.is_some(),
-            _ => false,
-        },
+/// What an answer to a question leaves under its key, in the commit that it is a part of; the rest is the execution's id.
+const TAKEN: &[u8] = b"taken";
+
+/// The mark of an answer to a question of this execution, if the call has a key.
+pub(super) fn taken(call: &Call<'_>, execution: ExecutionId) -> Option<Write> {
+    let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
+    let reply = [TAKEN, execution.as_bytes()].concat();
+    Some(Write::KeyAnswer { owner, key, reply })
+}
+
+/// The execution of such a mark. No encoded answer begins like one.
+fn execution_of(reply: &[u8]) -> Option<ExecutionId> {
+    reply.strip_prefix(TAKEN)?.try_into().ok().map(ExecutionId::from_bytes)
+}
+
+/// What an answer says about repetitions.
+pub(super) enum Counts {
+    /// It succeeded, or it failed and left something behind that a repetition would double.
+    Finally,
+    /// It was cut short: whoever repeats it finds what was made, and otherwise the verb runs.
+    Unknown,
+    /// Nothing was done.
+    Not,
+}
+
+pub(super) fn counts(answer: &Answer, durable: bool) -> Counts {
+    let Err(error) = answer else { return Counts::Finally };
+    match error.code {
+        ErrorCode::OutputLimitExceeded
+        | ErrorCode::StartupFailed
+        | ErrorCode::LibraryNotInstalled
+        | ErrorCode::LibraryCorrupt
+        // Counts as an attempt.
+        | ErrorCode::AnswerInvalid => Counts::Finally,
+        // What was taken or begun is stored, or will be.
+        ErrorCode::ShuttingDown => Counts::Unknown,
+        ErrorCode::CapacityExceeded | ErrorCode::StorageUnavailable if durable => Counts::Unknown,
+        // A session whose worker could not be made has a row.
+        ErrorCode::CapacityExceeded if error.details.is_some() => Counts::Finally,
+        _ => Counts::Not,
     }
 }
 

@@ -1,5 +1,6 @@
 //! References: a whole id, a name where the thing has one, or a unique prefix of an id (at least 4 characters), among what
-//! the caller may see. Rows of others do not exist.
+//! the caller may see. Rows of others do not exist. A name means a thing of the caller's own: administrators, who may see all, reach
+//! what belongs to others by its id alone, so that nobody can put a thing of his behind a name that somebody else uses.
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::{invalid, not_found, stored};
@@ -26,7 +27,12 @@ impl Ops {
         let row = match reference.parse::<TemplateId>() {
             Ok(BUILT_IN) => return Ok(built_in::row()),
             Ok(id) => self.store.template(&scope, id).await.map_err(stored)?,
-            Err(_) => match self.store.template_by_name(&scope, reference).await.map_err(stored)? {
+            Err(_) => match self
+                .store
+                .template_by_name(&call.caller.own(), reference)
+                .await
+                .map_err(stored)?
+            {
                 Some(row) => Some(row),
                 None => match self.by_prefix(call, IdKind::Template, Entity::Template, reference).await? {
                     Some(id) => {
@@ -40,7 +46,7 @@ impl Ops {
             // Administrators see its row; what it says stands elsewhere.
             Some(row) if row.detail.template.id == BUILT_IN => Ok(built_in::row()),
             None if built_in::is_meant(reference) => Ok(built_in::row()),
-            row => row.map(|row| *row).ok_or_else(|| not_found(Entity::Template, reference)),
+            row => row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Template, reference)),
         }
     }
 
@@ -71,13 +77,13 @@ impl Ops {
         }
         match self.by_prefix(call, IdKind::Session, Entity::Session, reference).await? {
             Some(id) => Ok(SessionId::from_bytes(id)),
-            None => Err(not_found(Entity::Session, reference)),
+            None => Err(unknown(call, Entity::Session, reference)),
         }
     }
 
     /// Sessions may share a name: it means the one that is alive, else the one that there is.
     async fn session_by_name(&self, call: &Call<'_>, name: &str) -> Result<Option<SessionId>, OpError> {
-        let scope = call.caller.scope();
+        let scope = call.caller.own();
         let some = Page::first(CANDIDATES + 1);
         let mut found = Vec::new();
         for status in [Some(SessionStatus::Ready), Some(SessionStatus::Starting), None] {
@@ -100,14 +106,15 @@ impl Ops {
 
     pub(super) async fn execution(&self, call: &Call<'_>, reference: &str) -> Result<ExecutionRow, OpError> {
         let scope = call.caller.scope();
+        let own = call.caller.own();
         let reference = plausible("execution", reference)?;
         let row = match reference.parse::<ExecutionId>() {
             Ok(id) => match self.store.execution(&scope, id).await.map_err(stored)? {
                 Some(row) => Some(row),
                 // A client may call its execution by an id of its own.
-                None => self.store.execution_by_name(&scope, reference).await.map_err(stored)?,
+                None => self.store.execution_by_name(&own, reference).await.map_err(stored)?,
             },
-            Err(_) => match self.store.execution_by_name(&scope, reference).await.map_err(stored)? {
+            Err(_) => match self.store.execution_by_name(&own, reference).await.map_err(stored)? {
                 Some(row) => Some(row),
                 None => match self.by_prefix(call, IdKind::Execution, Entity::Execution, reference).await? {
                     Some(id) => {
@@ -117,7 +124,7 @@ impl Ops {
                 },
             },
         };
-        let mut row = row.map(|row| *row).ok_or_else(|| not_found(Entity::Execution, reference))?;
+        let mut row = row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Execution, reference))?;
         // What the store could not take is still known to its owner task.
         if let Some(record) = self.runtime.degraded(row.execution.id) {
             row.execution = (*record).clone();
@@ -138,6 +145,15 @@ impl Ops {
         let many = || format!("{reference:?} begins the id of more than one {entity}");
         one_of(&found, many, "give more characters of the id")
     }
+}
+
+/// There is no such thing; administrators are told what names mean.
+pub(super) fn unknown(call: &Call<'_>, entity: Entity, reference: &str) -> OpError {
+    let error = not_found(entity, reference);
+    if !call.caller.admin || prefix(reference).is_some() {
+        return error;
+    }
+    error.with_hint("a name means a thing of your own; what belongs to others is named by its id")
 }
 
 /// The one id that was found, if any; an error with the candidates if there are more.

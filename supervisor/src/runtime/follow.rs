@@ -3,7 +3,7 @@
 use super::facade::Runtime;
 use super::followers::Batches;
 use super::task::Command;
-use crate::store::StoreHandle;
+use crate::store::{StoreHandle, is_last_page};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use vm_system_protocol::ids::ExecutionId;
@@ -87,7 +87,7 @@ impl Tail {
         while !self.gone {
             let events = store.events(execution, self.last_seq, PAGE).await?;
             self.pass(&events).await;
-            if events.len() < PAGE as usize {
+            if is_last_page(&events, PAGE) {
                 break;
             }
         }

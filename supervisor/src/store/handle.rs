@@ -4,7 +4,7 @@ use super::batch::{Applied, Batch};
 use super::error::StoreError;
 use super::query::{Answer, IdKind, Page, PageVersion, Query, SessionQuery};
 use super::rows::{
-    AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
+    AuditEntry, CheckpointRow, DueTask, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
     ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow, VersionRow,
 };
 use super::{Store, StoreStatus, Urgency};
@@ -265,9 +265,14 @@ impl StoreHandle {
         ask!(self, Query::TaskOf(execution, checkpoint), Task)
     }
 
-    /// Pending questions whose time is over before a moment, the longest first.
-    pub async fn due_tasks(&self, until: Timestamp, limit: u32) -> Result<Vec<TaskRow>, StoreError> {
-        ask!(self, Query::DueTasks { until, limit }, Tasks)
+    /// Pending questions whose time is over before a moment, the longest first, behind one.
+    pub async fn due_tasks(
+        &self,
+        until: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+        limit: u32,
+    ) -> Result<Vec<DueTask>, StoreError> {
+        ask!(self, Query::DueTasks { until, after, limit }, Due)
     }
 
     /// Executions of programs that have something to do, by id, behind one.

@@ -1,12 +1,12 @@
 //! What can be asked. Every question has one kind of answer; `handle.rs` pairs them with types.
 
 use super::rows::{
-    AuditEntry, CheckpointRow, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
+    AuditEntry, CheckpointRow, DueTask, ExecutionRow, KeyRow, LibraryRow, Owner, PolicySnapshot, ProgramCode,
     ProgramRow, RunRow, Scope, SessionRow, Standing, TaskRow, TemplateRow, VersionRow,
 };
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
-use vm_system_protocol::model::{Event, SessionStatus};
+use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 
 /// A place in a list that is sorted newest first, ties by id: what comes behind it is older.
@@ -16,6 +16,20 @@ pub struct Cursor {
     pub at: Timestamp,
     /// Its id.
     pub id: [u8; 16],
+}
+
+/// What a page of a list takes at most, but for its last row (bytes): more than any answer has room for.
+pub(crate) const PAGE_BYTES: usize = 16 << 20;
+
+/// Whether nothing came behind these events, of which so many were asked for: a page that is full ends early.
+pub(crate) fn is_last_page(events: &[Event], limit: u32) -> bool {
+    events.len() < limit as usize && events.iter().map(weight_of_event).sum::<usize>() < PAGE_BYTES
+}
+
+/// About what an event takes (bytes).
+pub(crate) fn weight_of_event(event: &Event) -> usize {
+    let echo = if let EventPayload::InputEcho { text } = &event.payload { text.len() } else { 0 };
+    64 + echo + event.payload.output_bytes() as usize
 }
 
 /// A part of a list.
@@ -164,10 +178,12 @@ pub enum Query {
         /// At most this many.
         limit: u32,
     },
-    /// Pending questions whose time is over before a moment, the longest first. → [`Answer::Tasks`]
+    /// Pending questions whose time is over before a moment, the longest first. → [`Answer::Due`]
     DueTasks {
         /// Deadlines up to here.
         until: Timestamp,
+        /// Behind this one.
+        after: Option<(Timestamp, TaskId)>,
         /// At most this many.
         limit: u32,
     },
@@ -262,6 +278,8 @@ pub enum Answer {
     Task(Option<Box<TaskRow>>),
     /// Tasks.
     Tasks(Vec<TaskRow>),
+    /// When questions end.
+    Due(Vec<DueTask>),
     /// Executions of programs.
     Runs(Vec<RunRow>),
     /// How it goes on; none if it is no execution of a program.

@@ -197,6 +197,17 @@ pub struct ProgramCode {
     pub code: Vec<u8>,
 }
 
+/// A question with an end, and nothing of what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DueTask {
+    /// Its id.
+    pub id: TaskId,
+    /// Whose question it is.
+    pub execution: ExecutionId,
+    /// When its time is over.
+    pub deadline: Timestamp,
+}
+
 /// A question.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskRow {

@@ -13,6 +13,22 @@ use vm_system_protocol::model::ExecutionStatus;
 use vm_system_protocol::time::Timestamp;
 
 impl DurableMachine {
+    /// What comes while a batch is written is judged behind it. An answer to whatever question is pending means the one that
+    /// its giver can know: never the next one, which is only being stored.
+    pub(super) fn defer(&mut self, mut input: Input, actions: &mut Vec<Action>) {
+        if let Input::Submit { token, task: task @ None, .. } = &mut input {
+            let known = self.next == Next::Wait && !self.writing.iter().any(|(_, then)| *then == Then::Wait);
+            let Some(row) = self.task.as_ref().filter(|_| known) else {
+                let over = self.ended || self.record.status.is_final();
+                let why = if over { Refused::Ended } else { Refused::NotPending };
+                actions.push(Action::Reply { token: *token, result: Err(why) });
+                return;
+            };
+            *task = Some(row.id);
+        }
+        self.deferred.push(input);
+    }
+
     pub(super) fn submit(
         &mut self,
         (token, wait): (Token, bool),
@@ -159,7 +175,7 @@ impl DurableMachine {
 /// Counts an answer that does not fit; what its giver is told, and the message for the program if it was the last one that
 /// the program lets go by.
 pub(in crate::core) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (Refused, Option<String>) {
-    row.attempts += 1;
+    row.attempts = row.attempts.saturating_add(1);
     row.first_attempt_at = row.first_attempt_at.or(Some(at));
     row.last_attempt_at = Some(at);
     let attempts = row.attempts;

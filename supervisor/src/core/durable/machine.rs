@@ -247,7 +247,9 @@ impl DurableMachine {
                 self.spawn(actions);
             }
             Input::Wake => self.wake(now, actions),
-            Input::Submit { .. } | Input::Set { .. } if !self.writing.is_empty() => self.deferred.push(input),
+            Input::Submit { .. } | Input::Set { .. } if !self.writing.is_empty() => {
+                self.defer(input, actions);
+            }
             Input::Submit { token, task, answer, with, wait } => {
                 self.submit((token, wait), (task, &answer), with, now, actions);
             }

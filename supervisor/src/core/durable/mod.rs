@@ -37,5 +37,5 @@ pub use input::{
     DurableAction, DurableInput, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused, Stand, life,
 };
 pub use machine::DurableMachine;
-pub use options::{task_id, task_of_pause};
+pub use options::{TIMEOUT_MAX_MS, task_id, task_of_pause};
 pub use spent::Spent;

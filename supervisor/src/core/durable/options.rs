@@ -9,7 +9,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::time::Timestamp;
 
 /// Longest time that a question may have (milliseconds): a hundred years.
-const TIMEOUT_MAX_MS: u64 = 100 * 366 * 24 * 3_600_000;
+pub const TIMEOUT_MAX_MS: u64 = 100 * 366 * 24 * 3_600_000;
 
 /// The question of a pause; in words why the options are wrong.
 pub fn task_of_pause(

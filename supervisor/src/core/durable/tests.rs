@@ -486,7 +486,10 @@ impl World {
         let token = self.token();
         self.asked.insert(token.0, (task.checkpoint, answer.clone()));
         let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(2) == 0);
-        self.step(DurableInput::Submit { token, task: Some(task.id), answer, with: Vec::new(), wait });
+        // Without a name it means the question that stands now, whatever is being stored.
+        let named = self.rng.below(2) == 0;
+        let task = named.then_some(task.id);
+        self.step(DurableInput::Submit { token, task, answer, with: Vec::new(), wait });
     }
 
     fn is_over(&self) -> bool {

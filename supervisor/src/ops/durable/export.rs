@@ -5,6 +5,7 @@ use super::archive::{
     Bytes, Chain, CheckpointPart, ExecutionPart, FORMAT, Header, PagePart, ProgramPart, Record, Sheet,
     TaskPart, VersionPart,
 };
+use super::import::VERSIONS;
 use crate::libraries::hex;
 use crate::ops::errors::{not_found, stored};
 use crate::ops::{Call, Ops, now};
@@ -76,31 +77,40 @@ impl Ops {
             put(sheet, &header("program"))?;
             put(sheet, &Record::Program(ProgramPart { name: program.name.clone() }))?;
         }
-        while version < program.version && sheet.text.len() < PART_BYTES {
-            version += 1;
-            let mut part = self.version_part(program.id, version).await?;
-            part.code = None;
-            put(sheet, &Record::Version(part))?;
+        // Old ones may have been forgotten, also since the part before; of very many the newest are what an import takes.
+        let kept = self.store.program_versions(program.id, None, VERSIONS as u32).await.map_err(stored)?;
+        let mut more = false;
+        for row in kept.into_iter().rev() {
+            if row.version <= version {
+                continue;
+            }
+            more = sheet.text.len() >= PART_BYTES;
+            if more {
+                break;
+            }
+            version = row.version;
+            if let Some(mut part) = self.version_part(program.id, version).await? {
+                part.code = None;
+                put(sheet, &Record::Version(part))?;
+            }
         }
-        let more = version < program.version;
         Ok((*program.id.as_bytes(), more.then_some(ExportPlace::Versions(version))))
     }
 
-    async fn version_part(&self, program: ProgramId, version: u32) -> Result<VersionPart, OpError> {
+    async fn version_part(&self, program: ProgramId, version: u32) -> Result<Option<VersionPart>, OpError> {
         let code = self.store.program_code(program, version).await.map_err(stored)?;
         let below = version.saturating_add(1);
         let rows = self.store.program_versions(program, Some(below), 1).await.map_err(stored)?;
-        let (Some(code), Some(row)) = (code, rows.first()) else {
-            return Err(not_found(Entity::Program, &program.to_string()));
-        };
-        Ok(VersionPart {
+        let row = rows.first().filter(|row| row.version == version);
+        let (Some(code), Some(row)) = (code, row) else { return Ok(None) };
+        Ok(Some(VersionPart {
             version,
             source: code.source,
             source_hash: hex(&row.source_hash),
             created_at: row.created_at,
             format: code.format,
             code: Some(Bytes(code.code)),
-        })
+        }))
     }
 
     /// What there is once: the program, the execution, the list of its checkpoints.
@@ -113,7 +123,9 @@ impl Ops {
         put(sheet, &header("execution"))?;
         let name = run.program_name.clone().unwrap_or_else(|| run.program.to_string());
         put(sheet, &Record::Program(ProgramPart { name }))?;
-        put(sheet, &Record::Version(self.version_part(run.program, run.version).await?))?;
+        let version = self.version_part(run.program, run.version).await?;
+        let version = version.ok_or_else(|| not_found(Entity::Program, &run.program.to_string()))?;
+        put(sheet, &Record::Version(version))?;
         put(
             sheet,
             &Record::Execution(ExecutionPart {

@@ -1,13 +1,18 @@
 //! Import: a file that comes in parts. It is hostile: every record is checked as it comes, in bounded memory; what it
 //! describes is judged as a whole at its end, and a state is only believed once a worker has made one of it.
 
+mod bounds;
+mod room;
+
 use super::archive::{
     Chain, CheckpointPart, End, ExecutionPart, FORMAT, PagePart, Record, TaskPart, VersionPart,
 };
 use crate::libraries::hex;
 use crate::ops::errors::invalid;
-use crate::ops::{Call, Caller, Ops};
+use crate::ops::{Call, Caller, Ops, now};
 use crate::store::{Owner, TaskOutcome};
+pub(super) use bounds::VERSIONS;
+use room::{Place, Room};
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -15,17 +20,12 @@ use std::time::{Duration, Instant};
 use uuid::Uuid;
 use vm_system_protocol::codec;
 use vm_system_protocol::control::{ArchiveKind, DurableReply, ErrorCode, NewImport, OpError, PART_BYTES};
-use vm_system_protocol::durable::{CODE_BYTES, PROMPT_BYTES};
-use vm_system_protocol::json::JsonText;
+use vm_system_protocol::durable::CODE_BYTES;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Event;
 
 /// Longest line (bytes): a version with its source and code.
 const LINE_BYTES: usize = 16 << 20;
-/// What all files that are being imported may take in memory (bytes).
-const ROOM_BYTES: usize = 512 << 20;
-/// Files that are imported at a time.
-const AT_A_TIME: usize = 16;
 /// A file of which nothing more comes is forgotten after this time.
 const IDLE: Duration = Duration::from_mins(1);
 /// What a record takes beside its content, roughly (bytes).
@@ -33,7 +33,10 @@ const RECORD_BYTES: usize = 256;
 
 /// Files that are on their way.
 #[derive(Debug, Default)]
-pub(in crate::ops) struct Imports(Mutex<HashMap<Uuid, Staged>>);
+pub(in crate::ops) struct Imports {
+    staged: Mutex<HashMap<Uuid, Staged>>,
+    room: Room,
+}
 
 /// One of them.
 #[derive(Debug)]
@@ -43,12 +46,13 @@ pub(super) struct Staged {
     pub(super) reader: Reader,
     came: u64,
     touched: Instant,
+    place: Place,
 }
 
 impl Imports {
     fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Staged>> {
         // Nothing under this lock can panic half-way through a change.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.staged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes one out: nobody else can continue it meanwhile.
@@ -87,15 +91,14 @@ impl Imports {
 impl Ops {
     pub(super) fn import_begin(&self, call: &Call<'_>, new: NewImport) -> Result<DurableReply, OpError> {
         self.has_room()?;
-        if self.imports.forget_idle() >= AT_A_TIME {
-            return Err(OpError::new(ErrorCode::CapacityExceeded, "too many files are being imported"));
-        }
+        self.imports.forget_idle();
         let staged = Staged {
             owner: call.caller.owner.clone(),
             new,
             reader: Reader::new(self.options.ceilings.max_source_kb as usize * 1024),
             came: 0,
             touched: Instant::now(),
+            place: self.imports.room.enter(&call.caller.owner)?,
         };
         let alone = {
             let mut all = self.imports.lock();
@@ -123,20 +126,15 @@ impl Ops {
         staged.reader.feed(bytes)?;
         staged.came += bytes.len() as u64;
         staged.touched = Instant::now();
-        let mut all = self.imports.lock();
-        let others: usize = all.values().map(|staged| staged.reader.room).sum();
-        if others + staged.reader.room > ROOM_BYTES {
-            let message =
-                format!("the files that are being imported take more than {} MiB", ROOM_BYTES >> 20);
-            return Err(OpError::new(ErrorCode::CapacityExceeded, message));
-        }
-        all.insert(id, staged);
+        staged.place.takes(staged.reader.room + staged.reader.rest.capacity())?;
+        self.imports.lock().insert(id, staged);
         Ok(DurableReply::Importing(import.to_owned()))
     }
 
     pub(super) async fn import_end(&self, call: &Call<'_>, import: &str) -> Result<DurableReply, OpError> {
         let (_, staged) = self.imports.take(call.caller, import)?;
-        let Staged { new, reader, .. } = staged;
+        // The file counts until it is stored.
+        let Staged { new, reader, place: _place, .. } = staged;
         let file = reader.whole()?;
         if new.kind.is_some_and(|kind| kind != file.kind) {
             return Err(match file.kind {
@@ -181,6 +179,7 @@ pub(super) struct File {
 #[derive(Debug)]
 pub(super) struct Reader {
     max_source: usize,
+    clock: bounds::Clock,
     /// The beginning of a line.
     rest: Vec<u8>,
     line: u64,
@@ -199,6 +198,7 @@ impl Reader {
     fn new(max_source: usize) -> Self {
         Self {
             max_source,
+            clock: bounds::Clock(now()),
             rest: Vec::new(),
             line: 0,
             chain: Chain::default(),
@@ -306,10 +306,14 @@ impl Reader {
             }
             Record::Program(program) => self.file.program = program.name,
             Record::Version(version) => self.version(version)?,
-            Record::Execution(execution) => self.file.execution = Some(execution),
+            Record::Execution(execution) => {
+                bounds::execution(self.clock, &execution)?;
+                self.file.execution = Some(execution);
+            }
             Record::Checkpoint(checkpoint) => {
+                bounds::checkpoint(self.clock, &checkpoint)?;
                 let last = self.file.checkpoints.last().map_or(0, |last| last.seq);
-                if checkpoint.seq <= last || checkpoint.seq > i64::MAX as u64 {
+                if checkpoint.seq <= last {
                     return Err("checkpoints do not come in their order".to_owned());
                 }
                 if !["start", "pause", "effect", "steps", "edit", "end"].contains(&checkpoint.cause.as_str())
@@ -323,6 +327,7 @@ impl Reader {
                 if event.seq != self.file.events.len() as u64 + 1 {
                     return Err("there is a gap in the output".to_owned());
                 }
+                bounds::event(self.clock, &event)?;
                 self.file.events.push(event);
             }
             Record::Page(page) => self.page(page)?,
@@ -335,6 +340,10 @@ impl Reader {
         if version.source.len() > self.max_source {
             return Err(format!("the source has more than {} bytes", self.max_source));
         }
+        bounds::version(self.clock, &version)?;
+        if self.file.versions.len() >= bounds::VERSIONS {
+            return Err(format!("a program has at most {} versions", bounds::VERSIONS));
+        }
         let hash: [u8; 32] = Sha256::digest(version.source.as_bytes()).into();
         if hex(&hash) != version.source_hash {
             return Err("the source is not the one that its hash is of".to_owned());
@@ -344,7 +353,9 @@ impl Reader {
             let code = version.code.as_ref().map_or(0, |code| code.0.len());
             self.file.versions.is_empty() && (1..=CODE_BYTES).contains(&code)
         } else {
-            version.code.is_none() && version.version as usize == self.file.versions.len() + 1
+            // Old ones may have been forgotten where it comes from.
+            let last = self.file.versions.last().map_or(0, |last| last.version);
+            version.code.is_none() && version.version > last
         };
         if !fits {
             return Err("it is not the version that belongs here".to_owned());
@@ -360,12 +371,10 @@ impl Reader {
         }
         let outcome = task.outcome.as_deref().map(TaskOutcome::from_text);
         let known = outcome.is_none_or(|outcome| outcome.is_some());
-        if task.prompt.len() > PROMPT_BYTES || !known || task.ended_at.is_some() != outcome.is_some() {
+        if !known || task.ended_at.is_some() != outcome.is_some() {
             return Err("it is no question that was asked".to_owned());
         }
-        if let Some(schema) = task.schema.as_ref().and_then(JsonText::to_value) {
-            crate::core::durable::schema::Schema::check(&schema)?;
-        }
+        bounds::task(self.clock, &task)?;
         self.file.tasks.push(task);
         Ok(())
     }
@@ -374,7 +383,7 @@ impl Reader {
         let newest = self.file.checkpoints.last().map_or(0, |last| last.seq);
         let place = (page.page, page.checkpoint);
         let behind = self.file.pages.last_key_value().is_none_or(|(last, _)| *last < place);
-        if !behind || page.page > i64::MAX as u64 || !(1..=newest).contains(&page.checkpoint) {
+        if !behind || page.page > bounds::COUNT_MAX || !(1..=newest).contains(&page.checkpoint) {
             return Err("pages do not come in their order, or belong to no checkpoint".to_owned());
         }
         let bytes = page.bytes.map(|bytes| bytes.0);

@@ -88,7 +88,10 @@ impl Ops {
                 session: Arc::new(session_record(session, template, &worktree_path, at)),
                 policy: Arc::new(policy),
             },
-            Write::ExecutionStarted { name, execution: Arc::new(record(id, session, &from, &events)) },
+            Write::ExecutionStarted {
+                name,
+                execution: Arc::new(record(id, session, &from, (&events, &tasks))),
+            },
         ];
         let program = new.program_name.as_deref().unwrap_or(&program);
         let runs = self.program_of(&call.caller.owner, program, version, code, &mut writes).await?;
@@ -126,7 +129,8 @@ impl Ops {
         Ok(self.store.program_by_name(&scope, name).await.map_err(stored)?.map(|row| row.id))
     }
 
-    /// The importer's program with this very code; a new one where the name is free.
+    /// The importer's program with this very code; a new one where the name is free. Its newest version, which is the one that
+    /// is started, is what its source says: whatever else the execution runs is an older one that nothing but it has.
     async fn program_of(
         &self,
         owner: &Owner,
@@ -139,7 +143,16 @@ impl Ops {
         let Some(known) = self.own_program(owner, name).await? else {
             let id = ProgramId::from_uuid(Uuid::now_v7());
             let format = version.format;
+            let compiled = self.durables()?.compile(version.source.clone(), name.to_owned(), None).await?;
+            let compiled = compiled.map_err(|diagnostics| compile_error(name, &diagnostics))?;
+            let own = (compiled != code).then(|| {
+                let (source, created_at) = (version.source.clone(), version.created_at);
+                let source_hash = version.source_hash.clone();
+                let newest = VersionPart { version: 2, source, source_hash, created_at, format, code: None };
+                program_version(owner, id, name, newest, format, compiled)
+            });
             writes.push(program_version(owner, id, name, version, format, code));
+            writes.extend(own);
             return Ok((id, 1));
         };
         let hash = Sha256::digest(version.source.as_bytes()).into();
@@ -214,7 +227,12 @@ fn newest(pages: &Pages) -> BTreeMap<u64, &[u8]> {
     newest
 }
 
-fn record(id: ExecutionId, session: SessionId, from: &ExecutionPart, events: &[Event]) -> Execution {
+fn record(
+    id: ExecutionId,
+    session: SessionId,
+    from: &ExecutionPart,
+    (events, tasks): (&[Event], &[TaskPart]),
+) -> Execution {
     let mut record =
         fresh_record(id, session, from.status, from.args.clone(), from.env.clone(), from.started_at);
     record.ended_at = from.ended_at;
@@ -223,6 +241,11 @@ fn record(id: ExecutionId, session: SessionId, from: &ExecutionPart, events: &[E
     record.metrics = from.metrics;
     // The next event gets the next number.
     record.metrics.events = events.len() as u64;
+    // What is on record is counted and not believed: it decides how much more may come, and who takes most.
+    let options = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len() as u64);
+    let output: u64 = events.iter().map(|event| event.payload.output_bytes()).sum();
+    let asked: u64 = tasks.iter().map(|task| options(&task.schema) + options(&task.fallback)).sum();
+    record.metrics.output_bytes = output + asked;
     record
 }
 

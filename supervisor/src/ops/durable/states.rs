@@ -74,6 +74,7 @@ impl Ops {
         checkpoint: u64,
     ) -> Result<DurableReply, OpError> {
         let old = self.run(call, reference).await?;
+        self.has_room()?;
         let old_id = old.row.execution.id;
         let name = old.row.name.clone();
         let (seq, cause) = self.checkpoint(old_id, Some(checkpoint)).await?;

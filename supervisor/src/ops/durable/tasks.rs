@@ -4,7 +4,7 @@ use super::{question, refused, standing};
 use crate::core::Refusal;
 use crate::ops::audit::line_of;
 use crate::ops::errors::{invalid, stored};
-use crate::ops::{Call, Ops, fitting, page};
+use crate::ops::{Call, Ops, fitting, idempotency, page};
 use crate::runtime::RuntimeError;
 use crate::store::{Entity, IdKind, TaskRow};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use vm_system_protocol::model::{Execution, ExecutionStatus, Run, Task, TaskStatu
 /// Most rows of a list.
 const LIST_MAX: u32 = 10_000;
 /// Largest answer (bytes).
-const ANSWER_BYTES: usize = 8 << 20;
+pub(super) const ANSWER_BYTES: usize = 8 << 20;
 
 impl Ops {
     pub(super) async fn task_list(&self, call: &Call<'_>, asked: ListPage) -> Result<DurableReply, OpError> {
@@ -114,7 +114,8 @@ impl Ops {
             Err(error) => return Err(error),
         };
         // Stored with the answer: a line of its own would be a commit of its own.
-        let with = vec![line_of(call, "task submit", &id.to_string())];
+        let mut with = vec![line_of(call, "task submit", &id.to_string())];
+        with.extend(idempotency::taken(call, id));
         let submitted = self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await;
         let result = submitted.map_err(|why| refused(&why, id));
         if result.is_err() {

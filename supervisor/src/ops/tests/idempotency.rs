@@ -2,11 +2,17 @@
 
 use super::fake::{Bench, alice, bob, new_execution, new_session, repl, template};
 use crate::core::Refusal;
+use crate::core::durable::{fresh_record, session_record};
 use crate::runtime::RuntimeError;
-use crate::store::{KeyClaim, Write};
+use crate::store::{KeyClaim, NewProgramVersion, PolicySnapshot, Write};
 use std::sync::Arc;
 use tokio::sync::{Notify, mpsc};
-use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, Op, Reply};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewExecution, Op, Reply,
+};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, ExecutionStatus, Settings};
 use vm_system_protocol::time::Timestamp;
 
 #[tokio::test]
@@ -172,4 +178,88 @@ async fn stored_answer_that_cannot_be_read_is_given_from_the_record_and_never_ru
     let error = bench.ask_with_key(kill(), "l").await.expect_err("it has no record");
     assert_eq!(error.code, ErrorCode::Internal);
     assert_eq!(bench.fake.killed().len(), 1, "it was sent once");
+}
+
+/// As after a supervisor that died, or stopped, when an answer to a question was stored and its giver not told.
+#[tokio::test]
+async fn answer_that_was_taken_under_a_key_is_told_and_never_given_to_the_next_question() {
+    let bench = Bench::new();
+    let template: TemplateId = bench.template("t").await.parse().expect("an id");
+    let (execution, session) = (ExecutionId::from_bytes([7; 16]), SessionId::from_bytes([8; 16]));
+    let (program, at) = (ProgramId::from_bytes([9; 16]), Timestamp(1));
+    let empty = |text: &str| JsonText::from_untrusted(text.to_owned());
+    let record = fresh_record(execution, session, ExecutionStatus::Waiting, empty("[]"), empty("{}"), at);
+    let policy = PolicySnapshot {
+        engine: Engine::Cvm,
+        settings: Settings::default(),
+        modules: Vec::new(),
+        libraries: Vec::new(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    };
+    let version = NewProgramVersion {
+        owner: alice().owner,
+        id: program,
+        name: "p".to_owned(),
+        source_hash: [0; 32],
+        source: String::new(),
+        format: 1,
+        code: Vec::new(),
+        at,
+    };
+    let writes = vec![
+        Write::SessionInsert {
+            owner: alice().owner,
+            session: Arc::new(session_record(session, template, "", at)),
+            policy: Arc::new(policy),
+        },
+        Write::ExecutionStarted { name: None, execution: Arc::new(record) },
+        Write::ProgramVersion(Box::new(version)),
+        Write::ProgramRun { execution, program, version: 1 },
+    ];
+    bench.store.apply(writes).await.expect("new");
+    let submit = || {
+        let (execution, result) = (execution.to_string(), GivenAnswer::Typed("yes".to_owned()));
+        Op::Durable(DurableOp::TaskSubmit { execution, task: None, result, wait: true })
+    };
+    let claim = |reply| KeyClaim {
+        owner: alice().owner,
+        key: "k".to_owned(),
+        request_hash: bench.ops.request_hash(&alice(), &submit()).expect("it can be encoded"),
+        subject: [3; 16],
+        at: crate::ops::now(),
+        expired_before: Timestamp(0),
+        reply,
+    };
+    let taken = [b"taken".as_slice(), execution.as_bytes()].concat();
+    bench.store.apply(Write::KeyClaim(Box::new(claim(Some(taken))))).await.expect("free");
+    let told = bench.ask_with_key(submit(), "k").await;
+    let Ok(Reply::Durable(DurableReply::Run(run))) = told else { panic!("another answer: {told:?}") };
+    assert_eq!((run.execution.id, run.execution.status), (execution, ExecutionStatus::Waiting));
+    let release = Write::KeyRelease { owner: alice().owner, key: "k".to_owned() };
+    bench.store.apply(release).await.expect("always");
+    bench.store.apply(Write::KeyClaim(Box::new(claim(None)))).await.expect("free");
+    bench
+        .ask_with_key(submit(), "k")
+        .await
+        .expect_err("without the mark it is given, and nothing here takes it");
+}
+
+#[test]
+fn refusals_that_may_not_last_are_nobodys_last_word() {
+    let answer = |code, details: bool| {
+        let error = vm_system_protocol::control::OpError::new(code, "no");
+        Err(if details { error.with_details(&serde_json::json!({})) } else { error })
+    };
+    let lasts = |code, details, durable| {
+        matches!(
+            crate::ops::idempotency::counts(&answer(code, details), durable),
+            crate::ops::idempotency::Counts::Finally
+        )
+    };
+    assert!(!lasts(ErrorCode::CapacityExceeded, true, true), "no worker was found");
+    assert!(lasts(ErrorCode::CapacityExceeded, true, false), "a session without a worker is there");
+    assert!(!lasts(ErrorCode::StorageUnavailable, true, true));
+    assert!(!lasts(ErrorCode::ShuttingDown, true, true));
+    assert!(lasts(ErrorCode::AnswerInvalid, true, true), "it counts as an attempt");
 }

@@ -1,6 +1,6 @@
 //! Whole ids, names, and prefixes.
 
-use super::fake::{Bench, bob, new_session};
+use super::fake::{Bench, admin, bob, new_session, template};
 use vm_system_protocol::control::{ErrorCode, NewSession, Op, OpError, Reply};
 
 fn template_id(reply: Result<Reply, OpError>) -> String {
@@ -115,4 +115,23 @@ async fn session_is_found_by_its_name_the_living_one_first() {
     assert_eq!(error.code, ErrorCode::ValidationError);
     assert!(error.message.contains(&second) && error.message.contains(&third), "{}", error.message);
     assert!(!error.message.contains(&first), "{}", error.message);
+}
+
+#[tokio::test]
+async fn a_name_means_ones_own_thing_for_administrators_too() {
+    let bench = Bench::new();
+    let theirs = bench.template("backup").await;
+    let get = |reference: &str| Op::TemplateGet { template: reference.to_owned() };
+    let ask = async |op| bench.ops.handle(&admin(), op, None, None).await;
+    let error = ask(get("backup")).await.expect_err("it is Alice's");
+    assert_eq!(error.code, ErrorCode::TemplateNotFound);
+    assert!(error.hint.is_some_and(|hint| hint.contains("by its id")), "what to do");
+    assert!(ask(get(&theirs)).await.is_ok(), "by its id");
+    assert!(ask(get(&theirs[..35])).await.is_ok(), "by the beginning of its id");
+    ask(template("backup")).await.expect("a name of the administrator's own");
+    assert_ne!(template_id(ask(get("backup")).await), theirs);
+    let new = NewSession { name: Some("build".to_owned()), ..new_session(&theirs) };
+    bench.ask(Op::SessionCreate(Box::new(new))).await.expect("nothing is refused");
+    let session = Op::SessionGet { session: "build".to_owned() };
+    assert_eq!(ask(session).await.expect_err("it is Alice's").code, ErrorCode::SessionNotFound);
 }

@@ -3,18 +3,80 @@
 
 use super::Durables;
 use super::live::{Ask, Command};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::hash::Hash;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::oneshot;
-use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::time::Timestamp;
 
 /// Rows that are looked at in one turn.
 const ROWS: u32 = 256;
 /// What did not go on, for want of a worker or of the store, is tried again after this long.
 const AGAIN: Duration = Duration::from_secs(5);
+/// What does not go on however often it is tried is tried at least this often.
+const AGAIN_MAX: Duration = Duration::from_mins(1);
 /// The store's clock and ours may differ by a little.
 const LATE: Duration = Duration::from_millis(2);
+
+/// What was woken and is met again where it stood: it is woken again, each time after a longer while. So what can never go on
+/// costs little, and what comes behind it does not wait for it.
+#[derive(Debug)]
+struct Patience<K> {
+    woken: HashMap<K, Woken>,
+    round: u64,
+}
+
+#[derive(Debug)]
+struct Woken {
+    again: Instant,
+    pause: Duration,
+    /// When it was met last.
+    round: u64,
+}
+
+impl<K: Eq + Hash> Patience<K> {
+    fn new() -> Self {
+        Self { woken: HashMap::new(), round: 0 }
+    }
+
+    /// Whether it is to be woken now.
+    fn is_time(&mut self, key: K, now: Instant) -> bool {
+        let round = self.round;
+        match self.woken.entry(key) {
+            Entry::Vacant(place) => {
+                place.insert(Woken { again: now + AGAIN, pause: AGAIN, round });
+                true
+            }
+            Entry::Occupied(mut place) => {
+                let woken = place.get_mut();
+                woken.round = round;
+                if now < woken.again {
+                    return false;
+                }
+                woken.pause = (2 * woken.pause).min(AGAIN_MAX);
+                woken.again = now + woken.pause;
+                true
+            }
+        }
+    }
+
+    /// It is at work.
+    fn is_met(&mut self, key: &K) {
+        if let Some(woken) = self.woken.get_mut(key) {
+            woken.round = self.round;
+        }
+    }
+
+    /// Everything was looked at: what was not met has gone on.
+    fn end_round(&mut self) {
+        let round = self.round;
+        self.woken.retain(|_, woken| woken.round == round);
+        self.round += 1;
+    }
+}
 
 pub(super) async fn run(durables: Arc<Durables>) {
     let stop = durables.stop.clone();
@@ -30,16 +92,20 @@ async fn forever(durables: &Arc<Durables>) {
 }
 
 async fn run_what_runs(durables: &Arc<Durables>) {
+    let mut patience = Patience::new();
     loop {
-        everything_that_runs(durables).await;
+        everything_that_runs(durables, &mut patience).await;
         tokio::time::sleep(AGAIN).await;
     }
 }
 
 async fn expire_what_is_due(durables: &Arc<Durables>) {
+    let mut patience = Patience::new();
     loop {
-        let went_on = everything_that_is_due(durables).await;
-        let pause = if went_on { until_next(durables).await } else { AGAIN };
+        let pause = match everything_that_is_due(durables, &mut patience).await {
+            Some(until) => until_next(durables, until).await,
+            None => AGAIN,
+        };
         tokio::select! {
             () = tokio::time::sleep(pause) => {}
             () = durables.alarm.notified() => {}
@@ -56,7 +122,7 @@ async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
 }
 
 /// As far as the store answers.
-async fn everything_that_runs(durables: &Arc<Durables>) {
+async fn everything_that_runs(durables: &Arc<Durables>, patience: &mut Patience<ExecutionId>) {
     let mut after = ExecutionId::from_bytes([0; 16]);
     loop {
         let Ok(ids) = durables.shared.store.running_programs(after, ROWS).await else { return };
@@ -64,44 +130,50 @@ async fn everything_that_runs(durables: &Arc<Durables>) {
         for id in ids {
             let id = ExecutionId::from_bytes(id);
             // One that has an owner goes on already.
-            if !super::live::lock(&durables.live).contains_key(&id) {
+            let at_work = super::live::lock(&durables.live).contains_key(&id);
+            if at_work {
+                patience.is_met(&id);
+            } else if patience.is_time(id, Instant::now()) {
                 wake(durables, id).await;
             }
         }
         match last {
             Some(last) => after = ExecutionId::from_bytes(last),
-            None => return,
+            None => break,
         }
     }
+    patience.end_round();
 }
 
-/// False: the store does not answer.
-async fn everything_that_is_due(durables: &Arc<Durables>) -> bool {
-    let mut seen = std::collections::HashSet::new();
+/// Up to which moment everything was woken; none if the store does not answer.
+async fn everything_that_is_due(
+    durables: &Arc<Durables>,
+    patience: &mut Patience<TaskId>,
+) -> Option<Timestamp> {
+    let until = now();
+    let mut after = None;
     loop {
-        let Ok(due) = durables.shared.store.due_tasks(now(), ROWS).await else { return false };
-        let fresh: Vec<_> = due.into_iter().filter(|task| seen.insert(task.id)).collect();
-        if fresh.is_empty() {
-            return true;
-        }
-        for task in fresh {
-            wake(durables, task.execution).await;
-        }
-        // What was woken last may not have been stored yet: it is seen again, and not woken again.
-        if seen.len() > 100_000 {
-            return true;
+        let due = durables.shared.store.due_tasks(until, after, ROWS).await.ok()?;
+        let Some(last) = due.last() else { break };
+        after = Some((last.deadline, last.id));
+        for task in due {
+            if patience.is_time(task.id, Instant::now()) {
+                wake(durables, task.execution).await;
+            }
         }
     }
+    patience.end_round();
+    Some(until)
 }
 
-/// How long until the next question's time is over, or something should be tried again.
-async fn until_next(durables: &Arc<Durables>) -> Duration {
-    match durables.shared.store.due_tasks(Timestamp(i64::MAX), 1).await {
-        Ok(next) => match next.first().and_then(|task| task.deadline) {
-            Some(at) => {
-                let left = u64::try_from(at.0.saturating_sub(now().0)).unwrap_or(0);
-                // One that is overdue is on its way; it must not keep us busy.
-                (Duration::from_millis(left) + LATE).clamp(Duration::from_millis(50), AGAIN)
+/// How long until the time of the next question is over that was not due then, or something should be tried again.
+async fn until_next(durables: &Arc<Durables>, then: Timestamp) -> Duration {
+    let behind = Some((then, TaskId::from_bytes([0xff; 16])));
+    match durables.shared.store.due_tasks(Timestamp(i64::MAX), behind, 1).await {
+        Ok(next) => match next.first() {
+            Some(task) => {
+                let left = u64::try_from(task.deadline.0.saturating_sub(now().0)).unwrap_or(0);
+                (Duration::from_millis(left) + LATE).min(AGAIN)
             }
             None => AGAIN,
         },
@@ -112,4 +184,32 @@ async fn until_next(durables: &Arc<Durables>) -> Duration {
 fn now() -> Timestamp {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AGAIN, AGAIN_MAX, Patience};
+    use std::time::{Duration, Instant};
+
+    #[test]
+    fn what_does_not_go_on_is_woken_more_and_more_rarely_and_what_went_on_at_once() {
+        let (mut patience, begin) = (Patience::new(), Instant::now());
+        let mut woken = Vec::new();
+        for second in 0..600 {
+            let now = begin + Duration::from_secs(second);
+            if patience.is_time("stuck", now) {
+                woken.push(second);
+            }
+            patience.end_round();
+        }
+        assert_eq!(woken[..5], [0, 5, 15, 35, 75]);
+        let pauses = woken.windows(2).map(|pair| pair[1] - pair[0]);
+        assert_eq!(pauses.max(), Some(AGAIN_MAX.as_secs()));
+        // A round without it: it has gone on, and may be woken for something else.
+        patience.end_round();
+        assert!(patience.is_time("stuck", begin) && !patience.is_time("stuck", begin));
+        patience.is_met(&"stuck");
+        patience.end_round();
+        assert!(patience.is_time("stuck", begin + AGAIN), "one at work is remembered");
+    }
 }

@@ -14,7 +14,7 @@ use crate::policy::EffectivePolicy;
 use crate::runtime::room::Room;
 use crate::runtime::task::fault;
 use crate::spawn::{ChannelError, Received, Spawner, WorkerDeath, WorkerHandle};
-use crate::store::{Applied, Batch, Rejection, StoreError, Ticket};
+use crate::store::{Applied, Batch, Entity, Rejection, StoreError, Ticket};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -401,7 +401,9 @@ impl Owner {
 
 fn not_stored(write: WriteId, error: &StoreError) -> Input {
     let conflict = matches!(error, StoreError::Rejected(Rejection::Conflict(_)));
-    if matches!(error, StoreError::Rejected(_)) && !conflict {
+    // That the name of an execution is taken is its caller's affair; no other refusal should ever happen.
+    let named = matches!(error, StoreError::Rejected(Rejection::Conflict(Entity::Execution)));
+    if matches!(error, StoreError::Rejected(_)) && !named {
         tracing::error!(%error, "the store refuses a step of a durable execution");
     }
     Input::NotStored { write, conflict, error: error.to_string() }

@@ -3,7 +3,7 @@
 use super::Tables;
 use crate::store::query::{Answer, Cursor, IdKind, Page, Query, SessionQuery};
 use crate::store::rows::{
-    CheckpointRow, Owner, ProgramRow, RunRow, STANDING_BYTES, Scope, SessionRow, Standing, TaskRow,
+    CheckpointRow, DueTask, Owner, ProgramRow, RunRow, STANDING_BYTES, Scope, SessionRow, Standing, TaskRow,
     VersionRow,
 };
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl Tables {
                 Answer::Tasks(tasks)
             }
             Query::TaskOf(execution, at) => Answer::Task(self.task_of(*execution, *at).map(Box::new)),
-            Query::DueTasks { until, limit } => {
+            Query::DueTasks { until, after, limit } => {
                 let tasks = self.tasks.iter().map(|(_, task)| task);
                 let due = tasks.filter(|task| {
                     task.ended_at.is_none()
@@ -128,10 +128,15 @@ impl Tables {
                         // Those of sessions are their owner task's to end.
                         && self.runs.contains(&task.execution)
                 });
-                let mut due: Vec<_> = due.cloned().collect();
-                due.sort_by_key(|task| (task.deadline, task.id));
+                let due = due.filter_map(|task| {
+                    let (id, execution) = (task.id, task.execution);
+                    task.deadline.map(|deadline| DueTask { id, execution, deadline })
+                });
+                let mut due: Vec<_> =
+                    due.filter(|due| after.is_none_or(|after| (due.deadline, due.id) > after)).collect();
+                due.sort_by_key(|due| (due.deadline, due.id));
                 due.truncate(*limit as usize);
-                Answer::Tasks(due)
+                Answer::Due(due)
             }
             Query::RunningPrograms { after, limit } => {
                 let rows = self.executions.iter().map(|(id, row)| (id, &row.execution));

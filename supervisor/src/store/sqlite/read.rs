@@ -9,7 +9,7 @@ mod sessions;
 mod templates;
 
 use crate::store::error::StoreError;
-use crate::store::query::{Answer, Cursor, Page, Query};
+use crate::store::query::{Answer, Cursor, PAGE_BYTES, Page, Query};
 use crate::store::rows::Scope;
 use crate::store::sqlite::failure::store_error;
 use rusqlite::types::Value;
@@ -21,6 +21,23 @@ use vm_system_protocol::time::Timestamp;
 pub(super) enum ReadError {
     Database(rusqlite::Error),
     Damaged(&'static str),
+}
+
+impl ReadError {
+    /// The row has something in it that is none of ours; the database itself can be read.
+    fn is_of_one_row(&self) -> bool {
+        use rusqlite::Error as Sql;
+        match self {
+            Self::Damaged(_) => true,
+            Self::Database(error) => matches!(
+                error,
+                Sql::FromSqlConversionFailure(..)
+                    | Sql::IntegralValueOutOfRange(..)
+                    | Sql::InvalidColumnType(..)
+                    | Sql::Utf8Error(..)
+            ),
+        }
+    }
 }
 
 impl From<rusqlite::Error> for ReadError {
@@ -79,7 +96,9 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         Query::PendingTask(execution) => Answer::Task(durable::pending_task(c, *execution)?.map(Box::new)),
         Query::PendingTasks(scope, page) => Answer::Tasks(durable::pending_tasks(c, scope, *page)?),
         Query::TaskOf(execution, at) => Answer::Task(durable::task_of(c, *execution, *at)?.map(Box::new)),
-        Query::DueTasks { until, limit } => Answer::Tasks(durable::due_tasks(c, *until, *limit)?),
+        Query::DueTasks { until, after, limit } => {
+            Answer::Due(durable::due_tasks(c, *until, *after, *limit)?)
+        }
         Query::RunningPrograms { after, limit } => Answer::Ids(durable::running(c, *after, *limit)?),
         Query::Runs { scope, program, execution, page } => {
             Answer::Runs(durable::runs(c, scope, *program, *execution, *page)?)
@@ -168,6 +187,31 @@ impl Select {
         self.each(c, |row| {
             out.push(map(row)?);
             Ok(true)
+        })?;
+        Ok(out)
+    }
+
+    /// Of a list: as many rows as have room by their `weight` (bytes), and one at least. A row that cannot be read costs itself
+    /// and not the others.
+    fn readable_rows<T>(
+        &self,
+        c: &Connection,
+        weight: impl Fn(&T) -> usize,
+        mut map: impl FnMut(&Row<'_>) -> Read<T>,
+    ) -> Read<Vec<T>> {
+        let (mut out, mut room) = (Vec::new(), PAGE_BYTES);
+        self.each(c, |row| {
+            match map(row) {
+                Ok(value) => {
+                    room = room.saturating_sub(weight(&value));
+                    out.push(value);
+                }
+                Err(error) if error.is_of_one_row() => {
+                    tracing::error!(error = %StoreError::from(error), "a list leaves out a row that cannot be read");
+                }
+                Err(error) => return Err(error),
+            }
+            Ok(room > 0)
         })?;
         Ok(out)
     }

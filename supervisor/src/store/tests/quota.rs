@@ -4,7 +4,9 @@ use super::fixture::{
     console, ended, execution_id, execution_record, mine, options, owner, policy, running, session_id,
     session_record, started, template_id,
 };
-use crate::store::{AuditEntry, Batch, Retention, Scope, StoreHandle, StoreOptions, Write, open_sqlite};
+use crate::store::{
+    AuditEntry, Batch, Retention, Scope, StoreHandle, StoreOptions, Write, is_last_page, open_sqlite,
+};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
@@ -125,5 +127,21 @@ async fn who_takes_most_loses_records_first_and_nobody_else_and_no_line_of_the_a
     assert!(others.is_some(), "another owner pays for it");
     assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_some(), "it runs");
     assert_eq!(store.audit(&Scope::All, None, 10).await.expect("readable").len(), 1);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn events_are_read_in_pages_that_fit_into_memory() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let store = open_sqlite(StoreOptions { retention: retention(64, 64), ..options(folder.path()) });
+    let store = store.expect("empty");
+    store.apply(running()).await.expect("new");
+    fill(&store, 20).await;
+    let first = store.events(execution_id(1), 0, 1_000).await.expect("readable");
+    assert!((60..70).contains(&first.len()), "{}", first.len());
+    assert!(!is_last_page(&first, 1_000), "there are more");
+    let rest = store.events(execution_id(1), first.len() as u64, 1_000).await.expect("readable");
+    assert_eq!(first.len() + rest.len(), 80);
+    assert!(is_last_page(&rest, 1_000));
     store.shutdown().await;
 }

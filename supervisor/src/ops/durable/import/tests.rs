@@ -2,6 +2,8 @@
 
 use super::super::archive::{Bytes, Header, ProgramPart, Sheet};
 use super::*;
+use crate::ops::durable::tasks::ANSWER_BYTES;
+use vm_system_protocol::durable::PROMPT_BYTES;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionStatus, Metrics};
@@ -194,4 +196,53 @@ fn lines_without_an_end_and_other_files_are_refused_early() {
     }
     let deep = format!("[\n{}\n", "[".repeat(100_000));
     refused(&deep);
+}
+
+#[test]
+fn numbers_and_times_that_nothing_here_could_have_made_are_refused() {
+    let with = |at: usize, record: Record| {
+        let mut forged = records();
+        forged[at] = record;
+        refused(&sealed(&forged))
+    };
+    let execution = |change: &dyn Fn(&mut ExecutionPart)| {
+        let Record::Execution(mut part) = records().swap_remove(3) else { panic!("the fourth record") };
+        change(&mut part);
+        with(3, Record::Execution(part))
+    };
+    let asked = |change: &dyn Fn(&mut TaskPart)| {
+        let mut part = task(6, false);
+        change(&mut part);
+        with(7, Record::Task(part))
+    };
+    let json = |text: String| JsonText::from_untrusted(text);
+    let (late, early) = (Timestamp(i64::MAX), Timestamp(-1));
+    let long = || "x".repeat(PROMPT_BYTES + 1);
+    asked(&|part| part.attempts = u32::MAX);
+    asked(&|part| part.created_at = late);
+    asked(&|part| part.created_at = early);
+    asked(&|part| part.deadline = Some(late));
+    asked(&|part| part.last_attempt_at = Some(late));
+    asked(&|part| part.prompt = long());
+    asked(&|part| part.fallback = Some(json(format!("{:?}", long().repeat(2)))));
+    let answered = TaskPart { answer: Some("x".repeat(ANSWER_BYTES + 1)), ..task(4, true) };
+    with(6, Record::Task(answered));
+    execution(&|part| part.started_at = late);
+    execution(&|part| part.ended_at = Some(late));
+    execution(&|part| part.metrics.output_bytes = i64::MAX as u64);
+    execution(&|part| part.metrics.cpu_ms = u64::MAX);
+    execution(&|part| part.args = json("[1]".to_owned()));
+    execution(&|part| part.args = json(format!("[{:?}]", long())));
+    execution(&|part| part.env = json("{\"a=b\":\"\"}".to_owned()));
+    execution(&|part| part.result = Some(json(format!("{:?}", long().repeat(4)))));
+    with(2, Record::Version(VersionPart { created_at: late, ..version() }));
+    with(5, checkpoint(i64::MAX as u64));
+    with(5, Record::Checkpoint(CheckpointPart { seq: 6, at: late, cause: "pause".to_owned() }));
+    with(12, page(i64::MAX as u64, 6));
+    let said = |text: String, ts: Timestamp| {
+        let payload = EventPayload::Console { level: ConsoleLevel::Log, text };
+        with(9, Record::Event(Event { execution_id: ExecutionId::from_bytes([1; 16]), seq: 2, ts, payload }))
+    };
+    said(String::new(), late);
+    said(long(), Timestamp(0));
 }

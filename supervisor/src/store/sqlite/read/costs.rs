@@ -2,7 +2,7 @@
 
 use super::answer;
 use crate::store::Durability;
-use crate::store::query::{Page, Query, SessionQuery};
+use crate::store::query::{Answer, Cursor, Page, Query, SessionQuery};
 use crate::store::rows::{Owner, Scope};
 use crate::store::sqlite::open::first_connection;
 use crate::store::sqlite::write::{Passed, prune_piece};
@@ -96,7 +96,7 @@ fn lists_of_one_owner_cost_nothing_for_what_others_have() {
         runs(Some(program), None),
         runs(None, Some(one)),
         Query::RunningPrograms { after: ExecutionId::from_bytes([0; 16]), limit: 100 },
-        Query::DueTasks { until: Timestamp(i64::MAX), limit: 100 },
+        Query::DueTasks { until: Timestamp(i64::MAX), after: None, limit: 100 },
     ] {
         let steps = cost(&c, &query);
         assert!(steps <= FEW, "{steps} instructions for {query:?}");
@@ -124,4 +124,53 @@ fn what_does_not_end_is_passed_in_pieces_and_once() {
     assert_eq!((pieces, rows), (3, 0), "4 096 rows are looked at in one piece");
     let again = next(passed);
     assert!(!again.more && again.passed == passed, "nothing is looked at twice");
+}
+
+#[test]
+fn a_row_that_cannot_be_read_costs_itself_and_not_the_others() {
+    let (_folder, c) = filled();
+    c.execute_batch(
+        "UPDATE tasks SET deadline = created_at;
+         UPDATE tasks SET attempts = 1 << 40, deadline = 0 WHERE created_at = 1 AND owner = 'me';
+         UPDATE tasks SET outcome = 'lost' WHERE created_at = 2 AND owner = 'me';
+         UPDATE executions SET status = 'lost' WHERE started_at = 2 AND owner = 'me';
+         INSERT INTO programs VALUES (randomblob(16), 'me', 'q', 1, 1 << 40, 0, 0);
+         INSERT INTO program_versions SELECT id, 1 << 40, zeroblob(32), 1, 0, '', x'' FROM programs WHERE name = 'q';",
+    )
+    .expect("rows of a schema of our own");
+    let me = || Scope::Owner(Owner::new("me"));
+    let page = || Page::first(100);
+    let count = |query: &Query| match answer(&c, query) {
+        Ok(Answer::Tasks(rows)) => rows.len(),
+        Ok(Answer::Due(rows)) => rows.len(),
+        Ok(Answer::Runs(rows)) => rows.len(),
+        Ok(Answer::Programs(rows)) => rows.len(),
+        other => panic!("{query:?}: {}", other.is_ok()),
+    };
+    assert_eq!(count(&Query::PendingTasks(me(), page())), 2);
+    assert_eq!(count(&Query::Runs { scope: me(), program: None, execution: None, page: page() }), 2);
+    assert_eq!(count(&Query::Programs(me(), page())), 1);
+    let due = |after| Query::DueTasks { until: Timestamp(3), after, limit: 100 };
+    assert_eq!(count(&due(None)), 3, "when a question ends can be read of every one");
+    let Ok(Answer::Due(rows)) = answer(&c, &due(None)) else { panic!("it was just read") };
+    assert_eq!(rows.iter().map(|row| row.deadline.0).collect::<Vec<_>>(), [0, 2, 3]);
+    assert_eq!(count(&due(Some((rows[0].deadline, rows[0].id)))), 2);
+    assert_eq!(count(&due(Some((rows[2].deadline, rows[2].id)))), 0);
+}
+
+#[test]
+fn a_page_of_large_rows_ends_early_and_the_next_one_goes_on_behind_it() {
+    let (_folder, c) = filled();
+    c.execute_batch("UPDATE tasks SET prompt = printf('%.*c', 10485760, 'x') WHERE owner = 'me'")
+        .expect("rows of a schema of our own");
+    let read = |after| {
+        let page = Page { after, ..Page::first(100) };
+        match answer(&c, &Query::PendingTasks(Scope::Owner(Owner::new("me")), page)) {
+            Ok(Answer::Tasks(rows)) => rows,
+            _ => panic!("another answer"),
+        }
+    };
+    let first = read(None);
+    let last = first.last().map(|row| Cursor { at: row.created_at, id: *row.id.as_bytes() });
+    assert_eq!((first.len(), read(last).len()), (2, 1));
 }

@@ -3,8 +3,8 @@
 use super::{Read, ReadError, Select, count, executions, maybe_moment, moment, sessions, small, templates};
 use crate::store::query::{Cursor, Page, PageVersion};
 use crate::store::rows::{
-    CheckpointRow, Owner, ProgramCode, ProgramRow, RunRow, STANDING_BYTES, Scope, Standing, TaskOutcome,
-    TaskRow, VersionRow,
+    CheckpointRow, DueTask, Owner, ProgramCode, ProgramRow, RunRow, STANDING_BYTES, Scope, Standing,
+    TaskOutcome, TaskRow, VersionRow,
 };
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -30,7 +30,7 @@ pub(super) fn program_by_name(c: &Connection, scope: &Scope, name: &str) -> Read
 pub(super) fn programs(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<ProgramRow>> {
     let mut select = Select::new(PROGRAM);
     select.and("is_active = 1").scope(scope).newest_first("programs.created_at", page);
-    select.rows(c, program_row)
+    select.readable_rows(c, |_| 512, program_row)
 }
 
 fn program_row(row: &Row<'_>) -> Read<ProgramRow> {
@@ -133,7 +133,18 @@ pub(super) fn pending_tasks(c: &Connection, scope: &Scope, page: Page) -> Read<V
     }
     select.paged = true;
     select.text(" ORDER BY created_at, id LIMIT").value(i64::from(page.limit));
-    select.rows(c, task_row)
+    select.readable_rows(c, task_weight, task_row)
+}
+
+fn task_weight(task: &TaskRow) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    256 + task.prompt.len() + text(&task.schema) + text(&task.fallback) + text(&task.answer)
+}
+
+fn run_weight(run: &RunRow) -> usize {
+    let execution = &run.row.execution;
+    let result = execution.result.as_ref().map_or(0, |json| json.as_str().len());
+    768 + execution.args.as_str().len() + execution.env.as_str().len() + result
 }
 
 fn task_row(row: &Row<'_>) -> Read<TaskRow> {
@@ -143,7 +154,7 @@ fn task_row(row: &Row<'_>) -> Read<TaskRow> {
         execution: ExecutionId::from_bytes(row.get(2)?),
         prompt: row.get(3)?,
         schema: row.get(4)?,
-        attempts: small(row, 5, "task")?,
+        attempts: u32::try_from(count(row, 5)?).unwrap_or(u32::MAX),
         created_at: moment(row, 6)?,
         deadline: maybe_moment(row, 7)?,
         ended_at: maybe_moment(row, 8)?,
@@ -181,7 +192,7 @@ pub(super) fn tasks_of_run(
     select.and_value("checkpoint >", i64::try_from(after).unwrap_or(i64::MAX));
     select.paged = true;
     select.text(" ORDER BY checkpoint LIMIT").value(i64::from(limit));
-    select.rows(c, task_row)
+    select.readable_rows(c, task_weight, task_row)
 }
 
 pub(super) fn page_versions(
@@ -209,14 +220,32 @@ pub(super) fn page_versions(
     Ok(versions)
 }
 
-pub(super) fn due_tasks(c: &Connection, until: Timestamp, limit: u32) -> Read<Vec<TaskRow>> {
-    let mut select = Select::new(TASK);
+pub(super) fn due_tasks(
+    c: &Connection,
+    until: Timestamp,
+    after: Option<(Timestamp, TaskId)>,
+    limit: u32,
+) -> Read<Vec<DueTask>> {
+    let mut select = Select::new("SELECT id, execution, deadline FROM tasks");
     select.and("ended_at IS NULL").and("deadline IS NOT NULL").and_value("deadline <=", until.0);
     // Those of sessions are their owner task's to end.
     select.and("EXISTS (SELECT 1 FROM program_runs WHERE program_runs.execution = tasks.execution)");
+    if let Some((deadline, id)) = after {
+        select.and("(deadline, id) > (").value(deadline.0).text(",").value(id.as_bytes().to_vec()).text(")");
+    }
     select.paged = true;
     select.text(" ORDER BY deadline, id LIMIT").value(i64::from(limit));
-    select.rows(c, task_row)
+    select.readable_rows(
+        c,
+        |_| 64,
+        |row| {
+            Ok(DueTask {
+                id: TaskId::from_bytes(row.get(0)?),
+                execution: ExecutionId::from_bytes(row.get(1)?),
+                deadline: moment(row, 2)?,
+            })
+        },
+    )
 }
 
 pub(super) fn running(c: &Connection, after: ExecutionId, limit: u32) -> Read<Vec<[u8; 16]>> {
@@ -263,14 +292,15 @@ pub(super) fn runs(
         select.text(" ORDER BY program_runs.execution DESC");
     }
     select.text(" LIMIT").value(i64::from(page.limit));
-    select.rows(c, |row| {
+    let found = |row: &Row<'_>| {
         Ok(RunRow {
             row: executions::execution(row)?,
             program: ProgramId::from_bytes(row.get(23)?),
             version: small(row, 24, "program run")?,
             program_name: if row.get(26)? { row.get(25)? } else { None },
         })
-    })
+    };
+    if execution.is_some() { select.rows(c, found) } else { select.readable_rows(c, run_weight, found) }
 }
 
 pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<Standing>> {

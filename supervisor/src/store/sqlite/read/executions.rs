@@ -1,7 +1,7 @@
 //! Executions and their events.
 
 use super::{Read, ReadError, Select, count, maybe_moment, moment, parsed};
-use crate::store::query::Page;
+use crate::store::query::{PAGE_BYTES, Page, weight_of_event};
 use crate::store::rows::{ExecutionRow, Owner, Scope};
 use rusqlite::{Connection, Row};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -83,9 +83,21 @@ pub(super) fn events(c: &Connection, id: ExecutionId, after: u64, limit: u32) ->
     select.and_value("execution =", id.as_bytes().to_vec());
     select.and_value("seq >", i64::try_from(after).unwrap_or(i64::MAX));
     select.text(" ORDER BY seq LIMIT").value(limit);
-    select.rows(c, |row| {
+    let event = |row: &Row<'_>| {
         Ok(Event { execution_id: id, seq: count(row, 0)?, ts: moment(row, 1)?, payload: payload(row)? })
-    })
+    };
+    if limit < 0 {
+        return select.rows(c, event);
+    }
+    // One that cannot be read is an error: whoever follows would not see that it is missing.
+    let (mut events, mut room) = (Vec::new(), PAGE_BYTES);
+    select.each(c, |row| {
+        let event = event(row)?;
+        room = room.saturating_sub(weight_of_event(&event));
+        events.push(event);
+        Ok(room > 0)
+    })?;
+    Ok(events)
 }
 
 /// The way back from `Columns` of `write/executions.rs`.

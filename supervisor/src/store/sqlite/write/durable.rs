@@ -129,7 +129,7 @@ fn missing_or_finished(c: &Connection, id: TaskId) -> Failure {
 }
 
 pub(super) fn task_attempt(c: &Connection, id: TaskId, at: Timestamp) -> Result<u64, Failure> {
-    let sql = "UPDATE tasks SET attempts = attempts + 1, first_attempt_at = coalesce(first_attempt_at, ?2),
+    let sql = "UPDATE tasks SET attempts = min(attempts + 1, 4294967295), first_attempt_at = coalesce(first_attempt_at, ?2),
             last_attempt_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
     let rows = run(c, sql, params![id.as_bytes(), at.0])?;
     if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
