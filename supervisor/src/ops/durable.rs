@@ -132,12 +132,11 @@ impl Ops {
 
     /// An execution of a program that the caller may see.
     async fn run(&self, call: &Call<'_>, reference: &str) -> Result<RunRow, OpError> {
-        let found = match super::resolve::plausible("execution", reference)?.parse() {
-            Ok(id) => self.run_by_id(call, id).await?,
-            Err(_) => {
-                let own = call.caller.own();
-                self.store.run_by_name(&own, reference.trim()).await.map_err(stored)?.pop()
-            }
+        let found = if let Ok(id) = super::resolve::plausible("execution", reference)?.parse() {
+            self.run_by_id(call, id).await?
+        } else {
+            let own = call.caller.own();
+            self.store.run_by_name(&own, reference.trim()).await.map_err(stored)?.pop()
         };
         if let Some(row) = found.filter(|row| self.runtime.degraded(row.row.execution.id).is_none()) {
             return Ok(row);

@@ -110,7 +110,7 @@ pub(crate) async fn stack_of(context: &Context, id: ExecutionId) -> Result<Strin
 pub(crate) fn places(message: &str, stack: &str) -> String {
     let behind = stack.strip_prefix(message).unwrap_or(stack);
     let lines = behind.lines().filter(|line| !line.trim().is_empty());
-    lines.map(|line| format!("    {}\n", escape::for_cell(line.trim()))).collect()
+    lines.flat_map(|line| ["    ".into(), escape::for_cell(line.trim()), "\n".into()]).collect()
 }
 
 async fn events(context: &Context, id: ExecutionId, after_seq: u64) -> Result<Vec<Event>, CliError> {
