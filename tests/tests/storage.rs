@@ -180,7 +180,7 @@ mod cases {
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("chmod");
         }
         let (place, log) = refused(place);
-        assert!(log.contains("state/lock") && log.contains("Permission denied"), "{log}");
+        assert!(log.contains("state/lock: permission denied"), "{log}");
         let lock = place.path("state/lock");
         std::fs::set_permissions(&lock, std::fs::Permissions::from_mode(0o600)).expect("chmod");
         let (_place, log) = refused(place);

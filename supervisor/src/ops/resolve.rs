@@ -150,7 +150,7 @@ impl Ops {
 /// There is no such thing; administrators are told what names mean.
 pub(super) fn unknown(call: &Call<'_>, entity: Entity, reference: &str) -> OpError {
     let error = not_found(entity, reference);
-    if !call.caller.admin || prefix(reference).is_some() {
+    if !call.caller.admin || error.hint.is_some() || prefix(reference).is_some() {
         return error;
     }
     error.with_hint("a name means a thing of your own; what belongs to others is named by its id")

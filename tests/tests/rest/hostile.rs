@@ -166,6 +166,8 @@ fn requests_one_behind_the_other_are_answered_in_order() {
 fn clients_that_break_off_harm_nobody() {
     let daemon = daemon();
     let address = daemon.addresses()[0];
+    // The reserve is raised behind the start.
+    watch::until(|| daemon.info().zygotes.len() == 2, || "no zygote in reserve".to_owned());
     let before = observe::descriptors(daemon.pid());
     for _ in 0..50 {
         let mut http = Http::tcp(address);
@@ -179,7 +181,10 @@ fn clients_that_break_off_harm_nobody() {
         drop(http);
     }
     let descriptors = || observe::descriptors(daemon.pid());
-    watch::until(|| descriptors() <= before + 2, || format!("{} descriptors", descriptors()));
+    watch::until(
+        || descriptors() <= before + 2,
+        || format!("{} descriptors, {before} before", descriptors()),
+    );
     assert_eq!(daemon.http().get(HEALTH).status, 200);
     daemon.stop();
 }

@@ -30,6 +30,7 @@ const GROWTH_BYTES: u64 = 1 << 20;
 #[derive(Debug)]
 struct Log {
     file: File,
+    is_writable: bool,
     /// As long as its folder does not surely name it.
     unnamed: Option<PathBuf>,
     /// Frames in order, for the place where they begin.
@@ -44,19 +45,23 @@ struct Log {
 }
 
 impl Log {
-    /// Opens it, makes it if it is not there and `create` says so.
+    /// Opens it, makes it if it is not there and `create` says so. One that may not be written is opened for reading, as by
+    /// SQLite itself, which then says what is wrong when it is asked to write.
     fn open(path: &Path, create: bool, grows_ahead: bool) -> io::Result<Self> {
         let is_new = create && !path.try_exists()?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(create)
-            .truncate(false)
-            .mode(0o600)
-            .open(path)?;
+        let mut options = OpenOptions::new();
+        let opened = options.read(true).write(true).create(create).truncate(false).mode(0o600).open(path);
+        let is_forbidden = |error: &io::Error| {
+            matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
+        };
+        let (file, is_writable) = match opened {
+            Err(error) if is_forbidden(&error) => (File::open(path)?, false),
+            opened => (opened?, true),
+        };
         let grown = file.metadata()?.len();
         Ok(Self {
             file,
+            is_writable,
             unnamed: is_new.then(|| path.to_owned()),
             gathered: Vec::new(),
             begin: 0,

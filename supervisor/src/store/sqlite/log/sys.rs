@@ -6,8 +6,9 @@ use crate::store::Durability;
 use rusqlite::ffi::{
     SQLITE_CANTOPEN, SQLITE_FULL, SQLITE_IOCAP_POWERSAFE_OVERWRITE, SQLITE_IOERR_FSTAT, SQLITE_IOERR_FSYNC,
     SQLITE_IOERR_READ, SQLITE_IOERR_SHORT_READ, SQLITE_IOERR_TRUNCATE, SQLITE_IOERR_WRITE, SQLITE_NOTFOUND,
-    SQLITE_OK, SQLITE_OPEN_CREATE, SQLITE_OPEN_WAL, sqlite3_file, sqlite3_filename, sqlite3_int64,
-    sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find, sqlite3_vfs_register,
+    SQLITE_OK, SQLITE_OPEN_CREATE, SQLITE_OPEN_READONLY, SQLITE_OPEN_READWRITE, SQLITE_OPEN_WAL,
+    sqlite3_file, sqlite3_filename, sqlite3_int64, sqlite3_io_methods, sqlite3_vfs, sqlite3_vfs_find,
+    sqlite3_vfs_register,
 };
 use std::ffi::{CStr, OsStr, c_int, c_void};
 use std::io;
@@ -112,11 +113,15 @@ unsafe extern "C" fn open(
     // SAFETY: as above; the place is SQLite's and aligned as any allocation of it.
     unsafe {
         let file = file.cast::<LogFile>();
+        if !out_flags.is_null() {
+            *out_flags = if log.is_writable {
+                flags
+            } else {
+                flags & !(SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE) | SQLITE_OPEN_READONLY
+            };
+        }
         (*file).log = Box::into_raw(Box::new(log));
         (*file).base.pMethods = &raw const METHODS;
-        if !out_flags.is_null() {
-            *out_flags = flags;
-        }
     }
     SQLITE_OK
 }
