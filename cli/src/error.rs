@@ -4,7 +4,6 @@ use crate::output::{Style, escape};
 use std::fmt::Display;
 use std::io::{self, Write as _};
 use vm_system_protocol::control::{ErrorCode, OpError};
-use vm_system_protocol::json::JsonText;
 
 /// Exit codes that do not come from a script.
 pub(crate) mod exit {
@@ -117,7 +116,7 @@ impl Display for CliError {
 impl From<OpError> for CliError {
     fn from(error: OpError) -> Self {
         // What a script takes for "try again" must not make it do the same thing twice.
-        let exit = if has_run(&error) { exit::INTERNAL } else { error.code.exit_code() };
+        let exit = if error.has_run() { exit::INTERNAL } else { error.code.exit_code() };
         let hint = error.hint.or_else(|| default_hint(error.code).map(str::to_owned));
         Self {
             message: Some(format!("{} ({})", error.message, error.code)),
@@ -126,13 +125,6 @@ impl From<OpError> for CliError {
             about_the_answer: error.code == ErrorCode::AnswerInvalid,
         }
     }
-}
-
-/// Whether what failed is only the record of something that was done.
-fn has_run(error: &OpError) -> bool {
-    let details = error.details.as_ref().map(JsonText::as_str);
-    let details = details.and_then(|details| serde_json::from_str::<serde_json::Value>(details).ok());
-    details.is_some_and(|details| details["ran"] == true)
 }
 
 /// What to do where the supervisor did not say it.

@@ -372,6 +372,18 @@ impl OpError {
         self
     }
 
+    /// Says that the code ran: what failed is only its record (`details.ran`).
+    #[must_use]
+    pub fn of_what_ran(self) -> Self {
+        self.with_details(&serde_json::json!({ "ran": true }))
+    }
+
+    /// Whether what failed is only the record of something that was done; then repeating it does it twice.
+    pub fn has_run(&self) -> bool {
+        let details = self.details.as_ref().and_then(JsonText::to_value);
+        details.is_some_and(|details| details["ran"] == true)
+    }
+
     /// Adds facts for programs.
     #[must_use]
     pub fn with_details(mut self, details: &serde_json::Value) -> Self {

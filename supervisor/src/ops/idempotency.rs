@@ -301,6 +301,8 @@ pub(super) fn counts(answer: &Answer, durable: bool) -> Counts {
         // What was taken or begun is stored, or will be.
         ErrorCode::ShuttingDown => Counts::Unknown,
         ErrorCode::CapacityExceeded | ErrorCode::StorageUnavailable if durable => Counts::Unknown,
+        // It ran: the same request must not run it again.
+        ErrorCode::StorageUnavailable if error.has_run() => Counts::Finally,
         // A session whose worker could not be made has a row.
         ErrorCode::CapacityExceeded if error.details.is_some() => Counts::Finally,
         _ => Counts::Not,

@@ -198,7 +198,7 @@ impl From<RuntimeError> for OpError {
     fn from(error: RuntimeError) -> Self {
         let mut told = Self::new(error.code(), error.to_string());
         if matches!(error, RuntimeError::Refused(Refusal::Unrecorded(_))) {
-            told = told.with_details(&serde_json::json!({ "ran": true }));
+            told = told.of_what_ran();
         }
         match error.hint() {
             Some(hint) => told.with_hint(hint),

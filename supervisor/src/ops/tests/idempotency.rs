@@ -162,6 +162,19 @@ async fn key_is_not_claimed_when_the_store_cannot_write() {
     bench.ask_with_key(template("t"), "k").await.expect("works again");
 }
 
+#[tokio::test]
+async fn what_ran_without_a_record_does_not_run_again_under_its_key() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let refusal = Refusal::Unrecorded("the disk reports an error".to_owned());
+    bench.fake.script().refuse = Some(RuntimeError::Refused(refusal));
+    let first = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("it was not recorded");
+    assert!(first.has_run(), "{first:?}");
+    let again = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("the first answer again");
+    assert_eq!(again, first);
+    assert_eq!(bench.fake.script().started.len(), 0, "it does not run again");
+}
+
 /// As after an upgrade that has changed an answer's shape.
 #[tokio::test]
 async fn stored_answer_that_cannot_be_read_is_given_from_the_record_and_never_runs_again() {
