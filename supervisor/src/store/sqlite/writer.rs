@@ -177,10 +177,12 @@ impl Writer {
         verdicts
     }
 
-    /// The database did as it was told. If all batches were refused and nothing was to be marked, it had nothing to write:
-    /// that says nothing about whether it can.
+    /// The database did as it was told. Where all batches were refused, or changed nothing, it had nothing to write: that says
+    /// nothing about whether it can.
     fn succeeded(&mut self, verdicts: &Verdicts) {
-        if self.lost.is_empty() && verdicts.iter().all(Result::is_err) {
+        let has_written =
+            |verdict: &Result<Applied, _>| verdict.as_ref().is_ok_and(|applied| applied.rows > 0);
+        if !verdicts.iter().any(has_written) {
             return;
         }
         self.lost.clear();
