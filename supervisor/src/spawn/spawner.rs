@@ -319,6 +319,8 @@ impl Jail {
             if wants_reserve && reserve.is_none() {
                 match self.raise_reserve(&current).await {
                     Ok(raised) => reserve = Some(raised),
+                    // The jail has ended meanwhile, which its end says by itself.
+                    Err(SpawnError::NoZygote | SpawnError::KeeperLost) => {}
                     Err(error) => tracing::warn!(%error, "no zygote in reserve"),
                 }
             }

@@ -18,7 +18,7 @@ pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
                 template.engine.to_string(),
                 template.exposed_modules.join(","),
                 template.libraries.join(","),
-                template.created_at.to_string(),
+                if template.built_in { "-".to_owned() } else { template.created_at.to_string() },
             ]);
         }
         rows
