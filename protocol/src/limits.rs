@@ -61,8 +61,11 @@ pub const BROKER_IDLE_MS: u64 = 300_000;
 pub const BROKER_QUEUE: usize = 8;
 /// Calls of all sessions that are under way at a time; each may hold [`FS_READ_BYTES`].
 pub const BROKER_CALLS: usize = 32;
-/// Most that one durable execution puts on record in its life (bytes of output and questions).
+/// Most that one durable execution puts on record in its life (bytes of output and questions, [`DURABLE_ROW_BYTES`] more for
+/// each of them).
 pub const DURABLE_RECORD_BYTES: u64 = 256 * 1024 * 1024;
+/// What an event of a durable execution takes on record beside its text (bytes): one without text is not for nothing.
+pub const DURABLE_ROW_BYTES: u64 = 256;
 /// Answers that are on their way to workers at a time, at their largest (MiB).
 pub const ANSWERS_MIB: usize = 2_048;
 /// Largest piece in which a script's bytes are sent to be written (bytes).

@@ -6,7 +6,7 @@ use super::machine::{DurableMachine, Next};
 use crate::core::Now;
 use crate::store::{TaskOutcome, TaskRow};
 use vm_system_protocol::durable::DurableLimit;
-use vm_system_protocol::limits::DURABLE_RECORD_BYTES;
+use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{ExecutionStatus, Limits};
 use vm_system_protocol::reason::LimitKind;
 
@@ -93,7 +93,13 @@ impl DurableMachine {
     /// What the record may still take (bytes of output and questions).
     pub(super) fn record_left(&self) -> u64 {
         let gathered = self.scope.output.saturating_sub(self.scope_kept.output);
-        DURABLE_RECORD_BYTES.saturating_sub(self.record.metrics.output_bytes).saturating_sub(gathered)
+        let lines = self.scope.events.saturating_sub(self.scope_kept.events);
+        let metrics = &self.record.metrics;
+        let rows = DURABLE_ROW_BYTES.saturating_mul(metrics.events.saturating_add(lines));
+        DURABLE_RECORD_BYTES
+            .saturating_sub(metrics.output_bytes)
+            .saturating_sub(gathered)
+            .saturating_sub(rows)
     }
 
     /// The record is as large as any may be.
@@ -113,7 +119,7 @@ mod tests {
     use vm_system_protocol::durable::{Cause, FromDurable, Stop};
     use vm_system_protocol::ids::{ExecutionId, SessionId};
     use vm_system_protocol::json::JsonText;
-    use vm_system_protocol::limits::DURABLE_RECORD_BYTES;
+    use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
     use vm_system_protocol::model::{ExecutionStatus, Limits};
     use vm_system_protocol::time::Timestamp;
 
@@ -172,9 +178,13 @@ mod tests {
 
         /// Asks; the time of the question is over after `wait_ms`, or somebody answers it then. False: it was ended.
         fn ask(&mut self, wait_ms: u64, answered: bool) -> bool {
+            self.asks("p".repeat(PROMPT), wait_ms, answered)
+        }
+
+        fn asks(&mut self, prompt: String, wait_ms: u64, answered: bool) -> bool {
             let options = format!("{{\"timeout_ms\": {}, \"default\": 0}}", wait_ms + u64::from(answered));
             let options = Some(JsonText::from_untrusted(options));
-            self.says(Cause::Pause { prompt: "p".repeat(PROMPT), options });
+            self.says(Cause::Pause { prompt, options });
             self.now_ms += wait_ms;
             if answered {
                 let (token, answer) = (Token(2), GivenAnswer::Typed("yes".to_owned()));
@@ -229,9 +239,19 @@ mod tests {
     #[test]
     fn a_record_has_a_size_however_often_it_is_answered() {
         let mut asking = Asking::new();
-        let most = DURABLE_RECORD_BYTES / PROMPT as u64;
+        let most = DURABLE_RECORD_BYTES / (PROMPT as u64 + DURABLE_ROW_BYTES);
         let rounds = (0..=most).take_while(|_| asking.ask(1, true)).count() as u64;
         assert!((most - 5..=most).contains(&rounds), "{rounds}");
+        assert_eq!(asking.error(), "OUTPUT_LIMIT_EXCEEDED");
+    }
+
+    #[test]
+    fn questions_without_a_text_come_to_the_end_of_the_record_too() {
+        let mut asking = Asking::new();
+        assert!(asking.asks(String::new(), 1, true));
+        asking.machine.record.metrics.events = DURABLE_RECORD_BYTES / DURABLE_ROW_BYTES - 10;
+        let rounds = (0..20).take_while(|_| asking.asks(String::new(), 1, true)).count();
+        assert!((1..=10).contains(&rounds), "{rounds}");
         assert_eq!(asking.error(), "OUTPUT_LIMIT_EXCEEDED");
     }
 }

@@ -9,6 +9,7 @@ use vm_system_protocol::durable::{
     Stop, TaskAnswer,
 };
 use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::DURABLE_ROW_BYTES;
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
@@ -189,7 +190,7 @@ impl DurableMachine {
 
     fn paused(&mut self, prompt: String, options: Option<&JsonText>, now: Now, actions: &mut Vec<Action>) {
         let more = options.map_or(0, |options| options.as_str().len());
-        if (prompt.len() + more) as u64 > self.record_left() {
+        if (prompt.len() + more) as u64 + DURABLE_ROW_BYTES > self.record_left() {
             self.record_full(now, actions);
             return;
         }

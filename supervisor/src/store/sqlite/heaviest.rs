@@ -12,7 +12,7 @@ const ADD_UP_EVERY: Duration = Duration::from_mins(1);
 const PART: u32 = 100;
 /// What a row says of itself counts up to this (bytes): one that is wrong makes nobody's sum unreadable.
 const SAID_MAX: u64 = 1 << 40;
-/// What an execution takes besides its texts, its output and its state, roughly (bytes).
+/// What an execution takes besides its texts, its output and its state, roughly (bytes); a line of output an eighth of it.
 const ROW_BYTES: u64 = 1024;
 
 /// What each owner takes.
@@ -70,7 +70,8 @@ fn add_up(c: &Connection) -> Result<Vec<Owned>, rusqlite::Error> {
     let mut sums: HashMap<String, u64> = HashMap::new();
     for sql in [
         "SELECT owner, total(min(output_bytes, ?2) + octet_length(args) + octet_length(env)
-             + coalesce(octet_length(input), 0) + coalesce(octet_length(result), 0) + ?1) FROM executions GROUP BY owner",
+             + coalesce(octet_length(input), 0) + coalesce(octet_length(result), 0)
+             + ?1 + ?1 / 8 * min(events, 1000000000)) FROM executions GROUP BY owner",
         "SELECT owner, total(min(bytes, ?2)) + 0 * ?1 FROM checkpoints CROSS JOIN executions ON id = execution
              GROUP BY owner",
         "SELECT owner, total(coalesce(octet_length(answer), 0) + coalesce(octet_length(schema), 0)) + 0 * (?1 + ?2)
