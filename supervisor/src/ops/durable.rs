@@ -110,23 +110,21 @@ impl Ops {
 
     async fn program(&self, call: &Call<'_>, reference: &str) -> Result<ProgramRow, OpError> {
         let scope = call.caller.scope();
-        let own = call.caller.own();
         let reference = super::resolve::plausible("program", reference)?;
-        let row = match reference.parse::<ProgramId>() {
-            Ok(id) => match self.store.program(&scope, id).await.map_err(stored)? {
-                Some(row) => Some(row),
-                None => self.store.program_by_name(&own, reference).await.map_err(stored)?,
-            },
-            Err(_) => match self.store.program_by_name(&own, reference).await.map_err(stored)? {
-                Some(row) => Some(row),
-                None => match self.by_prefix(call, IdKind::Program, Entity::Program, reference).await? {
-                    Some(id) => {
-                        self.store.program(&scope, ProgramId::from_bytes(id)).await.map_err(stored)?
-                    }
-                    None => None,
-                },
-            },
+        let whole = reference.parse::<ProgramId>().ok();
+        let mut row = match whole {
+            Some(id) => self.store.program(&scope, id).await.map_err(stored)?,
+            None => None,
         };
+        if row.is_none() {
+            row = self.store.program_by_name(&call.caller.own(), reference).await.map_err(stored)?;
+        }
+        if row.is_none()
+            && whole.is_none()
+            && let Some(id) = self.by_prefix(call, IdKind::Program, Entity::Program, reference).await?
+        {
+            row = self.store.program(&scope, ProgramId::from_bytes(id)).await.map_err(stored)?;
+        }
         row.map(|row| *row).ok_or_else(|| super::resolve::unknown(call, Entity::Program, reference))
     }
 

@@ -106,24 +106,22 @@ impl Ops {
 
     pub(super) async fn execution(&self, call: &Call<'_>, reference: &str) -> Result<ExecutionRow, OpError> {
         let scope = call.caller.scope();
-        let own = call.caller.own();
         let reference = plausible("execution", reference)?;
-        let row = match reference.parse::<ExecutionId>() {
-            Ok(id) => match self.store.execution(&scope, id).await.map_err(stored)? {
-                Some(row) => Some(row),
-                // A client may call its execution by an id of its own.
-                None => self.store.execution_by_name(&own, reference).await.map_err(stored)?,
-            },
-            Err(_) => match self.store.execution_by_name(&own, reference).await.map_err(stored)? {
-                Some(row) => Some(row),
-                None => match self.by_prefix(call, IdKind::Execution, Entity::Execution, reference).await? {
-                    Some(id) => {
-                        self.store.execution(&scope, ExecutionId::from_bytes(id)).await.map_err(stored)?
-                    }
-                    None => None,
-                },
-            },
+        let whole = reference.parse::<ExecutionId>().ok();
+        let mut row = match whole {
+            Some(id) => self.store.execution(&scope, id).await.map_err(stored)?,
+            None => None,
         };
+        if row.is_none() {
+            // A client may call its execution by an id of its own.
+            row = self.store.execution_by_name(&call.caller.own(), reference).await.map_err(stored)?;
+        }
+        if row.is_none()
+            && whole.is_none()
+            && let Some(id) = self.by_prefix(call, IdKind::Execution, Entity::Execution, reference).await?
+        {
+            row = self.store.execution(&scope, ExecutionId::from_bytes(id)).await.map_err(stored)?;
+        }
         let mut row = row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Execution, reference))?;
         // What the store could not take is still known to its owner task.
         if let Some(record) = self.runtime.degraded(row.execution.id) {
