@@ -4,6 +4,7 @@
 
 pub mod awake;
 pub mod cost;
+pub mod durable_peer;
 pub mod figure;
 pub mod floor;
 pub mod peer;

@@ -1,6 +1,7 @@
 //! Figures of durable programs: a step (answer → run → next pause, committed under FULL) with small and large states, warm
 //! and cold; what a paused program takes; pausing many and going on with all of them after everything was killed; what a
-//! program that appends to a list writes. Starts the real binary (build it in the same profile first); never asserts.
+//! program that appends to a list writes; beside them a step of the durable engines that the machine has
+//! ([`durable_peer`]). Starts the real binary (build it in the same profile first); never asserts.
 //!
 //! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, `many`, `growth`). With
 //! `--awake` the processors are kept from sleeping meanwhile.
@@ -10,6 +11,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 use vm_system_benches::awake::Awake;
 use vm_system_benches::cost::Cost;
+use vm_system_benches::durable_peer;
 use vm_system_benches::figure::{Figure, micros};
 use vm_system_benches::floor;
 use vm_system_protocol::control::{DurableOp, NewRun, Op, Reply};
@@ -52,16 +54,6 @@ fn main() {
     if wants("growth") {
         growth();
     }
-    for peer in ["restate-server", "dbos"] {
-        if !on_path(peer) {
-            println!("SKIPPED: {peer}: not on this machine");
-        }
-    }
-}
-
-fn on_path(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
 fn daemon(place: Place, config: &str) -> Daemon {
@@ -93,6 +85,7 @@ fn roomy(client: &mut Client) -> String {
 }
 
 fn steps() {
+    let mut ours = None;
     for (config, how) in [("", "warm"), ("[durable]\nwarm_ms = 0\n", "cold")] {
         let daemon = daemon(Place::new(User::AsStarted), config);
         let mut client = daemon.client();
@@ -124,6 +117,10 @@ fn steps() {
             client.op(Op::ExecCancel { execution: id }).expect("ended");
         }
         daemon.stop();
+        ours = ours.or(small);
+    }
+    for peer in durable_peer::steps(STEPS) {
+        peer.print(ours.as_ref());
     }
 }
 
