@@ -4,6 +4,7 @@ use crate::args::{GlobalArgs, LogFormat};
 use crate::error::CliError;
 use std::io::{self, IsTerminal as _};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 /// Starts logging; a client logs nothing unless asked or something is wrong.
 pub(crate) fn start(global: &GlobalArgs, daemon: bool) -> Result<(), CliError> {
@@ -12,10 +13,17 @@ pub(crate) fn start(global: &GlobalArgs, daemon: bool) -> Result<(), CliError> {
     }
     // The library of the agents' protocol tells of every message.
     let level = global.log_level.as_deref().unwrap_or("info,rmcp=warn");
-    let filter = EnvFilter::try_new(level).map_err(|error| {
-        CliError::usage(format!("--log-level `{level}`: {error}"))
+    let wrong = |why: &str| {
+        CliError::usage(format!("--log-level `{level}`: {why}"))
             .with_hint("levels: error, warn, info, debug, trace")
-    })?;
+    };
+    // To the library a word alone is also the name of a module, all of whose lines are wanted: a level with a slip in it
+    // would silence everything else.
+    if level.split(',').any(|part| !part.contains(['=', '[']) && part.trim().parse::<LevelFilter>().is_err())
+    {
+        return Err(wrong("there is no such level"));
+    }
+    let filter = EnvFilter::try_new(level).map_err(|error| wrong(&error.to_string()))?;
     let color = io::stderr().is_terminal() && !global.no_color && std::env::var_os("NO_COLOR").is_none();
     // A line that cannot be written (a full disk, a reader that has gone) is lost, and nothing else: told of it, the
     // library would print to the same stderr and panic in the middle of whatever logged.

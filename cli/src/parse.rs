@@ -24,6 +24,15 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The name of a variable of the environment.
+pub(crate) fn variable_name(text: &str) -> Result<String, String> {
+    match text {
+        "" => Err("a name is needed".to_owned()),
+        _ if text.contains('=') => Err("a name alone: the value is that of your environment".to_owned()),
+        name => Ok(name.to_owned()),
+    }
+}
+
 /// A JSON object.
 pub(crate) fn json_object(text: &str) -> Result<JsonText, String> {
     match serde_json::from_str(text) {

@@ -199,6 +199,13 @@ fn write_now(to: &mut impl Write, text: &str) -> io::Result<()> {
     to.flush()
 }
 
+/// The lines of a stack behind its message, escaped, each with a line feed.
+pub(crate) fn places(message: &str, stack: &str) -> String {
+    let behind = stack.strip_prefix(message).unwrap_or(stack);
+    let lines = behind.lines().filter(|line| !line.trim().is_empty());
+    lines.flat_map(|line| ["    ".into(), escape::for_cell(line.trim()), "\n".into()]).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,5 +244,13 @@ mod tests {
             execution.status = status;
             assert_eq!(exit_code(&execution), code);
         }
+    }
+
+    #[test]
+    fn places_are_the_lines_behind_the_message() {
+        let stack = "TypeError: bad\nsecond line\n    at f (out.js:2:21)\n    at main (out.js:3:5)\n";
+        let lines = "    at f (out.js:2:21)\n    at main (out.js:3:5)\n";
+        assert_eq!(places("TypeError: bad\nsecond line", stack), lines);
+        assert_eq!(places("Uncaught 42", ""), "");
     }
 }

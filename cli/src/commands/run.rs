@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, short, value_name = "CODE", allow_hyphen_values = true)]
     eval: Option<String>,
     /// A variable of your environment that the script may see (may be given several times)
-    #[arg(long = "allow-env", value_name = "NAME")]
+    #[arg(long = "allow-env", value_name = "NAME", value_parser = parse::variable_name)]
     allow_env: Vec<String>,
     /// The script may change files in the current folder, too, and not only read them
     #[arg(long)]

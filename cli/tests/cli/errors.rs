@@ -106,6 +106,10 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
         &["template", "create", "--name", "x", "--engine", "v8"],
         &["--output", "xml", "ops", "health"],
         &["--log-level", "a=b=c", "ops", "health"],
+        &["--log-level", "inof", "ops", "health"],
+        &["--log-level", "info,vm_system_supervisor", "ops", "health"],
+        &["run", "--allow-env", "HOME=/x", "-e", "1"],
+        &["run", "--allow-env", "", "-e", "1"],
         &["repl", "--output", "json"],
         &["serve", "--config", "no-such-file.toml"],
     ];

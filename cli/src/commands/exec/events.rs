@@ -2,10 +2,10 @@
 
 use crate::backend::explain;
 use crate::client::CallError;
-use crate::commands::program::step;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
 use crate::output::escape;
+use crate::script_output::places;
 use std::cell::Cell;
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::model::{Event, EventPayload};
@@ -101,7 +101,7 @@ fn line(event: &Event) -> String {
     let line = head + &escape::for_cell(&text);
     match &event.payload {
         EventPayload::Exception { message, stack } => {
-            let places = step::places(message, stack);
+            let places = places(message, stack);
             if places.is_empty() { line } else { format!("{line}\n{}", places.trim_end()) }
         }
         _ => line,

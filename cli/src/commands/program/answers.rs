@@ -52,7 +52,12 @@ impl Answers {
             Self::File(list) => Ok(list.pop_front().map_or(Next::None, Next::Answer)),
             Self::Terminal(interrupts) => {
                 show(context, task);
-                type_answer(interrupts).await
+                let next = type_answer(interrupts).await?;
+                if matches!(next, Next::None) {
+                    // What comes now does not belong behind the prompt.
+                    context.out.note("");
+                }
+                Ok(next)
             }
         }
     }

@@ -4,8 +4,7 @@
 use crate::commands::task::called;
 use crate::context::{Context, expect_reply};
 use crate::error::CliError;
-use crate::output::escape;
-use crate::script_output::{ScriptOutput, ShowValues};
+use crate::script_output::{ScriptOutput, ShowValues, places};
 use vm_system_protocol::control::{Op, Reply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionKind};
@@ -106,13 +105,6 @@ pub(crate) async fn stack_of(context: &Context, id: ExecutionId) -> Result<Strin
     stack(context, &execution).await
 }
 
-/// The lines of a stack behind its message, escaped, each with a line feed.
-pub(crate) fn places(message: &str, stack: &str) -> String {
-    let behind = stack.strip_prefix(message).unwrap_or(stack);
-    let lines = behind.lines().filter(|line| !line.trim().is_empty());
-    lines.flat_map(|line| ["    ".into(), escape::for_cell(line.trim()), "\n".into()]).collect()
-}
-
 async fn events(context: &Context, id: ExecutionId, after_seq: u64) -> Result<Vec<Event>, CliError> {
     let op = Op::ExecEvents { execution: id.to_string(), after_seq, limit: 0, follow: false };
     Ok(expect_reply!(context.call(op).await?, Reply::Events(events) => events))
@@ -121,17 +113,4 @@ async fn events(context: &Context, id: ExecutionId, after_seq: u64) -> Result<Ve
 async fn execution(context: &Context, id: ExecutionId) -> Result<Box<Execution>, CliError> {
     let reply = context.call(Op::ExecGet { execution: id.to_string() }).await?;
     Ok(expect_reply!(reply, Reply::Execution(execution) => execution))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::places;
-
-    #[test]
-    fn places_are_the_lines_behind_the_message() {
-        let stack = "TypeError: bad\nsecond line\n    at f (out.js:2:21)\n    at main (out.js:3:5)\n";
-        let lines = "    at f (out.js:2:21)\n    at main (out.js:3:5)\n";
-        assert_eq!(places("TypeError: bad\nsecond line", stack), lines);
-        assert_eq!(places("Uncaught 42", ""), "");
-    }
 }
