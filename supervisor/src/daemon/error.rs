@@ -64,7 +64,7 @@ impl DaemonError {
         matches!(
             self,
             Self::Store(OpenError::InUse { .. } | OpenError::Locked { .. })
-                | Self::Socket(SocketError::InUse(_))
+                | Self::Socket(SocketError::InUse { .. })
         ) || matches!(self, Self::Listen { source, .. } if source.kind() == io::ErrorKind::AddrInUse)
     }
 
@@ -86,7 +86,7 @@ impl DaemonError {
     pub fn is_a_mistake(&self) -> bool {
         match self {
             Self::Roots(_) | Self::Tokens(_) | Self::Ui(_) | Self::NoTokens(_) | Self::Listen { .. } => true,
-            Self::Socket(error) => matches!(error, SocketError::NotASocket(_) | SocketError::NoGroup(_)),
+            Self::Socket(error) => matches!(error, SocketError::NotASocket { .. } | SocketError::NoGroup(_)),
             Self::Store(error) => matches!(error, OpenError::NotAFolder { .. }),
             _ => false,
         }

@@ -26,11 +26,21 @@ const PRIVATE_DIR_MODE: u32 = 0o700;
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     /// Another supervisor listens there, or is about to.
-    #[error("another supervisor listens at {}: stop it first, or choose another --socket", .0.display())]
-    InUse(PathBuf),
+    #[error("another supervisor listens at {}: stop it first, or choose another {option}", path.display())]
+    InUse {
+        /// Where.
+        path: PathBuf,
+        /// What names the place on the command line.
+        option: &'static str,
+    },
     /// Something that is not a socket is in the way.
-    #[error("{} exists and is not a socket: move it away, or choose another --socket", .0.display())]
-    NotASocket(PathBuf),
+    #[error("{} exists and is not a socket: move it away, or choose another {option}", path.display())]
+    NotASocket {
+        /// Where.
+        path: PathBuf,
+        /// What names the place on the command line.
+        option: &'static str,
+    },
     /// The operator named a group that does not exist.
     #[error("there is no group `{0}`: create it, or change `socket_group`")]
     NoGroup(String),
@@ -54,7 +64,7 @@ pub(super) struct DoorSocket {
 impl DoorSocket {
     /// Binds the control socket; `group` may connect besides its owner. Must be called inside the runtime.
     pub(super) fn bind(path: &Path, group: Option<&str>) -> Result<(Self, Listener), SocketError> {
-        Self::bind_as(path, group, |path| {
+        Self::bind_as(path, "--socket", group, |path| {
             let name = path.to_fs_name::<GenericFilePath>()?;
             // Never removed by the library: it would remove a successor's file just as well.
             ListenerOptions::new().name(name).reclaim_name(false).create_tokio()
@@ -63,19 +73,20 @@ impl DoorSocket {
 
     /// The same for the HTTP door.
     pub(super) fn bind_http(path: &Path, group: Option<&str>) -> Result<(Self, UnixListener), SocketError> {
-        Self::bind_as(path, group, |path| UnixListener::bind(path))
+        Self::bind_as(path, "--http-socket", group, |path| UnixListener::bind(path))
     }
 
     fn bind_as<L>(
         path: &Path,
+        option: &'static str,
         group: Option<&str>,
         listen: impl FnOnce(&Path) -> io::Result<L>,
     ) -> Result<(Self, L), SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
         let gid = group.map(find_group).transpose()?;
         make_dir(path, gid).map_err(io)?;
-        let lock = lock(path)?;
-        remove_stale(path)?;
+        let lock = lock(path, option)?;
+        remove_stale(path, option)?;
         let listener = listen(path).map_err(io)?;
         if let Some(gid) = gid {
             std::os::unix::fs::lchown(path, None, Some(gid)).map_err(io)?;
@@ -115,7 +126,7 @@ fn make_dir(path: &Path, group: Option<u32>) -> io::Result<()> {
     group.map_or(Ok(()), |gid| std::os::unix::fs::lchown(dir, None, Some(gid)))
 }
 
-fn lock(path: &Path) -> Result<Flock<File>, SocketError> {
+fn lock(path: &Path, option: &'static str) -> Result<Flock<File>, SocketError> {
     let io = |source| SocketError::Io { path: path.to_owned(), source };
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
@@ -123,7 +134,7 @@ fn lock(path: &Path) -> Result<Flock<File>, SocketError> {
         OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(name).map_err(io)?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, errno)| {
         if errno == nix::errno::Errno::EWOULDBLOCK {
-            SocketError::InUse(path.to_owned())
+            SocketError::InUse { path: path.to_owned(), option }
         } else {
             io(errno.into())
         }
@@ -131,13 +142,13 @@ fn lock(path: &Path) -> Result<Flock<File>, SocketError> {
 }
 
 /// Removes a socket that nobody listens on; whoever left it is gone.
-fn remove_stale(path: &Path) -> Result<(), SocketError> {
+fn remove_stale(path: &Path, option: &'static str) -> Result<(), SocketError> {
     let io = |source| SocketError::Io { path: path.to_owned(), source };
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(io(error)),
         Ok(metadata) if !metadata.file_type().is_socket() => {
-            return Err(SocketError::NotASocket(path.to_owned()));
+            return Err(SocketError::NotASocket { path: path.to_owned(), option });
         }
         Ok(_) => {}
     }
@@ -148,7 +159,7 @@ fn remove_stale(path: &Path) -> Result<(), SocketError> {
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         // Somebody accepts, or refuses for another reason than being dead.
-        Ok(_) | Err(_) => Err(SocketError::InUse(path.to_owned())),
+        Ok(_) | Err(_) => Err(SocketError::InUse { path: path.to_owned(), option }),
     }
 }
 
@@ -181,11 +192,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let ours = dir.path().join("ours.sock");
         let held = bind(&ours).unwrap();
-        assert!(matches!(bind(&ours), Err(SocketError::InUse(_))));
+        assert!(matches!(bind(&ours), Err(SocketError::InUse { option: "--socket", .. })));
+        let http = DoorSocket::bind_http(&ours, None).map(|_| ());
+        assert!(matches!(http, Err(SocketError::InUse { option: "--http-socket", .. })));
         drop(held);
         let foreign = dir.path().join("foreign.sock");
         let _listener = BlockingListener::bind(&foreign).unwrap();
-        assert!(matches!(bind(&foreign), Err(SocketError::InUse(_))));
+        assert!(matches!(bind(&foreign), Err(SocketError::InUse { option: "--socket", .. })));
         assert!(foreign.exists());
     }
 
@@ -194,7 +207,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("notes.txt");
         std::fs::write(&path, "precious").unwrap();
-        assert!(matches!(bind(&path), Err(SocketError::NotASocket(_))));
+        assert!(matches!(bind(&path), Err(SocketError::NotASocket { .. })));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
         let group = DoorSocket::bind(&dir.path().join("g.sock"), Some("no-such-group-here"));
         assert!(matches!(group, Err(SocketError::NoGroup(_))));
