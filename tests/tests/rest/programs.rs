@@ -86,6 +86,27 @@ fn rewound_it_asks_again_and_the_name_goes_with_it() {
 }
 
 #[test]
+fn an_execution_says_what_it_runs_and_what_it_asks_also_once_its_program_is_deleted() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let started = start(&mut http, SUM, "story");
+    assert_eq!(http.get("/api/v1/executions/story").json(), started);
+    assert_eq!(started["task"]["prompt"], "first?");
+    answer(&mut http, "story", &json!({ "result": 1 }));
+    assert_eq!(http.get("/api/v1/executions/story").json()["task"]["prompt"], "second?");
+    assert_eq!(http.ask("DELETE", "/api/v1/programs/program", &[], None).status, 200);
+    let list = http.get("/api/v1/executions?kind=program").json();
+    assert_eq!((list.as_array().map(Vec::len), &list[0]["name"]), (Some(1), &json!("story")), "{list}");
+    for wrong in ["?kind=repl", "?kind=program&session_id=x", "?limit=1"] {
+        assert_eq!(http.get(&format!("/api/v1/executions{wrong}")).status, 400, "{wrong}");
+    }
+    let unknown = http.get("/api/v1/executions/saga/task");
+    assert_eq!((unknown.status, unknown.text().contains("no execution of yours has this name")), (400, true));
+    drop(http);
+    daemon.stop();
+}
+
+#[test]
 fn the_same_key_starts_and_answers_once() {
     let daemon = people::daemon(&[]);
     let mut http = daemon.http().bearer(ALICE);

@@ -2,7 +2,7 @@
 
 use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, created, json, ok};
-use super::executions::variables;
+use super::executions::{unless_misspelt, variables};
 use super::input::{At, Input, OptionalInput, Params, id, required};
 use super::programs::{durable, part};
 use super::{pages, schema};
@@ -86,15 +86,9 @@ pub(super) struct ForkBody {
     name: Option<String>,
 }
 
-/// A verb about an execution. What is no id and no name either is a mistake rather than something that is gone.
-async fn about(ask: &Ask, execution: &str, op: DurableOp) -> Result<DurableReply, Problem> {
-    match durable(ask, op).await {
-        Err(problem) if problem.is(ErrorCode::ExecutionNotFound) => {
-            id("execution_id", execution)?;
-            Err(problem)
-        }
-        answer => answer,
-    }
+/// A verb about an execution.
+pub(super) async fn about(ask: &Ask, execution: &str, op: DurableOp) -> Result<DurableReply, Problem> {
+    durable(ask, op).await.map_err(|problem| unless_misspelt(problem, execution))
 }
 
 /// Run a program to its first pause or its end.

@@ -4,14 +4,14 @@ use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, json, ok};
 use super::input::{At, Input, Params, id, object, required};
 use super::schema;
-use super::{pages, sse};
+use super::{durable, pages, programs, sse};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use vm_system_protocol::control::{ErrorCode, NewExecution, Op, Reply};
+use vm_system_protocol::control::{DurableOp, ErrorCode, NewExecution, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, ExecutionKind};
 
@@ -97,11 +97,19 @@ async fn start(ask: &Ask, new: NewExecution) -> Answer {
     json(status, &ask.op(Op::ExecStart(Box::new(new))).await?)
 }
 
-/// Executions of a session, newest first, without their events.
+/// Executions of a session, or those of all programs; newest first, without their events and questions.
 #[utoipa::path(get, path = "/executions", tag = "executions",
-    params(("session_id" = String, Query), pages::Query),
-    responses((status = 200, body = [schema::Execution])))]
+    params(("session_id" = Option<String>, Query, description = "of this session; needed unless kind is given"),
+        ("kind" = Option<String>, Query, description = "`program`: those of all programs, deleted ones too"),
+        pages::Query),
+    responses((status = 200, body = [schema::ProgramExecution])))]
 pub(super) async fn list(ask: Ask, params: Params) -> Answer {
+    match (params.one("session_id")?, params.one("kind")?) {
+        (None, Some("program")) => return programs::runs(&ask, None, &params).await,
+        (Some(_), Some(_)) => return Err(Problem::invalid("give one of session_id and kind")),
+        (None, Some(_)) => return Err(Problem::invalid("kind must be program")),
+        (_, None) => {}
+    }
     let session = params.one("session_id")?.ok_or_else(|| Problem::invalid("session_id is missing"))?;
     let session = id("session_id", session)?;
     let mut page = pages::asked(&params)?;
@@ -114,24 +122,32 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
     }
 }
 
-/// One execution, by its id or its name.
+/// One execution, by its id or its name; of a program with what it runs and its question.
 #[utoipa::path(get, path = "/executions/{execution_id}", tag = "executions",
-    params(("execution_id" = String, Path)), responses((status = 200, body = schema::Execution)))]
+    params(("execution_id" = String, Path)), responses((status = 200, body = schema::ProgramExecution)))]
 pub(super) async fn get(ask: Ask, At(execution): At<String>) -> Answer {
-    ok(&find(&ask, &execution).await?)
+    let found = find(&ask, &execution).await?;
+    if found.kind != ExecutionKind::Program {
+        return ok(&found);
+    }
+    ok(&durable::about(&ask, &execution, DurableOp::RunGet { execution: found.id.to_string() }).await?)
 }
 
-/// An execution. What is no id and no name either is a mistake rather than something that is gone.
 async fn find(ask: &Ask, reference: &str) -> Result<Box<Execution>, Problem> {
     match ask.op(Op::ExecGet { execution: reference.to_owned() }).await {
         Ok(Reply::Execution(execution)) => Ok(execution),
         Ok(other) => Err(unexpected(&other)),
-        Err(problem) if problem.is(ErrorCode::ExecutionNotFound) => {
-            id("execution_id", reference)?;
-            Err(problem)
-        }
-        Err(problem) => Err(problem),
+        Err(problem) => Err(unless_misspelt(problem, reference)),
     }
+}
+
+/// What is said of an execution that is not there: what is no id and no name either is a mistake, rather than something
+/// that is gone.
+pub(super) fn unless_misspelt(problem: Problem, reference: &str) -> Problem {
+    if problem.is(ErrorCode::ExecutionNotFound) && id("execution_id", reference).is_err() {
+        return Problem::invalid("execution_id is no id (a UUID), and no execution of yours has this name");
+    }
+    problem
 }
 
 #[derive(Serialize)]

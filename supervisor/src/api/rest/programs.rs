@@ -145,8 +145,13 @@ pub(super) async fn delete(ask: Ask, At(program): At<String>) -> Answer {
     params(("program" = String, Path), pages::Query),
     responses((status = 200, body = [schema::ProgramExecution])))]
 pub(super) async fn executions(ask: Ask, At(program): At<String>, params: Params) -> Answer {
-    let page = part(&params)?;
-    match durable(&ask, DurableOp::RunList { program: Some(program), page }).await? {
+    runs(&ask, Some(program), &params).await
+}
+
+/// Executions of one program, or of all.
+pub(super) async fn runs(ask: &Ask, program: Option<String>, params: &Params) -> Answer {
+    let page = part(params)?;
+    match durable(ask, DurableOp::RunList { program, page }).await? {
         DurableReply::Runs(runs) => pages::answer(page.limit, &runs, |last| {
             (last.execution.started_at, *last.execution.id.as_bytes())
         }),
