@@ -82,8 +82,16 @@ impl Connection {
             CliError::new(exit::BUSY, format!("{} does not greet", connection.path.display()))
                 .with_hint("is the supervisor overloaded or stopped? try again, or look at its log")
         })?;
-        let answer = answer.map_err(|error| {
-            CliError::internal(format!("{} does not speak our protocol: {error}", connection.path.display()))
+        let answer = answer.map_err(|error| match error {
+            FrameError::Io(_) | FrameError::HalfFrame => {
+                let message =
+                    format!("{} closed the connection before it greeted", connection.path.display());
+                CliError::new(exit::BUSY, message).with_hint("it is stopping, or has just died: try again")
+            }
+            error => {
+                let path = connection.path.display();
+                CliError::internal(format!("{path} does not speak our protocol: {error}"))
+            }
         })?;
         if answer.protocol != CONTROL_PROTOCOL {
             let message = format!(

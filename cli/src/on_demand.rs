@@ -169,6 +169,10 @@ pub(crate) async fn connect(places: &[PathBuf], starter: &Arc<Starter>) -> Resul
         if Instant::now() >= until {
             return Err(error);
         }
+        if error.exit_code() == exit::BUSY {
+            // Somebody listens there, so that nothing will be started.
+            tokio::time::sleep(PAUSE).await;
+        }
         let starter = Arc::clone(starter);
         let started = tokio::task::spawn_blocking(move || starter.start(until)).await;
         started.map_err(|error| CliError::internal(format!("starting a daemon failed: {error}")))??;

@@ -1,7 +1,6 @@
 //! What reaches outside: `CC`, `console`, `fs`, `args`, `env`. The request leaves as data, the answer comes as data.
 
 use super::ids;
-use super::json::arg_json;
 use super::natives::{EMPTY, Module, method};
 use crate::heap::object::{Array, Kind, attr};
 use crate::outcome::{Level, Line, Request};
@@ -65,15 +64,21 @@ fn cc(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let prompt = vm.st.heap.str(prompt).to_utf8();
     let options = match vm.arg(&c, 1) {
         Value::Undefined => None,
-        Value::Obj(_) => Some(arg_json(vm, &c, 1)),
+        Value::Obj(_) => Some(told(vm, &c, 1, "The second argument of CC")?),
         _ => return Err(vm.type_error("The second argument of CC must be an object")),
     };
     vm.st.sp = c.at - 2;
     Err(Raise::Wait(Box::new(Request::Task { prompt, options })))
 }
 
+/// An argument as JSON.
+fn told(vm: &mut Vm<'_>, c: &Call, i: usize, what: &str) -> Res<String> {
+    vm.told(vm.arg(c, i)).map_err(|untold| vm.type_error(&format!("{what} {}", untold.why())))
+}
+
 fn request(vm: &mut Vm<'_>, c: Call, name: &str) -> Res<Ret> {
-    let list: Vec<String> = (0..c.argc).map(|i| arg_json(vm, &c, i)).collect();
+    let list: Vec<String> =
+        (0..c.argc).map(|i| told(vm, &c, i, &format!("An argument of {name}"))).collect::<Res<_>>()?;
     vm.st.sp = c.at - 2;
     Err(Raise::Wait(Box::new(Request::Host { name: name.to_owned(), args: format!("[{}]", list.join(",")) })))
 }

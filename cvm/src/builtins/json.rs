@@ -1,12 +1,12 @@
-//! JSON: parsing in Rust over the pure scanner; stringify's leaf work; results and answers as JSON.
+//! JSON: parsing in Rust over the pure scanner; stringify's leaf work; answers as values.
 
 use super::ids;
 use super::natives::{EMPTY, Module};
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::Kind;
 use crate::pure::json::{Event, Scanner};
 use crate::pure::units::Units;
-use crate::value::{Id, Key, Value};
-use crate::vm::{Call, Vm};
+use crate::value::{Key, Value};
+use crate::vm::Vm;
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
@@ -75,9 +75,6 @@ pub(super) const MODULE: Module = Module {
     },
     ..EMPTY
 };
-
-/// Deepest nesting of a result that is written as JSON.
-const MAX_DEPTH: usize = 200;
 
 impl Vm<'_> {
     /// JSON text as a value; the error is the message of a `SyntaxError`.
@@ -153,70 +150,4 @@ impl Vm<'_> {
             Err(_) => self.st.heap.str_value(json),
         }
     }
-
-    /// A value as JSON without running code: accessors and `toJSON` are not called.
-    pub(crate) fn result_json(&self, value: Value) -> String {
-        let mut out = Vec::new();
-        self.write_json(&mut out, value, 0);
-        String::from_utf16_lossy(&out)
-    }
-
-    fn write_json(&self, out: &mut Vec<u16>, value: Value, depth: usize) {
-        let plain = |out: &mut Vec<u16>, text: &str| out.extend(text.encode_utf16());
-        match value {
-            Value::Str(id) => crate::pure::json::quote(out, &self.st.heap.str(id)),
-            Value::Bool(_) | Value::Int(_) | Value::Null => plain(out, &self.plain_text(value)),
-            Value::Num(n) if n.is_finite() => plain(out, &self.plain_text(value)),
-            Value::Big(_) => plain(out, &format!("\"{}\"", self.plain_text(value))),
-            Value::Obj(id) if depth < MAX_DEPTH && !self.is_callable(value) => {
-                self.write_json_object(out, id, depth);
-            }
-            _ => plain(out, "null"),
-        }
-    }
-
-    fn write_json_object(&self, out: &mut Vec<u16>, id: Id, depth: usize) {
-        let object = self.st.heap.obj(id);
-        match &object.kind {
-            Kind::Array(a) => {
-                out.push(u16::from(b'['));
-                for (i, v) in a.dense.iter().enumerate() {
-                    if i > 0 {
-                        out.push(u16::from(b','));
-                    }
-                    self.write_json(out, *v, depth + 1);
-                }
-                out.push(u16::from(b']'));
-            }
-            Kind::Primitive(v) => self.write_json(out, *v, depth + 1),
-            _ => {
-                out.push(u16::from(b'{'));
-                let mut first = true;
-                for p in object.props.iter() {
-                    let hidden = p.flags & attr::E == 0 || p.flags & attr::ACCESSOR != 0;
-                    let nothing =
-                        matches!(p.value, Value::Undefined | Value::Sym(_)) || self.is_callable(p.value);
-                    if hidden || nothing || self.st.heap.key_is_symbol(p.key) {
-                        continue;
-                    }
-                    if !first {
-                        out.push(u16::from(b','));
-                    }
-                    first = false;
-                    match p.key.as_index() {
-                        Some(i) => out.extend(format!("\"{i}\"").encode_utf16()),
-                        None => crate::pure::json::quote(out, &self.st.heap.str(Id(p.key.0))),
-                    }
-                    out.push(u16::from(b':'));
-                    self.write_json(out, p.value, depth + 1);
-                }
-                out.push(u16::from(b'}'));
-            }
-        }
-    }
-}
-
-/// `JSON` text of an argument, for requests to the outside.
-pub(super) fn arg_json(vm: &Vm<'_>, c: &Call, i: usize) -> String {
-    vm.result_json(vm.arg(c, i))
 }

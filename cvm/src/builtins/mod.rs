@@ -34,6 +34,7 @@ mod math;
 pub(crate) mod natives;
 mod number;
 mod object;
+mod outside;
 pub(crate) mod prelude;
 mod promise;
 mod proxy;

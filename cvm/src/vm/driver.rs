@@ -25,7 +25,9 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
         Phase::Limited(kind) => return Outcome::Limit(kind),
         Phase::Broken => return Outcome::Corrupt("found before"),
         Phase::Failed => return Outcome::Throw(state.failure.clone().unwrap_or_default()),
-        Phase::Done => return Vm { p: program, st: state }.done(),
+        Phase::Done => {
+            return Vm { p: program, st: state }.done().unwrap_or(Outcome::Corrupt("an end without a result"));
+        }
     }
     let allowed = fuel.min(state.limits.steps.saturating_sub(state.steps));
     let mut left = allowed;
@@ -223,14 +225,17 @@ impl Vm<'_> {
                 _ => return Err(Raise::Throw(p.result)),
             }
         }
+        let done = self.done()?;
         self.st.phase = Phase::Done;
-        Ok(self.done())
+        Ok(done)
     }
 
-    fn done(&mut self) -> Outcome {
-        let json = self.result_json(self.st.result);
+    fn done(&mut self) -> Res<Outcome> {
+        let json = self
+            .told(self.st.result)
+            .map_err(|untold| self.type_error(&format!("The result {}", untold.why())))?;
         let text = self.show(self.st.result);
-        Outcome::Done { json, text }
+        Ok(Outcome::Done { json, text })
     }
 
     /// Ends the program with an exception, and a `note` beneath its stack where that says more.

@@ -50,8 +50,19 @@ pub type Asking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 pub struct Asker {
     /// Whose rows; none where whoever answers verbs knows that by itself.
     pub caller: Option<Caller>,
-    /// Which of that owner's clients: each has a current execution of its own.
-    pub client: String,
+    /// Which of that owner's clients: each has a current execution of its own. None: nothing tells this one from others, so
+    /// that it has no current execution; one for all would give the answers of one agent to the program of another.
+    pub client: Option<String>,
+}
+
+/// Most characters of a client's name.
+pub const CLIENT_CHARS: usize = 150;
+
+/// What the current execution of a client that was given a name is kept under; none if the name is empty or too long.
+pub fn key_of_client(name: &str) -> Option<String> {
+    let name = name.trim();
+    let fits = !name.is_empty() && name.chars().count() <= CLIENT_CHARS;
+    fits.then(|| format!("client {name}"))
 }
 
 /// What differs between the transports.

@@ -11,9 +11,13 @@ const ACCEPT: (&str, &str) = ("accept", "application/json, text/event-stream");
 
 /// One message; the answer's message is in the last event of its stream, or is its body.
 fn post(http: &mut Http, fields: &[(&str, &str)], message: &Value) -> (Response, Value) {
+    post_to(http, "/mcp", fields, message)
+}
+
+fn post_to(http: &mut Http, path: &str, fields: &[(&str, &str)], message: &Value) -> (Response, Value) {
     let mut all = vec![ACCEPT];
     all.extend(fields);
-    let response = http.ask("POST", "/mcp", &all, Some(&message.to_string()));
+    let response = http.ask("POST", path, &all, Some(&message.to_string()));
     let text = response.text();
     let data =
         text.lines().rev().filter_map(|line| line.strip_prefix("data: ")).find(|data| !data.is_empty());
@@ -87,22 +91,50 @@ fn an_agent_over_http_drives_a_program_in_a_session_of_its_own() {
     );
 }
 
-#[test]
-fn the_newer_generation_needs_no_session() {
-    let daemon = Daemon::start(User::AsStarted);
-    let mut http = daemon.http();
-    let meta = json!({
+/// A tool's answer in the newer generation, which has no sessions. `query` goes behind the address.
+fn without_session(http: &mut Http, query: &str, name: &str, arguments: &Value) -> (Response, Value) {
+    let mut message = tool(name, arguments);
+    message["params"]["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
         "io.modelcontextprotocol/clientCapabilities": {},
     });
-    let mut message = tool("server_info", &json!({}));
-    message["params"]["_meta"] = meta;
-    let fields =
-        [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", "server_info")];
-    let (response, answer) = post(&mut http, &fields, &message);
-    assert_eq!(answer["result"]["structuredContent"]["name"], "vm-system", "{}", response.text());
+    let fields = [("mcp-protocol-version", "2026-07-28"), ("mcp-method", "tools/call"), ("mcp-name", name)];
+    let (response, mut answer) = post_to(http, &format!("/mcp{query}"), &fields, &message);
+    (response, answer["result"].take())
+}
+
+#[test]
+fn the_newer_generation_needs_no_session() {
+    let daemon = Daemon::start(User::AsStarted);
+    let (response, answer) = without_session(&mut daemon.http(), "", "server_info", &json!({}));
+    assert_eq!(answer["structuredContent"]["name"], "vm-system", "{}", response.text());
     assert!(response.field("mcp-session-id").is_none());
+}
+
+#[test]
+fn agents_without_sessions_have_a_current_execution_only_under_a_name() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let mut ask = |query: &str, name: &str, arguments: Value| {
+        let (response, answer) = without_session(&mut http, query, name, &arguments);
+        assert!(answer.is_object(), "{}", response.text());
+        (answer["content"][0]["text"].as_str().expect("a text").to_owned(), answer)
+    };
+    ask("", "load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
+    let start = |name: &str| json!({ "programId": "p", "executionId": name, "args": [name] });
+    assert_eq!(ask("?client=a", "start", start("one")).0, "Execution started: one (set as current)");
+    assert_eq!(ask("?client=b%20c", "start", start("two")).0, "Execution started: two (set as current)");
+    // Nothing tells this one from another agent of the same owner.
+    assert_eq!(ask("", "start", start("three")).0, "Execution started: three");
+    let (text, refused) = ask("", "submitTask", json!({ "result": "for whom?" }));
+    assert!(refused["isError"] == true && text.contains("?client=NAME"), "{text}");
+    assert_eq!(ask("", "set_current", json!({ "executionId": "three" })).1["isError"], true);
+    assert_eq!(ask("?client=a", "getTask", json!({})).0, "one");
+    assert_eq!(ask("?client=b+c", "getTask", json!({})).0, "two");
+    assert_eq!(ask("", "getTask", json!({ "executionId": "three" })).0, "three");
+    let (response, _) = without_session(&mut daemon.http(), "?client=", "getTask", &json!({}));
+    assert!(response.text().contains("1 to 150 characters"), "{}", response.text());
 }
 
 #[test]

@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use uuid::Uuid;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_supervisor::api::mcp::{Asker, Asking, Extensions, FileRefusal, Front};
+use vm_system_supervisor::api::mcp::{self, Asker, Asking, CLIENT_CHARS, Extensions, FileRefusal, Front};
 
 /// Connections of one agent at a time.
 const CONNECTIONS: usize = 8;
@@ -21,7 +21,7 @@ const TRIES: usize = 3;
 
 /// What an agent on standard streams has.
 pub(super) struct StdioFront {
-    client: String,
+    client: Option<String>,
     places: Vec<PathBuf>,
     starter: Option<Arc<Starter>>,
     files: Files,
@@ -33,11 +33,8 @@ pub(super) struct StdioFront {
 
 /// What a client's current execution is kept under.
 pub(crate) fn key_of_client(name: &str) -> Result<String, CliError> {
-    let name = name.trim();
-    if name.is_empty() || name.chars().count() > 150 {
-        return Err(CliError::usage("the name of a client has 1 to 150 characters"));
-    }
-    Ok(format!("client {name}"))
+    let wrong = || CliError::usage(format!("the name of a client has 1 to {CLIENT_CHARS} characters"));
+    mcp::key_of_client(name).ok_or_else(wrong)
 }
 
 impl StdioFront {
@@ -54,7 +51,7 @@ impl StdioFront {
             None => format!("run {}", Uuid::new_v4()),
         };
         Ok(Self {
-            client,
+            client: Some(client),
             places,
             starter: starter.map(Arc::new),
             files,

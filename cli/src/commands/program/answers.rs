@@ -33,9 +33,18 @@ pub(super) enum Next {
 }
 
 impl Answers {
-    /// From a file: a JSON array of values with their types, or else a line for each, as somebody would type it.
+    /// From a file: a JSON array of values with their types, or else a line for each, as somebody would type it. What begins
+    /// like an array and is none is refused: an answer cannot be taken back.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = read_file(path)?;
+        let is_json = |text: &str| serde_json::from_str::<serde_json::Value>(text);
+        if text.trim_start().starts_with('[')
+            && let Err(error) = is_json(&text)
+            && text.lines().next().is_none_or(|line| is_json(line).is_err())
+        {
+            return Err(CliError::usage(format!("{}: no JSON array: {error}", path.display()))
+                .with_hint("a line whose text begins with `[` is written in an array, as \"[…\""));
+        }
         let list = match serde_json::from_str::<Vec<serde_json::Value>>(&text) {
             Ok(values) => {
                 values.into_iter().map(|value| GivenAnswer::Json(JsonText::from_value(&value))).collect()

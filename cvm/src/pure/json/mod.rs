@@ -6,5 +6,5 @@
 mod quote;
 mod scan;
 
-pub(crate) use quote::quote;
+pub(crate) use quote::{quote, quote_readably};
 pub(crate) use scan::{Event, JsonError, Problem, Scanner, Token, is_raw_primitive};

@@ -4,6 +4,15 @@ use super::super::units::{Units, is_lead, is_trail};
 
 /// Appends `text` in double quotes to `out`; lone surrogates become `\uXXXX`. At most six units for each one, and two.
 pub(crate) fn quote<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U) {
+    quote_with(out, text, long);
+}
+
+/// The same with U+FFFD in the place of each half of a pair that is alone: other readers than JavaScript's refuse its escape.
+pub(crate) fn quote_readably<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U) {
+    quote_with(out, text, |out, _| out.push(0xFFFD));
+}
+
+fn quote_with<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U, lone: impl Fn(&mut Vec<u16>, u16)) {
     out.reserve(text.count() + 2);
     out.push(u16::from(b'"'));
     let mut index = 0;
@@ -23,7 +32,7 @@ pub(crate) fn quote<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U) {
                     out.extend([unit, text.unit(index + 1)]);
                     index += 1;
                 } else {
-                    long(out, unit);
+                    lone(out, unit);
                 }
             }
             _ => out.push(unit),

@@ -85,6 +85,7 @@ impl Call<'_> {
             Some(name) => Ok(name),
             None => match self.current().await? {
                 Some(run) => Ok(run.execution.id.to_string()),
+                None if self.asker.client.is_none() => Err(Failure::nameless()),
                 None => Err(Failure::Told {
                     message: "No current execution set. Use list_executions to see available executions."
                         .to_owned(),
@@ -97,7 +98,8 @@ impl Call<'_> {
 
     /// The client's current execution, if one is set.
     pub(super) async fn current(&self) -> Result<Option<Box<Run>>, Failure> {
-        match self.durable(DurableOp::CurrentGet { client: self.asker.client.clone() }).await? {
+        let Some(client) = self.asker.client.clone() else { return Ok(None) };
+        match self.durable(DurableOp::CurrentGet { client }).await? {
             DurableReply::Runs(mut runs) => Ok(runs.pop().map(Box::new)),
             other => Err(Failure::unexpected(&other)),
         }
@@ -105,13 +107,23 @@ impl Call<'_> {
 
     /// Makes an execution the client's current one.
     pub(super) async fn set_current(&self, execution: String) -> Result<Box<Run>, Failure> {
-        self.run(DurableOp::CurrentSet { client: self.asker.client.clone(), execution }).await
+        let client = self.asker.client.clone().ok_or_else(Failure::nameless)?;
+        self.run(DurableOp::CurrentSet { client, execution }).await
+    }
+
+    /// The same where the client has such a thing; whether it has.
+    pub(super) async fn make_current(&self, run: &Run) -> Result<bool, Failure> {
+        if self.asker.client.is_none() {
+            return Ok(false);
+        }
+        self.set_current(run.execution.id.to_string()).await.map(|_| true)
     }
 
     /// What a token to delete something is for.
     pub(super) fn about(&self, kind: &str, id: &str) -> String {
         let owner = self.asker.caller.as_ref().map(|caller| caller.owner.as_str()).unwrap_or_default();
-        format!("{owner}\n{}\n{kind}\n{id}", self.asker.client)
+        let client = self.asker.client.as_deref().unwrap_or_default();
+        format!("{owner}\n{client}\n{kind}\n{id}")
     }
 }
 

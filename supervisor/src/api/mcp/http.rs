@@ -2,7 +2,7 @@
 //! before it comes here. Clients of the older generation have sessions; those are bounded, belong to whoever made them, and
 //! are of no use to anybody else.
 
-use super::{Asker, Asking, FileRefusal, Front, McpServer};
+use super::{Asker, Asking, CLIENT_CHARS, FileRefusal, Front, McpServer, key_of_client};
 use crate::api::control::Caller;
 use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
@@ -29,6 +29,8 @@ const SESSIONS_OF_AN_OWNER: usize = 64;
 /// A session that is not used for this long ends.
 const IDLE: Duration = Duration::from_hours(2);
 const SESSION_HEADER: &str = "mcp-session-id";
+/// Of the address: which of an owner's clients this is.
+const CLIENT_PARAMETER: &str = "client";
 
 /// Answers one verb of one caller.
 pub(in crate::api) type Ask = dyn Fn(Caller, Op) -> Asking<'static, Result<Reply, OpError>> + Send + Sync;
@@ -173,8 +175,17 @@ impl Front for HttpFront {
         let nobody = || "a request without a caller".to_owned();
         let parts = beside.get::<Parts>().ok_or_else(nobody)?;
         let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(nobody)?;
-        let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
-        let client = session.map_or_else(|| "all".to_owned(), |id| format!("session {id}"));
+        let query = parts.uri.query().unwrap_or_default();
+        let named = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == CLIENT_PARAMETER);
+        let client = match named {
+            Some((_, name)) => Some(key_of_client(&name).ok_or_else(|| {
+                format!("`{CLIENT_PARAMETER}` in the address: a name has 1 to {CLIENT_CHARS} characters")
+            })?),
+            None => {
+                let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+                session.map(|id| format!("session {id}"))
+            }
+        };
         Ok(Asker { caller: Some(caller), client })
     }
 

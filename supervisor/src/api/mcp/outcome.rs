@@ -53,6 +53,17 @@ impl Failure {
         Self::Told { message: message.into(), code: ErrorCode::ValidationError.as_str(), details: None }
     }
 
+    /// A client without a name and a session has no current execution.
+    pub(super) fn nameless() -> Self {
+        Self::Told {
+            message: "No current execution: this client has neither a name nor a session. Pass executionId, or name the \
+                      client in the address (/mcp?client=NAME)."
+                .to_owned(),
+            code: ErrorCode::ExecutionNotFound.as_str(),
+            details: None,
+        }
+    }
+
     /// A bug: an answer of another kind than the verb promises.
     pub(super) fn unexpected(what: &impl std::fmt::Debug) -> Self {
         tracing::error!(?what, "an answer of another kind");

@@ -18,7 +18,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use vm_system_protocol::control::DurableOp;
+use vm_system_protocol::control::{DurableOp, ErrorCode};
 
 /// What an agent reads before it uses any tool.
 const INSTRUCTIONS: &str = "Programs that ask you questions and keep their state until you answer. Load one (load or \
@@ -97,6 +97,14 @@ fn cut_uri(uri: &str) -> String {
     uri.chars().take(200).collect()
 }
 
+/// Failures that are not the client's.
+const OURS: &[ErrorCode] = &[
+    ErrorCode::Internal,
+    ErrorCode::StorageUnavailable,
+    ErrorCode::CapacityExceeded,
+    ErrorCode::ShuttingDown,
+];
+
 /// A failure of something that is not a tool, as JSON-RPC says it.
 fn refused(failure: Failure) -> ErrorData {
     match failure {
@@ -104,10 +112,10 @@ fn refused(failure: Failure) -> ErrorData {
             let data = json!({ "code": code, "details": details });
             if code.ends_with("NOT_FOUND") {
                 ErrorData::resource_not_found(message, Some(data))
-            } else if code == "VALIDATION_ERROR" {
-                ErrorData::invalid_params(message, Some(data))
-            } else {
+            } else if OURS.iter().any(|ours| ours.as_str() == code) {
                 ErrorData::internal_error(message, Some(data))
+            } else {
+                ErrorData::invalid_params(message, Some(data))
             }
         }
         Failure::Cancelled => ErrorData::internal_error("the request was cancelled", None),

@@ -15,7 +15,7 @@ struct Nobody;
 
 impl Front for Nobody {
     fn asker(&self, _: &rmcp::model::Extensions) -> Result<Asker, String> {
-        Ok(Asker { caller: None, client: "test".to_owned() })
+        Ok(Asker { caller: None, client: Some("test".to_owned()) })
     }
 
     fn ask<'a>(&'a self, _: &'a Asker, op: Op, _: String) -> Asking<'a, Result<Reply, OpError>> {

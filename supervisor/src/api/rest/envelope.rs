@@ -100,6 +100,8 @@ impl From<OpError> for Problem {
             return Self::internal(&message);
         }
         let message = match hint {
+            // The line with a caret below it; the details have it, too.
+            Some(_) if code == ErrorCode::CompileError => message,
             Some(hint) => format!("{message} ({hint})"),
             None => message,
         };

@@ -273,11 +273,11 @@ async fn restart(call: &Call<'_>) -> Answer {
 async fn started(call: &Call<'_>, new: NewRun, set_current: bool) -> Answer {
     let run = call.long_run(DurableOp::ProgramStart(Box::new(new))).await?;
     let mut data = views::run(&run);
-    if set_current {
-        call.set_current(run.execution.id.to_string()).await?;
+    let current = set_current && call.make_current(&run).await?;
+    if current {
         data.insert("isCurrent".to_owned(), Value::Bool(true));
     }
-    let note = if set_current { " (set as current)" } else { "" };
+    let note = if current { " (set as current)" } else { "" };
     Ok(Outcome::new(format!("Execution started: {}{note}", views::name_of(&run)), Value::Object(data)))
 }
 

@@ -224,7 +224,7 @@ async fn rewind(call: &Call<'_>) -> Answer {
     let mut data = views::run(&run);
     if current {
         // Whoever worked on the old one goes on with the new one.
-        call.set_current(run.execution.id.to_string()).await?;
+        call.make_current(&run).await?;
     }
     data.insert("isCurrent".to_owned(), json!(current));
     let text = format!("Execution rewound to checkpoint {checkpoint}: {}", views::name_of(&run));
@@ -246,10 +246,8 @@ async fn branch_off(call: &Call<'_>) -> Answer {
     let execution = call.which(execution_id).await?;
     let run = call.long_run(DurableOp::Fork { execution, checkpoint, name: new_execution_id }).await?;
     let mut data = views::run(&run);
-    if set_current {
-        call.set_current(run.execution.id.to_string()).await?;
-    }
-    data.insert("isCurrent".to_owned(), json!(set_current));
-    let note = if set_current { " (set as current)" } else { "" };
+    let current = set_current && call.make_current(&run).await?;
+    data.insert("isCurrent".to_owned(), json!(current));
+    let note = if current { " (set as current)" } else { "" };
     Ok(Outcome::new(format!("Execution forked: {}{note}", views::name_of(&run)), Value::Object(data)))
 }
