@@ -41,6 +41,8 @@ fn what_is_told_can_be_read() {
         let json = result(expression);
         assert!(serde_json::from_str::<serde_json::Value>(&json).is_ok(), "{expression}: {json}");
     }
+    assert_eq!(result("Object.assign([1], { 3: 4, 7: undefined })"), "[1,null,null,4,null,null,null,null]");
+    assert!(result("Object.assign([1], { 100000: 7 })").ends_with(",null,7]"));
     assert_eq!(result("[new Date(0), new Date(NaN)]"), "[\"1970-01-01T00:00:00.000Z\",null]");
 }
 
@@ -63,4 +65,8 @@ fn what_cannot_be_told_is_an_error_of_the_program() {
     // Two ways down at each of 90 levels.
     let many = "function main() { let a = 1; for (let i = 0; i < 90; i++) a = [a, a]; return a; }";
     assert!(thrown(many).contains("The result is too large"));
+    assert!(
+        thrown("function main() { const a = []; a.length = 2 ** 32 - 1; return a; }")
+            .contains("is too large")
+    );
 }

@@ -263,6 +263,14 @@ fn the_command_line_checks_loads_and_walks_through_the_same_plans() {
         let result: Value = serde_json::from_str(lines[3]).expect("JSON");
         assert_eq!((&result["state"], &result["review"]), (&json!("completed"), &json!("fine")));
     }
+    // Elsewhere it is still the program that knows what is done.
+    let archive = file("from-text.json");
+    assert_eq!(daemon.cli(&["program", "export", "from-text", "--to", &archive]).code, Some(0));
+    let imported = daemon.cli(&["program", "import", &archive, "--name", "from-file"]);
+    assert_eq!(imported.code, Some(0), "{imported:?}");
+    let answers = daemon.place.worktree().join("answers.json");
+    let run = daemon.cli(&["program", "start", "from-file", "--answers", &answers.to_string_lossy()]);
+    assert!(run.stdout.starts_with("done before: 01-plain-titles\n"), "{run:?}");
     daemon.place.write("plans/bad.md", "<mission>m</mission>\n<files>\n- ../answers.json\n</files>\n");
     let denied = daemon.cli(&["program", "plan", &file("bad.md")]);
     assert_eq!(denied.code, Some(77), "{denied:?}");

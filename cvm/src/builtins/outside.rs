@@ -5,7 +5,7 @@
 use crate::heap::object::{Kind, attr};
 use crate::pure::date::to_iso_string;
 use crate::pure::json::quote_readably;
-use crate::value::{Id, Value};
+use crate::value::{Id, Key, Value};
 use crate::vm::Vm;
 
 /// Deepest nesting. Common readers take 127 levels, and a value may lie in a list or two there.
@@ -88,12 +88,14 @@ impl Teller<'_, '_> {
         match &object.kind {
             Kind::Array(array) => {
                 self.plain("[");
-                for (i, element) in array.dense.iter().enumerate() {
+                for i in 0..array.len {
                     if i > 0 {
                         self.plain(",");
                     }
                     self.step()?;
-                    self.value(*element, depth + 1)?;
+                    let dense = array.dense.get(i as usize).copied().filter(|value| *value != Value::Hole);
+                    let element = dense.or_else(|| self.beside(id, i)).unwrap_or(Value::Null);
+                    self.value(element, depth + 1)?;
                 }
                 self.plain("]");
             }
@@ -106,6 +108,13 @@ impl Teller<'_, '_> {
             _ => self.properties(id, depth)?,
         }
         Ok(())
+    }
+
+    /// An element that is kept among the properties: behind a gap, or with attributes of its own.
+    fn beside(&self, array: Id, i: u32) -> Option<Value> {
+        let props = &self.vm.st.heap.obj(array).props;
+        let found = props.find(Key::index(i)).and_then(|slot| props.at(slot))?;
+        (found.flags & attr::ACCESSOR == 0).then_some(found.value)
     }
 
     fn properties(&mut self, id: Id, depth: usize) -> Result<(), Untold> {

@@ -26,7 +26,9 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
         Phase::Broken => return Outcome::Corrupt("found before"),
         Phase::Failed => return Outcome::Throw(state.failure.clone().unwrap_or_default()),
         Phase::Done => {
-            return Vm { p: program, st: state }.done().unwrap_or(Outcome::Corrupt("an end without a result"));
+            return Vm { p: program, st: state }
+                .done()
+                .unwrap_or(Outcome::Corrupt("an end without a result"));
         }
     }
     let allowed = fuel.min(state.limits.steps.saturating_sub(state.steps));

@@ -18,7 +18,7 @@ use rmcp::model::{
 use rmcp::service::{RequestContext, SubscriptionContext};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use vm_system_protocol::control::{DurableOp, ErrorCode};
+use vm_system_protocol::control::{DurableOp, ErrorCode as Code};
 
 /// What an agent reads before it uses any tool.
 const INSTRUCTIONS: &str = "Programs that ask you questions and keep their state until you answer. Load one (load or \
@@ -98,12 +98,7 @@ fn cut_uri(uri: &str) -> String {
 }
 
 /// Failures that are not the client's.
-const OURS: &[ErrorCode] = &[
-    ErrorCode::Internal,
-    ErrorCode::StorageUnavailable,
-    ErrorCode::CapacityExceeded,
-    ErrorCode::ShuttingDown,
-];
+const OURS: &[Code] = &[Code::Internal, Code::StorageUnavailable, Code::CapacityExceeded, Code::ShuttingDown];
 
 /// A failure of something that is not a tool, as JSON-RPC says it.
 fn refused(failure: Failure) -> ErrorData {

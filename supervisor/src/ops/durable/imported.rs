@@ -3,7 +3,7 @@
 
 use super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
 use super::import::File;
-use super::programs::{CODE_FORMAT, compile_error};
+use super::programs::{compile_error, format_of};
 use super::{checked_name, refused};
 use crate::core::durable::{Refused, fresh_record, session_record, task_id};
 use crate::ops::errors::{invalid, not_found, stored};
@@ -49,7 +49,7 @@ impl Ops {
             let compiled = self.durables()?.compile(version.source.clone(), name.clone(), None).await?;
             let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
             let id = ProgramId::from_uuid(call.subject);
-            writes.push(program_version(owner, id, &name, version, CODE_FORMAT, code));
+            writes.push(program_version(owner, id, &name, version, code));
         }
         self.store.apply(writes).await.map_err(stored)?;
         self.program_get(call, &call.subject.to_string(), None).await
@@ -68,6 +68,7 @@ impl Ops {
         consistent(&from, &checkpoints, &tasks)?;
         let name = new.name.as_deref().or(from.name.as_deref());
         let name = name.map(|name| checked_name("execution", name)).transpose()?.map(str::to_owned);
+        self.is_no_id(call, name.as_deref()).await?;
         let worktree_path = new.worktree_path.clone().unwrap_or_default();
         self.may_use(call, &worktree_path).await?;
         let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
@@ -142,16 +143,15 @@ impl Ops {
         let name = checked_name("program", name)?;
         let Some(known) = self.own_program(owner, name).await? else {
             let id = ProgramId::from_uuid(Uuid::now_v7());
-            let format = version.format;
             let compiled = self.durables()?.compile(version.source.clone(), name.to_owned(), None).await?;
             let compiled = compiled.map_err(|diagnostics| compile_error(name, &diagnostics))?;
             let own = (compiled != code).then(|| {
                 let (source, created_at) = (version.source.clone(), version.created_at);
-                let source_hash = version.source_hash.clone();
+                let (source_hash, format) = (version.source_hash.clone(), version.format);
                 let newest = VersionPart { version: 2, source, source_hash, created_at, format, code: None };
-                program_version(owner, id, name, newest, format, compiled)
+                program_version(owner, id, name, newest, compiled)
             });
-            writes.push(program_version(owner, id, name, version, format, code));
+            writes.push(program_version(owner, id, name, version, code));
             writes.extend(own);
             return Ok((id, 1));
         };
@@ -170,21 +170,14 @@ fn program_taken(name: &str) -> OpError {
     OpError::new(ErrorCode::Conflict, format!("there is another program {name:?}"))
 }
 
-fn program_version(
-    owner: &Owner,
-    id: ProgramId,
-    name: &str,
-    version: VersionPart,
-    format: u32,
-    code: Vec<u8>,
-) -> Write {
+fn program_version(owner: &Owner, id: ProgramId, name: &str, version: VersionPart, code: Vec<u8>) -> Write {
     Write::ProgramVersion(Box::new(NewProgramVersion {
         owner: owner.clone(),
         id,
         name: name.to_owned(),
         source_hash: Sha256::digest(version.source.as_bytes()).into(),
+        format: format_of(&version.source),
         source: version.source,
-        format,
         code,
         at: version.created_at,
     }))

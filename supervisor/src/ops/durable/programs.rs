@@ -11,9 +11,14 @@ use vm_system_protocol::ids::ProgramId;
 use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
 
 /// Format of compiled code as it is recorded; the code itself says which version of it it has.
-pub(super) const CODE_FORMAT: u32 = 1;
+const CODE_FORMAT: u32 = 1;
 /// The same, of the built-in program that walks through a plan: whoever starts one need not read its source to know.
 pub(super) const WALK_FORMAT: u32 = 2;
+
+/// Which of them a source is of.
+pub(super) fn format_of(source: &str) -> u32 {
+    if crate::plans::walks(source) { WALK_FORMAT } else { CODE_FORMAT }
+}
 
 impl Ops {
     pub(super) async fn program_load(
@@ -35,7 +40,7 @@ impl Ops {
         let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript).await?;
         let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
         let owner = call.caller.owner.clone();
-        let format = if crate::plans::walks(&source) { WALK_FORMAT } else { CODE_FORMAT };
+        let format = format_of(&source);
         let version = NewProgramVersion {
             owner: owner.clone(),
             id: ProgramId::from_uuid(call.subject),
@@ -116,9 +121,9 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let row = self.program(call, reference).await?;
         let result = self.store.apply(Write::ProgramDelete { id: row.id, at: now() }).await.map_err(stored);
-        self.durables()?.program_deleted(row.id);
         self.audit(call, "program delete", row.id, &result).await;
         result?;
+        self.durables()?.program_deleted(row.id);
         Ok(DurableReply::Program(Box::new(shown(row, None))))
     }
 }

@@ -103,6 +103,7 @@ impl Ops {
             Some(name) => Some(checked_name("execution", name)?.to_owned()),
             None => None,
         };
+        self.is_no_id(call, name.as_deref()).await?;
         let old = self.run(call, reference).await?;
         self.has_room()?;
         let (seq, cause) = self.checkpoint(old.row.execution.id, checkpoint).await?;
