@@ -25,7 +25,7 @@ use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
 /// Version of this protocol; a server refuses others by name.
-pub const CONTROL_PROTOCOL: u32 = 4;
+pub const CONTROL_PROTOCOL: u32 = 5;
 
 /// First frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]

@@ -41,6 +41,8 @@ pub const EVENT_TEXT_BYTES: usize = 256 * 1024;
 pub const EVENT_JSON_DEPTH: usize = 64;
 /// A worker must say hello within (milliseconds).
 pub const HELLO_MS: u64 = 5_000;
+/// Most sessions that one request forks from another one.
+pub const FORKS: u32 = 64;
 /// A chunked message must be complete within (milliseconds).
 pub const MESSAGE_MS: u64 = 10_000;
 /// A peer must take what we send within (milliseconds).

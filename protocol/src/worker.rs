@@ -14,7 +14,8 @@ use crate::reason::LimitKind;
 /// What a supervisor tells a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToWorker {
-    /// First message: becomes this session. Answered by [`FromWorker::Started`].
+    /// First message: becomes this session, with a state of nothing or, in a fork, its parent's. Answered by
+    /// [`FromWorker::Started`].
     Start(Box<Start>),
     /// Run code. Only when nothing runs. Answered by [`FromWorker::Done`].
     Execute(Box<Execute>),
@@ -41,6 +42,16 @@ pub enum ToWorker {
     /// An order about a durable program. As a first message: becomes a worker of that engine, which needs no
     /// acknowledgements and cannot be adopted.
     Durable(Box<ToDurable>),
+    /// Fork. Only when nothing runs; the packet carries one descriptor, the way over which the child introduces itself.
+    /// Answered by [`FromWorker::Forked`] or [`FromWorker::ForkFailed`] of the parent.
+    ///
+    /// The child puts the descriptor in the place of its channel and says hello. It is answered by one packet, a
+    /// [`Hello`](crate::hello::Hello) again, that carries the end of a fresh channel; the child puts that in the same place, says hello
+    /// there, and from then on is a worker that waits for its [`ToWorker::Start`]: numbers from 1, nothing kept.
+    Fork {
+        /// Counts the orders of this worker, from 1.
+        order: u64,
+    },
 }
 
 /// What a worker tells the supervisor.
@@ -76,6 +87,18 @@ pub enum FromWorker {
     },
     /// About a durable program; only after an order of that kind.
     Durable(Box<FromDurable>),
+    /// Answer to [`ToWorker::Fork`]: there is a child, which speaks for itself.
+    Forked {
+        /// As in the order.
+        order: u64,
+    },
+    /// Answer to [`ToWorker::Fork`]: there is none.
+    ForkFailed {
+        /// As in the order.
+        order: u64,
+        /// The errno of clone.
+        errno: i32,
+    },
 }
 
 /// What a session is.

@@ -54,6 +54,12 @@ pub fn status(pid: u32) -> io::Result<Status> {
         .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "status without the expected lines"))
 }
 
+/// The numbers of all processes that `/proc` shows.
+pub fn processes() -> io::Result<Vec<u32>> {
+    let names = fs::read_dir("/proc")?.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    Ok(names.filter_map(|name| name.parse().ok()).collect())
+}
+
 /// Reads a small file of `/proc`. These say that they are empty: `read_to_string` would ask for that, and for its place
 /// in the file, only to learn nothing.
 pub(crate) fn read_whole(path: &str) -> io::Result<String> {

@@ -106,6 +106,17 @@ pub fn limit_memory(pid: u32, bytes: u64, mapped_bytes: u64) -> io::Result<()> {
     move_soft(pid, libc::RLIMIT_AS, data.saturating_add(mapped_bytes))
 }
 
+/// Marks a process from outside. Its children inherit the mark, and no process in the jail can change it: a soft limit on
+/// something that no kernel has any more.
+pub fn mark(pid: u32, mark: u64) -> io::Result<()> {
+    move_soft(pid, libc::RLIMIT_LOCKS, mark)
+}
+
+/// The mark of a process; a very large number, if nobody marked it.
+pub fn mark_of(pid: u32) -> io::Result<u64> {
+    sys::prlimit(pid, libc::RLIMIT_LOCKS, None).map(|(soft, _)| soft)
+}
+
 /// Limits the total CPU time of a process from outside (whole seconds, rounded up, then one more: the polite limit
 /// comes first). At the limit the kernel ends it with SIGXCPU.
 pub fn limit_cpu(pid: u32, total: Duration) -> io::Result<()> {
@@ -129,6 +140,11 @@ mod tests {
             limit_memory(child.id(), mib << 20, 16 << 20).expect("memory");
             let (soft, _) = sys::prlimit(child.id(), libc::RLIMIT_DATA, None).expect("read");
             assert_eq!(soft, (mib << 20) + MEMORY_MARGIN_BYTES);
+        }
+        assert_eq!(mark_of(child.id()).expect("unmarked"), libc::RLIM64_INFINITY);
+        for number in [1, 7, 3] {
+            mark(child.id(), number).expect("mark");
+            assert_eq!(mark_of(child.id()).expect("marked"), number);
         }
         limit_cpu(child.id(), Duration::from_millis(1500)).expect("cpu");
         assert_eq!(sys::prlimit(child.id(), libc::RLIMIT_CPU, None).expect("read").0, 3);

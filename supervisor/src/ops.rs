@@ -21,6 +21,7 @@ mod capabilities;
 mod durable;
 mod errors;
 mod executions;
+mod forks;
 mod idempotency;
 mod libraries;
 mod modules;
@@ -250,6 +251,7 @@ impl Ops {
             Op::SessionClose { session } => self.session_close(&call, &session).await,
             Op::SessionInspect { session } => self.session_inspect(&call, &session).await,
             Op::SessionKill { session, signal } => self.session_kill(&call, &session, signal).await,
+            Op::SessionFork { session, count } => self.session_fork(&call, &session, count).await,
             Op::ExecStart(new) => Box::pin(self.exec_start(call, *new)).await,
             Op::ExecList { session, page } => self.exec_list(&call, &session, page).await,
             Op::ExecGet { execution } => self.exec_get(&call, &execution).await,
@@ -288,6 +290,7 @@ fn changes_something(op: &Op) -> bool {
         | Op::SessionCreate(_)
         | Op::SessionClose { .. }
         | Op::SessionKill { .. }
+        | Op::SessionFork { .. }
         | Op::ExecStart(_)
         | Op::ExecCancel { .. }
         | Op::Shutdown => true,

@@ -132,6 +132,22 @@ impl Client {
         })
     }
 
+    /// Sessions that go on from where this one stands.
+    pub fn fork(&mut self, session: &Session, count: u32) -> Result<Vec<Session>, OpError> {
+        self.op(Op::SessionFork { session: session.id.to_string(), count }).map(|reply| match reply {
+            Reply::Sessions(sessions) => sessions,
+            other => panic!("{other:?}"),
+        })
+    }
+
+    /// Runs code that must end well, and gives the preview of its value.
+    #[track_caller]
+    pub fn says(&mut self, session: &Session, code: &str) -> String {
+        let execution = self.eval(session, code).unwrap_or_else(|error| panic!("{code}: {error:?}"));
+        assert_eq!(execution.error, None, "{code}");
+        value(&execution.events.unwrap_or_default()).unwrap_or_default().to_owned()
+    }
+
     /// Ends a session; one that has ended already is fine.
     pub fn close(&mut self, session: &Session) {
         self.op(Op::SessionClose { session: session.id.to_string() }).expect("close");

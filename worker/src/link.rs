@@ -1,6 +1,8 @@
 //! The worker's end of its channel: numbered messages kept until they are acknowledged, gathered events, host calls.
 //! Everything blocks; there is nothing else to do. The end of the channel is the end of the process.
 
+mod fork;
+
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -42,6 +44,8 @@ pub struct Link {
     interrupted: &'static AtomicBool,
     incoming: Reassembler,
     buffer: Vec<u8>,
+    /// Came with the last packet.
+    descriptor: Option<OwnedFd>,
     next_seq: u64,
     unacked: VecDeque<(u64, Vec<u8>)>,
     unacked_bytes: usize,
@@ -86,6 +90,7 @@ impl Link {
             interrupted,
             incoming,
             buffer,
+            descriptor: None,
             next_seq: 1,
             unacked: VecDeque::new(),
             unacked_bytes: 0,
@@ -103,13 +108,17 @@ impl Link {
         &self.socket
     }
 
-    /// Waits for the next order: `Start`, `Execute` or `Durable`. Ends the process on `Shutdown` and at the channel's end.
+    /// Waits for the next order: `Start`, `Execute`, `Durable` or `Fork`. Ends the process on `Shutdown` and at the
+    /// channel's end.
     pub fn next_order(&mut self) -> ToWorker {
         loop {
             match self.receive() {
-                Some(order @ (ToWorker::Start(_) | ToWorker::Execute(_) | ToWorker::Durable(_))) => {
-                    return order;
-                }
+                Some(
+                    order @ (ToWorker::Start(_)
+                    | ToWorker::Execute(_)
+                    | ToWorker::Durable(_)
+                    | ToWorker::Fork { .. }),
+                ) => return order,
                 // The answer to a call that was given up when its execution was interrupted.
                 Some(ToWorker::HostReply { .. }) | None => {}
                 Some(_) => exit_now(EXIT_PROTOCOL),
@@ -244,7 +253,10 @@ impl Link {
     /// Takes one packet into the buffer; gives its length (bytes).
     fn receive_packet(&mut self, wait: Wait) -> Option<usize> {
         match socket::receive(&self.socket, &mut self.buffer, wait) {
-            Ok(got) if got.len > 0 => Some(got.len),
+            Ok(mut got) if got.len > 0 => {
+                self.descriptor = got.fds.pop();
+                Some(got.len)
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
             // Supervisor and keeper have let go.
             _ => exit_now(0),

@@ -1,4 +1,5 @@
-//! A worker's life: one `Start`, then executions one after the other until the channel ends.
+//! A worker's life: one `Start`, then executions one after the other until the channel ends. In between it may be told to
+//! fork: the child's life begins with a `Start` too, and with all that its parent's scripts left behind.
 
 use crate::durable;
 use crate::engine::{self, Host, INTERRUPT, Library, LibraryFailure, Preloaded, Session};
@@ -51,10 +52,21 @@ impl Body for Prepared {
         let mut session = Session::start(self.preloaded, &start);
         link.send(&FromWorker::Started { heap_bytes: session.heap_bytes() });
         loop {
-            let ToWorker::Execute(job) = link.next_order() else { return EXIT_ORDER };
-            link.begin(job.execution);
-            let done = session.execute(&job, &mut link);
-            link.finish(done);
+            match link.next_order() {
+                ToWorker::Execute(job) => {
+                    link.begin(job.execution);
+                    let done = session.execute(&job, &mut link);
+                    link.finish(done);
+                }
+                ToWorker::Fork { order } => {
+                    if link.fork(order) {
+                        let ToWorker::Start(start) = link.next_order() else { return EXIT_ORDER };
+                        session.go_on_as(&start);
+                        link.send(&FromWorker::Started { heap_bytes: session.heap_bytes() });
+                    }
+                }
+                _ => return EXIT_ORDER,
+            }
         }
     }
 }

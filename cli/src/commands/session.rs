@@ -2,6 +2,7 @@
 
 mod close;
 mod create;
+mod fork;
 mod get;
 mod inspect;
 mod kill;
@@ -26,6 +27,8 @@ pub enum Command {
     Inspect(SessionArg),
     /// Kill a session's process
     Kill(kill::Args),
+    /// Make sessions that go on from where an idle one stands
+    Fork(fork::Args),
 }
 
 /// A session.
@@ -44,5 +47,6 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Close(args) => close::run(context, args).await,
         Command::Inspect(args) => inspect::run(context, args).await,
         Command::Kill(args) => kill::run(context, args).await,
+        Command::Fork(args) => fork::run(context, args).await,
     }
 }

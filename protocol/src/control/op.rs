@@ -193,6 +193,14 @@ pub enum Op {
     },
     /// Something about durable programs.
     Durable(DurableOp),
+    /// Make sessions that go on from where a live, idle one stands. Answered by [`Reply::Sessions`](super::Reply): all of them,
+    /// or none is made.
+    SessionFork {
+        /// Which.
+        session: String,
+        /// How many; 1 to [`FORKS`](crate::limits::FORKS).
+        count: u32,
+    },
 }
 
 /// A part of a list that is sorted newest first.

@@ -131,11 +131,11 @@ enums! {
     FromZygote { Ready, ForkFailed { order, errno }, Loaded, LibraryFailed { name, message } }
     ToWorker {
         Start(start), Execute(execute), HostReply { call, reply }, Ack { seq }, Adopt { last_committed }, Shutdown,
-        Durable(order),
+        Durable(order), Fork { order },
     }
     FromWorker {
         Started { heap_bytes }, Events { execution, events }, HostCall { execution, call, request }, Done(done),
-        Adopted { last_committed }, Durable(message),
+        Adopted { last_committed }, Durable(message), Forked { order }, ForkFailed { order, errno },
     }
     ToDurable {
         Compile { source, file_name, typescript }, Load { code, limits }, Pages(pages), Restore,
@@ -202,7 +202,7 @@ enums! {
         TemplateAddStartup { template, file }, TemplateRemoveStartup { template, file },
         TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
         LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
-        AuditList { before, limit }, Durable(op),
+        AuditList { before, limit }, Durable(op), SessionFork { session, count },
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },

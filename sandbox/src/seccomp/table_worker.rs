@@ -8,6 +8,9 @@ const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
 const MAP_KIND: u32 = 0x0f | (libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_LOCKED) as u32;
 const MAP_OWN_MEMORY: u32 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u32;
 
+/// Flags of a receive.
+const RECEIVE: u32 = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as u32;
+
 /// Flags of a futex operation: of this process alone, by which clock.
 const FUTEX_WHOSE: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u32;
 
@@ -28,8 +31,8 @@ pub const TABLE: &[Row] = &[
     Row::allow(
         libc::SYS_recvmsg,
         "recvmsg",
-        &[],
-        "takes messages from the channel, with and without waiting",
+        &[Check::Masked(2, !RECEIVE, 0)],
+        "takes messages from the channel, with and without waiting; a peek would copy a descriptor that is another's",
     ),
     Row::allow(
         libc::SYS_sendmsg,

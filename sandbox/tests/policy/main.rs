@@ -303,6 +303,7 @@ fn wrong_arguments_are_killed() {
         ("shared mapping", libc::SYS_mmap, [0, 4096, 0, libc::MAP_SHARED as u64 | anonymous, u64::MAX, 0]),
         ("mapping of a descriptor", libc::SYS_mmap, [0, 4096, 0, private, 3, 0]),
         ("making memory executable", libc::SYS_mprotect, [0, 4096, execute, 0, 0, 0]),
+        ("peeking at a message", libc::SYS_recvmsg, [u64::MAX, 0, libc::MSG_PEEK as u64, 0, 0, 0]),
         ("dup3 to another number", libc::SYS_dup3, [0, 7, libc::O_CLOEXEC as u64, 0, 0, 0]),
         ("dup3 over an exec", libc::SYS_dup3, [0, 3, 0, 0, 0, 0]),
         ("clone of a child", libc::SYS_clone, [libc::SIGCHLD as u64, 0, 0, 0, 0, 0]),

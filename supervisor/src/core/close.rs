@@ -151,6 +151,7 @@ impl SessionMachine {
         self.phase = Phase::Dying;
         out.push(Action::Kill);
         self.drop_loading(Refusal::NotReady("its worker is being ended".to_owned()), now, out);
+        self.drop_forks(Refusal::NotReady(self.not_ready_because()), out);
         self.timers = Timers { phase_at: Some(now.mono_ms + DEATH_MS), ..Timers::default() };
         if let Some(Current::Running(running)) = &mut self.current
             && running.host.take().is_some()
@@ -170,6 +171,7 @@ impl SessionMachine {
     /// The worker is gone, or never was: everything that is left is to be recorded.
     pub(super) fn end(&mut self, reason: CloseReason, now: Now, out: &mut Vec<Action>) {
         self.drop_loading(Refusal::NotReady(format!("its worker ended ({reason})")), now, out);
+        self.drop_forks(Refusal::NotReady(format!("its worker ended ({reason})")), out);
         let (mut batch, mut pending) = match self.current.take() {
             Some(Current::Running(running)) => {
                 if running.host.is_some() {

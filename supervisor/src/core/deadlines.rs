@@ -42,6 +42,7 @@ impl SessionMachine {
         match &self.current {
             None => [None; 3],
             Some(Current::Loading(loading)) => [Some(loading.until), None, None],
+            Some(Current::Forking(forking)) => [Some(forking.until), None, None],
             Some(Current::Running(running)) => match (running.grace_until, running.host) {
                 (Some(grace), _) => [Some(grace), Some(running.interrupt_again_at), None],
                 (None, Some(_)) if running.asking.is_some() => {
@@ -108,7 +109,10 @@ impl SessionMachine {
                     LoadFailure::Unreadable("the file could not be read within the deadline".to_owned());
                 self.drop_loading(Refusal::Load(why), now, out);
             }
-            None | Some(Current::Loading(_)) => {}
+            Some(Current::Forking(forking)) if forking.until <= now.mono_ms => {
+                self.violation("did not say how its fork went", now, out);
+            }
+            None | Some(Current::Loading(_) | Current::Forking(_)) => {}
             Some(Current::Running(running)) => match (running.grace_until, running.host) {
                 (Some(grace), _) if grace <= now.mono_ms => {
                     let reason = match (self.closing, running.stop) {

@@ -2,6 +2,7 @@
 
 use super::asking::Asking;
 use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
+use super::fork::Forking;
 use super::input::{Action, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Source, Token, Write};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::record::{Mark, Pending};
@@ -29,6 +30,8 @@ pub(super) enum Current {
     Loading(Box<Loading>),
     /// The worker has it.
     Running(Box<Running>),
+    /// The worker forks.
+    Forking(Box<Forking>),
 }
 
 /// A request whose file is being read.
@@ -448,7 +451,7 @@ impl SessionMachine {
         }
     }
 
-    fn not_ready_because(&self) -> String {
+    pub(super) fn not_ready_because(&self) -> String {
         match (&self.record.close_reason, &self.verdict, self.closing) {
             (Some(reason), _, _) => format!("it is {} ({reason})", self.record.status),
             (None, Some(verdict), _) => format!("it is being ended ({verdict})"),

@@ -171,6 +171,17 @@ pub enum LibraryProblem {
     Failed,
 }
 
+/// Why a fork made no session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForkFault {
+    /// The worker never got the order.
+    NotOrdered(SpawnFailure),
+    /// There is no child, and nobody is to blame.
+    Failed(SpawnFailure),
+    /// Worker or child did what no honest one does; says what.
+    Lie(String),
+}
+
 /// Something that happened.
 #[derive(Debug)]
 pub enum Input {
@@ -193,6 +204,20 @@ pub enum Input {
         token: Token,
         /// What.
         request: Box<ExecuteRequest>,
+    },
+    /// Other sessions are to be made out of this one.
+    Fork {
+        /// Who is answered when all of them have their workers, or there will be no more.
+        token: Token,
+        /// How many; not 0.
+        count: u32,
+    },
+    /// The answer to [`Action::Fork`].
+    ForkEnded {
+        /// As in the action.
+        order: u64,
+        /// There is a child that is known for what it is.
+        result: Result<(), ForkFault>,
     },
     /// The answer to [`Action::LoadSource`].
     SourceLoaded {
@@ -273,6 +298,15 @@ pub enum Input {
 pub enum Action {
     /// Make a worker; answered by [`Input::Spawned`], [`Input::SpawnFailed`] or [`Input::LibraryFailed`].
     Spawn,
+    /// Let the worker fork once, and tell it to. Answered by [`Input::ForkEnded`], and by a word of the worker.
+    Fork {
+        /// Names it.
+        order: u64,
+    },
+    /// The child of the fork under way is whose it was made for.
+    ForkTaken,
+    /// Nothing more is forked for the caller, and the worker's clone is over. A child that was not taken is to be killed.
+    ForksOver,
     /// Tell the worker. Order matters.
     Send(ToWorker),
     /// Let the worker use this much CPU time in all (milliseconds) before the kernel stops it.
@@ -500,6 +534,9 @@ pub enum Refusal {
     /// There is no worker.
     #[error("the worker could not be started: {}", .0.why)]
     SpawnFailed(SpawnFailure),
+    /// The worker could not be forked.
+    #[error("the session could not be forked: {}", .0.why)]
+    Fork(SpawnFailure),
     /// A startup file failed; says which and how.
     #[error("startup failed: {0}")]
     StartupFailed(String),

@@ -72,6 +72,8 @@ pub(super) struct Peer {
     pub(super) cpu_allowed_ms: u64,
     /// JavaScript heap as it last said (bytes).
     pub(super) heap_bytes: u64,
+    /// Forks that it was ordered so far.
+    pub(super) forks: u64,
 }
 
 /// One session.
@@ -146,6 +148,7 @@ impl SessionMachine {
                 repeating: false,
                 cpu_allowed_ms: 0,
                 heap_bytes: 0,
+                forks: 0,
             },
             ledger: Ledger::default(),
             host_usage: SessionUsage::default(),
@@ -170,6 +173,8 @@ impl SessionMachine {
         machine.peer.next_call = None;
         machine.peer.setting_up = false;
         machine.peer.repeating = true;
+        // Not the numbers that the previous supervisor gave.
+        machine.peer.forks = now.unix_ms.max(0).unsigned_abs();
         machine.peer.next_seq = last_committed.saturating_add(1);
         machine.peer.adopting = Some(last_committed);
         machine.ledger.resume(last_committed);
@@ -194,6 +199,8 @@ impl SessionMachine {
             Input::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
             Input::LibraryFailed(failure) => self.library_failed(failure, now, out),
             Input::Execute { token, request } => self.execute(token, request, now, out),
+            Input::Fork { token, count } => self.fork(token, count, now, out),
+            Input::ForkEnded { order, result } => self.fork_ended(order, result, now, out),
             Input::SourceLoaded { execution, result } => self.source_loaded(execution, result, now, out),
             Input::Message { seq, message } => self.message(seq, message, now, out),
             Input::ChannelFailed(fault) => self.channel_failed(fault, now, out),

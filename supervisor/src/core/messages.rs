@@ -51,6 +51,8 @@ impl SessionMachine {
                 Err(what) => self.violation(what, now, out),
             },
             FromWorker::Adopted { .. } => self.violation("Adopted unasked", now, out),
+            FromWorker::Forked { order } => self.fork_said(order, Ok(()), now, out),
+            FromWorker::ForkFailed { order, errno } => self.fork_said(order, Err(errno), now, out),
             FromWorker::Durable(_) => self.violation("a message of the other engine", now, out),
         }
     }

@@ -37,6 +37,11 @@
 //! - The start is written before dispatch and not awaited; the end is one awaited commit, after which the caller is
 //!   answered, followers see the last events, and the worker may be told to forget what it kept.
 //!
+//! # A fork
+//! Of an idle session, whose worker makes other sessions' workers out of itself ([`fork`]). It keeps the session busy like
+//! an execution, for less than a millisecond each. What is made is a session with a machine of its own: it begins at
+//! `Spawning` like any other, with a worker that is there already and no startup files.
+//!
 //! # The worker is hostile
 //! Each message is judged in [`messages`]. Anything that an honest worker cannot say at that moment ends the session.
 
@@ -47,6 +52,7 @@ mod death;
 pub mod durable;
 mod execution;
 mod finish;
+mod fork;
 mod input;
 mod machine;
 mod messages;
@@ -60,7 +66,7 @@ mod tests;
 
 pub use death::{Death, signal_name};
 pub use input::{
-    Action, Answer, ChannelFault, CloseCause, ExecuteRequest, Executed, Input, LibraryFailure,
+    Action, Answer, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, Input, LibraryFailure,
     LibraryProblem, LoadFailure, LoadedSource, Now, Refusal, SessionSpec, Source, SpawnFailure, SpawnFault,
     Token, Write, WriteId,
 };

@@ -189,6 +189,7 @@ fn named(op: &Op) -> (&'static str, &str) {
         Op::SessionClose { session } => ("session close", session),
         Op::SessionInspect { session } => ("session inspect", session),
         Op::SessionKill { session, .. } => ("session kill", session),
+        Op::SessionFork { session, .. } => ("session fork", session),
         Op::ExecStart(new) => ("exec start", &new.session),
         Op::ExecList { session, .. } => ("exec list", session),
         Op::ExecGet { execution } => ("exec get", execution),

@@ -188,6 +188,7 @@ impl Ops {
                 let row = self.store.session(&scope, SessionId::from_bytes(subject)).await.map_err(stored)?;
                 row.map(|row| Reply::Session(Box::new(row.session)))
             }
+            Op::SessionFork { count, .. } => self.forks_made(&scope, subject, *count).await?,
             Op::ExecStart(new) => {
                 let id = ExecutionId::from_bytes(subject);
                 match self.store.execution(&scope, id).await.map_err(stored)? {

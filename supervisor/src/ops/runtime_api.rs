@@ -1,6 +1,6 @@
 //! What the verbs need from the live sessions: a trait, so that they are tested without processes.
 
-use crate::runtime::{CreateSession, Durables, Follower, Runtime, RuntimeError, StartExecution};
+use crate::runtime::{CreateSession, Durables, Follower, ForkSession, Runtime, RuntimeError, StartExecution};
 use crate::spawn::WorkerKind;
 use crate::store::{BoxFuture, Owner};
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct RuntimeFacts {
 pub trait RuntimeApi: Send + Sync {
     /// Makes a session and its row.
     fn create_session(&self, request: CreateSession) -> BoxFuture<'_, Result<Session, RuntimeError>>;
+    /// Makes sessions out of a live one, and their rows.
+    fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>>;
     /// `None`: it does not live.
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>>;
     /// Sends a worker a signal.
@@ -65,6 +67,10 @@ pub trait RuntimeApi: Send + Sync {
 impl RuntimeApi for Runtime {
     fn create_session(&self, request: CreateSession) -> BoxFuture<'_, Result<Session, RuntimeError>> {
         Box::pin(self.create_session(request))
+    }
+
+    fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {
+        Box::pin(self.fork_session(request))
     }
 
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {

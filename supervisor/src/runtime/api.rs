@@ -157,7 +157,7 @@ impl RuntimeError {
     /// What to do about it, where its code alone does not say so.
     fn hint(&self) -> Option<&'static str> {
         match self {
-            Self::Refused(Refusal::SpawnFailed(failure)) => Some(failure.hint),
+            Self::Refused(Refusal::SpawnFailed(failure) | Refusal::Fork(failure)) => Some(failure.hint),
             Self::Refused(Refusal::Unrecorded(_)) => Some(
                 "do not repeat it unless it may run twice; it is marked `degraded` as soon as the store can write again",
             ),
@@ -176,7 +176,7 @@ fn refusal_code(refusal: &Refusal) -> ErrorCode {
         Refusal::Load(LoadFailure::NotFound(_)) => ErrorCode::FileNotFound,
         Refusal::SourceTooLarge { .. }
         | Refusal::Load(LoadFailure::TooLarge(_) | LoadFailure::Unreadable(_)) => ErrorCode::ValidationError,
-        Refusal::SpawnFailed(failure) => match failure.fault {
+        Refusal::SpawnFailed(failure) | Refusal::Fork(failure) => match failure.fault {
             SpawnFault::Host => ErrorCode::SandboxUnavailable,
             SpawnFault::Busy => ErrorCode::CapacityExceeded,
             SpawnFault::Wrong => ErrorCode::Internal,

@@ -38,6 +38,9 @@ impl Task {
         match action {
             Action::Spawn => self.spawn(),
             Action::Send(message) => self.send(message),
+            Action::Fork { order } => self.fork(order),
+            Action::ForkTaken => self.fork_taken(),
+            Action::ForksOver => self.forks_over(),
             Action::AllowCpu { total_ms } => {
                 self.on_worker("raise the CPU limit", |process| {
                     process.allow_cpu(Duration::from_millis(total_ms))
@@ -82,6 +85,11 @@ impl Task {
     }
 
     fn spawn(&mut self) {
+        if let Some((forked, jail)) = self.unborn.take() {
+            self.jail = Some(jail);
+            self.spawning = Some(Box::pin(std::future::ready(Ok(forked))));
+            return;
+        }
         let kind = match &self.libraries {
             Libraries::Installed(set) => WorkerKind::Session(set.clone()),
             Libraries::Missing(name) => {

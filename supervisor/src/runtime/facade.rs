@@ -16,7 +16,7 @@ use crate::core::{
 };
 use crate::policy::EffectivePolicy;
 use crate::spawn::{SpawnError, Spawner};
-use crate::store::{Owner, StoreError, StoreHandle, Write};
+use crate::store::{Owner, PolicySnapshot, StoreError, StoreHandle, Write};
 use crate::worktree::{clean_relative, run_file_format};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -97,14 +97,10 @@ impl Runtime {
             return Err(RuntimeError::ShuttingDown);
         }
         let worktree = self.0.shared.open_worktree(request.worktree_path.clone()).await?;
-        let (commands, inbox) = mpsc::channel(COMMANDS);
+        let (commands, inbox) = commands();
         let CreateSession { id, owner, policy, libraries, .. } = request.clone();
         let live = Arc::new(Live::new(id, owner.clone(), commands, Arc::clone(&policy)));
-        shared.registry.insert(Arc::clone(&live), self.0.max_sessions).map_err(|no_room| match no_room {
-            NoRoom::Full => RuntimeError::Full(self.0.max_sessions),
-            NoRoom::Duplicate => RuntimeError::Duplicate,
-            NoRoom::Stopping => RuntimeError::ShuttingDown,
-        })?;
+        self.admit(&live)?;
         let machine = SessionMachine::new(spec(&request, &live.policy(None, &shared.operator)));
         let writes = Writes::new(shared.store.clone(), owner, policy);
         let task =
@@ -340,11 +336,29 @@ impl Runtime {
         self.0.shared.registry.session_of(execution)
     }
 
-    fn live(&self, id: SessionId) -> Result<Arc<Live>, RuntimeError> {
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    /// Takes a session in, if there is room for one more.
+    pub(super) fn admit(&self, live: &Arc<Live>) -> Result<(), RuntimeError> {
+        let admitted = self.0.shared.registry.insert(Arc::clone(live), self.0.max_sessions);
+        admitted.map_err(|no_room| match no_room {
+            NoRoom::Full => RuntimeError::Full(self.0.max_sessions),
+            NoRoom::Duplicate => RuntimeError::Duplicate,
+            NoRoom::Stopping => RuntimeError::ShuttingDown,
+        })
+    }
+
+    pub(super) fn live(&self, id: SessionId) -> Result<Arc<Live>, RuntimeError> {
         self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
     }
 
-    async fn ask(
+    pub(super) async fn ask(
         &self,
         live: &Live,
         command: impl FnOnce(Answering) -> Command,
@@ -353,6 +367,11 @@ impl Runtime {
         live.commands.send(command(answer)).await.map_err(|_| RuntimeError::NotLive)?;
         Ok(answered.await.map_err(|_| RuntimeError::NotLive)??)
     }
+}
+
+/// The way to an owner task.
+pub(super) fn commands() -> (mpsc::Sender<Command>, mpsc::Receiver<Command>) {
+    mpsc::channel(COMMANDS)
 }
 
 /// The client's variables over those of the policy.
@@ -365,7 +384,7 @@ fn merged(granted: &[(String, String)], given: Vec<(String, String)>) -> Vec<(St
     all.into_iter().collect()
 }
 
-fn unexpected(answer: &Answer) -> RuntimeError {
+pub(super) fn unexpected(answer: &Answer) -> RuntimeError {
     RuntimeError::Internal(format!("an answer of the wrong kind: {answer:?}"))
 }
 
@@ -403,6 +422,36 @@ fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> SessionSpec {
         startup: request.policy.startup_files.iter().map(|file| startup(file, policy)).collect(),
         ttl_s: settings.runtime.ttl_s,
         idle_timeout_s: settings.runtime.idle_timeout_s,
+    }
+}
+
+/// A session that goes on from where its parent stands: the same place and rights, no name, no startup files.
+pub(super) fn spec_of_fork(
+    id: SessionId,
+    parent: &Session,
+    snapshot: &PolicySnapshot,
+    policy: &Arc<EffectivePolicy>,
+    runtime_meta: JsonText,
+) -> SessionSpec {
+    let runtime = &snapshot.settings.runtime;
+    SessionSpec {
+        record: Session {
+            id,
+            name: None,
+            status: SessionStatus::Starting,
+            created_at: timestamp(),
+            runtime_meta,
+            ..parent.clone()
+        },
+        start: Start {
+            session: id,
+            limits: policy.wire.limits.clone(),
+            random_seed: seed(),
+            console: runtime.console,
+        },
+        startup: Vec::new(),
+        ttl_s: runtime.ttl_s,
+        idle_timeout_s: runtime.idle_timeout_s,
     }
 }
 

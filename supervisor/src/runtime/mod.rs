@@ -11,6 +11,7 @@
 //! - [`registry`]: which sessions and executions live here
 //! - [`task`]: the owner task: its loop, and the actions it carries out
 //! - [`outbox`], [`mod@room`], [`writes`], [`host`], [`followers`]: its hands, one for each neighbour
+//! - [`fork`]: sessions out of a live one
 //! - [`jails`]: keepers and zygotes, replaced when they die
 //! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
@@ -22,6 +23,7 @@ mod durable;
 mod facade;
 mod follow;
 mod followers;
+mod fork;
 mod host;
 mod inspect;
 mod jails;
@@ -36,3 +38,4 @@ pub use doctor::examine_host;
 pub use durable::{DurableConfig, Durables, Identity, StartProgram};
 pub use facade::{Runtime, StartError};
 pub use follow::Follower;
+pub use fork::ForkSession;

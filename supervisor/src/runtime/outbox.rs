@@ -4,6 +4,7 @@ use super::room::Room;
 use crate::spawn::{ChannelError, WorkerSender};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::os::fd::OwnedFd;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use vm_system_protocol::worker::ToWorker;
@@ -18,7 +19,7 @@ const QUEUE: usize = 16;
 pub(super) struct Outbox {
     sender: Option<WorkerSender>,
     sending: Option<Sending>,
-    queue: VecDeque<ToWorker>,
+    queue: VecDeque<(ToWorker, Option<OwnedFd>)>,
     room: Room,
 }
 
@@ -36,7 +37,12 @@ impl Outbox {
     /// Says it now if the worker takes it at once, later if not. The error of a failed send comes from
     /// [`Outbox::drive`].
     pub(super) fn push(&mut self, message: ToWorker) -> Option<ChannelError> {
-        self.queue.push_back(message);
+        self.push_with(message, None)
+    }
+
+    /// As [`Outbox::push`], with a descriptor that goes along.
+    pub(super) fn push_with(&mut self, message: ToWorker, fd: Option<OwnedFd>) -> Option<ChannelError> {
+        self.queue.push_back((message, fd));
         match self.drive(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(error) => Some(error),
             Poll::Pending => None,
@@ -57,13 +63,16 @@ impl Outbox {
                 }
                 self.sender = Some(sender);
             }
-            let Some(message) = self.queue.pop_front() else {
+            let Some((message, fd)) = self.queue.pop_front() else {
                 self.room.give_back();
                 return Poll::Pending;
             };
             let Some(mut sender) = self.sender.take() else { return Poll::Pending };
             self.sending = Some(Box::pin(async move {
-                let result = sender.send_away(message).await;
+                let result = match fd {
+                    Some(fd) => sender.send_with(message, fd).await,
+                    None => sender.send_away(message).await,
+                };
                 (sender, result)
             }));
         }

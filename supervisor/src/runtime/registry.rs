@@ -45,6 +45,16 @@ impl Live {
         Self { id, owner, commands, pid: AtomicU32::new(0), snapshot, cached: Mutex::new(None) }
     }
 
+    /// The place of a session that is forked from this one: the same owner, the same rights.
+    pub(super) fn offspring(&self, id: SessionId, commands: mpsc::Sender<Command>) -> Self {
+        Self::new(id, self.owner.clone(), commands, Arc::clone(&self.snapshot))
+    }
+
+    /// What the session's template said when it was made.
+    pub(super) fn snapshot(&self) -> &Arc<PolicySnapshot> {
+        &self.snapshot
+    }
+
     /// The rights of the session's next execution.
     pub(super) fn policy(
         &self,

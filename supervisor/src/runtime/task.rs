@@ -3,6 +3,7 @@
 use super::api::{Libraries, RuntimeError};
 use super::carry_out::Waiting;
 use super::followers::{self, Batches, Followers};
+use super::fork::{Forks, Offspring};
 use super::host::HostWork;
 use super::inspect::Facts;
 use super::jails::Jails;
@@ -17,7 +18,8 @@ use crate::core::{
 };
 use crate::policy::Operator;
 use crate::spawn::{
-    ChannelError, LibraryError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver,
+    ChannelError, ForkError, LibraryError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess,
+    WorkerReceiver,
 };
 use crate::store::StoreHandle;
 use crate::workspaces::Workspaces;
@@ -32,7 +34,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio::time::{Instant, Sleep};
 use vm_system_protocol::control::GivenAnswer;
-use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
 use vm_system_protocol::model::Event;
 
 /// What a worker said before its death is read within this time.
@@ -80,6 +82,7 @@ impl Shared {
 #[derive(Debug)]
 pub(super) enum Command {
     Create { answer: Answering },
+    Fork { children: Vec<SessionId>, made: mpsc::Sender<Offspring>, answer: Answering },
     Execute { request: Box<ExecuteRequest>, follower: Option<mpsc::Sender<Arc<[Event]>>>, answer: Answering },
     Submit { execution: ExecutionId, task: Option<TaskId>, given: GivenAnswer, wait: bool, answer: Answering },
     Cancel { execution: ExecutionId, answer: Answering },
@@ -120,6 +123,11 @@ pub(super) struct Task {
     pub(super) worker: Option<Worker>,
     pub(super) process: Option<WorkerProcess>,
     pub(super) spawning: Option<Spawning>,
+    /// The worker of a fork, until the machine asks for one, and its jail.
+    pub(super) unborn: Option<(WorkerHandle, Spawner)>,
+    /// What the machine has not decided on.
+    pub(super) asked_forks: Option<Forks>,
+    pub(super) forks: Option<Forks>,
     /// The jail of the worker; it must not end before it.
     pub(super) jail: Option<Spawner>,
     pub(super) host: Option<HostWork>,
@@ -138,6 +146,7 @@ enum Woken {
     Input(Input),
     Command(Command),
     Born(Result<WorkerHandle, SpawnError>),
+    Forked(Result<WorkerHandle, ForkError>),
     Heard(Result<crate::spawn::Received, ChannelError>),
     Dead(WorkerDeath),
     NobodyLeft,
@@ -148,6 +157,7 @@ struct Side<'a> {
     outbox: Option<&'a mut Outbox>,
     exited: Option<&'a mut Dying>,
     spawning: &'a mut Option<Spawning>,
+    forks: &'a mut Option<Forks>,
     host: &'a mut Option<HostWork>,
     alarm: &'a mut Option<(Instant, Pin<Box<Sleep>>)>,
 }
@@ -177,6 +187,11 @@ impl Side<'_> {
             *self.spawning = None;
             return Poll::Ready(Woken::Born(born));
         }
+        if let Some(forks) = self.forks
+            && let Poll::Ready(result) = forks.poll(context)
+        {
+            return Poll::Ready(Woken::Forked(result));
+        }
         Poll::Pending
     }
 }
@@ -204,6 +219,9 @@ impl Task {
             worker: None,
             process: None,
             spawning: None,
+            unborn: None,
+            asked_forks: None,
+            forks: None,
             jail: None,
             host: None,
             room: Room::default(),
@@ -229,6 +247,7 @@ impl Task {
                 Woken::Input(input) => self.step(input, &mut actions),
                 Woken::Command(command) => self.command(command, &mut actions),
                 Woken::Born(born) => self.born(born, &mut actions),
+                Woken::Forked(result) => self.forked(result, &mut actions),
                 Woken::Heard(heard) => self.heard(heard, &mut actions),
                 Woken::Dead(death) => self.buried(death, &mut actions).await,
                 Woken::NobodyLeft => break,
@@ -292,7 +311,7 @@ impl Task {
     }
 
     async fn wait(&mut self) -> Woken {
-        let Self { commands, writes, worker, spawning, host, alarm, .. } = self;
+        let Self { commands, writes, worker, spawning, forks, host, alarm, .. } = self;
         let behind = writes.is_behind();
         let (receiver, outbox, exited) = match worker {
             Some(Worker { receiver, outbox, exited, deaf, .. }) => {
@@ -307,7 +326,7 @@ impl Task {
                 None => std::future::pending().await,
             }
         });
-        let mut side = Side { outbox, exited, spawning, host, alarm };
+        let mut side = Side { outbox, exited, spawning, forks, host, alarm };
         std::future::poll_fn(move |context| {
             if let Poll::Ready(input) = writes.poll(context) {
                 return Poll::Ready(Woken::Input(input));
@@ -334,6 +353,15 @@ impl Task {
     fn command(&mut self, command: Command, actions: &mut Vec<Action>) {
         let input = match command {
             Command::Create { answer } => Input::Create { token: self.waiting.add(answer) },
+            Command::Fork { children, made, answer } => {
+                let count = u32::try_from(children.len()).unwrap_or(u32::MAX);
+                self.asked_forks = Some(Forks::new(children, made));
+                let token = self.waiting.add(answer);
+                self.step(Input::Fork { token, count }, actions);
+                // If it was refused, the caller knows by now.
+                self.asked_forks = None;
+                return;
+            }
             Command::Execute { request, follower, answer } => {
                 if let Some(follower) = follower {
                     self.followers.add(request.id, follower);
@@ -436,6 +464,10 @@ impl Task {
     /// Everything of this session that is elsewhere.
     fn let_go(&mut self) {
         self.shared.brokers.end(self.live.id);
+        self.forks_over();
+        if let Some((handle, _)) = self.unborn.take() {
+            super::fork::end(&handle);
+        }
         if let Some(process) = &self.process {
             if self.worker.is_some() {
                 // Only if the runtime was dropped: nobody is left to own the worker.
@@ -455,7 +487,7 @@ pub(super) fn no_worker(error: SpawnError) -> Input {
     }
 }
 
-fn unborn(error: &SpawnError) -> SpawnFailure {
+pub(super) fn unborn(error: &SpawnError) -> SpawnFailure {
     let fault = match error {
         SpawnError::WrongHello { .. } | SpawnError::NotJailed(_) => SpawnFault::Wrong,
         _ if error.is_temporary() => SpawnFault::Busy,

@@ -3,7 +3,7 @@
 
 use super::packets;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -69,12 +69,24 @@ impl WorkerSender {
         self.write(&bytes).await
     }
 
+    /// As [`WorkerSender::send_away`], with a descriptor beside the message's first packet.
+    pub(crate) async fn send_with(&mut self, message: ToWorker, fd: OwnedFd) -> Result<(), ChannelError> {
+        let bytes = encoded(&message)?;
+        self.write_with(&bytes, Some(fd)).await
+    }
+
     async fn write(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
+        self.write_with(bytes, None).await
+    }
+
+    async fn write_with(&mut self, bytes: &[u8], mut fd: Option<OwnedFd>) -> Result<(), ChannelError> {
         let seq = self.next_seq;
         self.next_seq += 1;
         let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
         for (header, piece) in pieces(seq, bytes) {
-            packets::send(&self.socket, &[&header, piece], &[], deadline).await.map_err(on_send)?;
+            let beside = fd.take();
+            let fds: Vec<BorrowedFd<'_>> = beside.iter().map(AsFd::as_fd).collect();
+            packets::send(&self.socket, &[&header, piece], &fds, deadline).await.map_err(on_send)?;
         }
         Ok(())
     }

@@ -70,6 +70,11 @@ impl Control {
         Some(watcher)
     }
 
+    /// Whether a living worker has this pid in the jail.
+    pub(super) fn knows(&self, inner_pid: u32) -> bool {
+        lock(&self.waiting).alive.contains_key(&inner_pid)
+    }
+
     /// Is told when the keeper keeps this session's worker; an error if the keeper is lost before.
     pub(super) fn when_kept(&self, session: SessionId) -> oneshot::Receiver<()> {
         let (sender, receiver) = oneshot::channel();

@@ -9,6 +9,7 @@
 //! - [`spawner`]: a keeper, its zygotes, its workers: the door of this room
 //! - [`keeper`]: start and handshake; [`control`]: its channel afterwards
 //! - [`kind`]: what a worker is born with
+//! - [`fork`]: a worker out of another session's worker
 //! - [`zygote`]: orders of forks; [`sets`]: zygotes with more in them; [`notify`]: lets exactly the ordered ones happen
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
 //! - [`mod@examine`]: what this machine could do
@@ -20,6 +21,7 @@ pub mod config;
 mod control;
 pub mod error;
 mod examine;
+mod fork;
 mod keeper;
 mod kind;
 mod notify;
@@ -33,6 +35,7 @@ pub use channel::{ChannelError, Received, WorkerReceiver, WorkerSender};
 pub use config::{SandboxMode, ServiceIds, SpawnConfig, WorkerLimits};
 pub use error::{LibraryError, SpawnError};
 pub(crate) use examine::{examine, is_wanted};
+pub use fork::{ForkError, ForkUnderWay};
 pub use kind::{Library, LibrarySet, WorkerKind};
 pub use process::{Memory, WorkerDeath, WorkerProcess};
 pub use sets::SetFacts;

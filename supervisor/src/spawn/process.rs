@@ -66,6 +66,11 @@ impl WorkerProcess {
         Self(Arc::new(Inner { session, pid, pidfd, death, control }))
     }
 
+    /// Another handle of the process itself.
+    pub(super) fn pidfd(&self) -> &Arc<PidFd> {
+        &self.0.pidfd
+    }
+
     /// Under which name it was born.
     pub fn session(&self) -> SessionId {
         self.0.session

@@ -4,6 +4,7 @@ use super::channel::{WorkerReceiver, WorkerSender, split};
 use super::config::{SandboxMode, SpawnConfig, WorkerLimits};
 use super::control::{Control, lock};
 use super::error::SpawnError;
+use super::fork::{self, ForkUnderWay};
 use super::keeper::{self, check_hello, look_at};
 use super::kind::WorkerKind;
 use super::notify::{self, Orders};
@@ -14,7 +15,7 @@ use super::zygote::{self, DIED, Zygote};
 use crate::libraries::Shelf;
 use crate::reactor::watch;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -87,19 +88,21 @@ impl Drop for Inner {
 
 /// What the tasks of a jail share.
 #[derive(Debug)]
-struct Jail {
+pub(super) struct Jail {
     sandbox: SandboxMode,
-    pid: u32,
+    pub(super) pid: u32,
     pidfd: PidFd,
     layers: Vec<LayerReport>,
-    control: Arc<Control>,
-    orders: Orders,
+    pub(super) control: Arc<Control>,
+    pub(super) orders: Orders,
+    /// Forks of sessions that were ordered so far.
+    pub(super) forks: AtomicU64,
     zygotes: Mutex<Zygotes>,
     next_zygote: AtomicU32,
     /// Zygotes with more in them.
     sets: Sets,
     shelf: Shelf,
-    events: mpsc::Sender<SpawnEvent>,
+    pub(super) events: mpsc::Sender<SpawnEvent>,
 }
 
 #[derive(Debug)]
@@ -156,6 +159,7 @@ impl Spawner {
             next_zygote: AtomicU32::new(FIRST_ZYGOTE + 1),
             sets: Sets::default(),
             shelf: config.shelf.clone(),
+            forks: AtomicU64::new(0),
             events: events.clone(),
         });
         let control = Arc::clone(&jail.control);
@@ -186,6 +190,15 @@ impl Spawner {
             }
             result => result,
         }
+    }
+
+    /// Lets a worker fork once: the child is to be this session's worker.
+    pub fn fork_worker(
+        &self,
+        parent: &WorkerProcess,
+        child: SessionId,
+    ) -> Result<(ForkUnderWay, OwnedFd), SpawnError> {
+        fork::begin(&self.0.jail, parent, child)
     }
 
     /// The walls as the keeper found them.
@@ -248,7 +261,7 @@ impl Jail {
                 error => error,
             })?
         };
-        let result = self.settle(session, limits, ours, &newborn).await;
+        let result = self.settle(session, Some(limits), ours, &newborn).await;
         if result.is_err() {
             // It has no job and nobody knows it but the keeper: it must not stay.
             let _ = newborn.pidfd.kill();
@@ -257,11 +270,12 @@ impl Jail {
         result
     }
 
-    /// Has the newborn kept, and meanwhile looks at it and limits it. Until all of that is done it gets no job.
-    async fn settle(
+    /// Has the newborn kept, and meanwhile looks at it and limits it; without limits it has those that it was born with.
+    /// Until all of that is done it gets no job.
+    pub(super) async fn settle(
         &self,
         session: SessionId,
-        limits: &WorkerLimits,
+        limits: Option<&WorkerLimits>,
         ours: AsyncFd<OwnedFd>,
         newborn: &Newborn,
     ) -> Result<WorkerHandle, SpawnError> {
@@ -279,12 +293,14 @@ impl Jail {
             let what = format!("its parent is {}, the keeper is {}", status.ppid, self.pid);
             return Err(inspect::InspectError::NotJailed { pid, what }.into());
         }
-        let mapped = status.map_or(0, |status| status.mapped_bytes);
-        let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped)
-            .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))
-            // The limits were set by number: only now is it certain whose they are.
-            .and_then(|()| newborn.pidfd.signal(0));
-        limited.map_err(|error| SpawnError::Rlimit { pid, error })?;
+        if let Some(limits) = limits {
+            let mapped = status.map_or(0, |status| status.mapped_bytes);
+            let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped)
+                .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))
+                // The limits were set by number: only now is it certain whose they are.
+                .and_then(|()| newborn.pidfd.signal(0));
+            limited.map_err(|error| SpawnError::Rlimit { pid, error })?;
+        }
         let patience = Duration::from_millis(HELLO_MS);
         timeout(patience, kept).await.map_err(|_| lost())?.map_err(|_| lost())?;
         let process =
@@ -408,7 +424,7 @@ impl Jail {
 }
 
 /// A channel for a newborn: ours is registered and hears only what the kernel vouches for.
-fn channel() -> Result<(AsyncFd<OwnedFd>, OwnedFd), SpawnError> {
+pub(super) fn channel() -> Result<(AsyncFd<OwnedFd>, OwnedFd), SpawnError> {
     let make = || -> std::io::Result<_> {
         let (ours, newborns) = socket::pair()?;
         socket::attest_senders(&ours)?;
@@ -419,13 +435,13 @@ fn channel() -> Result<(AsyncFd<OwnedFd>, OwnedFd), SpawnError> {
 }
 
 /// A process that has said hello on its own channel.
-struct Newborn {
-    pidfd: Arc<PidFd>,
-    pids: Pids,
+pub(super) struct Newborn {
+    pub(super) pidfd: Arc<PidFd>,
+    pub(super) pids: Pids,
 }
 
 /// No newborn.
-enum Silence {
+pub(super) enum Silence {
     /// Its end of the channel was closed.
     Closed,
     Other(SpawnError),
@@ -442,7 +458,7 @@ async fn bear(zygote: &Zygote) -> Result<(AsyncFd<OwnedFd>, Newborn), SpawnError
     }
 }
 
-async fn newborn(ours: &AsyncFd<OwnedFd>) -> Result<Newborn, Silence> {
+pub(super) async fn newborn(ours: &AsyncFd<OwnedFd>) -> Result<Newborn, Silence> {
     let deadline = Instant::now() + Duration::from_millis(HELLO_MS);
     let hello = packets::receive(ours, |got, bytes| {
         if got.len == 0 {

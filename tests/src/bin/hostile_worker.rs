@@ -18,6 +18,7 @@ use vm_system_protocol::worker::{
     Done, FromWorker, HostReply, HostRequest, Outcome, ToWorker, Usage, WorkerEvent,
 };
 use vm_system_sandbox::interrupt;
+use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::socket::{self, Wait};
 use vm_system_worker::link::say_hello;
 use vm_system_worker::roles::{self, Body, Modes};
@@ -47,6 +48,27 @@ impl Body for Liar {
     }
 }
 
+/// What becomes of the child of a fork.
+enum Child {
+    Honest,
+    /// Never says who it is.
+    Hidden,
+    /// Says who it is and nothing more.
+    Introduced,
+    /// Ends behind its first word.
+    Leaves,
+    SpeaksTwice,
+}
+
+/// For ever, with the processor left to others.
+fn sleep() -> ! {
+    let here = std::sync::Mutex::new(());
+    let guard = here.lock();
+    let never = std::sync::Condvar::new();
+    let _ = guard.map(|guard| never.wait_while(guard, |()| true));
+    process::exit_now(0)
+}
+
 /// The end of the channel.
 type End = Option<i32>;
 
@@ -55,13 +77,24 @@ struct Worker {
     incoming: Reassembler,
     buffer: Vec<u8>,
     seq: u64,
+    /// Came with the last packet.
+    descriptor: Option<OwnedFd>,
+    /// How it obeys the next order to fork.
+    fork: String,
 }
 
 impl Worker {
     fn new(channel: OwnedFd) -> Self {
         let mut incoming = Reassembler::new(HOST_MESSAGE_BYTES);
         incoming.accept_any();
-        Self { channel, incoming, buffer: vec![0; PACKET_BYTES], seq: 0 }
+        Self {
+            channel,
+            incoming,
+            buffer: vec![0; PACKET_BYTES],
+            seq: 0,
+            descriptor: None,
+            fork: String::new(),
+        }
     }
 
     fn live(&mut self) -> End {
@@ -71,6 +104,7 @@ impl Worker {
                 ToWorker::Start(_) => self.send(&FromWorker::Started { heap_bytes: 1 })?,
                 ToWorker::Execute(execute) => self.misbehave(&execute.source, execute.execution)?,
                 ToWorker::Durable(order) => self.disobey(*order)?,
+                ToWorker::Fork { order } => self.fork(order)?,
                 ToWorker::Shutdown => return None,
                 _ => {}
             }
@@ -79,7 +113,8 @@ impl Worker {
 
     fn receive(&mut self) -> Option<ToWorker> {
         loop {
-            let got = socket::receive(&self.channel, &mut self.buffer, Wait::Yes).ok()?;
+            let mut got = socket::receive(&self.channel, &mut self.buffer, Wait::Yes).ok()?;
+            self.descriptor = got.fds.pop();
             if got.len == 0 {
                 return None;
             }
@@ -195,15 +230,138 @@ impl Worker {
             "deaf and mute" => loop {
                 std::hint::spin_loop();
             },
-            "exits" => vm_system_sandbox::process::exit_now(0),
+            "exits" => process::exit_now(0),
             "speaks when idle" => {
                 self.done(execution)?;
                 self.send(&FromWorker::Events { execution, events: vec![event("late")] })
             }
             "calls what was not granted" => self.forge(execution),
+            "says it forked" => self.send(&FromWorker::Forked { order: 1 }),
+            "says it cannot fork" => self.send(&FromWorker::ForkFailed { order: 1, errno: 11 }),
+            how if how.starts_with("when it forks: ") => {
+                how["when it forks: ".len()..].clone_into(&mut self.fork);
+                self.done(execution)
+            }
             // "honest"
             _ => self.done(execution),
         }
+    }
+
+    /// An order to fork, and every way to abuse it.
+    fn fork(&mut self, order: u64) -> Option<()> {
+        let way = self.descriptor.take()?;
+        let how = std::mem::take(&mut self.fork);
+        let forked = FromWorker::Forked { order };
+        let failed = FromWorker::ForkFailed { order, errno: 11 };
+        match how.as_str() {
+            "introduces itself" => {
+                say_hello(&way).ok()?;
+                self.send(&forked)
+            }
+            "does not" => self.send(&forked),
+            "says nothing" => sleep(),
+            "says something else" => self.send(&FromWorker::Started { heap_bytes: 1 }),
+            "another order's word" => {
+                self.child(&way, Child::Honest)?;
+                self.send(&FromWorker::Forked { order: order + 1 })
+            }
+            "leaves" => {
+                self.child(&way, Child::Honest)?;
+                process::exit_now(0)
+            }
+            "twice" => {
+                self.child(&way, Child::Honest)?;
+                let _ = process::fork_sibling();
+                self.send(&forked)
+            }
+            "denies its child" => {
+                self.child(&way, Child::Honest)?;
+                self.send(&failed)
+            }
+            "hides its child" => {
+                self.child(&way, Child::Hidden)?;
+                drop(way);
+                self.send(&failed)
+            }
+            "hides it without a word" => {
+                self.child(&way, Child::Hidden)?;
+                sleep()
+            }
+            "the child leaves" => {
+                self.child(&way, Child::Leaves)?;
+                self.send(&forked)
+            }
+            "the child speaks twice" => {
+                self.child(&way, Child::SpeaksTwice)?;
+                self.send(&forked)
+            }
+            "takes the channel" | "takes the channel and keeps quiet" => {
+                self.child(&way, Child::Introduced)?;
+                let mut got = socket::receive(&way, &mut self.buffer, Wait::Yes).ok()?;
+                let channel = got.fds.pop()?;
+                if how == "takes the channel" {
+                    say_hello(&channel).ok()?;
+                }
+                self.send(&forked)?;
+                sleep()
+            }
+            "copies the channel" => {
+                self.child(&way, Child::Honest)?;
+                let mut part = [0_u8; 1];
+                // The flags are what counts: nothing that looks at a message without taking it.
+                let _ = nix::sys::socket::recv(
+                    std::os::fd::AsRawFd::as_raw_fd(&way),
+                    &mut part,
+                    nix::sys::socket::MsgFlags::MSG_PEEK,
+                );
+                let mut parts = [std::io::IoSliceMut::new(&mut part)];
+                let _ = nix::sys::socket::recvmsg::<()>(
+                    std::os::fd::AsRawFd::as_raw_fd(&way),
+                    &mut parts,
+                    None,
+                    nix::sys::socket::MsgFlags::MSG_PEEK,
+                );
+                self.send(&forked)
+            }
+            // "honestly"
+            _ => {
+                self.child(&way, Child::Honest)?;
+                drop(way);
+                self.send(&forked)
+            }
+        }
+    }
+
+    /// Makes the child; comes back in the parent alone.
+    fn child(&mut self, way: &OwnedFd, how: Child) -> Option<()> {
+        match process::fork_sibling().ok()? {
+            Fork::Parent(_) => return Some(()),
+            Fork::Child => {}
+        }
+        let _ = self.grow_up(way, how);
+        process::exit_now(0)
+    }
+
+    fn grow_up(&mut self, way: &OwnedFd, how: Child) -> End {
+        process::replace(&self.channel, way).ok()?;
+        match how {
+            Child::Hidden => sleep(),
+            Child::Introduced => {
+                say_hello(&self.channel).ok()?;
+                sleep()
+            }
+            Child::Leaves => return say_hello(&self.channel).ok().and(None),
+            Child::SpeaksTwice => say_hello(&self.channel).ok()?,
+            Child::Honest => {}
+        }
+        say_hello(&self.channel).ok()?;
+        let mut got = socket::receive(&self.channel, &mut self.buffer, Wait::Yes).ok()?;
+        process::replace(&self.channel, &got.fds.pop()?).ok()?;
+        let fork = std::mem::take(&mut self.fork);
+        self.incoming = Reassembler::new(HOST_MESSAGE_BYTES);
+        self.incoming.accept_any();
+        (self.seq, self.fork) = (0, fork);
+        self.live()
     }
 
     /// Host calls that an honest worker would not have made, and what each was answered.

@@ -25,6 +25,13 @@ impl Session {
         session
     }
 
+    /// In a fork: all that the parent's scripts made is this session's own, and random numbers are others from here on.
+    /// Its clock goes on, so that time never runs backwards for a script.
+    pub fn go_on_as(&self, start: &Start) {
+        self.machine.state.random.seed(&start.random_seed);
+        self.limit_heap(&start.limits);
+    }
+
     fn limit_heap(&self, limits: &Limits) {
         let limit = usize::try_from(u64::from(limits.mem_mb) * 1024 * 1024).unwrap_or(usize::MAX);
         if self.machine.state.heap_limit.replace(limit) != limit {

@@ -157,6 +157,7 @@ pub(super) fn session() -> Value {
             ),
             ("engine", text("cvm: of a durable program")),
             ("executionId", text("The execution of a program's session")),
+            ("forkedFrom", text("The session that it was forked from")),
             ("worktree", text("The folder whose files it may read")),
             ("created", text("When it was made")),
             ("closed", text("When it ended")),

@@ -163,6 +163,9 @@ pub(super) fn session(session: &Session) -> Value {
     if let Some(id) = &session.execution_id {
         value["executionId"] = json!(id);
     }
+    if let Some(parent) = session.runtime_meta.to_value().and_then(|meta| meta.get("forked_from").cloned()) {
+        value["forkedFrom"] = parent;
+    }
     if let Some(at) = &session.closed_at {
         value["closed"] = json!(at);
     }

@@ -25,7 +25,7 @@ use utoipa::{Modify, OpenApi};
         parts::modules, parts::add_module, parts::remove_module,
         parts::libraries, parts::add_library, parts::remove_library,
         sessions::list, sessions::create, sessions::get, sessions::close, sessions::delete, sessions::inspect,
-        sessions::kill,
+        sessions::kill, sessions::fork,
         executions::repl, executions::run_file, executions::list, executions::get, executions::cancel,
         executions::events,
         programs::list, programs::load, programs::get, programs::versions, programs::delete, programs::executions,

@@ -77,6 +77,7 @@ pub(super) fn table() -> Table {
         .with(sessions::__path_delete, sessions::delete)
         .with(sessions::__path_inspect, sessions::inspect)
         .with(sessions::__path_kill, sessions::kill)
+        .with(sessions::__path_fork, sessions::fork)
         .with(executions::__path_repl, executions::repl)
         .with(executions::__path_run_file, executions::run_file)
         .with(executions::__path_list, executions::list)

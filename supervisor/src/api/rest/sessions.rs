@@ -136,6 +136,30 @@ pub(super) async fn inspect(ask: Ask, At(session): At<String>) -> Answer {
     ok(&ask.op(Op::SessionInspect { session: id("session_id", &session)? }).await?)
 }
 
+/// How to fork.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct SessionForkBody {
+    /// How many sessions are made (1 to 64, default 1).
+    count: Option<u32>,
+}
+
+/// Make sessions that go on from where a live, idle one stands: all of them, or none.
+#[utoipa::path(post, path = "/sessions/{session_id}/fork", tag = "sessions",
+    params(("session_id" = String, Path)), request_body(content = Option<SessionForkBody>),
+    responses((status = 201, body = Vec<schema::Session>)))]
+pub(super) async fn fork(
+    ask: Ask,
+    At(session): At<String>,
+    OptionalInput(body): OptionalInput<SessionForkBody>,
+) -> Answer {
+    let session = id("session_id", &session)?;
+    match ask.op(Op::SessionFork { session, count: body.count.unwrap_or(1) }).await? {
+        Reply::Sessions(sessions) => created(&sessions),
+        other => Err(unexpected(&other)),
+    }
+}
+
 #[derive(Serialize)]
 struct Killed {
     status: &'static str,

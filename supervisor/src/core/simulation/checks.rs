@@ -25,6 +25,10 @@ pub(super) struct Checks {
     session_ended: bool,
     released: bool,
     host_call: Option<u64>,
+    /// A fork was ordered, and is not over.
+    forking: bool,
+    /// Its child was taken.
+    taken: bool,
     /// Executions that a client had cancelled while they ran.
     cancelled: BTreeSet<ExecutionId>,
     /// The worker's flag was set since the last dispatch.
@@ -41,6 +45,7 @@ impl Checks {
         self.answered.extend(self.asked.iter().copied());
         self.last_write = 0;
         self.host_call = None;
+        self.forking = false;
         self.cancelled.clear();
         self.next_seq.clear();
         self.next_published.clear();
@@ -93,6 +98,14 @@ impl Checks {
                 self.killed = true;
                 Ok(())
             }
+            Action::Fork { .. } => self.fork(),
+            Action::ForkTaken if self.forking && !self.taken && !self.killed => {
+                self.taken = true;
+                Ok(())
+            }
+            Action::ForkTaken => Err("a child was taken that nobody made".to_owned()),
+            Action::ForksOver if std::mem::take(&mut self.forking) => Ok(()),
+            Action::ForksOver => Err("forks are over that were not".to_owned()),
             Action::HostCall { call, .. } => match self.host_call.replace(*call) {
                 Some(other) => Err(format!("host call {call} while {other} is under way")),
                 None => Ok(()),
@@ -138,11 +151,26 @@ impl Checks {
         }
     }
 
+    fn fork(&mut self) -> Result<(), String> {
+        if self.killed || self.session_ended || self.dispatched.is_some() {
+            return Err("a fork of a worker that is busy or gone".to_owned());
+        }
+        if self.forking && !self.taken {
+            return Err("a fork while another is under way".to_owned());
+        }
+        self.forking = true;
+        self.taken = false;
+        Ok(())
+    }
+
     fn send(&mut self, message: &ToWorker, database: &Database) -> Result<(), String> {
         if self.killed || self.session_ended {
             return Err("a message to a worker that was killed".to_owned());
         }
         match message {
+            ToWorker::Execute(_) | ToWorker::Shutdown if self.forking => {
+                Err("a message to a worker that forks".to_owned())
+            }
             ToWorker::Execute(job) => {
                 if let Some(other) = self.dispatched {
                     return Err(format!("dispatched while {other} runs"));
@@ -257,6 +285,9 @@ impl Checks {
     pub(super) fn at_the_end(&self, database: &Database) -> Result<(), String> {
         if !self.released {
             return Err("the session was never released".to_owned());
+        }
+        if self.forking {
+            return Err("a fork is left behind".to_owned());
         }
         if let Some(token) = self.asked.difference(&self.answered).next() {
             return Err(format!("token {token} was never answered"));

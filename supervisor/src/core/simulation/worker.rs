@@ -45,6 +45,8 @@ pub(super) struct Worker {
     pub(super) dead: Option<Death>,
     pub(super) acked: u64,
     pub(super) lied: bool,
+    /// Ordered, and nothing said about it.
+    fork: Option<u64>,
 }
 
 impl Worker {
@@ -61,6 +63,7 @@ impl Worker {
             dead: None,
             acked: 0,
             lied: false,
+            fork: None,
         }
     }
 
@@ -89,6 +92,7 @@ impl Worker {
         }
         match message {
             ToWorker::Durable(_) => return Err("an order of the other engine".to_owned()),
+            ToWorker::Fork { .. } => return Err("a fork that nobody allowed".to_owned()),
             ToWorker::Start(_) if std::mem::replace(&mut self.started, true) => {
                 return Err("Start twice".to_owned());
             }
@@ -129,6 +133,29 @@ impl Worker {
             ToWorker::Shutdown => self.die(Death::Exited(0)),
         }
         Ok(())
+    }
+
+    /// Is told to fork.
+    pub(super) fn order_fork(&mut self, order: u64) -> Result<(), String> {
+        if self.dead.is_some() {
+            return Ok(());
+        }
+        if (self.script.is_some() && !self.lied) || self.fork.is_some() {
+            return Err("Fork while something runs".to_owned());
+        }
+        self.fork = Some(order);
+        Ok(())
+    }
+
+    /// Says how its fork went, if it was ordered one; whether there is a child.
+    pub(super) fn fork(&mut self, rng: &mut Rng) -> Option<bool> {
+        let order = self.fork.take().filter(|_| self.dead.is_none())?;
+        let made = rng.below(4) > 0;
+        self.say(match made {
+            true => FromWorker::Forked { order },
+            false => FromWorker::ForkFailed { order, errno: 11 },
+        });
+        Some(made)
     }
 
     pub(super) fn interrupt(&mut self) {
@@ -215,7 +242,12 @@ impl Worker {
                 json: Some(JsonText::from_untrusted("{".to_owned())),
             },
         };
-        match rng.below(13) {
+        match rng.below(15) {
+            13 => self.say(FromWorker::Forked { order: self.fork.unwrap_or(rng.below(4)) }),
+            14 => {
+                let order = self.fork.unwrap_or(rng.below(4));
+                self.say(FromWorker::ForkFailed { order, errno: 12 });
+            }
             12 => {
                 let number = rng.below(4);
                 let request = HostRequest::Ask { number, prompt: "?".to_owned(), options: None };

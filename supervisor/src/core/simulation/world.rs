@@ -5,7 +5,7 @@ use super::database::{Database, Outcome};
 use super::rng::Rng;
 use super::worker::Worker;
 use crate::core::{
-    Action, AdoptedExecution, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LoadFailure,
+    Action, AdoptedExecution, ChannelFault, CloseCause, Death, ExecuteRequest, ForkFault, Input, LoadFailure,
     LoadedSource, Now, SessionMachine, SessionSpec, Source, SpawnFailure, Token,
 };
 use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
@@ -42,6 +42,18 @@ const STEPS: u64 = 200;
 /// Steps in which a history must then come to its end.
 const LAST_STEPS: u64 = 3_000;
 
+#[derive(Clone, Copy)]
+enum Fork {
+    /// It could not even be ordered.
+    Unordered,
+    Ordered,
+    /// The worker has had its say.
+    Said {
+        made: bool,
+    },
+    Over,
+}
+
 pub(super) struct World {
     rng: Rng,
     faults: Faults,
@@ -55,6 +67,8 @@ pub(super) struct World {
     spawning: bool,
     host_call: Option<u64>,
     loading: Option<ExecutionId>,
+    /// A fork that was asked for, and how far it is.
+    fork: Option<(u64, Fork)>,
     told_dead: bool,
     heard: u64,
     adopted: bool,
@@ -140,6 +154,7 @@ impl World {
             spawning: false,
             host_call: None,
             loading: None,
+            fork: None,
             told_dead: false,
             heard: 0,
             adopted: false,
@@ -245,6 +260,14 @@ impl World {
                 Action::Kill | Action::Signal(9) => self.worker.die(Death::Signaled(9)),
                 Action::Signal(15) => self.worker.die(Death::Signaled(15)),
                 Action::LoadSource { execution, .. } => self.loading = Some(execution),
+                Action::Fork { order } => {
+                    let ordered = !self.faults.deaths || self.rng.below(10) > 0;
+                    self.fork = Some((order, if ordered { Fork::Ordered } else { Fork::Unordered }));
+                    if ordered && let Err(broken) = self.worker.order_fork(order) {
+                        self.broken.get_or_insert(broken);
+                    }
+                }
+                Action::ForksOver => self.fork = None,
                 Action::HostCall { call, .. } => self.host_call = Some(call),
                 // Sometimes an answer is under way already.
                 Action::DropHostWork if self.rng.one_in(2) => {
@@ -261,6 +284,7 @@ impl World {
     fn happen(&mut self) {
         match self.rng.below(20) {
             0..=3 => self.store_turns(),
+            4 if self.fork.is_some() => self.fork_goes_on(),
             4..=7 if self.machine.has_worker() => self.worker.run(self.faults.hostile, &mut self.rng),
             8..=11 => self.worker_is_heard(),
             12 => self.host_answers(),
@@ -324,6 +348,37 @@ impl World {
         }
     }
 
+    /// The worker says how it went, then what became of the child is seen; both may be read in either order.
+    fn fork_goes_on(&mut self) {
+        let Some((order, stage)) = self.fork else { return };
+        let (next, result) = match stage {
+            Fork::Unordered => {
+                let why = SpawnFailure::late("no descriptors".to_owned());
+                (Fork::Over, Some(Err(ForkFault::NotOrdered(why))))
+            }
+            Fork::Ordered => match self.worker.fork(&mut self.rng) {
+                Some(made) => {
+                    let liar = self.faults.hostile && self.rng.one_in(8);
+                    (Fork::Said { made: made != liar }, None)
+                }
+                None => (Fork::Over, None),
+            },
+            Fork::Said { made: true } => (Fork::Over, Some(Ok(()))),
+            Fork::Said { made: false } if self.faults.hostile && self.rng.one_in(4) => {
+                (Fork::Over, Some(Err(ForkFault::Lie("two children".to_owned()))))
+            }
+            Fork::Said { made: false } => {
+                let why = SpawnFailure::late("it died".to_owned());
+                (Fork::Over, Some(Err(ForkFault::Failed(why))))
+            }
+            Fork::Over => return,
+        };
+        self.fork = Some((order, next));
+        if let Some(result) = result {
+            self.input(Input::ForkEnded { order, result });
+        }
+    }
+
     fn host_answers(&mut self) {
         if let Some(call) = self.host_call.take() {
             self.input(Input::HostReplied { call, reply: HostReply::Fs(FsReply::Bool(true)) });
@@ -368,6 +423,7 @@ impl World {
                 Input::Cancel { token, execution: execution.unwrap_or(ExecutionId::from_bytes([0; 16])) }
             }
             8..=25 => self.somebody_answers(token),
+            26..=30 => Input::Fork { token, count: self.rng.below(3) as u32 + 1 },
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };
                 let request = Box::new(request(&mut self.rng, &self.policy, kind));
@@ -460,6 +516,9 @@ impl World {
         self.note(|| "the supervisor dies".to_owned());
         self.checks.forget(&self.database);
         self.host_call = None;
+        // What it was ordered it does all the same.
+        let _ = self.worker.fork(&mut self.rng);
+        self.fork = None;
         self.adopted = true;
         let mut out = Vec::new();
         self.machine =

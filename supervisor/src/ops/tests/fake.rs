@@ -3,8 +3,8 @@
 use crate::core::{LoadFailure, Refusal};
 use crate::libraries::Shelf;
 use crate::ops::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts};
-use crate::runtime::{CreateSession, Follower, RuntimeError, StartExecution};
-use crate::store::{BoxFuture, MemoryFaults, Owner, StoreHandle, Write, open_memory};
+use crate::runtime::{CreateSession, Follower, ForkSession, RuntimeError, StartExecution};
+use crate::store::{BoxFuture, MemoryFaults, Owner, PolicySnapshot, StoreHandle, Write, open_memory};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -106,6 +106,29 @@ impl Fake {
         Ok(session)
     }
 
+    async fn fork(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
+        self.live(request.parent)?;
+        self.refusal()?;
+        let scope = crate::store::Scope::All;
+        let row = self.store.session(&scope, request.parent).await.map_err(RuntimeError::Store)?;
+        let row = row.ok_or(RuntimeError::NotLive)?;
+        let template =
+            self.store.template(&scope, row.session.template_id).await.map_err(RuntimeError::Store)?;
+        let template = template.ok_or(RuntimeError::NotLive)?;
+        let snapshot = Arc::new(PolicySnapshot::from(&template.detail));
+        let mut sessions = Vec::new();
+        for id in request.children {
+            let session = Session { id, name: None, ..row.session.clone() };
+            let (owner, policy) = (row.owner.clone(), Arc::clone(&snapshot));
+            let insert =
+                Write::SessionInsert { owner: owner.clone(), session: Arc::new(session.clone()), policy };
+            self.store.apply(insert).await.map_err(RuntimeError::Store)?;
+            self.script().live.insert(id, owner);
+            sessions.push(session);
+        }
+        Ok(sessions)
+    }
+
     async fn close(&self, id: SessionId) -> Result<Option<Session>, RuntimeError> {
         if self.script().live.remove(&id).is_none() {
             return Ok(None);
@@ -183,6 +206,9 @@ pub(super) fn line(execution_id: ExecutionId, seq: u64) -> Event {
 impl RuntimeApi for Fake {
     fn create_session(&self, request: CreateSession) -> BoxFuture<'_, Result<Session, RuntimeError>> {
         Box::pin(self.create(request))
+    }
+    fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {
+        Box::pin(self.fork(request))
     }
     fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
         Box::pin(self.close(id))

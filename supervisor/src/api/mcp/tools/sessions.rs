@@ -109,6 +109,27 @@ pub(super) fn rows() -> Vec<Row> {
             run: |call| Box::pin(inspect(call)),
         },
         Row {
+            name: "session_fork",
+            title: "Fork a session",
+            description: "Make copies of an idle session: each has all its variables as they are now and goes on by \
+                itself. To try several ways from one prepared state, prepare it once and fork it for each.",
+            input: || {
+                schema::object(
+                    &[
+                        ("sessionId", session_id()),
+                        ("count", schema::count("How many copies (1–64, default 1): all of them or none")),
+                    ],
+                    &["sessionId"],
+                )
+            },
+            output: || {
+                schema::object(&[("sessions", schema::list(schema::session(), "The copies"))], &["sessions"])
+            },
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(fork(call)),
+        },
+        Row {
             name: "session_close",
             title: "Close a session",
             description: "End a session; what runs in it becomes cancelled. Closing it again changes nothing.",
@@ -377,6 +398,25 @@ async fn inspect(call: &Call<'_>) -> Answer {
         }
     }
     Ok(Outcome::json(data))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Fork {
+    session_id: String,
+    count: Option<u32>,
+}
+
+async fn fork(call: &Call<'_>) -> Answer {
+    let Fork { session_id, count } = call.input()?;
+    match call.ask(Op::SessionFork { session: session_id, count: count.unwrap_or(1) }).await? {
+        Reply::Sessions(sessions) => {
+            let ids: Vec<String> = sessions.iter().map(|session| session.id.to_string()).collect();
+            let data: Vec<Value> = sessions.iter().map(views::session).collect();
+            Ok(Outcome::new(format!("Session forked: {}", ids.join(", ")), json!({ "sessions": data })))
+        }
+        other => Err(Failure::unexpected(&other)),
+    }
 }
 
 async fn close(call: &Call<'_>) -> Answer {

@@ -1,0 +1,143 @@
+//! Forks: other sessions out of this one's worker, between two executions. While it forks the session is busy.
+//!
+//! Two have a word in each: the worker says whether its clone succeeded, and whoever made the child a worker of its own
+//! says whether there is one. The machine goes on when it has heard both; a worker whose word does not fit what was seen
+//! is killed, and so is one that says nothing.
+
+use super::execution::Current;
+use super::input::{Action, Answer, ForkFault, Now, Refusal, SpawnFailure, SpawnFault, Token};
+use super::machine::{Phase, SessionMachine};
+use vm_system_protocol::limits::HELLO_MS;
+
+/// A fork must be over within (milliseconds): two hellos, and the keeper's word.
+const FORK_MS: u64 = 3 * HELLO_MS;
+
+/// Forks of one request.
+#[derive(Debug)]
+pub(super) struct Forking {
+    token: Token,
+    /// Children that are still to be made, the one under way included.
+    left: u32,
+    order: u64,
+    /// What the worker said: the errno of a clone that failed.
+    word: Option<Result<(), i32>>,
+    /// What became of the child.
+    seen: Option<Result<(), ForkFault>>,
+    /// Must be over by then (`mono_ms`).
+    pub(super) until: u64,
+}
+
+impl SessionMachine {
+    pub(super) fn fork(&mut self, token: Token, count: u32, now: Now, out: &mut Vec<Action>) {
+        if self.phase != Phase::Ready || self.verdict.is_some() {
+            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
+        }
+        if self.current.is_some() || self.peer.adopting.is_some() || count == 0 {
+            return Self::reply(token, Err(Refusal::Busy), out);
+        }
+        self.timers.idle_at = None;
+        self.order_fork(token, count, now, out);
+    }
+
+    fn order_fork(&mut self, token: Token, left: u32, now: Now, out: &mut Vec<Action>) {
+        self.peer.forks += 1;
+        let (order, until) = (self.peer.forks, now.mono_ms + FORK_MS);
+        out.push(Action::Fork { order });
+        self.current =
+            Some(Current::Forking(Box::new(Forking { token, left, order, word: None, seen: None, until })));
+    }
+
+    /// The worker says how its clone went.
+    pub(super) fn fork_said(&mut self, order: u64, word: Result<(), i32>, now: Now, out: &mut Vec<Action>) {
+        let seq = self.peer.next_seq - 1;
+        match &mut self.current {
+            Some(Current::Forking(forking)) if forking.order == order && forking.word.is_none() => {
+                forking.word = Some(word);
+            }
+            // The previous supervisor ordered it; its child is lost with that one.
+            _ if self.peer.repeating => {}
+            _ => return self.violation("a word about a fork that was not ordered", now, out),
+        }
+        self.ledger.settle(seq, 0);
+        self.conclude_fork(now, out);
+    }
+
+    /// There is a child, or there is none.
+    pub(super) fn fork_ended(
+        &mut self,
+        order: u64,
+        seen: Result<(), ForkFault>,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(Current::Forking(forking)) = &mut self.current else { return };
+        if forking.order != order || forking.seen.is_some() {
+            return;
+        }
+        match seen {
+            Err(ForkFault::Lie(what)) => self.violation(&what, now, out),
+            Err(ForkFault::NotOrdered(failure)) => self.forks_over(Err(Refusal::Fork(failure)), now, out),
+            seen => {
+                forking.seen = Some(seen);
+                self.conclude_fork(now, out);
+            }
+        }
+    }
+
+    fn conclude_fork(&mut self, now: Now, out: &mut Vec<Action>) {
+        let Some(Current::Forking(forking)) = &mut self.current else { return };
+        let (Some(word), Some(seen)) = (forking.word, forking.seen.take()) else { return };
+        match (word, seen) {
+            (Ok(()), Ok(())) => {
+                out.push(Action::ForkTaken);
+                let (token, left) = (forking.token, forking.left - 1);
+                match left {
+                    0 => self.forks_over(Ok(Answer::Done), now, out),
+                    _ if self.phase != Phase::Ready => {
+                        let why = Refusal::NotReady(self.not_ready_because());
+                        self.forks_over(Err(why), now, out);
+                    }
+                    _ => self.order_fork(token, left, now, out),
+                }
+            }
+            (Err(_), Ok(())) => self.violation("a child that it said it did not have", now, out),
+            (Err(errno), Err(_)) => {
+                self.forks_over(Err(Refusal::Fork(refused_by_kernel(errno))), now, out);
+            }
+            (Ok(()), Err(ForkFault::Failed(failure))) => {
+                self.forks_over(Err(Refusal::Fork(failure)), now, out);
+            }
+            // Dealt with when they were seen.
+            (Ok(()), Err(ForkFault::Lie(_) | ForkFault::NotOrdered(_))) => {}
+        }
+    }
+
+    /// The session is idle again, or goes on with its end.
+    fn forks_over(&mut self, result: Result<Answer, Refusal>, now: Now, out: &mut Vec<Action>) {
+        let Some(Current::Forking(forking)) = self.current.take() else { return };
+        out.push(Action::ForksOver);
+        Self::reply(forking.token, result, out);
+        match self.phase {
+            Phase::Closing => self.shut_down(now, out),
+            _ => self.rest(now),
+        }
+    }
+
+    /// The worker that forks is dead, or will be: what it made belongs to nobody.
+    pub(super) fn drop_forks(&mut self, why: Refusal, out: &mut Vec<Action>) {
+        if let Some(Current::Forking(forking)) =
+            self.current.take_if(|current| matches!(current, Current::Forking(_)))
+        {
+            out.push(Action::ForksOver);
+            Self::reply(forking.token, Err(why), out);
+        }
+    }
+}
+
+fn refused_by_kernel(errno: i32) -> SpawnFailure {
+    SpawnFailure {
+        why: format!("the kernel refused another process (errno {errno})"),
+        fault: SpawnFault::Busy,
+        hint: "processes or memory may be short (LimitNPROC=, TasksMax=, MemoryMax=): try again later",
+    }
+}

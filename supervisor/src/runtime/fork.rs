@@ -1,0 +1,271 @@
+//! Forks of a live session: the owner task has its worker fork, and [`Runtime::fork_session`] makes sessions of the children.
+
+use super::api::{Libraries, RuntimeError};
+use super::facade::Runtime;
+use super::registry::Live;
+use super::task::{Command, Shared, Task, fault, unborn};
+use super::writes::Writes;
+use crate::core::{Action, Answer, ForkFault, Input, SessionMachine};
+use crate::spawn::{ForkError, ForkUnderWay, Spawner, WorkerHandle};
+use crate::store::Owner;
+use crate::worktree::Worktree;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use tokio::sync::{mpsc, oneshot};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::Session;
+use vm_system_protocol::worker::ToWorker;
+
+/// A worker that was forked for a session that is still to be made, and what it has of its parent.
+#[derive(Debug)]
+pub(super) struct Offspring {
+    pub(super) handle: WorkerHandle,
+    /// It lives where its parent does.
+    pub(super) jail: Spawner,
+    parent: Session,
+    worktree: Worktree,
+}
+
+impl Offspring {
+    /// Nobody wants it.
+    fn end(self) {
+        end(&self.handle);
+    }
+}
+
+pub(super) fn end(handle: &WorkerHandle) {
+    // Already dead is as good.
+    let _ = handle.process.kill();
+    handle.process.forget();
+}
+
+/// A request to fork, in the owner task.
+#[derive(Debug)]
+pub(super) struct Forks {
+    children: VecDeque<SessionId>,
+    made: mpsc::Sender<Offspring>,
+    under_way: Option<ForkUnderWay>,
+    /// Has told what came of it.
+    told: bool,
+    born: Option<WorkerHandle>,
+    order: u64,
+}
+
+impl Forks {
+    pub(super) fn new(children: Vec<SessionId>, made: mpsc::Sender<Offspring>) -> Self {
+        Self { children: children.into(), made, under_way: None, told: false, born: None, order: 0 }
+    }
+
+    /// What came of the fork under way.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<WorkerHandle, ForkError>> {
+        match &mut self.under_way {
+            Some(under_way) if !self.told => {
+                let result = Pin::new(under_way).poll(context);
+                self.told = result.is_ready();
+                result
+            }
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl Task {
+    /// Lets the worker fork once, and tells it to.
+    pub(super) fn fork(&mut self, order: u64) {
+        if let Some(asked) = self.asked_forks.take() {
+            self.forks = Some(asked);
+        }
+        let (Some(forks), Some(worker), Some(jail)) = (&mut self.forks, &mut self.worker, &self.jail) else {
+            return;
+        };
+        let Some(child) = forks.children.pop_front() else { return };
+        match jail.fork_worker(&worker.process, child) {
+            Ok((under_way, way)) => {
+                (forks.under_way, forks.told, forks.order) = (Some(under_way), false, order);
+                if let Some(error) = worker.outbox.push_with(ToWorker::Fork { order }, Some(way)) {
+                    self.next.push(Input::ChannelFailed(fault(error)));
+                }
+            }
+            Err(error) => {
+                let result = Err(ForkFault::NotOrdered(unborn(&error)));
+                self.next.push(Input::ForkEnded { order, result });
+            }
+        }
+    }
+
+    /// There is a child, or there is none.
+    pub(super) fn forked(&mut self, result: Result<WorkerHandle, ForkError>, actions: &mut Vec<Action>) {
+        let Some(forks) = &mut self.forks else {
+            return drop(result.map(|unwanted| end(&unwanted)));
+        };
+        let order = forks.order;
+        let result = match result {
+            Ok(handle) => {
+                forks.born = Some(handle);
+                Ok(())
+            }
+            Err(ForkError::Failed(error)) => Err(ForkFault::Failed(unborn(&error))),
+            Err(ForkError::Lie(what)) => Err(ForkFault::Lie(what)),
+        };
+        self.step(Input::ForkEnded { order, result }, actions);
+    }
+
+    /// The child is the caller's.
+    pub(super) fn fork_taken(&mut self) {
+        let (Some(forks), Some(jail)) = (&mut self.forks, &self.jail) else { return };
+        forks.under_way = None;
+        let Some(handle) = forks.born.take() else { return };
+        let parent = self.machine.record().clone();
+        let offspring = Offspring { handle, jail: jail.clone(), parent, worktree: self.worktree.clone() };
+        if let Err(refused) = forks.made.try_send(offspring) {
+            match refused {
+                mpsc::error::TrySendError::Full(unwanted) | mpsc::error::TrySendError::Closed(unwanted) => {
+                    unwanted.end();
+                }
+            }
+        }
+    }
+
+    /// What was not taken is nobody's.
+    pub(super) fn forks_over(&mut self) {
+        if let Some(forks) = self.forks.take()
+            && let Some(unwanted) = forks.born
+        {
+            end(&unwanted);
+        }
+    }
+}
+
+/// Sessions that are to be forked from a live one.
+#[derive(Debug, Clone)]
+pub struct ForkSession {
+    /// The live one.
+    pub parent: SessionId,
+    /// The ids of those that are made, chosen by the caller; at least one.
+    pub children: Vec<SessionId>,
+}
+
+impl Runtime {
+    /// Makes sessions that go on from where an idle one stands; answers when all of them are `ready`. All or none: what was
+    /// made before another one failed is ended.
+    pub async fn fork_session(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
+        let parent = self.live(request.parent)?;
+        let runtime = self.clone();
+        // Whoever asked may go away in the middle; the workers must not be left without an owner.
+        let forks = self.tasks().spawn(async move { runtime.fork(&parent, request.children).await });
+        forks.await.map_err(|error| RuntimeError::Internal(error.to_string()))?
+    }
+
+    async fn fork(&self, parent: &Arc<Live>, ids: Vec<SessionId>) -> Result<Vec<Session>, RuntimeError> {
+        let reserved = self.reserve(parent, &ids)?;
+        let (made, mut offspring) = mpsc::channel(ids.len().max(1));
+        let forked = self.ask(parent, |answer| Command::Fork { children: ids, made, answer }).await;
+        let mut born = Vec::with_capacity(reserved.len());
+        while let Ok(child) = offspring.try_recv() {
+            born.push(child);
+        }
+        let refused = match forked {
+            Ok(_) if born.len() == reserved.len() => return self.begin_all(parent, reserved, born).await,
+            Ok(answer) => RuntimeError::Internal(format!("{} workers for {answer:?}", born.len())),
+            Err(error) => error,
+        };
+        born.into_iter().for_each(Offspring::end);
+        for (live, _) in reserved {
+            self.shared().registry.remove(live.id);
+        }
+        Err(refused)
+    }
+
+    /// Their places among the live sessions, so that there is room for all of them before the first is made.
+    fn reserve(&self, parent: &Live, ids: &[SessionId]) -> Result<Vec<Reserved>, RuntimeError> {
+        let mut reserved: Vec<Reserved> = Vec::with_capacity(ids.len());
+        for id in ids {
+            let (commands, inbox) = super::facade::commands();
+            let live = Arc::new(parent.offspring(*id, commands));
+            if let Err(no_room) = self.admit(&live) {
+                for (live, _) in reserved {
+                    self.shared().registry.remove(live.id);
+                }
+                return Err(no_room);
+            }
+            reserved.push((live, inbox));
+        }
+        Ok(reserved)
+    }
+
+    async fn begin_all(
+        &self,
+        parent: &Live,
+        reserved: Vec<Reserved>,
+        born: Vec<Offspring>,
+    ) -> Result<Vec<Session>, RuntimeError> {
+        let mut answers = Vec::with_capacity(reserved.len());
+        for ((live, inbox), child) in reserved.into_iter().zip(born) {
+            let (answer, answered) = oneshot::channel();
+            let task = offspring_task(self.shared(), parent, &live, inbox, child);
+            self.tasks().spawn(task.run());
+            let asked = live.commands.send(Command::Create { answer }).await;
+            answers.push((live, asked.is_ok().then_some(answered)));
+        }
+        let (mut sessions, mut failure) = (Vec::with_capacity(answers.len()), None);
+        for (live, answered) in &mut answers {
+            match self.created(answered.take()).await {
+                Ok(session) => sessions.push(session),
+                Err(error) => {
+                    tracing::warn!(session = %live.id, %error, "a fork did not get ready");
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        let Some(failure) = failure else { return Ok(sessions) };
+        for (live, _) in answers {
+            let _ = self.ask(&live, |answer| Command::Kill { signal: libc::SIGKILL, answer }).await;
+        }
+        Err(failure)
+    }
+
+    async fn created(&self, answered: Option<Answered>) -> Result<Session, RuntimeError> {
+        let answered = answered.ok_or(RuntimeError::NotLive)?;
+        match answered.await.map_err(|_| RuntimeError::NotLive)?? {
+            Answer::Session(session) => {
+                self.shared().registry.sessions_created.fetch_add(1, Ordering::Relaxed);
+                Ok(*session)
+            }
+            other => Err(super::facade::unexpected(&other)),
+        }
+    }
+}
+
+type Reserved = (Arc<Live>, mpsc::Receiver<Command>);
+type Answered = oneshot::Receiver<Result<Answer, crate::core::Refusal>>;
+
+fn offspring_task(
+    shared: &Arc<Shared>,
+    parent: &Live,
+    live: &Arc<Live>,
+    inbox: mpsc::Receiver<Command>,
+    offspring: Offspring,
+) -> Task {
+    let Offspring { handle, jail, parent: record, worktree } = offspring;
+    let snapshot = Arc::clone(live.snapshot());
+    let policy = live.policy(None, &shared.operator);
+    let spec = super::facade::spec_of_fork(live.id, &record, &snapshot, &policy, forked_from(parent.id));
+    let owner: Owner = live.owner.clone();
+    let writes = Writes::new(shared.store.clone(), owner, snapshot);
+    // What it was born with has its parent's libraries in it.
+    let libraries = Libraries::Installed(crate::spawn::LibrarySet::default());
+    let machine = SessionMachine::new(spec);
+    let mut task =
+        Task::new(machine, Arc::clone(shared), Arc::clone(live), worktree, libraries, writes, inbox);
+    task.unborn = Some((handle, jail));
+    task
+}
+
+fn forked_from(parent: SessionId) -> JsonText {
+    JsonText::from_untrusted(format!("{{\"forked_from\":\"{parent}\"}}"))
+}

@@ -1,0 +1,113 @@
+//! Workers that abuse the order to fork: each loses its session, with a reason, and nothing of it is left: no process, no
+//! descriptor, nothing that a sibling could notice.
+
+use vm_system_protocol::model::{ExecutionStatus, Session, SessionStatus, Settings};
+use vm_system_tests::client::Client;
+use vm_system_tests::daemon::{Daemon, Options};
+use vm_system_tests::place::{Place, User};
+use vm_system_tests::{as_both, observe, program, watch};
+
+as_both!(every_abuse_ends_that_session_only, a_word_about_a_fork_that_nobody_ordered_is_a_violation);
+
+/// Ways, and the beginning of the reason of the session's end.
+const WAYS: &[(&str, &str)] = &[
+    ("introduces itself", "protocol_violation(it introduced itself as its child"),
+    ("says something else", "protocol_violation(Started twice"),
+    ("another order's word", "protocol_violation(a word about a fork"),
+    ("leaves", "exited(0)"),
+    ("twice", "protocol_violation("),
+    ("denies its child", "protocol_violation(a child that it said it did not have"),
+    ("hides its child", "protocol_violation("),
+    ("the child leaves", "protocol_violation("),
+    ("the child speaks twice", "protocol_violation("),
+    ("takes the channel", "protocol_violation("),
+    ("copies the channel", "seccomp(recv"),
+    // These are ended by a deadline.
+    ("does not", "protocol_violation("),
+    ("says nothing", "protocol_violation("),
+    ("hides it without a word", "protocol_violation("),
+    ("takes the channel and keeps quiet", "protocol_violation("),
+];
+
+mod cases {
+    use super::*;
+
+    pub(super) fn every_abuse_ends_that_session_only(user: User) {
+        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        let daemon = Daemon::start_with(Place::new(user), &options);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        let worktree = daemon.place.worktree();
+        let sibling = client.session(&template, &worktree).expect("sibling");
+        // An honest one first: what is allocated once is there before it is counted.
+        let honest = client.session(&template, &worktree).expect("session");
+        let forks = client.fork(&honest, 2).expect("honestly");
+        assert_eq!(client.eval(&forks[0], "honest").expect("a copy").status, ExecutionStatus::Ok);
+        for session in forks.iter().chain([&honest]) {
+            client.close(session);
+        }
+        let processes = settled(&daemon, usize::MAX);
+        let fds = observe::descriptors(daemon.pid());
+        for (how, reason) in WAYS {
+            let session = client.session(&template, &worktree).expect("session");
+            client.eval(&session, &format!("when it forks: {how}")).expect("told how");
+            let forked = client.fork(&session, 1);
+            let ended = client.until(&session, SessionStatus::Crashed);
+            let why = ended.close_reason.unwrap_or_default();
+            assert!(why.starts_with(reason), "{how}: {why}");
+            // A second fork is refused, and found out later: the first one was an honest one.
+            for fork in forked.unwrap_or_default() {
+                assert!(["twice", "hides its child"].contains(how), "{how}: a copy was made");
+                assert_eq!(client.eval(&fork, "honest").expect("a copy").status, ExecutionStatus::Ok);
+                client.close(&fork);
+            }
+            settled(&daemon, processes);
+            assert_eq!(
+                client.eval(&sibling, "honest").expect("sibling").status,
+                ExecutionStatus::Ok,
+                "{how}"
+            );
+            assert_eq!(fork_and_close(&mut client, &sibling), 1, "after {how}");
+        }
+        settled(&daemon, processes);
+        watch::until(
+            || observe::descriptors(daemon.pid()) <= fds + 2,
+            || format!("{} descriptors, {fds} before", observe::descriptors(daemon.pid())),
+        );
+        daemon.stop();
+    }
+
+    pub(super) fn a_word_about_a_fork_that_nobody_ordered_is_a_violation(user: User) {
+        let options = Options { program: program::HOSTILE_WORKER, ..Options::default() };
+        let daemon = Daemon::start_with(Place::new(user), &options);
+        let mut client = daemon.client();
+        let template = client.template(Settings::default(), &[]);
+        for how in ["says it forked", "says it cannot fork"] {
+            let session = client.session(&template, &daemon.place.worktree()).expect("session");
+            let _ = client.eval(&session, how);
+            let ended = client.until(&session, SessionStatus::Crashed);
+            assert!(
+                ended.close_reason.as_deref().unwrap_or_default().starts_with("protocol_violation(a word"),
+                "{how}: {:?}",
+                ended.close_reason
+            );
+        }
+        daemon.stop();
+    }
+}
+
+fn fork_and_close(client: &mut Client, session: &Session) -> usize {
+    let forks = client.fork(session, 1).expect("an honest one");
+    for fork in &forks {
+        client.close(fork);
+    }
+    forks.len()
+}
+
+/// Waits until no more processes than these are below the daemon; how many there are.
+#[track_caller]
+fn settled(daemon: &Daemon, most: usize) -> usize {
+    let count = || daemon.family().len();
+    watch::until(|| count() <= most, || format!("{} processes, {most} before", count()));
+    count()
+}

@@ -1,0 +1,221 @@
+//! Sessions that are forked: what a copy has of its parent, what it has not, who may make one and when; and workers that
+//! abuse the order to fork.
+
+mod abuse;
+mod doors;
+
+use vm_system_protocol::control::{ErrorCode, Op, Reply};
+use vm_system_protocol::model::{Session, SessionStatus, Settings};
+use vm_system_tests::as_both;
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::place::User;
+
+as_both!(
+    copies_have_the_state_and_go_their_own_ways,
+    copies_of_copies_have_their_own_random_numbers,
+    large_states_are_copied,
+    parent_and_copy_die_independently,
+    copies_live_in_the_same_jail_under_the_same_limits,
+);
+
+mod cases {
+    use super::*;
+
+    pub(super) fn copies_have_the_state_and_go_their_own_ways(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let parent = session(&daemon, Settings::default());
+        client.says(
+            &parent,
+            "var n = 1; const list = [1, 2]; let later = new Promise(done => { globalThis.go = done })",
+        );
+        let forks = client.fork(&parent, 3).expect("forked");
+        assert_eq!(forks.len(), 3);
+        for (number, fork) in forks.iter().enumerate() {
+            assert_ne!(fork.id, parent.id);
+            assert_eq!((fork.status, &fork.name, fork.closed_at), (SessionStatus::Ready, &None, None));
+            assert_eq!((fork.template_id, &fork.worktree_path), (parent.template_id, &parent.worktree_path));
+            assert_eq!(fork.workspace_id, parent.workspace_id);
+            let meta = fork.runtime_meta.to_value().expect("JSON");
+            assert_eq!(meta["forked_from"], parent.id.to_string());
+            assert_eq!(client.session_record(fork), *fork, "what was told is what is stored");
+            client.says(fork, &format!("n += {number}; list.push('fork'); n"));
+        }
+        client.says(&parent, "n = 100; list.push(3)");
+        for (number, fork) in forks.iter().enumerate() {
+            let expected = format!("{} 1,2,fork", number + 1);
+            assert_eq!(client.says(fork, "`${n} ${list}`"), format!("'{expected}'"));
+        }
+        assert_eq!(client.says(&parent, "`${n} ${list}`"), "'100 1,2,3'");
+        // A promise that was pending is pending in each, and settled by each for itself.
+        client.says(&forks[0], "go('mine')");
+        assert_eq!(client.says(&forks[0], "await later"), "'mine'");
+        let never = client.eval(&forks[1], "await later").expect("answered");
+        assert!(never.error.is_some_and(|error| error.message.contains("never settled")));
+        daemon.stop();
+    }
+
+    pub(super) fn copies_of_copies_have_their_own_random_numbers(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let mut generation = vec![session(&daemon, Settings::default())];
+        client.says(&generation[0], "var depth = 0; Math.random()");
+        for depth in 1..=4 {
+            let last = generation[depth - 1].clone();
+            client.says(&last, &format!("depth = {depth}"));
+            generation.extend(client.fork(&last, 1).expect("forked"));
+        }
+        let rolls: std::collections::BTreeSet<String> =
+            generation.iter().map(|session| client.says(session, "Math.random()")).collect();
+        assert_eq!(rolls.len(), generation.len(), "{rolls:?}");
+        for (depth, session) in generation.iter().enumerate() {
+            let own = if depth == 4 { 4 } else { depth + 1 };
+            assert_eq!(client.says(session, "depth"), own.to_string());
+        }
+        // Each number of a parent's is its own still: the copy does not roll what the parent would have.
+        let parent = &generation[0];
+        let fork = client.fork(parent, 1).expect("forked").remove(0);
+        assert_ne!(client.says(parent, "Math.random()"), client.says(&fork, "Math.random()"));
+        daemon.stop();
+    }
+
+    pub(super) fn large_states_are_copied(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        for mib in [1, 50] {
+            let parent = session(&daemon, Settings::default());
+            let fill = format!(
+                "var all = []; for (let i = 0; i < {mib} * 1024; i++) all.push({{ i, text: String(i).padEnd(900, 'x') }}); all.length"
+            );
+            assert_eq!(client.says(&parent, &fill), (mib * 1024).to_string());
+            let fork = client.fork(&parent, 1).expect("forked").remove(0);
+            let sum = "all.reduce((sum, { i, text }) => sum + i + text.length, 0)";
+            assert_eq!(client.says(&fork, sum), client.says(&parent, sum), "{mib} MiB");
+            // Written to in the copy, it is read unharmed in the original.
+            client.says(&fork, "for (const one of all) one.i = -1; all.at(-1).i");
+            assert_eq!(client.says(&parent, "all[0].i + all[1].i"), "1");
+            client.close(&fork);
+            client.close(&parent);
+        }
+        daemon.stop();
+    }
+
+    pub(super) fn parent_and_copy_die_independently(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let parent = session(&daemon, Settings::default());
+        client.says(&parent, "var x = 7");
+        let forks = client.fork(&parent, 2).expect("forked");
+        kill(&mut client, &forks[0]);
+        assert_eq!(client.session_record(&forks[0]).status, SessionStatus::Crashed);
+        assert_eq!(client.says(&parent, "x"), "7");
+        kill(&mut client, &parent);
+        assert_eq!(client.says(&forks[1], "x"), "7");
+        let grandchild = client.fork(&forks[1], 1).expect("its parent's end is not its own").remove(0);
+        client.close(&forks[1]);
+        assert_eq!(client.says(&grandchild, "x + 1"), "8");
+        assert_eq!(client.session_record(&forks[1]).status, SessionStatus::Closed);
+        daemon.stop();
+    }
+
+    pub(super) fn copies_live_in_the_same_jail_under_the_same_limits(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        let mut settings = Settings::default();
+        settings.limits.mem_mb = 32;
+        let parent = session(&daemon, settings);
+        client.says(&parent, "let busy = 0; for (let i = 0; i < 3e6; i++) busy += i; 1");
+        let fork = client.fork(&parent, 1).expect("forked").remove(0);
+        let (one, other) = (client.inspect(&parent).expect("live"), client.inspect(&fork).expect("live"));
+        assert_ne!(one.pid, other.pid);
+        assert_eq!((other.seccomp_mode, other.no_new_privs, other.cap_eff), (Some(2), Some(true), Some(0)));
+        assert_eq!(
+            (&one.namespaces, one.fds),
+            (&other.namespaces, other.fds),
+            "nothing of the parent's is open"
+        );
+        let memory = |limits: &[String]| -> Vec<String> {
+            limits.iter().filter(|limit| !limit.starts_with("cpu")).cloned().collect()
+        };
+        assert_eq!(memory(&one.rlimits), memory(&other.rlimits));
+        assert!(other.cpu_ms < one.cpu_ms, "{} of {} ms", other.cpu_ms, one.cpu_ms);
+        let flooded =
+            client.eval(&fork, "const a = []; for (;;) a.push(new Array(1000).fill(1))").expect("answered");
+        assert!(flooded.error.is_some(), "the heap of a copy is limited");
+        assert_eq!(client.says(&parent, "busy > 0"), "true");
+        daemon.stop();
+    }
+}
+
+#[test]
+fn what_is_not_idle_is_not_forked() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut client = daemon.client();
+    let parent = session(&daemon, Settings::default());
+    let code = |result: Result<Vec<Session>, vm_system_protocol::control::OpError>| {
+        result.expect_err("refused").code
+    };
+    let running = client.start(&parent, "for (;;) {}");
+    assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
+    client.op(Op::ExecCancel { execution: running.id.to_string() }).expect("cancelled");
+    client.until_final(&running);
+    let asking = client.start(&parent, "CC('what next?')");
+    let mut follower = daemon.client();
+    vm_system_tests::watch::until(
+        || follower.execution_record(&asking.id.to_string()).status.to_string() == "waiting",
+        || "it does not ask".to_owned(),
+    );
+    assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionBusy);
+    client.op(Op::ExecCancel { execution: asking.id.to_string() }).expect("cancelled");
+    client.until_final(&asking);
+    for count in [0, 65] {
+        assert_eq!(code(client.fork(&parent, count)), ErrorCode::ValidationError, "{count}");
+    }
+    client.fork(&parent, 1).expect("idle again");
+    client.close(&parent);
+    assert_eq!(code(client.fork(&parent, 1)), ErrorCode::SessionNotReady);
+    daemon.stop();
+}
+
+#[test]
+fn all_copies_are_made_or_none() {
+    let place = vm_system_tests::place::Place::new(User::AsStarted);
+    let options = vm_system_tests::daemon::Options {
+        config: "max_sessions = 4\n".to_owned(),
+        ..vm_system_tests::daemon::Options::default()
+    };
+    let daemon = Daemon::start_with(place, &options);
+    let mut client = daemon.client();
+    let parent = session(&daemon, Settings::default());
+    client.fork(&parent, 1).expect("there is room");
+    let processes = daemon.family().len();
+    let refused = client.fork(&parent, 3).expect_err("there is room for two");
+    assert_eq!(refused.code, ErrorCode::CapacityExceeded);
+    assert_eq!(daemon.family().len(), processes);
+    assert_eq!(ready(&mut client), 2);
+    assert_eq!(client.fork(&parent, 2).expect("two").len(), 2);
+    assert_eq!(ready(&mut client), 4);
+    daemon.stop();
+}
+
+/// Sessions that take executions.
+fn ready(client: &mut vm_system_tests::client::Client) -> usize {
+    let filter = vm_system_protocol::control::SessionFilter {
+        status: Some(SessionStatus::Ready),
+        ..vm_system_protocol::control::SessionFilter::default()
+    };
+    match client.op(Op::SessionList(filter)).expect("list") {
+        Reply::Sessions(sessions) => sessions.len(),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn session(daemon: &Daemon, settings: Settings) -> Session {
+    let mut client = daemon.client();
+    let template = client.template(settings, &[]);
+    client.session(&template, &daemon.place.worktree()).expect("session")
+}
+
+fn kill(client: &mut vm_system_tests::client::Client, session: &Session) {
+    client.op(Op::SessionKill { session: session.id.to_string(), signal: 9 }).expect("killed");
+}
