@@ -86,7 +86,8 @@ impl SessionMachine {
 
     fn conclude_fork(&mut self, now: Now, out: &mut Vec<Action>) {
         let Some(Current::Forking(forking)) = &mut self.current else { return };
-        let (Some(word), Some(seen)) = (forking.word, forking.seen.take()) else { return };
+        let Some(word) = forking.word else { return };
+        let Some(seen) = forking.seen.take() else { return };
         match (word, seen) {
             (Ok(()), Ok(())) => {
                 out.push(Action::ForkTaken);

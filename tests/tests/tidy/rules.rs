@@ -82,13 +82,28 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "in the supervisor only spawn creates processes",
         check: |tree| {
-            let ways = &["Command::new", "posix_spawn", "fork(", "process::spawn", "tokio::process"];
+            // A verb is called fork, too: it is the system's that is meant.
+            let ways = &[
+                "Command::new",
+                "posix_spawn",
+                "libc::fork",
+                "libc::clone",
+                "unistd::fork",
+                "process::fork",
+                "fork_sibling",
+                "process::spawn",
+                "tokio::process",
+            ];
             phrases(tree, &["supervisor/src/"], &["supervisor/src/spawn"], ways)
         },
-        bad: &[("supervisor/src/ops/x.rs", "std::process::Command::new(\"ls\")")],
+        bad: &[
+            ("supervisor/src/ops/x.rs", "std::process::Command::new(\"ls\")"),
+            ("supervisor/src/ops/x.rs", "process::fork()"),
+        ],
         good: &[
             ("supervisor/src/spawn/x.rs", "process::spawn(program)"),
             ("supervisor/src/ops/x.rs", "tokio::spawn(async {})"),
+            ("supervisor/src/ops/x.rs", "self.session_fork(call)"),
         ],
     },
     Rule {
