@@ -49,6 +49,7 @@ impl Body for Liar {
 }
 
 /// What becomes of the child of a fork.
+#[derive(Clone, Copy)]
 enum Child {
     Honest,
     /// Never says who it is.

@@ -151,9 +151,10 @@ impl Worker {
     pub(super) fn fork(&mut self, rng: &mut Rng) -> Option<bool> {
         let order = self.fork.take().filter(|_| self.dead.is_none())?;
         let made = rng.below(4) > 0;
-        self.say(match made {
-            true => FromWorker::Forked { order },
-            false => FromWorker::ForkFailed { order, errno: 11 },
+        self.say(if made {
+            FromWorker::Forked { order }
+        } else {
+            FromWorker::ForkFailed { order, errno: 11 }
         });
         Some(made)
     }
