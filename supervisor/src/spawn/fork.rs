@@ -122,10 +122,14 @@ impl Birth {
         told: oneshot::Sender<Result<WorkerHandle, ForkError>>,
         over: oneshot::Receiver<()>,
     ) {
-        let result = self.deliver(way).await;
+        let mut result = self.deliver(way).await;
         let failed = result.is_err();
-        let lied = matches!(result, Err(ForkError::Lie(_)));
         let unused = failed && self.jail.orders.take(self.parent.pid);
+        if unused && self.parent.pidfd.is_alive() && matches!(result, Err(ForkError::Failed(_))) {
+            // Whoever is told to tries, and then the order is used.
+            result = Err(ForkError::lie("it let go of the child's way and did not fork"));
+        }
+        let lied = matches!(result, Err(ForkError::Lie(_)));
         if let Err(error) = &result {
             tracing::warn!(pid = self.parent.pid, %error, "a worker was not forked");
         }

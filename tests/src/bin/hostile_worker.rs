@@ -3,7 +3,7 @@
 //! handshake) is the production code.
 
 use std::ffi::OsString;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use vm_system_protocol::broker::{DatabaseRequest, ExecRequest, FsRequest, WriteMode};
@@ -261,7 +261,10 @@ impl Worker {
             }
             "does not" => self.send(&forked),
             "says nothing" => sleep(),
-            "says something else" => self.send(&FromWorker::Started { heap_bytes: 1 }),
+            "says something else" => {
+                self.child(&way, Child::Honest)?;
+                self.send(&FromWorker::Started { heap_bytes: 1 })
+            }
             "another order's word" => {
                 self.child(&way, Child::Honest)?;
                 self.send(&FromWorker::Forked { order: order + 1 })
@@ -309,19 +312,9 @@ impl Worker {
             "copies the channel" => {
                 self.child(&way, Child::Honest)?;
                 let mut part = [0_u8; 1];
-                // The flags are what counts: nothing that looks at a message without taking it.
-                let _ = nix::sys::socket::recv(
-                    std::os::fd::AsRawFd::as_raw_fd(&way),
-                    &mut part,
-                    nix::sys::socket::MsgFlags::MSG_PEEK,
-                );
                 let mut parts = [std::io::IoSliceMut::new(&mut part)];
-                let _ = nix::sys::socket::recvmsg::<()>(
-                    std::os::fd::AsRawFd::as_raw_fd(&way),
-                    &mut parts,
-                    None,
-                    nix::sys::socket::MsgFlags::MSG_PEEK,
-                );
+                let peek = nix::sys::socket::MsgFlags::MSG_PEEK;
+                let _ = nix::sys::socket::recvmsg::<()>(way.as_raw_fd(), &mut parts, None, peek);
                 self.send(&forked)
             }
             // "honestly"

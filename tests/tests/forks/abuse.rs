@@ -21,9 +21,9 @@ const WAYS: &[(&str, &str)] = &[
     ("the child leaves", "protocol_violation("),
     ("the child speaks twice", "protocol_violation("),
     ("takes the channel", "protocol_violation("),
-    ("copies the channel", "seccomp(recv"),
+    ("copies the channel", "seccomp(recvmsg)"),
+    ("does not", "protocol_violation(it let go of the child's way and did not fork"),
     // These are ended by a deadline.
-    ("does not", "protocol_violation("),
     ("says nothing", "protocol_violation("),
     ("hides it without a word", "protocol_violation("),
     ("takes the channel and keeps quiet", "protocol_violation("),
