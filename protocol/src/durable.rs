@@ -146,6 +146,16 @@ pub struct StatePage {
     pub bytes: Vec<u8>,
 }
 
+impl StatePage {
+    /// Whether a state can have a page of this number (docs/durable-state.md, "What is stored"): the frame page, pages of 64
+    /// cells, parts of long contents.
+    pub fn is_possible(number: u64) -> bool {
+        const CELLS: u64 = 1 << 32;
+        const PARTS: std::ops::Range<u64> = (1 << 62)..(1 << 62) + (CELLS << 24);
+        number <= CELLS / 64 || PARTS.contains(&number)
+    }
+}
+
 /// Limits over the whole life of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct DurableLimits {

@@ -68,6 +68,8 @@ pub const BROKER_CALLS: usize = 32;
 pub const DURABLE_RECORD_BYTES: u64 = 256 * 1024 * 1024;
 /// What an event of a durable execution takes on record beside its text (bytes): one without text is not for nothing.
 pub const DURABLE_ROW_BYTES: u64 = 256;
+/// What a page of a durable execution's state takes beside its bytes, in memory and in the store (bytes).
+pub const DURABLE_PAGE_BYTES: u64 = 64;
 /// Answers that are on their way to workers at a time, at their largest (MiB).
 pub const ANSWERS_MIB: usize = 2_048;
 /// Largest piece in which a script's bytes are sent to be written (bytes).

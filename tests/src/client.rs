@@ -100,11 +100,20 @@ impl Client {
 
     /// A template with these settings and modules; its id.
     pub fn template(&mut self, settings: Settings, modules: &[&str]) -> String {
+        self.template_of(Engine::Quickjs, settings, modules)
+    }
+
+    /// The same for programs.
+    pub fn program_template(&mut self, settings: Settings) -> String {
+        self.template_of(Engine::Cvm, settings, &[])
+    }
+
+    fn template_of(&mut self, engine: Engine, settings: Settings, modules: &[&str]) -> String {
         // Names are unique among an owner's templates, over all connections of a test.
         static NUMBER: AtomicU32 = AtomicU32::new(1);
         let op = Op::TemplateCreate {
             name: format!("template-{}", NUMBER.fetch_add(1, Ordering::Relaxed)),
-            engine: Engine::Quickjs,
+            engine,
             settings: Box::new(settings),
             modules: modules.iter().map(|name| (*name).to_owned()).collect(),
         };

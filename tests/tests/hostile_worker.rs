@@ -1,11 +1,16 @@
 //! A worker that breaks the protocol in every way we could think of is killed with a reason, the reason is in the record
 //! and at the caller, and neither its sibling nor the supervisor notices.
 
-use vm_system_protocol::control::NewRun;
-use vm_system_protocol::model::{EventPayload, ExecutionStatus, Limits, SessionStatus, Settings};
+use vm_system_protocol::control::{NewCapability, NewRun, Op};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    CapabilityKind, EventPayload, ExecutionStatus, Limits, SessionStatus, Settings,
+};
+use vm_system_tests::client::Client;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::observe;
 use vm_system_tests::place::{Place, User};
+use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, program};
 
 as_both!(
@@ -16,6 +21,8 @@ as_both!(
     descriptors_never_reach_the_supervisor,
     what_was_not_granted_is_refused_whatever_the_worker_says,
     a_forbidden_call_of_a_programs_worker_is_named_in_its_record,
+    who_tells_much_of_a_state_waits_for_room_and_not_for_ever,
+    a_programs_state_does_not_grow_beyond_its_limit_whatever_its_worker_says,
 );
 
 /// Ways that are answered by the end of the session.
@@ -86,6 +93,72 @@ mod cases {
         // As its owner sees it.
         let shown = daemon.cli(&["exec", "get", &record.id.to_string()]).ok();
         assert!(shown.contains("seccomp(openat)"), "{shown}");
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn a_programs_state_does_not_grow_beyond_its_limit_whatever_its_worker_says(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let limits = Limits { max_state_mb: 1, ..Limits::default() };
+        let template = client.program_template(Settings { limits, ..Settings::default() });
+        let start = || NewRun { template: Some(template.clone()), ..NewRun::default() };
+        for (how, expected) in [
+            ("writes new pages at every checkpoint", "MEMORY_LIMIT"),
+            ("writes a page that no state has", "WORKER_DIED"),
+        ] {
+            client.load(how);
+            let run = client.start_program(start()).expect("an execution");
+            let record = client.until_final(&run.execution);
+            let error = record.error.unwrap_or_else(|| panic!("{how}: {:?}", record.status));
+            assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, expected), "{error:?}");
+            let kept = client.checkpoints(&record.id.to_string());
+            let bytes: u64 = kept.iter().map(|checkpoint| checkpoint.bytes).sum();
+            assert!(bytes <= 20 << 20, "{how}: {bytes} bytes are kept");
+        }
+        client.load("honest");
+        let run = client.start_program(start()).expect("an execution");
+        assert_eq!(client.until_final(&run.execution).status, ExecutionStatus::Ok);
+        drop(client);
+        daemon.stop();
+    }
+
+    pub(super) fn who_tells_much_of_a_state_waits_for_room_and_not_for_ever(user: User) {
+        let daemon = daemon(user);
+        let mut client = daemon.client();
+        let write = NewCapability {
+            kind: CapabilityKind::Fs,
+            name: "write".to_owned(),
+            enabled: true,
+            config: JsonText::from_untrusted("{}".to_owned()),
+        };
+        let start = |client: &mut Client, how: &str, wall_ms: u32, number: usize| {
+            let template = client.program_template(short(wall_ms));
+            let capability = Box::new(write.clone());
+            client.op(Op::TemplateAddCapability { template: template.clone(), capability }).expect("a row");
+            client.load(how);
+            let worktree_path = Some(daemon.place.worktree().to_string_lossy().into_owned());
+            let (template, args) = (Some(template), vec![number.to_string()]);
+            let new = NewRun { template, worktree_path, args, wait: false, ..NewRun::default() };
+            client.start_program(new).expect("an execution").execution
+        };
+        // As many as there is room for: each may tell 144 MiB, of 1 GiB.
+        let holding: Vec<_> =
+            (0..7).map(|n| start(&mut client, "tells pages without an end, and says so", 5_000, n)).collect();
+        let told = |entry: &std::io::Result<std::fs::DirEntry>| {
+            entry.as_ref().is_ok_and(|entry| entry.file_name().to_string_lossy().starts_with("told-"))
+        };
+        let mut watch = Watch::begin();
+        while std::fs::read_dir(daemon.place.worktree()).expect("a folder").filter(told).count() < 7 {
+            watch.pause(|| "some have not told their pages".to_owned());
+        }
+        // Its time is shorter than what it waits.
+        let last = start(&mut client, "has a large state", 500, 7);
+        let record = client.until_final(&last);
+        assert_eq!(record.status, ExecutionStatus::Ok, "{:?}", record.error);
+        let ended =
+            holding.iter().filter(|held| client.stands(&held.id.to_string()).execution.status.is_final());
+        assert!(ended.count() > 0, "there was no room for it before one of them had ended");
         drop(client);
         daemon.stop();
     }

@@ -48,7 +48,9 @@ pub(super) fn stored(error: StoreError) -> OpError {
         }
         StoreError::Rejected(rejection) => {
             let code = match rejection {
-                Rejection::Conflict(_) | Rejection::Finished(_) => ErrorCode::Conflict,
+                Rejection::Conflict(_) | Rejection::Finished(_) | Rejection::TooLarge(_) => {
+                    ErrorCode::Conflict
+                }
                 Rejection::Missing(entity) => missing(entity),
             };
             OpError::new(code, rejection.to_string())

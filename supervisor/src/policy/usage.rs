@@ -80,6 +80,15 @@ impl Usage {
         usage.failed += u64::from(failed);
     }
 
+    /// So many calls and bytes count no more.
+    pub fn give_back(&mut self, module: &'static str, calls: u64, bytes: u64) {
+        let Some(usage) = self.modules.get_mut(module) else { return };
+        usage.calls = usage.calls.saturating_sub(calls);
+        let more = bytes.saturating_sub(usage.bytes_in);
+        usage.bytes_in = usage.bytes_in.saturating_sub(bytes);
+        usage.bytes_out = usage.bytes_out.saturating_sub(more);
+    }
+
     /// Whether a module was used, successfully or not.
     pub fn has_used(&self, module: &str) -> bool {
         self.modules.contains_key(module)

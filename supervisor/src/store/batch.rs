@@ -273,6 +273,16 @@ pub enum Write {
         /// If given: later ones go, too, while those behind them wrote more than so many bytes; never the newest.
         keep_bytes: Option<u64>,
     },
+    /// `Rejected(TooLarge)` if the newest pages of an execution's state, [`DURABLE_PAGE_BYTES`] more for each, are more than so
+    /// many bytes. Looks at all pages: for now and then, as old versions are forgotten.
+    ///
+    /// [`DURABLE_PAGE_BYTES`]: vm_system_protocol::limits::DURABLE_PAGE_BYTES
+    StateBound {
+        /// Of which.
+        execution: ExecutionId,
+        /// So large it may be (bytes).
+        most: u64,
+    },
     /// Gives an execution the state of another one as of a checkpoint, under the same number.
     CheckpointCopy {
         /// Whose state.
@@ -385,11 +395,31 @@ impl Write {
 
     fn is_of_a_durable_step(&self) -> bool {
         match self {
-            Self::Checkpoint(_) | Self::RunProgress { .. } => true,
+            Self::Checkpoint(_) => true,
             Self::ExecutionStarted { execution, .. } | Self::ExecutionEnded(execution) => {
                 execution.kind == ExecutionKind::Program
             }
             _ => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Batch, Write};
+    use std::sync::Arc;
+    use vm_system_protocol::ids::ExecutionId;
+    use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, ExecutionStatus, Metrics};
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn a_question_of_a_session_that_is_lost_with_its_output_is_remembered() {
+        let id = ExecutionId::from_bytes([1; 16]);
+        let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "x".to_owned() };
+        let event = Event { execution_id: id, seq: 1, ts: Timestamp(1), payload };
+        let progress =
+            Write::RunProgress { id, status: ExecutionStatus::Waiting, metrics: Metrics::default() };
+        let batch = Batch(vec![Write::Events(Arc::from([event])), progress]);
+        assert_eq!(batch.incomplete().collect::<Vec<_>>(), [id]);
     }
 }

@@ -33,6 +33,9 @@ pub enum Rejection {
     /// It has ended; final states never change.
     #[error("the {0} has ended")]
     Finished(Entity),
+    /// It is larger than it may be.
+    #[error("the {0} is too large")]
+    TooLarge(Entity),
 }
 
 /// What a rejection is about.
@@ -86,6 +89,9 @@ impl StoreError {
     }
     pub(crate) fn missing(entity: Entity) -> Self {
         Self::Rejected(Rejection::Missing(entity))
+    }
+    pub(crate) fn too_large(entity: Entity) -> Self {
+        Self::Rejected(Rejection::TooLarge(entity))
     }
     pub(crate) fn finished(entity: Entity) -> Self {
         Self::Rejected(Rejection::Finished(entity))

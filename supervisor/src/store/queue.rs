@@ -181,12 +181,7 @@ fn write_bytes(write: &Write) -> usize {
                 + execution.result.as_ref().map_or(0, |json| json.as_str().len())
                 + execution.error.as_ref().map_or(0, |error| error.message.len())
         }
-        Write::Checkpoint(checkpoint) => checkpoint
-            .pages
-            .iter()
-            .filter_map(|(_, bytes)| bytes.as_ref())
-            .map(|bytes| 64 + bytes.len())
-            .sum(),
+        Write::Checkpoint(checkpoint) => usize::try_from(checkpoint.bytes()).unwrap_or(usize::MAX),
         Write::ProgramVersion(version) => version.source.len() + version.code.len(),
         Write::KeyAnswer { reply, .. } => reply.len(),
         Write::TaskInsert(task) => {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{
     Capability, Engine, Execution, Session, Settings, StartupFile, TemplateDetail,
 };
@@ -332,6 +333,19 @@ pub struct Checkpoint {
     pub cause: String,
     /// Pages that changed: number, and bytes (none = the page is gone).
     pub pages: Vec<(u64, Option<Vec<u8>>)>,
+    /// What was written since the state was last weighed ([`Write::StateBound`](crate::store::Write::StateBound)), with this
+    /// one (bytes); none = nobody knows.
+    pub unweighed: Option<u64>,
+    /// What the program has written to files so far (bytes).
+    pub written: u64,
+}
+
+impl Checkpoint {
+    /// What it takes in the store (bytes).
+    pub(super) fn bytes(&self) -> u64 {
+        let content = |(_, bytes): &(u64, Option<Vec<u8>>)| bytes.as_ref().map_or(0, Vec::len) as u64;
+        self.pages.iter().map(|page| DURABLE_PAGE_BYTES + content(page)).sum()
+    }
 }
 
 /// A checkpoint without its pages.
@@ -343,8 +357,12 @@ pub struct CheckpointRow {
     pub at: Timestamp,
     /// As in [`Checkpoint::cause`].
     pub cause: String,
-    /// Written with it (bytes).
+    /// Written with it (bytes), [`DURABLE_PAGE_BYTES`] more for each page.
     pub bytes: u64,
+    /// As in [`Checkpoint::unweighed`].
+    pub unweighed: Option<u64>,
+    /// As in [`Checkpoint::written`].
+    pub written: u64,
 }
 
 /// A request that takes an idempotency key.

@@ -1,5 +1,5 @@
 //! The product with another worker body: one that breaks the protocol in the way that the source text of its execution
-//! names; as a program's worker it makes a forbidden call whatever the source is. Everything else (keeper, zygote, walls,
+//! names, or the source of its program. Everything else (keeper, zygote, walls,
 //! handshake) is the production code.
 
 use std::ffi::OsString;
@@ -8,7 +8,9 @@ use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use vm_system_protocol::broker::{DatabaseRequest, ExecRequest, FsRequest, WriteMode};
 use vm_system_protocol::codec::{decode, encode};
-use vm_system_protocol::durable::{FromDurable, ToDurable};
+use vm_system_protocol::durable::{
+    Cause, End as ProgramEnd, FromDurable, HostCall, StatePage, Stop, ToDurable,
+};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, PACKET_BYTES, WORKER_MESSAGE_BYTES};
@@ -82,6 +84,10 @@ struct Worker {
     descriptor: Option<OwnedFd>,
     /// How it obeys the next order to fork.
     fork: String,
+    /// As a program's worker: what it does, and how often it did.
+    program: (String, u64),
+    /// What it was started with.
+    args: Vec<String>,
 }
 
 impl Worker {
@@ -95,6 +101,8 @@ impl Worker {
             seq: 0,
             descriptor: None,
             fork: String::new(),
+            program: Default::default(),
+            args: Vec::new(),
         }
     }
 
@@ -143,15 +151,66 @@ impl Worker {
         self.bytes(&bytes)
     }
 
-    /// As a program's worker: compiles to the source itself, and opens a file when it is to run.
+    fn says(&mut self, what: FromDurable) -> Option<()> {
+        self.send(&FromWorker::Durable(Box::new(what)))
+    }
+
+    fn stands(&mut self, pages: Vec<StatePage>, cause: Cause) -> Option<()> {
+        let stop = Box::new(Stop { cause, cpu_us: 1, heap_bytes: 1 });
+        self.says(FromDurable::Stands { pages, stop })
+    }
+
+    /// As a program's worker: compiles to the source itself, and does what that names when it is to run.
     fn disobey(&mut self, order: ToDurable) -> Option<()> {
         match order {
             ToDurable::Compile { source, .. } => {
-                let compiled = FromDurable::Compiled { code: source.into_bytes() };
-                self.send(&FromWorker::Durable(Box::new(compiled)))
+                return self.says(FromDurable::Compiled { code: source.into_bytes() });
             }
-            ToDurable::Load { .. } => Some(()),
-            _ => std::fs::read("/etc/passwd").ok().map(drop),
+            ToDurable::Load { code, .. } => {
+                self.program = (String::from_utf8(code).ok()?, 0);
+                return Some(());
+            }
+            ToDurable::Pages(_) => return Some(()),
+            ToDurable::Restore => return self.says(FromDurable::Restored),
+            ToDurable::Start { args, .. } => {
+                self.args = args;
+                self.stands(vec![StatePage { number: 0, bytes: vec![0] }], Cause::Started)?;
+            }
+            _ => {}
+        }
+        self.program.1 += 1;
+        let (how, turn) = (self.program.0.clone(), self.program.1);
+        match how.as_str() {
+            "writes new pages at every checkpoint" if turn <= 100 => {
+                let page = |number| StatePage { number, bytes: vec![turn as u8; 4 << 10] };
+                self.stands((turn * 256..(turn + 1) * 256).map(page).collect(), Cause::Steps)
+            }
+            "tells pages without an end, and says so" => {
+                let page = |number| StatePage { number, bytes: vec![1; 1 << 20] };
+                for number in 1..6 {
+                    self.says(FromDurable::Pages(vec![page(number)]))?;
+                }
+                let args = JsonText::from_untrusted(format!(r#"["told-{}", ""]"#, self.args.join("")));
+                self.says(FromDurable::Call(HostCall { name: "writeFile".to_owned(), args }))?;
+                loop {
+                    self.receive()?;
+                }
+            }
+            "has a large state" if turn == 1 => {
+                let page = |number| StatePage { number, bytes: vec![1; 1 << 20] };
+                for number in 1..6 {
+                    self.says(FromDurable::Pages(vec![page(number)]))?;
+                }
+                self.stands(vec![page(6)], Cause::Steps)
+            }
+            "writes a page that no state has" => {
+                self.stands(vec![StatePage { number: 1 << 40, bytes: vec![0] }], Cause::Steps)
+            }
+            "opens a file" => std::fs::read("/etc/passwd").ok().map(drop),
+            _ => {
+                let result = JsonText::from_untrusted("1".to_owned());
+                self.stands(Vec::new(), Cause::Ended(ProgramEnd::Ok { result }))
+            }
         }
     }
 

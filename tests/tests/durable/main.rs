@@ -2,6 +2,7 @@
 
 mod files;
 mod follow;
+mod limits;
 mod zygote;
 
 use std::time::Instant;
@@ -64,6 +65,18 @@ fn ended(client: &mut Client, execution: &str) -> Run {
             return run;
         }
         watch.pause(|| format!("it does not end: {run:?}"));
+    }
+}
+
+/// Waits until an execution asks this.
+fn asks(client: &mut Client, execution: &str, question: &str) {
+    let mut watch = Watch::begin();
+    loop {
+        let run = client.stands(execution);
+        if run.task.as_ref().is_some_and(|task| task.prompt == question) {
+            return;
+        }
+        watch.pause(|| format!("it does not ask: {run:?}"));
     }
 }
 

@@ -145,6 +145,11 @@ impl DurableMachine {
             self.deferred.push(Input::Cancel { token, with });
             return;
         }
+        match self.stage {
+            Stage::Running => self.end_segment(now),
+            Stage::Calling => self.end_call(now),
+            _ => {}
+        }
         self.unwritten.extend(with);
         self.waiting.push(token);
         self.end(ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None)), now, actions);

@@ -1,15 +1,19 @@
 //! Batches: what goes into one, and what happens once it is stored or not.
 
-use super::input::{DurableAction as Action, DurableInput as Input, Refused};
-use super::machine::{DurableMachine, Next, Stage, Then};
+use super::input::{DurableAction as Action, DurableInput as Input, Refused, Unstored};
+use super::machine::{DurableMachine, Gathered, Next, Stage, Then};
 use crate::core::{Now, WriteId};
 use crate::store::{Checkpoint, Write};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use vm_system_protocol::durable::DurableLimit;
+use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::model::{Event, ExecutionStatus, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 
+/// What a state may have beyond twice `max_state_mb` (bytes): frames, parts of long contents, what is no longer reachable.
+const STATE_SLACK: u64 = 16 << 20;
 /// Largest states that the checkpoints to go back to take together.
 const KEEP_STATES: u64 = 4;
 /// A machine that does not know what its predecessor wrote looks at old versions after so much (bytes).
@@ -26,6 +30,9 @@ impl DurableMachine {
         }
         self.last_write += 1;
         let id = WriteId(self.last_write);
+        if batch.iter().any(|write| matches!(write, Write::StateBound { .. })) {
+            self.weighed = Some((id, batch.iter().filter(|write| stands_alone(write)).cloned().collect()));
+        }
         let alone = self.writing.is_empty();
         self.writing.push((id, then));
         for token in std::mem::take(&mut self.early) {
@@ -48,6 +55,8 @@ impl DurableMachine {
         if self.creation_pending() {
             // Until the worker has said how the program begins, nothing could go on from what is stored.
             let Some(pages) = self.start_pages.take() else { return };
+            let bytes: u64 = pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum();
+            self.gathered.page_bytes = self.gathered.page_bytes.saturating_sub(bytes);
             self.add_pages("start", pages, now);
             self.next = Next::GoOn;
             self.fresh = None;
@@ -66,22 +75,31 @@ impl DurableMachine {
 
     fn add_pages(&mut self, cause: &str, pages: BTreeMap<u64, Vec<u8>>, now: Now) {
         self.seq += 1;
-        let bytes = pages.values().map(|bytes| bytes.len() as u64).sum();
-        let pages = pages.into_iter();
-        let pages = pages.map(|(number, bytes)| (number, (!bytes.is_empty()).then_some(bytes))).collect();
+        self.unweighed += pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum::<u64>();
+        let too_large = self.unweighed > self.compact_after();
+        if too_large {
+            self.unweighed = 0;
+        }
+        let pages = pages
+            .into_iter()
+            .map(|(number, bytes)| (number, (!bytes.is_empty()).then_some(bytes)))
+            // Before the first one there is nothing to forget.
+            .filter(|(_, bytes)| self.seq > 1 || bytes.is_some())
+            .collect();
         let (execution, seq, at) = (self.spec.execution, self.seq, Timestamp(now.unix_ms));
-        let checkpoint = Checkpoint { execution, seq, at, cause: cause.to_owned(), pages };
+        let (unweighed, written) = (Some(self.unweighed), self.written);
+        let checkpoint =
+            Checkpoint { execution, seq, at, cause: cause.to_owned(), pages, unweighed, written };
         self.unwritten.push(Write::Checkpoint(Box::new(checkpoint)));
-        self.compact(bytes);
+        self.compact(too_large);
     }
 
-    /// Old versions of pages go now and then, a few checkpoints at a time.
-    fn compact(&mut self, bytes: u64) {
+    /// Old versions of pages go now and then, a few checkpoints at a time. After as much as the largest state has, the state is
+    /// weighed: a page that takes the place of another one is counted until then like one that does not.
+    fn compact(&mut self, too_large: bool) {
         let history = self.spec.history;
-        self.uncompacted += bytes;
         let batch = (history / 16).clamp(1, 8);
         let too_many = self.seq > history && self.seq.is_multiple_of(batch);
-        let too_large = self.uncompacted > self.compact_after();
         if history > 0 && (too_many || too_large) {
             let execution = self.spec.execution;
             let keep_from = self.seq.saturating_sub(history);
@@ -89,8 +107,15 @@ impl DurableMachine {
             self.unwritten.push(Write::CheckpointCompact { execution, keep_from, keep_bytes });
         }
         if too_large {
-            self.uncompacted = 0;
+            let (execution, most) = (self.spec.execution, self.state_most());
+            self.unwritten.push(Write::StateBound { execution, most });
         }
+    }
+
+    /// So large a state may be, and what is told of it between two checkpoints (bytes): the limit is the engine's, which counts
+    /// what it has in memory.
+    pub(super) fn state_most(&self) -> u64 {
+        2 * self.compact_after() + STATE_SLACK
     }
 
     /// So many bytes of pages are written before old ones are looked at (as many as the largest state has).
@@ -149,6 +174,7 @@ impl DurableMachine {
     pub(super) fn stored(&mut self, id: WriteId, now: Now, actions: &mut Vec<Action>) {
         let Some(place) = self.writing.iter().position(|(writing, _)| *writing == id) else { return };
         let (_, then) = self.writing.remove(place);
+        self.weighed.take_if(|(weighed, _)| *weighed == id);
         for (_, token, stand) in self.promised.extract_if(.., |(writing, ..)| *writing == id) {
             actions.push(Action::Reply { token, result: Ok(stand) });
         }
@@ -196,12 +222,32 @@ impl DurableMachine {
     /// What had to wait for the store.
     fn after_writing(&mut self, now: Now, actions: &mut Vec<Action>) {
         let idle = self.stage == Stage::Cold && !self.ended && !self.released;
-        if idle && self.next != Next::Wait {
+        if idle && (self.next != Next::Wait || self.set.is_some()) {
             self.spawn(actions);
         }
-        for input in std::mem::take(&mut self.deferred) {
-            self.step(input, now, actions);
+        self.catch_up(now, actions);
+    }
+
+    /// A state is larger than any honest worker's: it is not stored, and the execution ends where it was before.
+    fn too_large(&mut self, rest: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
+        self.held.clear();
+        for (_, then) in std::mem::take(&mut self.writing) {
+            match then {
+                Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
+                Then::Edited(token) => actions.push(Action::Reply { token, result: Err(Refused::Ended) }),
+                _ => {}
+            }
         }
+        let promised = std::mem::take(&mut self.promised);
+        self.early.extend(promised.into_iter().map(|(_, token, _)| token));
+        let (execution, at) = (self.spec.execution, Timestamp(now.unix_ms));
+        self.unwritten = rest;
+        // What it asked was in that batch, or stands before it.
+        self.task = None;
+        self.unwritten.push(Write::TasksWithdraw { execution, at });
+        self.gathered = Gathered::default();
+        self.record.result = None;
+        self.end_by_limit(DurableLimit::Heap, now, actions);
     }
 
     /// The store has refused: what this machine holds is no longer what is stored. It lets everything go; the rows say
@@ -209,14 +255,24 @@ impl DurableMachine {
     pub(super) fn not_stored(
         &mut self,
         id: WriteId,
-        conflict: bool,
+        why: Unstored,
         error: String,
+        now: Now,
         actions: &mut Vec<Action>,
     ) {
         if !self.writing.iter().any(|(writing, _)| *writing == id) {
             return;
         }
-        let why = if conflict && self.seq <= 1 { Refused::NameTaken } else { Refused::Storage(error) };
+        let weighed = self.weighed.take().filter(|(weighed, _)| *weighed == id);
+        if let (Unstored::TooLarge, Some((_, rest))) = (why, weighed) {
+            self.too_large(rest, now, actions);
+            return;
+        }
+        let why = if why == Unstored::Conflict && self.seq <= 1 {
+            Refused::NameTaken
+        } else {
+            Refused::Storage(error)
+        };
         self.held.clear();
         for (_, then) in std::mem::take(&mut self.writing) {
             if let Then::Refuse(token, _) | Then::Edited(token) = then {
@@ -241,4 +297,18 @@ impl DurableMachine {
             self.let_worker_go(actions);
         }
     }
+}
+
+/// Whether a write of a step is about something else than the state that the step leads to.
+fn stands_alone(write: &Write) -> bool {
+    !matches!(
+        write,
+        Write::Checkpoint(_)
+            | Write::CheckpointCompact { .. }
+            | Write::StateBound { .. }
+            | Write::TaskInsert(_)
+            | Write::RunProgress { .. }
+            | Write::ExecutionEnded(_)
+            | Write::SessionEnd { .. }
+    )
 }

@@ -63,6 +63,10 @@ pub struct Found {
     pub record: Execution,
     /// Number and cause of its last checkpoint.
     pub checkpoint: Option<(u64, String)>,
+    /// What was written of its state since that was last weighed (bytes); none = nobody knows.
+    pub unweighed: Option<u64>,
+    /// What it has written to files so far (bytes).
+    pub written: u64,
     /// Its last question.
     pub task: Option<TaskRow>,
 }
@@ -133,19 +137,39 @@ pub enum DurableInput {
     NotStored {
         /// Which.
         write: WriteId,
-        /// A name was taken meanwhile.
-        conflict: bool,
-        /// Why.
+        /// What it means.
+        why: Unstored,
+        /// Why, in words.
         error: String,
     },
     /// A host call was made.
-    Called(Result<JsonText, String>),
+    Called {
+        /// What came of it.
+        result: Result<JsonText, String>,
+        /// What the program has written to files so far (bytes).
+        written: u64,
+    },
+    /// Nothing more of what the worker says is heard until there is room for it; it has to wait for that.
+    Stalled,
+    /// There is room.
+    GoesOn,
     /// Time has passed.
     Tick,
     /// Others need workers.
     Pressure,
     /// The supervisor stops.
     Stop,
+}
+
+/// What it means that a batch is not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unstored {
+    /// A name was taken meanwhile.
+    Conflict,
+    /// The state is larger than any may be.
+    TooLarge,
+    /// The store does not work.
+    Failed,
 }
 
 /// From where a worker goes on.

@@ -126,12 +126,20 @@ pub struct DurableMachine {
     pub(super) scope: Spent,
     /// As of the last checkpoint.
     pub(super) scope_kept: Spent,
-    /// Bytes of pages since versions were last forgotten by their size.
-    pub(super) uncompacted: u64,
+    /// What was written of the state since it was last weighed, and versions were forgotten by their size (bytes).
+    pub(super) unweighed: u64,
+    /// A batch whose state is weighed, without what is about that state: all that is left of it if the state is too large.
+    pub(super) weighed: Option<(WriteId, Vec<Write>)>,
+    /// What the program has written to files in its life (bytes).
+    pub(super) written: u64,
+    /// How much waiting has given limits back so far (milliseconds).
+    pub(super) refilled_ms: u64,
     /// When the segment began: monotonic milliseconds, CPU microseconds, calendar.
     pub(super) segment: (u64, u64, i64),
     /// The worker is killed then.
     pub(super) hard_stop: Option<u64>,
+    /// Nobody listens to the worker: when it would have been killed, and since when.
+    pub(super) stalled: Option<(u64, u64)>,
     /// Why this machine killed the worker.
     pub(super) verdict: Option<String>,
     pub(super) ended: bool,
@@ -156,7 +164,9 @@ impl DurableMachine {
         machine.seq = found.checkpoint.map_or(0, |(seq, _)| seq);
         machine.task = found.task.filter(|task| task.ended_at.is_none());
         machine.ended = ended;
-        machine.uncompacted = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
+        let unknown = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
+        machine.unweighed = found.unweighed.unwrap_or(unknown);
+        machine.written = found.written;
         machine
     }
 
@@ -186,9 +196,13 @@ impl DurableMachine {
             setting: None,
             scope: Spent::default(),
             scope_kept: Spent::default(),
-            uncompacted: 0,
+            unweighed: 0,
+            weighed: None,
+            written: 0,
+            refilled_ms: 0,
             segment: (0, 0, 0),
             hard_stop: None,
+            stalled: None,
             verdict: None,
             ended: false,
             released: false,
@@ -210,6 +224,21 @@ impl DurableMachine {
         self.task.as_ref()
     }
 
+    /// What it has written to files in its life (bytes).
+    pub fn written(&self) -> u64 {
+        self.written
+    }
+
+    /// Memory of pages that the worker has told and no checkpoint has taken yet, roughly (bytes).
+    pub fn gathered_bytes(&self) -> u64 {
+        self.gathered.page_bytes
+    }
+
+    /// So much it may come to (bytes).
+    pub fn gathered_most(&self) -> u64 {
+        self.state_most()
+    }
+
     /// It takes nothing more: whoever asks for something is to ask what is stored, once this machine is released.
     pub fn is_leaving(&self) -> bool {
         self.released
@@ -218,7 +247,7 @@ impl DurableMachine {
     /// Nothing is under way that is not in the store: its owner may let it go.
     pub fn is_released(&self) -> bool {
         let idle = self.stage == Stage::Cold && self.writing.is_empty() && self.unwritten.is_empty();
-        let asked = !self.waiting.is_empty() || !self.early.is_empty();
+        let asked = !self.waiting.is_empty() || !self.early.is_empty() || self.set.is_some();
         idle && (self.released || self.ended || self.next == Next::Wait) && !asked
     }
 
@@ -247,7 +276,7 @@ impl DurableMachine {
                 self.spawn(actions);
             }
             Input::Wake => self.wake(now, actions),
-            Input::Submit { .. } | Input::Set { .. } if !self.writing.is_empty() => {
+            Input::Submit { .. } | Input::Set { .. } if self.is_busy() => {
                 self.defer(input, actions);
             }
             Input::Submit { token, task, answer, with, wait } => {
@@ -267,8 +296,13 @@ impl DurableMachine {
                 self.died(Death::Unknown, now, actions);
             }
             Input::Stored(id) => self.stored(id, now, actions),
-            Input::NotStored { write, conflict, error } => self.not_stored(write, conflict, error, actions),
-            Input::Called(result) => self.called(result, now, actions),
+            Input::NotStored { write, why, error } => self.not_stored(write, why, error, now, actions),
+            Input::Called { result, written } => {
+                self.written = written;
+                self.called(result, now, actions);
+            }
+            Input::Stalled => self.stalled = self.hard_stop.take().map(|at| (at, now.mono_ms)),
+            Input::GoesOn => self.goes_on(now),
             Input::Tick => self.tick(now, actions),
             Input::Pressure => {
                 if matches!(self.stage, Stage::Warm(_)) {
@@ -276,6 +310,21 @@ impl DurableMachine {
                 }
             }
             Input::Stop => self.stop(now, actions),
+        }
+    }
+
+    /// A batch is being written, or a variable changed: what is asked meanwhile is judged behind that.
+    fn is_busy(&self) -> bool {
+        !self.writing.is_empty() || self.stage == Stage::Setting
+    }
+
+    /// What was asked meanwhile.
+    pub(super) fn catch_up(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.is_busy() {
+            return;
+        }
+        for input in std::mem::take(&mut self.deferred) {
+            self.step(input, now, actions);
         }
     }
 
@@ -292,9 +341,11 @@ impl DurableMachine {
 
     pub(super) fn spawn(&mut self, actions: &mut Vec<Action>) {
         self.gathered = Gathered::default();
-        self.start_pages = None;
+        (self.start_pages, self.stalled) = (None, None);
         self.scope = self.scope_kept;
         self.stage = Stage::Starting;
+        // It goes on, whatever it was about to leave for.
+        self.released = false;
         self.verdict = None;
         self.effect_known = self.next == Next::Effect;
         let from = if self.seq == 0 { LoadFrom::Beginning } else { LoadFrom::Checkpoint(self.seq) };
@@ -424,10 +475,14 @@ impl DurableMachine {
         if self.stage != Stage::Calling {
             return;
         }
-        self.record.metrics.host_wait_ms += now.mono_ms.saturating_sub(self.segment.0);
+        self.end_call(now);
         let segment = self.begin_segment(now, actions);
         self.stage = Stage::Running;
         actions.push(Action::Tell(Box::new(ToDurable::HostResult { result, segment })));
+    }
+
+    pub(super) fn end_call(&mut self, now: Now) {
+        self.record.metrics.host_wait_ms += now.mono_ms.saturating_sub(self.segment.0);
     }
 
     pub(super) fn make_call(
@@ -440,6 +495,17 @@ impl DurableMachine {
         self.stage = Stage::Calling;
         self.segment = (now.mono_ms, now.cpu_us, now.unix_ms);
         actions.push(Action::Host(HostWork { call, effect }));
+    }
+
+    /// The worker could not help that nobody listened: its time is not counted.
+    fn goes_on(&mut self, now: Now) {
+        let Some((at, since)) = self.stalled.take() else { return };
+        if !matches!(self.stage, Stage::Running | Stage::Setting) {
+            return;
+        }
+        let waited = now.mono_ms.saturating_sub(since);
+        self.hard_stop = Some(at.saturating_add(waited));
+        self.segment.0 = self.segment.0.saturating_add(waited);
     }
 
     fn tick(&mut self, now: Now, actions: &mut Vec<Action>) {

@@ -34,8 +34,9 @@ pub(super) use answers::{judged, unfit, when_due};
 pub(super) use found::answer_of;
 pub use found::{fresh_record, session_record};
 pub use input::{
-    DurableAction, DurableInput, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused, Stand, life,
+    DurableAction, DurableInput, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused, Stand, Unstored,
+    life,
 };
 pub use machine::DurableMachine;
 pub use options::{TIMEOUT_MAX_MS, task_id, task_of_pause};
-pub use spent::Spent;
+pub use spent::{REFILL_MS, Spent};

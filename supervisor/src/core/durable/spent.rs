@@ -11,7 +11,7 @@ use vm_system_protocol::model::{ExecutionStatus, Limits};
 use vm_system_protocol::reason::LimitKind;
 
 /// After so much waiting all of the limits are there again (milliseconds).
-const REFILL_MS: u64 = 60_000;
+pub const REFILL_MS: u64 = 60_000;
 
 /// What was used of the limits.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -25,10 +25,10 @@ pub struct Spent {
 impl Spent {
     /// Behind a question that ended so.
     fn behind(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
-        if !matches!(outcome, TaskOutcome::Defaulted | TaskOutcome::Expired) {
+        if !answers_itself(outcome) {
             return Self::default();
         }
-        let waited = u64::try_from(now.unix_ms.saturating_sub(task.created_at.0)).unwrap_or(0).min(REFILL_MS);
+        let waited = waited(task, now);
         let back = |most: u64| most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS;
         let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         let question = task.prompt.len() + text(&task.schema) + text(&task.fallback);
@@ -61,11 +61,25 @@ impl Spent {
     }
 }
 
+fn answers_itself(outcome: TaskOutcome) -> bool {
+    matches!(outcome, TaskOutcome::Defaulted | TaskOutcome::Expired)
+}
+
+/// How long a question has waited, as far as that counts (milliseconds).
+fn waited(task: &TaskRow, now: Now) -> u64 {
+    u64::try_from(now.unix_ms.saturating_sub(task.created_at.0)).unwrap_or(0).min(REFILL_MS)
+}
+
 impl DurableMachine {
     /// What is to be remembered of an execution that waits for a moment, while it has no machine.
     pub fn spent(&self) -> Option<Spent> {
         let timed = self.next == Next::Wait && self.deadline_of_question().is_some();
-        (timed && self.scope_kept != Spent::default()).then_some(self.scope_kept)
+        timed.then_some(self.scope_kept)
+    }
+
+    /// How much waiting has given limits back in the life of this machine (milliseconds, of [`REFILL_MS`] for all of them).
+    pub fn refilled_ms(&self) -> u64 {
+        self.refilled_ms
     }
 
     /// What was remembered.
@@ -81,6 +95,8 @@ impl DurableMachine {
         now: Now,
         actions: &mut Vec<Action>,
     ) -> bool {
+        let refilled = if answers_itself(outcome) { waited(task, now) } else { REFILL_MS };
+        self.refilled_ms = self.refilled_ms.saturating_add(refilled);
         let limits = &self.spec.limits;
         let spent = self.scope_kept.behind(outcome, task, limits, now);
         let used_up = if spent == Spent::default() { None } else { spent.used_up(limits) };

@@ -9,16 +9,12 @@ use vm_system_protocol::durable::{
     Stop, TaskAnswer,
 };
 use vm_system_protocol::json::JsonText;
-use vm_system_protocol::limits::DURABLE_ROW_BYTES;
+use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
 use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::WorkerEvent;
 
-/// What a page costs in memory besides its bytes, roughly (bytes).
-const PAGE_OVERHEAD: u64 = 64;
-/// What a checkpoint may have beyond `max_state_mb` (bytes): frames, chunks, what is no longer reachable.
-const STATE_SLACK: u64 = 16 << 20;
 const SIGXCPU: i32 = 24;
 const SIGSYS: i32 = 31;
 
@@ -47,6 +43,7 @@ impl DurableMachine {
                 self.refuse_setter(&Refused::NoVariable, actions);
                 self.hard_stop = None;
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                self.catch_up(now, actions);
                 return;
             }
             (
@@ -90,13 +87,18 @@ impl DurableMachine {
     }
 
     fn gather_pages(&mut self, pages: Vec<StatePage>) -> Result<(), &'static str> {
-        let most = (u64::from(self.spec.limits.max_state_mb) << 20) * 2 + STATE_SLACK;
-        for page in pages {
-            self.gathered.page_bytes += page.bytes.len() as u64 + PAGE_OVERHEAD;
-            if self.gathered.page_bytes > most || page.number > i64::MAX as u64 {
+        let most = self.state_most();
+        for StatePage { number, bytes } in pages {
+            if !StatePage::is_possible(number) {
+                return Err("a page that no state has");
+            }
+            self.gathered.page_bytes += bytes.len() as u64 + DURABLE_PAGE_BYTES;
+            if let Some(replaced) = self.gathered.pages.insert(number, bytes) {
+                self.gathered.page_bytes -= replaced.len() as u64 + DURABLE_PAGE_BYTES;
+            }
+            if self.gathered.page_bytes > most {
                 return Err("a state that is too large");
             }
-            self.gathered.pages.insert(page.number, page.bytes);
         }
         Ok(())
     }
@@ -136,7 +138,6 @@ impl DurableMachine {
             if self.next != Next::Begin || self.seq != 0 || self.start_pages.is_some() {
                 return Err("a second beginning");
             }
-            self.gathered.page_bytes = 0;
             self.start_pages = Some(std::mem::take(&mut self.gathered.pages));
             if self.early.is_empty() {
                 self.commit_at = Some(now.mono_ms + COMMIT_MS);
@@ -302,7 +303,7 @@ impl DurableMachine {
 
     pub(super) fn died(&mut self, death: Death, now: Now, actions: &mut Vec<Action>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Cold);
-        self.hard_stop = None;
+        (self.hard_stop, self.stalled) = (None, None);
         let verdict = self.verdict.take();
         let why = Refused::NoWorker("the worker died while it changed the variable".to_owned());
         self.refuse_setter(&why, actions);
@@ -322,6 +323,7 @@ impl DurableMachine {
         if self.writing.is_empty() && (self.next != Next::Wait || self.set.is_some()) {
             self.spawn(actions);
         }
+        self.catch_up(now, actions);
     }
 
     fn died_at_work(&mut self, verdict: Option<String>, death: Death, now: Now, actions: &mut Vec<Action>) {

@@ -5,10 +5,10 @@
 
 mod cases;
 
-use super::input::{DurableAction, DurableInput, DurableSpec, Found, Fresh, LoadFrom, Refused};
+use super::input::{DurableAction, DurableInput, DurableSpec, Found, Fresh, LoadFrom, Refused, Unstored};
 use super::{DurableMachine, fresh_record};
 use crate::core::{Death, Now, Token, WriteId};
-use crate::store::{TaskRow, Write};
+use crate::store::{TaskOutcome, TaskRow, Write};
 use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{
@@ -181,6 +181,11 @@ impl Rows {
                     }
                 }
                 Write::ExecutionEnded(execution) => self.record = Some((*execution).clone()),
+                Write::TasksWithdraw { at, .. } => {
+                    for task in self.tasks.iter_mut().filter(|task| task.ended_at.is_none()) {
+                        (task.outcome, task.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
+                    }
+                }
                 Write::SessionEnd { .. } => {}
                 other => panic!("the model has no rows for {other:?}"),
             }
@@ -193,7 +198,7 @@ impl Rows {
     fn found(&self) -> Option<Found> {
         let record = self.record.clone()?;
         let checkpoint = self.checkpoints.last_key_value().map(|(seq, (cause, _))| (*seq, cause.clone()));
-        Some(Found { record, checkpoint, task: self.tasks.last().cloned() })
+        Some(Found { record, checkpoint, unweighed: Some(0), written: 0, task: self.tasks.last().cloned() })
     }
 }
 
@@ -383,7 +388,7 @@ impl World {
             10..=12 => self.born(),
             13 => {
                 if std::mem::take(&mut self.calling) {
-                    self.step(DurableInput::Called(Ok(json("true"))));
+                    self.step(DurableInput::Called { result: Ok(json("true")), written: 0 });
                 }
             }
             14..=16 => self.submit(),
@@ -434,7 +439,7 @@ impl World {
         if let Some((write, _)) = self.writing.pop_front() {
             self.lost += 1;
             let error = "the disk is full".to_owned();
-            self.step(DurableInput::NotStored { write, conflict: false, error });
+            self.step(DurableInput::NotStored { write, why: Unstored::Failed, error });
         }
     }
 

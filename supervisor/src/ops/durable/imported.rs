@@ -259,6 +259,8 @@ fn add_state(id: ExecutionId, checkpoints: Vec<CheckpointPart>, pages: Pages, wr
             at: kept.at,
             cause: kept.cause,
             pages: pages.into_iter().collect(),
+            unweighed: None,
+            written: 0,
         }))
     }));
 }

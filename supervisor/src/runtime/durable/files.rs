@@ -6,8 +6,8 @@ use super::listing::Listing;
 use super::live::lock;
 use super::task::Place;
 use crate::brokers::Call;
-use crate::core::durable::HostWork;
-use crate::policy::{Permit, SessionUsage, Usage, judge};
+use crate::core::durable::{HostWork, REFILL_MS};
+use crate::policy::{EffectivePolicy, Permit, SessionUsage, Usage, judge};
 use crate::runtime::room::{Room, largest_answer};
 use crate::runtime::task::Shared;
 use crate::workspaces::{Workspace, Workspaces};
@@ -27,8 +27,19 @@ use vm_system_protocol::worker::HostRequest;
 /// A list takes at most so long, and the last folder's call.
 const LIST: Duration = Duration::from_mins(1);
 
-/// What an execution used of its files, counted as long as it has an owner task.
+/// What an execution used of its files: since somebody else answered it, and in its life.
 pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
+
+/// A question has ended: so much waiting (milliseconds) gives as much of the limits back as of all others.
+pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
+    let Some(rights) = &policy.fs else { return };
+    let share = |most: u64| {
+        let waited = waited_ms.min(REFILL_MS);
+        most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS
+    };
+    let (calls, bytes) = (share(u64::from(rights.max_calls)), share(rights.max_total_bytes));
+    lock(used).0.give_back("fs", calls, bytes);
+}
 
 /// Makes a call; JSON of its result, or the message of an `Error`. An effect that was made before and is made again after a
 /// crash leaves the same: a file is written whole.
@@ -114,7 +125,16 @@ impl Files {
             workspace: Workspace { owner: String::new(), id: String::new() },
         };
         let held = self.shared.rooms.wait(largest_answer(&call.request)).await;
-        match self.shared.brokers.call(self.session, call).await {
+        let reply = self.shared.brokers.call(self.session, call).await;
+        let bytes = match &reply {
+            Ok(BrokerReply::Fs(FsReply::Bytes(bytes))) => bytes.len(),
+            Ok(BrokerReply::Fs(FsReply::Entries(entries))) => {
+                entries.iter().map(|entry| entry.name.len()).sum()
+            }
+            _ => 0,
+        };
+        lock(&self.used).0.answered("fs", bytes as u64, reply.is_err());
+        match reply {
             Ok(BrokerReply::Fs(reply)) => {
                 if let FsReply::Bytes(_) = &reply {
                     self.room.hold(held);

@@ -37,8 +37,9 @@ pub(super) async fn load(
     }
     let policy = Arc::new(policy(&kept, template.as_ref(), &durables.shared.operator));
     let spec = durables.spec(&record, &policy);
+    let (unweighed, written) = checkpoint.as_ref().map_or((None, 0), |row| (row.unweighed, row.written));
     let checkpoint = checkpoint.map(|row| (row.seq, row.cause));
     let whole = checkpoint.as_ref().map(|(seq, _)| *seq).zip(state);
-    let machine = DurableMachine::found(spec, Found { record, checkpoint, task });
+    let machine = DurableMachine::found(spec, Found { record, checkpoint, unweighed, written, task });
     Ok((machine, Place { program: (program, version), worktree: worktree_path, policy }, whole))
 }

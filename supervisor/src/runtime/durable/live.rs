@@ -1,9 +1,11 @@
 //! Which executions have an owner task. Finding one and handing it something is one step, so that none can leave in
 //! between.
 
+use super::files::Used;
 use super::task::{Owner, Place};
 use super::{Durables, found};
-use crate::core::durable::{DurableMachine, Refused, Stand};
+use crate::core::durable::{DurableMachine, Refused, Spent, Stand};
+use crate::policy::SessionUsage;
 use crate::store::{Owner as Whose, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
@@ -149,23 +151,27 @@ impl Durables {
     pub(super) async fn find(
         &self,
         execution: ExecutionId,
-    ) -> Result<(DurableMachine, Place, Option<found::Whole>), Refused> {
+    ) -> Result<(DurableMachine, Place, Option<found::Whole>, Used), Refused> {
         let (mut machine, place, whole) = found::load(self, execution).await?;
-        if let Some(spent) = lock(&self.spent).remove(&execution) {
-            machine.remember(spent);
-        }
-        Ok((machine, place, whole))
+        let (spent, files) = lock(&self.spent).remove(&execution).unwrap_or_default();
+        machine.remember(spent);
+        let life = SessionUsage { written_bytes: machine.written() };
+        Ok((machine, place, whole, Arc::new(Mutex::new((files, life)))))
     }
 
     /// What an execution has used of its limits, until it has a machine again.
-    pub(super) fn remember(&self, execution: ExecutionId, machine: &DurableMachine) {
+    pub(super) fn remember(&self, execution: ExecutionId, machine: &DurableMachine, used: &Used) {
         let Some(spent) = machine.spent() else { return };
+        let files = lock(used).0.clone();
+        if spent == Spent::default() && !files.has_used("fs") {
+            return;
+        }
         let mut all = lock(&self.spent);
         if all.len() >= REMEMBERED
             && let Some(any) = all.keys().next().copied()
         {
             all.remove(&any);
         }
-        all.insert(execution, spent);
+        all.insert(execution, (spent, files));
     }
 }

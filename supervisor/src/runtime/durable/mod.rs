@@ -9,6 +9,7 @@
 //! - `code`: compiled programs that are kept in memory
 //! - `found`: what the store has of an execution
 //! - `files`, `listing`, `filter`: the calls of `fs`; what a list has of folders; which paths it shows
+//! - `pages`: room in memory for what workers have told of their states
 //! - `once`: workers for one question: compiling, looking inside
 //! - `alarm`: what goes on by itself: after a start of the supervisor, and when a question's time is over
 
@@ -21,6 +22,7 @@ mod found;
 mod listing;
 mod live;
 mod once;
+mod pages;
 mod task;
 mod worker;
 
@@ -29,7 +31,7 @@ pub use live::Identity;
 use super::api::RuntimeError;
 use super::task::Shared;
 use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Spent, Stand};
-use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
+use crate::policy::{EffectivePolicy, Operator, Snapshot, Usage, effective};
 use crate::spawn::WorkerProcess;
 use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
 use live::{Ask, Command, Live};
@@ -113,7 +115,9 @@ pub struct Durables {
     /// Living workers, for whoever wants to look at one.
     workers: Mutex<HashMap<SessionId, (ExecutionId, WorkerProcess)>>,
     /// What executions without an owner task, whose question has an end, have used of their limits; as long as this daemon runs.
-    spent: Mutex<HashMap<ExecutionId, Spent>>,
+    spent: Mutex<HashMap<ExecutionId, (Spent, Usage)>>,
+    /// Room for pages that are not stored yet.
+    page_rooms: pages::PageRooms,
     /// Somebody waits for a worker: those that are only kept warm are to go.
     pressure: Notify,
     /// There is something new for the alarm to look at.
@@ -136,6 +140,7 @@ impl Durables {
             wakes: Arc::new(Semaphore::new(2 * config.births.max(1))),
             compilations: Semaphore::new(COMPILATIONS),
             looks: Semaphore::new(LOOKS),
+            page_rooms: pages::PageRooms::new(),
             pressure: Notify::new(),
             alarm: Notify::new(),
             stop: CancellationToken::new(),

@@ -5,9 +5,10 @@ use super::files::{self, Used};
 use super::follow::News;
 use super::found::Whole;
 use super::live::{Answering, Ask, Command, lock};
+use super::pages::{FREE_BYTES, PageRoom};
 use super::worker::{BirthError, Newborn, Order, order};
 use crate::core::durable::{
-    DurableAction as Action, DurableInput as Input, DurableMachine, LoadFrom, Refused, Stand,
+    DurableAction as Action, DurableInput as Input, DurableMachine, LoadFrom, Refused, Stand, Unstored,
 };
 use crate::core::{Now, Token, WriteId};
 use crate::policy::EffectivePolicy;
@@ -71,7 +72,10 @@ pub(super) struct Owner {
     whole: Option<Whole>,
     cpu_us: u64,
     used: Used,
+    /// Waiting that has given limits of files back already (milliseconds).
+    refilled_ms: u64,
     room: Room,
+    pages: PageRoom,
 }
 
 enum Woken {
@@ -80,6 +84,7 @@ enum Woken {
     Heard(Result<Received, ChannelError>),
     Dead(WorkerDeath),
     Called(Result<JsonText, String>),
+    Room(Option<OwnedSemaphorePermit>),
     Stored(WriteId, News, Result<Applied, StoreError>),
     Tick,
     Pressure,
@@ -107,7 +112,9 @@ impl Owner {
             whole: None,
             cpu_us: 0,
             used: Used::default(),
+            refilled_ms: 0,
             room: Room::default(),
+            pages: PageRoom::default(),
         }
     }
 
@@ -116,8 +123,8 @@ impl Owner {
         let (mut machine, place) = match begun {
             Some(begun) => begun,
             None => match self.durables.find(self.execution).await {
-                Ok((machine, place, whole)) => {
-                    self.whole = whole;
+                Ok((machine, place, whole, used)) => {
+                    (self.whole, self.used) = (whole, used);
                     (machine, place)
                 }
                 Err(why) => return self.refuse_everybody(&why),
@@ -140,14 +147,16 @@ impl Owner {
                 if machine.task().is_some_and(|task| task.deadline.is_some()) {
                     self.durables.alarm.notify_one();
                 }
-                self.durables.remember(self.execution, &machine);
+                self.durables.remember(self.execution, &machine, &self.used);
                 if self.durables.retire(self.execution, &self.inbox) {
                     self.durables.shared.brokers.end(machine.record().session_id);
                     return;
                 }
                 // Somebody asks for more: from what is stored, whatever this machine thought.
                 match self.durables.find(self.execution).await {
-                    Ok((found, _, whole)) => (machine, self.whole) = (found, whole),
+                    Ok((found, _, whole, used)) => {
+                        (machine, self.whole, self.used, self.refilled_ms) = (found, whole, used, 0);
+                    }
                     Err(why) => return self.refuse_everybody(&why),
                 }
             }
@@ -173,10 +182,11 @@ impl Owner {
         let now = self.now();
         let deadline =
             machine.deadline(now).map(|at| self.durables.shared.started + Duration::from_millis(at));
-        let Self { inbox, worker, birth, calling, tickets, durables, .. } = self;
+        let Self { inbox, worker, birth, calling, tickets, durables, pages, .. } = self;
+        let waits_for_room = pages.is_waiting();
         let (receiver, exited) = match worker {
             Some(Worker { handle, exited, deaf, .. }) => {
-                ((!*deaf).then_some(&mut handle.receiver), Some(exited))
+                ((!*deaf && !waits_for_room).then_some(&mut handle.receiver), Some(exited))
             }
             None => (None, None),
         };
@@ -188,6 +198,7 @@ impl Owner {
             command = inbox.recv(), if !stopping && !machine.is_leaving() => Woken::Command(command),
             born = maybe(birth.as_mut()) => Woken::Born(born),
             called = maybe(calling.as_mut()) => Woken::Called(called),
+            room = maybe(pages.asking.as_mut()) => Woken::Room(room),
             // Before what a worker says: it must not be able to talk a deadline away.
             () = until(deadline) => Woken::Tick,
             heard = async { match receiver {
@@ -227,8 +238,13 @@ impl Owner {
                     error => Input::Violation(format!("{:?}", fault(error))),
                 }
             }
+            Woken::Room(held) => {
+                self.pages.has(held);
+                Input::GoesOn
+            }
             Woken::Dead(death) => {
                 self.calling = None;
+                self.pages.asking = None;
                 let mut forbidden = None;
                 if let Some(worker) = self.worker.take() {
                     let process = &worker.handle.process;
@@ -243,7 +259,8 @@ impl Owner {
             }
             Woken::Called(result) => {
                 self.calling = None;
-                Input::Called(result)
+                let written = lock(&self.used).1.written_bytes;
+                Input::Called { result, written }
             }
             Woken::Stored(id, news, Ok(_)) => {
                 self.durables.following.tell(self.execution, &news);
@@ -311,8 +328,25 @@ impl Owner {
         }
         let now = self.now();
         machine.step(input, now, &mut actions);
+        let refilled = machine.refilled_ms().saturating_sub(self.refilled_ms);
+        if refilled > 0 {
+            self.refilled_ms += refilled;
+            files::give_back(&self.used, &place.policy, refilled);
+        }
         for action in actions {
             self.carry_out(machine, place, action).await;
+        }
+        self.make_room(machine);
+    }
+
+    /// What the worker has told takes room until it is stored.
+    fn make_room(&mut self, machine: &mut DurableMachine) {
+        if machine.gathered_bytes() > FREE_BYTES {
+            if self.pages.needs(&self.durables.page_rooms, machine.gathered_most()) {
+                machine.step(Input::Stalled, self.now(), &mut Vec::new());
+            }
+        } else if self.tickets.is_empty() {
+            self.pages.give_back();
         }
     }
 
@@ -400,13 +434,17 @@ impl Owner {
 }
 
 fn not_stored(write: WriteId, error: &StoreError) -> Input {
-    let conflict = matches!(error, StoreError::Rejected(Rejection::Conflict(_)));
+    let why = match error {
+        StoreError::Rejected(Rejection::Conflict(_)) => Unstored::Conflict,
+        StoreError::Rejected(Rejection::TooLarge(_)) => Unstored::TooLarge,
+        _ => Unstored::Failed,
+    };
     // That the name of an execution is taken is its caller's affair; no other refusal should ever happen.
     let named = matches!(error, StoreError::Rejected(Rejection::Conflict(Entity::Execution)));
-    if matches!(error, StoreError::Rejected(_)) && !named {
+    if matches!(error, StoreError::Rejected(_)) && !named && why != Unstored::TooLarge {
         tracing::error!(%error, "the store refuses a step of a durable execution");
     }
-    Input::NotStored { write, conflict, error: error.to_string() }
+    Input::NotStored { write, why, error: error.to_string() }
 }
 
 /// The oldest batch's fate.

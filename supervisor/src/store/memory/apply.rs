@@ -75,6 +75,7 @@ impl Tables {
             Write::CheckpointCompact { execution, keep_from, keep_bytes } => {
                 Ok(self.compact(*execution, *keep_from, *keep_bytes))
             }
+            Write::StateBound { execution, most } => self.state_bound(*execution, *most),
             Write::RunDelete { id } => self.run_delete(*id),
             Write::CurrentSet { owner, client, execution, at } => {
                 self.current_set(owner, client, *execution, *at)

@@ -31,6 +31,7 @@ const STEPS: &[M<'static>] = &[
     M::up(include_str!("v6.sql")),
     M::up(include_str!("v7.sql")),
     M::up(include_str!("v8.sql")),
+    M::up(include_str!("v9.sql")),
 ];
 
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {

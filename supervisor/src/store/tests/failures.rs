@@ -5,12 +5,13 @@ use super::fixture::{
     console, ended, events, execution_id, execution_record, in_memory, mine, on_disk, options, running,
     started,
 };
-use crate::store::{Batch, OpenError, StoreError, StoreHandle, StoreOptions, Write, open_sqlite};
+use crate::store::{Batch, Checkpoint, OpenError, StoreError, StoreHandle, StoreOptions, Write, open_sqlite};
 use rusqlite::Connection;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_protocol::model::{Event, EventPayload, ExecutionStatus, Metrics};
+use vm_system_protocol::time::Timestamp;
 
 /// A file system of a few megabytes that goes with this value; none where mounting is not permitted.
 struct SmallDisk(tempfile::TempDir);
@@ -69,7 +70,16 @@ async fn a_durable_step_that_is_made_again_leaves_no_mark() {
     store.apply(running()).await.expect("new");
     let (id, status) = (execution_id(1), ExecutionStatus::Running);
     let progress = Write::RunProgress { id, status, metrics: Metrics::default() };
-    let step = Batch(vec![events(1, 1..=2), progress]);
+    let checkpoint = Checkpoint {
+        execution: id,
+        seq: 1,
+        at: Timestamp(1),
+        cause: "pause".to_owned(),
+        pages: Vec::new(),
+        unweighed: None,
+        written: 0,
+    };
+    let step = Batch(vec![events(1, 1..=2), Write::Checkpoint(Box::new(checkpoint)), progress]);
     faults.set(Some("the disk is full"));
     store.apply(step.clone()).await.expect_err("it cannot be stored");
     faults.set(None);

@@ -278,15 +278,26 @@ fn durable_write() -> impl Strategy<Value = Write> {
             at
         }),
         (execution(), moment()).prop_map(|(execution, at)| Write::TasksWithdraw { execution, at }),
-        (execution(), 0_u64..4, moment(), pages).prop_map(|(execution, seq, at, pages)| {
-            let cause = "pause".to_owned();
-            Write::Checkpoint(Box::new(Checkpoint { execution, seq, at, cause, pages }))
-        }),
+        (execution(), 0_u64..4, moment(), pages, proptest::option::of(0_u64..4)).prop_map(
+            |(execution, seq, at, pages, unweighed)| {
+                let cause = "pause".to_owned();
+                Write::Checkpoint(Box::new(Checkpoint {
+                    execution,
+                    seq,
+                    at,
+                    cause,
+                    pages,
+                    unweighed,
+                    written: seq,
+                }))
+            }
+        ),
+        (execution(), 0_u64..300).prop_map(|(execution, most)| Write::StateBound { execution, most }),
         execution().prop_map(|id| Write::RunDelete { id }),
         (any_owner(), name(), execution(), moment()).prop_map(|(owner, client, execution, at)| {
             Write::CurrentSet { owner, client, execution, at }
         }),
-        (execution(), 0_u64..4, proptest::option::of(0_u64..8)).prop_map(
+        (execution(), 0_u64..4, proptest::option::of(0_u64..400)).prop_map(
             |(execution, keep_from, keep_bytes)| Write::CheckpointCompact {
                 execution,
                 keep_from,

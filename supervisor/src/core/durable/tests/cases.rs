@@ -47,7 +47,7 @@ fn turns_until_its_end(world: &mut World, said: &FromDurable) -> (u32, String) {
             return (turn, error.code.clone());
         }
         if std::mem::take(&mut world.calling) {
-            world.step(DurableInput::Called(Ok(json("null"))));
+            world.step(DurableInput::Called { result: Ok(json("null")), written: 0 });
         }
         world.said.clear();
     }
@@ -160,4 +160,171 @@ fn where_nothing_is_kept_warm_a_worker_ends_while_its_checkpoint_is_being_stored
     world.dead(Death::Signaled(9));
     store_all(&mut world);
     assert!(world.machine.as_ref().is_some_and(DurableMachine::is_released), "{:?}", world.machine);
+}
+
+#[test]
+fn a_state_that_is_too_large_ends_its_execution_and_what_else_was_in_the_batch_is_stored() {
+    let mut world = warm();
+    world.machine.as_mut().expect("a machine").spec.limits.max_state_mb = 1;
+    let kept = world.rows.checkpoints.len();
+    let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
+    world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
+    let page = StatePage { number: 1, bytes: vec![1; 1 << 20] };
+    world.said.push_front(FromDurable::Pages(vec![page]));
+    hear_all(&mut world);
+    let (write, batch) = world.writing.pop_front().expect("the step");
+    let bound = |write: &Write| matches!(write, Write::StateBound { most, .. } if *most == 18 << 20);
+    assert!(batch.iter().any(bound), "twice max_state_mb and 16 MiB: {batch:?}");
+    let why = Unstored::TooLarge;
+    world.step(DurableInput::NotStored { write, why, error: "the checkpoint is too large".to_owned() });
+    store_all(&mut world);
+    world.dead(Death::Signaled(9));
+    let machine = world.machine.as_ref().expect("a machine");
+    assert!(machine.is_released(), "nobody waits: {machine:?}");
+    let record = world.rows.record.expect("a row");
+    let error = record.error.expect("an error");
+    assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "MEMORY_LIMIT"));
+    assert_eq!(world.rows.tasks.len(), 1, "the question that came of it was never stored");
+    assert_eq!(world.rows.tasks[0].outcome, Some(TaskOutcome::Answered));
+    assert_eq!(record.metrics.events, world.rows.events.len() as u64);
+    assert_eq!(world.rows.checkpoints.len(), kept);
+}
+
+#[test]
+fn a_state_is_weighed_after_as_much_as_the_largest_has_whoever_writes_it() {
+    let weighed = |found: Option<u64>| {
+        let mut world = warm();
+        let mut found = Found { unweighed: found, ..world.rows.found().expect("it waits") };
+        found.record.status = ExecutionStatus::Waiting;
+        let mut machine = DurableMachine::found(world.spec(), found);
+        machine.spec.limits.max_state_mb = 1;
+        machine.gathered.pages = BTreeMap::from([(0, vec![0; 64 << 10])]);
+        machine.add_checkpoint("steps", world.now);
+        world.machine = Some(machine);
+        let writes = &world.machine.as_ref().expect("just put there").unwritten;
+        let kept = writes.iter().find_map(|write| match write {
+            Write::Checkpoint(point) => point.unweighed,
+            _ => None,
+        });
+        (writes.iter().any(|write| matches!(write, Write::StateBound { .. })), kept)
+    };
+    let step = 64 + (64 << 10);
+    assert_eq!(weighed(Some(0)), (false, Some(step)));
+    assert_eq!(weighed(Some(1 << 19)), (false, Some((1 << 19) + step)));
+    assert_eq!(weighed(Some(1 << 20)), (true, Some(0)));
+}
+
+#[test]
+fn pages_that_no_state_has_and_more_than_any_state_has_are_refused() {
+    let says = |pages: Vec<StatePage>| {
+        let mut world = running();
+        world.machine.as_mut().expect("a machine").spec.limits.max_state_mb = 1;
+        world.step(DurableInput::Message(FromDurable::Pages(pages)));
+        !world.dying
+    };
+    let page = |number, bytes| StatePage { number, bytes: vec![0; bytes] };
+    let last = [1 << 26, 1 << 62, (1 << 62) + (1 << 56) - 1];
+    assert!(says(last.map(|number| page(number, 1)).into()));
+    for number in [(1 << 26) + 1, (1 << 62) - 1, (1 << 62) + (1 << 56), u64::MAX] {
+        assert!(!says(vec![page(number, 1)]), "{number}");
+    }
+    assert!(says((0..40).map(|_| page(1, 1 << 20)).collect()), "one takes the place of the other");
+    assert!(!says((0..40).map(|number| page(number, 1 << 20)).collect()));
+    assert!(!says((0..=18 << 14).map(|number| page(number, 0)).collect()), "empty ones take room, too");
+}
+
+fn set(token: Token) -> DurableInput {
+    DurableInput::Set { token, frame: 0, name: "x".to_owned(), value: json("1") }
+}
+
+fn submit(token: Token, text: &str) -> DurableInput {
+    let answer = GivenAnswer::Typed(text.to_owned());
+    DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true }
+}
+
+#[test]
+fn an_answer_that_comes_while_a_variable_is_changed_is_taken_behind_that() {
+    let mut world = warm();
+    world.step(set(Token(100)));
+    world.step(submit(Token(101), "yes"));
+    assert!(world.refused.is_empty(), "{:?}", world.refused);
+    world.step(DurableInput::Message(FromDurable::NotSet));
+    assert_eq!(world.refused, [(Token(100), Refused::NoVariable)]);
+    assert_eq!(world.worker.as_ref().expect("a worker").answers, ["yes"]);
+    // The same where the worker dies of it.
+    let mut world = warm();
+    world.step(set(Token(100)));
+    world.step(submit(Token(101), "yes"));
+    world.dead(Death::Signaled(11));
+    world.born();
+    hear_all(&mut world);
+    assert_eq!(world.worker.as_ref().expect("a new one").answers, ["yes"]);
+}
+
+#[test]
+fn who_changes_a_variable_is_heard_though_the_worker_for_it_dies_while_something_is_written() {
+    let mut world = warm();
+    world.step(DurableInput::Pressure);
+    world.dead(Death::Signaled(9));
+    world.step(set(Token(100)));
+    world
+        .machine
+        .as_mut()
+        .expect("a machine")
+        .writing
+        .push((WriteId(1_000), super::super::machine::Then::Nothing));
+    world.loading = None;
+    world.step(DurableInput::Died(Death::Signaled(11)));
+    assert!(!world.machine.as_ref().expect("a machine").is_released(), "somebody waits");
+    world.step(DurableInput::Stored(WriteId(1_000)));
+    assert!(world.loading.is_some(), "another worker is to change it");
+}
+
+#[test]
+fn what_goes_on_behind_a_birth_that_failed_is_not_left_to_lie_when_its_worker_dies() {
+    let mut world = warm();
+    world.step(DurableInput::Pressure);
+    world.dead(Death::Signaled(9));
+    world.step(set(Token(100)));
+    // Something is being written when the worker for it is not born; the answer comes behind that.
+    world
+        .machine
+        .as_mut()
+        .expect("a machine")
+        .writing
+        .push((WriteId(1_000), super::super::machine::Then::Nothing));
+    world.step(submit(Token(101), "yes"));
+    world.loading = None;
+    world.step(DurableInput::NotLoaded { why: "none is left".to_owned(), permanent: false });
+    world.step(DurableInput::Stored(WriteId(1_000)));
+    assert!(world.loading.is_some(), "the answer is taken");
+    world.born();
+    world.dead(Death::Signaled(11));
+    assert!(world.loading.is_some(), "and tried again");
+}
+
+#[test]
+fn what_was_used_until_it_was_cancelled_is_on_record() {
+    let mut world = running();
+    world.now.mono_ms += 70;
+    world.now.cpu_us += 5_000;
+    world.step(DurableInput::Cancel { token: Token(100), with: Vec::new() });
+    let metrics = world.machine.as_ref().expect("a machine").record().metrics;
+    assert_eq!((metrics.duration_ms, metrics.cpu_ms), (70, 5));
+}
+
+#[test]
+fn time_in_which_nobody_listens_to_a_worker_is_not_its_own() {
+    let deadline = |world: &World| world.machine.as_ref().expect("a machine").hard_stop.expect("it runs");
+    let mut world = running();
+    let before = deadline(&world);
+    world.step(DurableInput::Stalled);
+    world.now.mono_ms += 3_600_000;
+    world.step(DurableInput::Tick);
+    assert!(!world.dying, "it is not killed for waiting");
+    world.step(DurableInput::GoesOn);
+    assert_eq!(deadline(&world), before + 3_600_000);
+    world.now.mono_ms += 70;
+    world.step(DurableInput::Cancel { token: Token(100), with: Vec::new() });
+    assert_eq!(world.machine.as_ref().expect("a machine").record().metrics.duration_ms, 70);
 }

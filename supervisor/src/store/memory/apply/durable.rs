@@ -4,6 +4,7 @@ use super::super::{Program, Tables, Version};
 use crate::store::error::{Entity, StoreError};
 use crate::store::rows::{Checkpoint, CheckpointRow, NewProgramVersion, ProgramCode, TaskOutcome, TaskRow};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::time::Timestamp;
 
 impl Tables {
@@ -121,13 +122,13 @@ impl Tables {
         if !self.executions.contains(&checkpoint.execution) {
             return Err(StoreError::missing(Entity::Execution));
         }
-        let bytes =
-            checkpoint.pages.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum::<usize>();
         let row = CheckpointRow {
             seq: checkpoint.seq,
             at: checkpoint.at,
             cause: checkpoint.cause.clone(),
-            bytes: bytes as u64,
+            bytes: checkpoint.bytes(),
+            unweighed: checkpoint.unweighed,
+            written: checkpoint.written,
         };
         self.checkpoints.set(key, row);
         for (page, bytes) in &checkpoint.pages {
@@ -149,10 +150,16 @@ impl Tables {
     ) -> Result<u64, StoreError> {
         let known =
             self.checkpoints.get(&(from, checkpoint)).ok_or(StoreError::missing(Entity::Checkpoint))?;
-        let cause = known.cause.clone();
+        let (cause, unweighed, written) = (known.cause.clone(), known.unweighed, known.written);
         let pages = self.state(from, checkpoint);
         let pages = pages.into_iter().map(|(page, bytes)| (page, Some(bytes))).collect();
-        self.checkpoint(&Checkpoint { execution: to, seq: checkpoint, at, cause, pages })
+        self.checkpoint(&Checkpoint { execution: to, seq: checkpoint, at, cause, pages, unweighed, written })
+    }
+
+    pub(super) fn state_bound(&self, execution: ExecutionId, most: u64) -> Result<u64, StoreError> {
+        let newest = self.state(execution, u64::MAX);
+        let bytes: u64 = newest.iter().map(|(_, page)| DURABLE_PAGE_BYTES + page.len() as u64).sum();
+        if bytes > most { Err(StoreError::too_large(Entity::Checkpoint)) } else { Ok(0) }
     }
 
     pub(super) fn compact(&mut self, execution: ExecutionId, keep_from: u64, keep_bytes: Option<u64>) -> u64 {
@@ -164,13 +171,18 @@ impl Tables {
             fits
         });
         let keep_from = keep_from.max(within.last().map_or(0, |((_, seq), _)| *seq));
+        let oldest = self.checkpoints.range((execution, 0)..=(execution, u64::MAX)).next();
+        let oldest = oldest.map_or(0, |((_, seq), _)| *seq);
         let mine = (execution, 0, 0)..=(execution, u64::MAX, u64::MAX);
         let stale: Vec<_> = self
             .pages
             .range(mine)
-            .filter(|((_, page, checkpoint), _)| {
-                let newer = (execution, *page, checkpoint.saturating_add(1))..=(execution, *page, keep_from);
-                *checkpoint < keep_from && self.pages.range(newer).next().is_some()
+            .filter(|((_, page, checkpoint), bytes)| {
+                let newer = checkpoint.saturating_add(1)..=keep_from.max(*checkpoint);
+                let newer = (execution, *page, *newer.start())..=(execution, *page, *newer.end());
+                let is_replaced = !newer.is_empty() && self.pages.range(newer).next().is_some();
+                let is_gone = bytes.is_none() && (oldest + 1..=keep_from).contains(checkpoint);
+                oldest < keep_from && (is_gone || *checkpoint < keep_from && is_replaced)
             })
             .map(|(key, _)| *key)
             .collect();

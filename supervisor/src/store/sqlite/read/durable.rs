@@ -335,17 +335,25 @@ fn complete(pages: Vec<(u64, Vec<u8>)>) -> Option<Vec<(u64, Vec<u8>)>> {
 }
 
 pub(super) fn last_checkpoint(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
-    let mut select = Select::new("SELECT seq, at, cause, bytes FROM checkpoints");
+    let mut select = Select::new("SELECT seq, at, cause, bytes, unweighed, written FROM checkpoints");
     select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq DESC LIMIT 1");
     select.rows(c, checkpoint_row)
 }
 
 fn checkpoint_row(row: &Row<'_>) -> Read<CheckpointRow> {
-    Ok(CheckpointRow { seq: count(row, 0)?, at: moment(row, 1)?, cause: row.get(2)?, bytes: count(row, 3)? })
+    let unweighed: Option<i64> = row.get(4)?;
+    Ok(CheckpointRow {
+        seq: count(row, 0)?,
+        at: moment(row, 1)?,
+        cause: row.get(2)?,
+        bytes: count(row, 3)?,
+        unweighed: unweighed.and_then(|bytes| u64::try_from(bytes).ok()),
+        written: count(row, 5)?,
+    })
 }
 
 pub(super) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
-    let mut select = Select::new("SELECT seq, at, cause, bytes FROM checkpoints");
+    let mut select = Select::new("SELECT seq, at, cause, bytes, unweighed, written FROM checkpoints");
     select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq");
     select.rows(c, checkpoint_row)
 }

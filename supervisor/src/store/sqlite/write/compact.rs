@@ -2,13 +2,15 @@
 //! the whole state: each checkpoint's row names the pages that it wrote, or at least those of which there was a version.
 
 use super::{int, run};
+use crate::store::error::{Entity, StoreError};
 use crate::store::rows::Checkpoint;
 use crate::store::sqlite::failure::Failure;
 use rusqlite::{Connection, OptionalExtension, params};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 
-/// Of a checkpoint with more pages than this only those are named that take the place of something: finding that out costs
+/// Of a checkpoint with more pages than this only those are named that are gone or take the place of something: finding that out costs
 /// about as much as looking for what is not there when versions are forgotten, but then all of it would be one turn's work.
 const MANY: usize = 64;
 
@@ -23,9 +25,11 @@ pub(super) fn pages_of(c: &Connection, checkpoint: &Checkpoint) -> Result<Option
         let sql = "SELECT 1 FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint < ?3";
         let mut older = c.prepare_cached(sql)?;
         let (id, seq) = (checkpoint.execution.as_bytes(), int(checkpoint.seq));
+        let gone: BTreeSet<u64> =
+            checkpoint.pages.iter().filter(|(_, bytes)| bytes.is_none()).map(|(page, _)| *page).collect();
         let mut replacing = Vec::new();
         for page in numbers {
-            if older.exists(params![id, int(page), seq])? {
+            if gone.contains(&page) || older.exists(params![id, int(page), seq])? {
                 replacing.push(page);
             }
         }
@@ -68,8 +72,9 @@ fn unpacked(bytes: &[u8]) -> Option<Vec<u64>> {
     (shift == 0).then_some(out)
 }
 
-/// A version goes when a newer one is still not newer than the oldest checkpoint to keep. What is older than the oldest
-/// checkpoint has gone before: only what was written behind it takes the place of something.
+/// A version goes when a newer one is still not newer than the oldest checkpoint to keep, and with all of them the one that says
+/// that the page is gone. What is older than the oldest checkpoint has gone before: only what was written behind it takes the
+/// place of something.
 pub(super) fn compact(
     c: &Connection,
     execution: ExecutionId,
@@ -91,22 +96,54 @@ pub(super) fn compact(
         Some(newest) => {
             let mut gone = 0;
             for (page, seq) in newest {
-                let sql = "DELETE FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint < ?3";
+                let sql = "DELETE FROM state_pages WHERE execution = ?1 AND page = ?2 AND checkpoint <= ?3
+                     AND (checkpoint < ?3 OR bytes IS NULL)";
                 gone += run(c, sql, params![id, int(page), seq])?;
             }
             gone
         }
-        // Checkpoints of an older version of the schema are among them: once more by looking at all there is.
-        None => run(
-            c,
-            "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint < ?2 AND EXISTS (
-                 SELECT 1 FROM state_pages AS newer WHERE newer.execution = ?1 AND newer.page = state_pages.page
-                 AND newer.checkpoint > state_pages.checkpoint AND newer.checkpoint <= ?2)",
-            params![id, int(keep_from)],
-        )?,
+        // Checkpoints of an older version of the schema are among them.
+        None => compact_all(c, execution, oldest, keep_from)?,
     };
     let sql = "DELETE FROM checkpoints WHERE execution = ?1 AND seq < ?2";
     Ok(pages + run(c, sql, params![id, int(keep_from)])?)
+}
+
+/// The same by looking at all there is.
+fn compact_all(
+    c: &Connection,
+    execution: ExecutionId,
+    oldest: i64,
+    keep_from: u64,
+) -> Result<u64, rusqlite::Error> {
+    let replaced = "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint < ?2 AND EXISTS (
+         SELECT 1 FROM state_pages AS newer WHERE newer.execution = ?1 AND newer.page = state_pages.page
+         AND newer.checkpoint > state_pages.checkpoint AND newer.checkpoint <= ?2)";
+    let forgotten = "DELETE FROM state_pages WHERE execution = ?1 AND checkpoint > ?2 AND checkpoint <= ?3
+         AND bytes IS NULL";
+    let id = execution.as_bytes();
+    Ok(run(c, replaced, params![id, int(keep_from)])?
+        + run(c, forgotten, params![id, oldest, int(keep_from)])?)
+}
+
+/// Refuses the batch if a state is too large: its newest pages are counted. Of each page only the length is read.
+pub(super) fn bound(c: &Connection, execution: ExecutionId, most: u64) -> Result<u64, Failure> {
+    let sql = "SELECT page, length(bytes) FROM state_pages WHERE execution = ?1 ORDER BY page, checkpoint";
+    let mut statement = c.prepare_cached(sql)?;
+    let mut rows = statement.query([execution.as_bytes()])?;
+    let (mut bytes, mut newest) = (0_u64, (-1_i64, 0_u64));
+    while let Some(row) = rows.next()? {
+        let (page, length) = (row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?);
+        if page != newest.0 {
+            bytes = bytes.saturating_add(newest.1);
+        }
+        newest = (page, length.map_or(0, |length| DURABLE_PAGE_BYTES + length.cast_unsigned()));
+    }
+    if bytes.saturating_add(newest.1) > most {
+        Err(StoreError::too_large(Entity::Checkpoint).into())
+    } else {
+        Ok(0)
+    }
 }
 
 /// The oldest checkpoint behind which no more than so many bytes were written.
@@ -169,7 +206,8 @@ mod tests {
         let write = |seq, pages: std::ops::Range<u64>| {
             let pages = pages.map(|page| (page, Some(vec![1]))).collect();
             let (at, cause) = (Timestamp(0), "pause".to_owned());
-            assert!(checkpoint(&c, &Checkpoint { execution, seq, at, cause, pages }).is_ok());
+            let written = Checkpoint { execution, seq, at, cause, pages, unweighed: None, written: 0 };
+            assert!(checkpoint(&c, &written).is_ok());
             c.query_row("SELECT pages FROM checkpoints WHERE seq = ?1", [seq.cast_signed()], |row| row.get(0))
                 .expect("it was just written")
         };

@@ -7,6 +7,7 @@ use crate::store::rows::{Checkpoint, NewProgramVersion, Owner, TaskOutcome, Task
 use crate::store::sqlite::failure::{Constrained, Failure};
 use rusqlite::{Connection, OptionalExtension, params};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
 use vm_system_protocol::time::Timestamp;
 
 pub(super) fn program_version(c: &Connection, new: &NewProgramVersion) -> Result<u64, Failure> {
@@ -153,17 +154,19 @@ pub(super) fn tasks_withdraw(c: &Connection, execution: ExecutionId, at: Timesta
 }
 
 pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64, Failure> {
-    let bytes: usize = checkpoint.pages.iter().filter_map(|(_, bytes)| bytes.as_ref()).map(Vec::len).sum();
     run(
         c,
-        "INSERT INTO checkpoints (execution, seq, at, cause, bytes, pages) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        "INSERT INTO checkpoints (execution, seq, at, cause, bytes, pages, unweighed, written)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             checkpoint.execution.as_bytes(),
             int(checkpoint.seq),
             checkpoint.at.0,
             checkpoint.cause,
-            int(bytes as u64),
-            super::compact::pages_of(c, checkpoint)?
+            int(checkpoint.bytes()),
+            super::compact::pages_of(c, checkpoint)?,
+            checkpoint.unweighed.map(int),
+            int(checkpoint.written)
         ],
     )
     .constrained(Entity::Checkpoint, Entity::Execution)?;
@@ -192,8 +195,8 @@ pub(super) fn copy(
     }
     run(
         c,
-        "INSERT INTO checkpoints (execution, seq, at, cause, bytes)
-         SELECT ?3, seq, ?4, cause, 0 FROM checkpoints WHERE execution = ?1 AND seq = ?2",
+        "INSERT INTO checkpoints (execution, seq, at, cause, bytes, unweighed, written)
+         SELECT ?3, seq, ?4, cause, 0, unweighed, written FROM checkpoints WHERE execution = ?1 AND seq = ?2",
         params![from.as_bytes(), int(checkpoint), to.as_bytes(), at.0],
     )
     .constrained(Entity::Checkpoint, Entity::Execution)?;
@@ -208,9 +211,10 @@ pub(super) fn copy(
     .constrained(Entity::Checkpoint, Entity::Execution)?;
     run(
         c,
-        "UPDATE checkpoints SET bytes = (SELECT coalesce(sum(length(bytes)), 0) FROM state_pages WHERE execution = ?1)
+        "UPDATE checkpoints SET bytes =
+             (SELECT coalesce(sum(?3 + length(bytes)), 0) FROM state_pages WHERE execution = ?1)
          WHERE execution = ?1 AND seq = ?2",
-        params![to.as_bytes(), int(checkpoint)],
+        params![to.as_bytes(), int(checkpoint), int(DURABLE_PAGE_BYTES)],
     )?;
     Ok(1 + pages)
 }

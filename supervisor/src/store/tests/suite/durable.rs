@@ -146,7 +146,15 @@ async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
         let point = |seq, pages: &[(u64, Option<&[u8]>)]| {
             let pages = pages.iter().map(|(page, bytes)| (*page, bytes.map(<[u8]>::to_vec))).collect();
             let cause = "pause".to_owned();
-            Write::Checkpoint(Box::new(Checkpoint { execution, seq, at: Timestamp(1), cause, pages }))
+            Write::Checkpoint(Box::new(Checkpoint {
+                execution,
+                seq,
+                at: Timestamp(1),
+                cause,
+                pages,
+                unweighed: None,
+                written: 0,
+            }))
         };
         store.apply(point(1, &[(0, Some(b"a1")), (1, Some(b"b1")), (2, Some(b"c1"))])).await.expect("new");
         store.apply(point(2, &[(0, Some(b"a2"))])).await.expect("new");
@@ -163,10 +171,13 @@ async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
         let compact = |keep_from, keep_bytes| Write::CheckpointCompact { execution, keep_from, keep_bytes };
         let rows = async |write| store.apply(write).await.map(|applied| applied.rows);
         assert_eq!(rows(compact(1, None)).await, Ok(0));
-        assert_eq!(rows(compact(0, Some(2))).await, Ok(0), "behind the first one 2 bytes were written");
-        assert_eq!(rows(compact(0, Some(1))).await, Ok(2), "one version and its checkpoint");
+        let bound = |most| Write::StateBound { execution, most };
+        assert_eq!(rows(bound(2 * (64 + 2))).await, Ok(0));
+        assert_eq!(store.apply(bound(2 * 66 - 1)).await, rejected(Rejection::TooLarge(Entity::Checkpoint)));
+        assert_eq!(rows(compact(0, Some(130))).await, Ok(0), "so much was written behind the first one");
+        assert_eq!(rows(compact(0, Some(129))).await, Ok(2), "one version and its checkpoint");
         assert_eq!(state(2).await, [page(0, b"a2"), page(1, b"b1"), page(2, b"c1")]);
-        assert_eq!(rows(compact(3, None)).await, Ok(2));
+        assert_eq!(rows(compact(3, None)).await, Ok(3), "a version, that its page is gone, a checkpoint");
         assert_eq!(state(3).await, [page(0, b"a2"), page(2, b"c1")]);
         assert_eq!(store.checkpoints(execution).await.expect("readable").len(), 1);
     })

@@ -1,0 +1,113 @@
+//! What an execution has used of its limits is known for as long as it counts, whatever ends in between: here no worker and no
+//! owner task outlives a question.
+
+use super::{cold, cold_daemon, ended, prompt};
+use vm_system_protocol::control::{NewCapability, NewRun, Op};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{CapabilityKind, ExecutionStatus, Limits, Settings};
+use vm_system_tests::client::Client;
+use vm_system_tests::daemon::Daemon;
+use vm_system_tests::programs::{id, result};
+
+/// Executions of one program may use so much of its files.
+fn template(client: &mut Client, config: &str) -> String {
+    let template = client.program_template(Settings::default());
+    for (kind, name, config) in [(CapabilityKind::Module, "fs", config), (CapabilityKind::Fs, "write", "{}")]
+    {
+        let config = JsonText::from_untrusted(config.to_owned());
+        let capability = Box::new(NewCapability { kind, name: name.to_owned(), enabled: true, config });
+        client.op(Op::TemplateAddCapability { template: template.clone(), capability }).expect("a row");
+    }
+    template
+}
+
+fn start(client: &mut Client, daemon: &Daemon, config: &str, source: &str) -> String {
+    client.load(source);
+    let worktree_path = Some(daemon.place.worktree().to_string_lossy().into_owned());
+    let template = Some(template(client, config));
+    let new = NewRun { template, worktree_path, ..NewRun::default() };
+    id(&client.start_program(new).expect("started"))
+}
+
+/// A question that answers itself, long enough for everything to end that runs.
+const WAITS: &str = "const waits = () => CC('', { timeout_ms: 300, default: null });";
+
+#[test]
+fn what_a_program_wrote_counts_for_its_life() {
+    let source = format!(
+        "{WAITS}
+        const write = n => fs.writeFile('out' + n, 'x'.repeat(3000));
+        const done = [write(0)];
+        waits();
+        done.push(CC('restarted?') && write(1));
+        waits();
+        done.push(write(2));
+        CC('another answer?');
+        done.push(write(3));
+        function main() {{ return done; }}"
+    );
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    let run = start(&mut client, &daemon, "{\"write_quota_kb\": 8}", &source);
+    super::asks(&mut client, &run, "restarted?");
+    drop(client);
+    let (place, family) = daemon.kill();
+    vm_system_tests::observe::all_end(&family);
+    let daemon = Daemon::start_with(place, &cold());
+    let mut client = daemon.client();
+    client.submit(&run, "yes").expect("taken");
+    super::asks(&mut client, &run, "another answer?");
+    let run = client.submit(&run, "yes").expect("taken");
+    assert_eq!(result(&run), "[true,true,false,false]");
+    daemon.stop();
+}
+
+#[test]
+fn calls_and_bytes_of_files_count_from_one_answer_of_somebody_else_to_the_next() {
+    let source = format!(
+        "{WAITS}
+        const read = () => (fs.readFile('text') ?? '').length;
+        const round = () => [read(), waits() ?? read(), waits() ?? read(), waits() ?? read()];
+        const rounds = [round(), CC('more?') && round()];
+        function main() {{ return rounds; }}"
+    );
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    daemon.place.write("text", "x".repeat(3000));
+    for (config, expected) in [
+        ("{\"max_total_kb\": 5}", "[[3000,3000,0,0],[3000,3000,0,0]]"),
+        ("{\"max_calls\": 3}", "[[3000,3000,3000,0],[3000,3000,3000,0]]"),
+    ] {
+        let run = start(&mut client, &daemon, config, &source);
+        super::asks(&mut client, &run, "more?");
+        client.submit(&run, "yes").expect("taken");
+        let run = ended(&mut client, &run);
+        assert_eq!(result(&run), expected, "{config}");
+    }
+    drop(client);
+    daemon.stop();
+}
+
+#[test]
+fn a_program_that_answers_itself_comes_to_the_end_of_its_limits_though_nothing_of_it_lives_meanwhile() {
+    let source = format!(
+        "{WAITS}
+        for (let n = 0; n < 12; n++) {{ console.log('x'.repeat(1000)); waits(); }}
+        function main() {{}}"
+    );
+    let daemon = cold_daemon();
+    let mut client = daemon.client();
+    let limits = Limits { max_output_kb: 4, ..Limits::default() };
+    let template = Some(client.program_template(Settings { limits, ..Settings::default() }));
+    client.load(&source);
+    let run = client.start_program(NewRun { template, ..NewRun::default() }).expect("started");
+    assert_eq!(prompt(&run), "");
+    let run = ended(&mut client, &id(&run));
+    let error = run.execution.error.expect("an error");
+    assert_eq!(
+        (run.execution.status, error.code.as_str()),
+        (ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED"),
+        "{error:?}"
+    );
+    daemon.stop();
+}
