@@ -5,10 +5,12 @@ use super::fixture::{
     session_record, started, template_id,
 };
 use crate::store::{
-    AuditEntry, Batch, Retention, Scope, StoreHandle, StoreOptions, Write, is_last_page, open_sqlite,
+    AuditEntry, Batch, NewProgramVersion, Retention, Scope, StoreHandle, StoreOptions, Write, is_last_page,
+    open_sqlite,
 };
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use vm_system_protocol::ids::ProgramId;
 use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
 use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
@@ -143,5 +145,37 @@ async fn events_are_read_in_pages_that_fit_into_memory() {
     let rest = store.events(execution_id(1), first.len() as u64, 1_000).await.expect("readable");
     assert_eq!(first.len() + rest.len(), 80);
     assert!(is_last_page(&rest, 1_000));
+    store.shutdown().await;
+}
+
+fn version(name: &str, text: &str, at: i64) -> Write {
+    let (id, digest) = (ProgramId::from_bytes([7; 16]), [text.len() as u8; 32]);
+    Write::ProgramVersion(Box::new(NewProgramVersion {
+        id,
+        owner: owner(1),
+        name: name.to_owned(),
+        source: text.to_owned(),
+        source_hash: digest,
+        format: 1,
+        code: Vec::new(),
+        at: Timestamp(at),
+    }))
+}
+
+#[tokio::test]
+async fn versions_that_nobody_runs_go_when_their_owner_takes_most_however_young_they_are() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let store = open_sqlite(StoreOptions { retention: retention(2, 64), ..options(folder.path()) });
+    let store = store.expect("empty");
+    for length in 1..=8 {
+        store.apply(version("p", &"x".repeat((1 << 20) + length), 1)).await.expect("new");
+    }
+    let id = ProgramId::from_bytes([7; 16]);
+    until(&store, "they stay", async |store| {
+        store.program_versions(id, None, 100).await.expect("readable").len() == 1
+    })
+    .await;
+    let newest = store.program_code(id, 8).await.expect("readable");
+    assert!(newest.is_some(), "the newest one is what starts");
     store.shutdown().await;
 }

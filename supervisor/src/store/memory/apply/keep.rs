@@ -130,7 +130,27 @@ impl Tables {
             rows += self.forget_execution(id);
         }
         let left = usize::try_from(budget.saturating_sub(rows)).unwrap_or(usize::MAX);
-        rows + self.forget_sessions(Some(owner), before, left)
+        rows += self.forget_sessions(Some(owner), before, left);
+        let left = usize::try_from(budget.saturating_sub(rows)).unwrap_or(usize::MAX);
+        rows + self.forget_unused_versions(owner, before, left)
+    }
+
+    fn forget_unused_versions(&mut self, owner: &Owner, before: Timestamp, most: usize) -> u64 {
+        let used: BTreeSet<(ProgramId, u32)> = self.runs.iter().map(|(_, run)| *run).collect();
+        let mut gone: Vec<(Timestamp, ProgramId, u32)> = self
+            .versions
+            .iter()
+            .filter(|(at, version)| version.created_at < before && !used.contains(at))
+            .filter_map(|((id, number), _)| {
+                let program = self.programs.get(id)?;
+                let goes = program.owner == *owner && program.is_active && program.version != *number;
+                goes.then_some((program.created_at, *id, *number))
+            })
+            .collect();
+        gone.sort_unstable();
+        let gone: Vec<(ProgramId, u32)> =
+            gone.into_iter().take(most).map(|(_, id, number)| (id, number)).collect();
+        self.versions.remove_all(&gone)
     }
 
     fn forget_execution(&mut self, id: ExecutionId) -> u64 {

@@ -163,7 +163,7 @@ fn prune_versions(c: &Connection, before: Timestamp, budget: u64, piece: &mut Pi
     )?;
     let mut gone = Vec::new();
     let mut rows = statement.query(params![piece.passed.versions, LOOKS.cast_signed()])?;
-    let (mut looks, mut passing) = (0, true);
+    let (mut seen, mut looks) = (0, 0);
     while let Some(row) = rows.next()? {
         if piece.rows + gone.len() as u64 >= budget {
             piece.more = true;
@@ -171,10 +171,10 @@ fn prune_versions(c: &Connection, before: Timestamp, budget: u64, piece: &mut Pi
         }
         let version: i64 = row.get(0)?;
         let old = row.get::<_, i64>(1)? < before.0;
-        // What is too new is looked at again.
-        passing &= old;
-        if passing {
-            looks += 1;
+        // What is too new is looked at again, unless what came later is old: then its time is wrong.
+        seen += 1;
+        if old {
+            looks = seen;
             piece.passed.versions = version;
         }
         if old && row.get(4)? {
@@ -232,7 +232,27 @@ pub(super) fn prune_owner(
         )?
         .query_map(params![owner.as_str(), before.0, left], gone_session)?
         .collect::<Result<Vec<_>, _>>()?;
-    Ok(rows + delete_sessions(c, gone)?)
+    let rows = rows + delete_sessions(c, gone)?;
+    // Those of deleted programs go by their age.
+    Ok(rows + unused_versions(c, owner, before, budget.saturating_sub(rows))?)
+}
+
+/// Forgets versions of one owner's programs as [`prune_versions`] does, but the newest of each.
+fn unused_versions(c: &Connection, owner: &Owner, before: Timestamp, budget: u64) -> Result<u64, Failure> {
+    let gone: Vec<i64> = c
+        .prepare_cached(
+            "SELECT v.rowid FROM programs AS p CROSS JOIN program_versions AS v ON v.program = p.id
+             WHERE p.owner = ?1 AND p.is_active = 1 AND p.version <> v.version AND v.created_at < ?2
+                 AND NOT EXISTS (SELECT 1 FROM program_runs WHERE program = v.program AND version = v.version)
+             ORDER BY p.created_at, p.id, v.version LIMIT ?3",
+        )?
+        .query_map(params![owner.as_str(), before.0, budget.cast_signed()], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut rows = 0;
+    for version in gone {
+        rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
+    }
+    Ok(rows)
 }
 
 fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, Failure> {
@@ -323,9 +343,10 @@ fn delete_session(
 
 #[cfg(test)]
 mod tests {
-    use super::delete_run;
+    use super::{LOOKS, Passed, delete_run, prune_piece};
     use crate::store::sqlite::read::costs::filled;
     use vm_system_protocol::ids::ExecutionId;
+    use vm_system_protocol::time::Timestamp;
 
     #[test]
     fn the_last_session_of_a_deleted_template_takes_it_along() {
@@ -348,5 +369,32 @@ mod tests {
             assert!(delete_run(&c, ExecutionId::from_bytes(id)).is_ok());
         }
         assert_eq!(["executions", "sessions", "templates"].map(count), [0, 0, 0]);
+    }
+
+    #[test]
+    fn a_version_of_a_wrong_calendar_does_not_keep_those_behind_it() {
+        let (_folder, c) = filled();
+        // One in the far future, more than one look sees that are the newest of theirs, and one that may go.
+        let many = LOOKS + 100;
+        c.execute_batch(&format!(
+            "INSERT INTO programs VALUES (zeroblob(16), 'me', 'q', 1, 3, 0, 0);
+             INSERT INTO program_versions VALUES (zeroblob(16), 1, zeroblob(32), 1, {future}, '', x'');
+             WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {many})
+                 INSERT INTO programs SELECT unhex(printf('%032x', i)), 'me', 'q' || i, 1, 1, 0, 0 FROM n;
+             WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {many})
+                 INSERT INTO program_versions SELECT unhex(printf('%032x', i)), 1, zeroblob(32), 1, 0, '', x'' FROM n;
+             INSERT INTO program_versions VALUES (zeroblob(16), 2, zeroblob(32), 1, 0, '', x'');
+             INSERT INTO program_versions VALUES (zeroblob(16), 3, zeroblob(32), 1, 0, '', x'');",
+            future = i64::MAX / 2,
+        ))
+        .expect("rows of a schema of our own");
+        let mut passed = Passed::default();
+        for _ in 0..4 {
+            let piece = prune_piece(&c, Timestamp(10), Timestamp(0), 1_000, passed);
+            passed = piece.expect("rows of our own").passed;
+        }
+        let versions = "SELECT group_concat(version) FROM program_versions WHERE program = zeroblob(16)";
+        let left: String = c.query_row(versions, [], |row| row.get(0)).expect("some are left");
+        assert_eq!(left, "1,3");
     }
 }
