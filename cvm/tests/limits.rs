@@ -102,6 +102,20 @@ const PAUSED: &str = "let total = 40;\nfunction step(by) {\n  const before = tot
                       const answer = CC('what next?');\n  return answer + total + before;\n}\nfunction main() { return step(2); }";
 
 #[test]
+fn types_are_no_variables() {
+    let source = "type T = { n: number }; interface I {} class C { n = 1 }\n\
+                  function f(a: T, b: I, c: C): T { const d: typeof a = CC('?'); return d; }\n\
+                  function main() { return f({ n: 1 }, {}, new C()); }";
+    let options = CompileOptions { typescript: true, ..CompileOptions::default() };
+    let program = compile(source, &options).expect("it compiles");
+    let mut state = State::new(&program, &StateConfig::default());
+    assert!(matches!(run(&program, &mut state, u64::MAX), Outcome::Pause { .. }));
+    let seen = frames(&program, &mut state);
+    let names: Vec<&str> = seen.iter().flat_map(|f| &f.variables).map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c", "d", "C"], "{seen:?}");
+}
+
+#[test]
 fn a_tiny_paused_program_is_small_and_can_be_looked_at_and_edited() {
     let program = program(PAUSED);
     let mut state = State::new(&program, &StateConfig::default());

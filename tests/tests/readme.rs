@@ -57,6 +57,11 @@ fn every_command_in_the_readme_does_what_it_says() {
 }
 
 #[test]
+fn every_command_of_the_page_about_programs_does_what_it_says() {
+    tour("docs/programs.md", 10);
+}
+
+#[test]
 fn every_request_of_the_api_reference_does_what_it_says() {
     if !Path::new("/usr/bin/curl").exists() {
         println!("SKIPPED: there is no curl here");

@@ -46,6 +46,11 @@ const TOPICS: &[Topic] = &[
         text: include_str!("../../../docs/templates-and-sessions.md"),
     },
     Topic {
+        name: "programs",
+        summary: "Durable programs: writing, driving, what is promised",
+        text: include_str!("../../../docs/programs.md"),
+    },
+    Topic {
         name: "api-reference",
         summary: "The REST interface: doors, tokens, routes, codes",
         text: include_str!("../../../docs/api-reference.md"),

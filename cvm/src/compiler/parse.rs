@@ -168,6 +168,10 @@ impl Facts {
             let in_switch = self.switch_scopes.contains(&scope);
             let mut captured = false;
             for reference in scoping.get_resolved_references(symbol) {
+                // Types are not there when the program runs.
+                if !reference.is_read() && !reference.is_write() {
+                    continue;
+                }
                 let user = self.owner(scoping, reference.scope_id());
                 captured |= user != home;
                 if reference.is_write() && self.declared_classes.contains(&symbol) {

@@ -177,14 +177,13 @@ impl Front for HttpFront {
         let caller = parts.extensions.get::<Caller>().cloned().ok_or_else(nobody)?;
         let query = parts.uri.query().unwrap_or_default();
         let named = form_urlencoded::parse(query.as_bytes()).find(|(name, _)| name == CLIENT_PARAMETER);
-        let client = match named {
-            Some((_, name)) => Some(key_of_client(&name).ok_or_else(|| {
-                format!("`{CLIENT_PARAMETER}` in the address: a name has 1 to {CLIENT_CHARS} characters")
-            })?),
-            None => {
-                let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
-                session.map(|id| format!("session {id}"))
-            }
+        let client = if let Some((_, name)) = named {
+            let wrong =
+                || format!("`{CLIENT_PARAMETER}` in the address: a name has 1 to {CLIENT_CHARS} characters");
+            Some(key_of_client(&name).ok_or_else(wrong)?)
+        } else {
+            let session = parts.headers.get(SESSION_HEADER).and_then(|id| id.to_str().ok());
+            session.map(|id| format!("session {id}"))
         };
         Ok(Asker { caller: Some(caller), client })
     }
