@@ -71,6 +71,24 @@ pub struct Call {
     pub workspace: Workspace,
 }
 
+/// Why a call has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallFailure {
+    /// The broker's word on what was asked: there is no such file, it may not be changed, …
+    Refused(HostError),
+    /// Nobody's word: the broker died, was late, could not be made, has too much to do, or is being ended. What was asked may
+    /// have been done.
+    Unanswered(HostError),
+}
+
+impl From<CallFailure> for HostError {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Refused(error) | CallFailure::Unanswered(error) => error,
+        }
+    }
+}
+
 /// All brokers of a supervisor; cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Brokers {
@@ -111,10 +129,16 @@ impl Brokers {
 
     /// Carries out one call of a session whose effective policy allows it. Dropping the future gives up the answer, not
     /// the broker.
-    pub async fn call(&self, session: SessionId, call: Call) -> Result<BrokerReply, HostError> {
+    pub async fn call(&self, session: SessionId, call: Call) -> Result<BrokerReply, CallFailure> {
         let (answer, answered) = oneshot::channel();
-        self.shared.enqueue(session, Job::Call(Box::new(Work { call, answer })))?;
-        answered.await.unwrap_or_else(|_| Err(broker_error("the session has ended")))
+        let work = Job::Call(Box::new(Work { call, answer }));
+        self.shared.enqueue(session, work).map_err(CallFailure::Unanswered)?;
+        answered.await.unwrap_or_else(|_| Err(CallFailure::Unanswered(broker_error("the session has ended"))))
+    }
+
+    /// Whether no call will be answered any more: the supervisor is stopping.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stopped.is_cancelled()
     }
 
     /// An execution of the session is over: its broker closes what that left open. Does not wait; a broker that does

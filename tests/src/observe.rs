@@ -27,6 +27,16 @@ pub fn descendants(pid: u32) -> Vec<PidFd> {
     found
 }
 
+/// The brokers of a daemon: its processes of that mode.
+pub fn brokers(daemon: u32) -> Vec<PidFd> {
+    let mut all = descendants(daemon);
+    all.retain(|process| {
+        let line = process.pid().ok().and_then(|pid| std::fs::read(format!("/proc/{pid}/cmdline")).ok());
+        line.is_some_and(|line| line.split(|byte| *byte == 0).nth(1) == Some(b"broker"))
+    });
+    all
+}
+
 /// Every one of these processes must end.
 #[track_caller]
 pub fn all_end(processes: &[PidFd]) {

@@ -7,7 +7,7 @@
 //! ```
 
 use super::live::{BrokerFailure, Live};
-use super::{Call, Shared, broker_error};
+use super::{Call, CallFailure, Shared, broker_error};
 use crate::policy::BrokerAccess;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const FAILURES: usize = 5;
 /// … within this time is not started again before the oldest failure is past it.
 const FAILURE_WINDOW: Duration = Duration::from_mins(1);
 
-type Answer = Result<BrokerReply, HostError>;
+type Answer = Result<BrokerReply, CallFailure>;
 
 /// What is asked of a session's broker.
 #[derive(Debug)]
@@ -111,10 +111,10 @@ impl Owner {
         let turn = timeout(shared.config.call_deadline, shared.calls.acquire()).await;
         let result = match turn {
             Ok(Ok(_turn)) => self.answer(call).await,
-            _ => Err(HostError {
+            _ => Err(CallFailure::Unanswered(HostError {
                 code: "EAGAIN".to_owned(),
                 message: "EAGAIN: too many calls are under way, try again".to_owned(),
-            }),
+            })),
         };
         // Nobody waits any more: the execution has ended.
         let _ = answer.send(result);
@@ -138,24 +138,24 @@ impl Owner {
             self.discard().await;
         }
         if self.broker.is_none() {
-            self.start(&call).await?;
+            self.start(&call).await.map_err(CallFailure::Unanswered)?;
         }
         let Some(broker) = &mut self.broker else {
-            return Err(broker_error("the broker is gone"));
+            return Err(CallFailure::Unanswered(broker_error("the broker is gone")));
         };
         let failure = match broker.exchange(&shared.config, call.execution, call.request).await {
-            Ok(answer) => return answer,
+            Ok(answer) => return answer.map_err(CallFailure::Refused),
             Err(failure) => failure,
         };
         self.note_failure(&failure.to_string());
         self.discard().await;
-        Err(match failure {
+        Err(CallFailure::Unanswered(match failure {
             BrokerFailure::Late(_) => HostError {
                 code: "ETIMEDOUT".to_owned(),
                 message: format!("ETIMEDOUT: the broker was ended: {failure}"),
             },
             failure => broker_error(&format!("the broker was ended: {failure}")),
-        })
+        }))
     }
 
     async fn start(&mut self, call: &Call) -> Result<(), HostError> {
@@ -199,10 +199,14 @@ impl Owner {
             Err(failure) => Err(failure),
         };
         self.discard_command().await;
-        result.unwrap_or_else(|failure| {
-            tracing::warn!(session = %self.session, %failure, "a command's process failed");
-            Err(broker_error(&format!("the command's process was ended: {failure}")))
-        })
+        match result {
+            Ok(answer) => answer.map_err(CallFailure::Refused),
+            Err(failure) => {
+                tracing::warn!(session = %self.session, %failure, "a command's process failed");
+                let ended = broker_error(&format!("the command's process was ended: {failure}"));
+                Err(CallFailure::Unanswered(ended))
+            }
+        }
     }
 
     async fn discard_command(&mut self) {

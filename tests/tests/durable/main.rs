@@ -1,5 +1,6 @@
 //! Durable programs through the real daemon: pauses, answers, deaths of everything, going back.
 
+mod brokers;
 mod files;
 mod follow;
 mod limits;

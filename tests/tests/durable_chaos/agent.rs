@@ -24,7 +24,7 @@ pub(crate) const PROGRAM: &str = "
             const answer = CC(`${i}`);
             got.push(answer);
             console.log(`${i} ${answer}`);
-            if (i % 3 === 1) fs.writeFile(`${name}/${i}`, answer);
+            if (i % 3 === 1 && !fs.writeFile(`${name}/${i}`, answer)) throw `${i} is not written`;
             let n = 0;
             while (n < work) n++;
         }

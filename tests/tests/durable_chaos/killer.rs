@@ -12,6 +12,9 @@ use vm_system_tests::{observe, watch};
 /// Deaths of workers in one life of a supervisor: fewer than make it give up a program.
 const WORKERS_AT_A_TIME: u32 = 2;
 
+/// The same of brokers: fewer than make it wait before it starts another one for the same program.
+const BROKERS_AT_A_TIME: u32 = 4;
+
 /// Kills, and starts the daemon again.
 pub(crate) struct Killer {
     daemon: Option<Daemon>,
@@ -22,6 +25,8 @@ pub(crate) struct Killer {
     zygotes: u32,
     /// Of these.
     zygotes_of_programs: u32,
+    brokers_killed: u32,
+    brokers: u32,
     keepers: u32,
     supervisors: u32,
     everything: u32,
@@ -29,11 +34,13 @@ pub(crate) struct Killer {
 
 impl fmt::Display for Killer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { workers, zygotes, zygotes_of_programs, keepers, supervisors, everything, .. } = self;
+        let Self { workers, zygotes, zygotes_of_programs, brokers, keepers, supervisors, everything, .. } =
+            self;
         write!(
             f,
-            "killed {workers} workers, {zygotes} zygotes ({zygotes_of_programs} of programs), {keepers} keepers, {supervisors} supervisors, {everything} times everything"
-        )
+            "killed {workers} workers, {zygotes} zygotes ({zygotes_of_programs} of programs), {brokers} brokers, "
+        )?;
+        write!(f, "{keepers} keepers, {supervisors} supervisors, {everything} times everything")
     }
 }
 
@@ -48,6 +55,8 @@ impl Killer {
             workers: 0,
             zygotes: 0,
             zygotes_of_programs: 0,
+            brokers_killed: 0,
+            brokers: 0,
             keepers: 0,
             supervisors: 0,
             everything: 0,
@@ -65,11 +74,12 @@ impl Killer {
         }
         // Somewhere in what the last request causes.
         watch::let_pass(Duration::from_micros(self.dice.roll(8_000)));
-        match self.dice.roll(11) {
+        match self.dice.roll(12) {
             0..=3 => self.kill_worker(),
             4 | 5 => self.kill_zygote(),
             6 => self.kill_keeper(),
             7 | 8 => self.kill_supervisor(),
+            9 => self.kill_broker(),
             _ => self.kill_everything(),
         }
         true
@@ -111,6 +121,16 @@ impl Killer {
         }
     }
 
+    fn kill_broker(&mut self) {
+        let brokers = observe::brokers(self.daemon().pid());
+        let Some(last) = brokers.len().checked_sub(1) else { return };
+        if self.brokers_killed < BROKERS_AT_A_TIME {
+            self.brokers_killed += 1;
+            self.brokers += 1;
+            kill(&brokers[self.dice.roll(last as u64 + 1) as usize]);
+        }
+    }
+
     fn kill_keeper(&mut self) {
         if let Some(keeper) = self.daemon().info().keeper_pid.and_then(|pid| PidFd::open(pid).ok()) {
             self.keepers += 1;
@@ -135,7 +155,7 @@ impl Killer {
     }
 
     fn start(&mut self, place: vm_system_tests::place::Place) {
-        self.workers_killed = 0;
+        (self.workers_killed, self.brokers_killed) = (0, 0);
         self.daemon = Some(Daemon::start_with(place, &self.options));
     }
 }

@@ -1,11 +1,12 @@
-//! The calls of `fs` in durable programs, by the broker beneath the execution's worktree. What goes wrong is an answer
-//! of the call (`null`, `false`, `[]`), as in the original.
+//! The calls of `fs` in durable programs, by the broker beneath the execution's worktree. What the broker or the policy says no
+//! to is an answer of the call (`null`, `false`, `[]`), as in the original. What nobody answered is asked again: an answer
+//! that is only the death of a process would be in the program's state for ever.
 
 use super::filter::Filter;
 use super::listing::Listing;
 use super::live::lock;
 use super::task::Place;
-use crate::brokers::Call;
+use crate::brokers::{Call, CallFailure};
 use crate::core::durable::{HostWork, REFILL_MS};
 use crate::policy::{EffectivePolicy, Permit, SessionUsage, Usage, judge};
 use crate::runtime::room::{Room, largest_answer};
@@ -18,14 +19,22 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::Instant;
-use vm_system_protocol::broker::{BrokerReply, FsReply, FsRequest, WriteMode};
+use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest, WriteMode};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
-use vm_system_protocol::worker::HostRequest;
+use vm_system_protocol::worker::{HostError, HostRequest};
 
 /// A list takes at most so long, and the last folder's call.
 const LIST: Duration = Duration::from_mins(1);
+
+/// A broker that does not answer is asked again for so long: brokers that die one after the other are made again after a
+/// minute ([`crate::brokers`]).
+const ASKED_AGAIN: Duration = Duration::from_secs(90);
+/// The first pause before that, …
+const PAUSE: Duration = Duration::from_millis(10);
+/// … which doubles up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// What an execution used of its files: since somebody else answered it, and in its life.
 pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
@@ -59,17 +68,21 @@ pub(super) async fn call(
     let path = PathBuf::from(&place.worktree);
     let roots = shared.roots.clone();
     let worktree = shared.files(move || Worktree::open(&path, &roots)).await;
-    let worktree = worktree
-        .ok_or("the supervisor is stopping")?
-        .map_err(|error| format!("the worktree cannot be used: {error}"))?;
+    let Some(worktree) = worktree else { return stopping().await };
+    let worktree = worktree.map_err(|error| format!("the worktree cannot be used: {error}"))?;
     let files = Files { shared, execution, session, worktree, place, used, room };
     let result = match work.call.name.as_str() {
-        "readFile" => files.read(&args).await,
-        "listFiles" => files.list(&args).await,
-        "writeFile" => Value::from(files.write(&args).await.is_some()),
+        "readFile" => files.read(&args).await?,
+        "listFiles" => files.list(&args).await?,
+        "writeFile" => Value::from(files.write(&args).await?),
         other => return Err(format!("fs.{other} is not available")),
     };
     Ok(JsonText::from_value(&result))
+}
+
+/// The supervisor is ending: the program hears nothing, and asks again when it goes on.
+async fn stopping<T>() -> T {
+    std::future::pending().await
 }
 
 /// Longest text that a program is given, as JSON (bytes): what a message can carry.
@@ -106,26 +119,17 @@ impl Files {
         (!path.starts_with('/')).then(|| if path.is_empty() { ".".to_owned() } else { path.to_owned() })
     }
 
-    /// `None`: it is not allowed, or it failed.
-    async fn ask(&self, request: FsRequest) -> Option<FsReply> {
+    /// `None`: it is not allowed, or cannot be done. An error: it cannot be asked.
+    async fn ask(&self, request: FsRequest) -> Result<Option<FsReply>, String> {
         let policy = &self.place.policy;
         let permit = {
             let mut used = lock(&self.used);
             let (usage, session) = &mut *used;
             judge(policy, HostRequest::Fs(request), usage, session)
         };
-        let Ok(Permit::Broker(request)) = permit else { return None };
-        let call = Call {
-            execution: self.execution,
-            request,
-            access: policy.broker_access(),
-            worktree: self.worktree.as_fd().try_clone_to_owned().ok()?,
-            // Programs have no database.
-            workspaces: Workspaces::default(),
-            workspace: Workspace { owner: String::new(), id: String::new() },
-        };
-        let held = self.shared.rooms.wait(largest_answer(&call.request)).await;
-        let reply = self.shared.brokers.call(self.session, call).await;
+        let Ok(Permit::Broker(request)) = permit else { return Ok(None) };
+        let held = self.shared.rooms.wait(largest_answer(&request)).await;
+        let reply = self.answer(request).await;
         let bytes = match &reply {
             Ok(BrokerReply::Fs(FsReply::Bytes(bytes))) => bytes.len(),
             Ok(BrokerReply::Fs(FsReply::Entries(entries))) => {
@@ -139,66 +143,124 @@ impl Files {
                 if let FsReply::Bytes(_) = &reply {
                     self.room.hold(held);
                 }
-                Some(reply)
+                Ok(Some(reply))
             }
-            _ => None,
+            Ok(_) | Err(CallFailure::Refused(_)) => Ok(None),
+            Err(CallFailure::Unanswered(error)) => Err(error.message),
         }
     }
 
-    /// Makes folders on the way; replaces what is there.
-    async fn write(&self, args: &[Value]) -> Option<()> {
-        let path = self.relative(args.first()?.as_str()?)?;
-        let data = args.get(1)?.as_str()?.as_bytes().to_vec();
+    /// What a broker says, the first or one of its successors: reading changes nothing, folders are made and files are
+    /// written whole, so that each call may be made twice.
+    async fn answer(&self, request: BrokerCall) -> Result<BrokerReply, CallFailure> {
+        let until = Instant::now() + ASKED_AGAIN;
+        let mut pause = PAUSE;
+        loop {
+            let handle = self.worktree.as_fd().try_clone_to_owned().map_err(|error| {
+                let message = format!("the worktree's handle cannot be passed on ({})", error.kind());
+                CallFailure::Unanswered(HostError { code: "EBROKER".to_owned(), message })
+            });
+            let answer = match handle {
+                Ok(worktree) => {
+                    let call = Call {
+                        execution: self.execution,
+                        request: request.clone(),
+                        access: self.place.policy.broker_access(),
+                        worktree,
+                        // Programs have no database.
+                        workspaces: Workspaces::default(),
+                        workspace: Workspace { owner: String::new(), id: String::new() },
+                    };
+                    self.shared.brokers.call(self.session, call).await
+                }
+                Err(failure) => Err(failure),
+            };
+            match answer {
+                Err(CallFailure::Unanswered(_)) if self.shared.brokers.is_stopped() => {
+                    return stopping().await;
+                }
+                Err(CallFailure::Unanswered(error)) if Instant::now() + pause < until => {
+                    tracing::debug!(session = %self.session, %error.message, "a file call is made again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Makes folders on the way; replaces what is there. Whether it is written.
+    async fn write(&self, args: &[Value]) -> Result<bool, String> {
+        let text = |i: usize| args.get(i).and_then(Value::as_str);
+        let Some((path, data)) = text(0).and_then(|path| self.relative(path)).zip(text(1)) else {
+            return Ok(false);
+        };
+        let data = data.as_bytes().to_vec();
         if let Some((folder, _)) = path.rsplit_once('/') {
             let folder = FsRequest::MakeDir { path: folder.to_owned(), recursive: true, mode: 0o777 };
-            self.ask(folder).await?;
+            if self.ask(folder).await?.is_none() {
+                return Ok(false);
+            }
         }
         let how = WriteMode { create: true, exclusive: false, truncate: true, append: false };
-        self.ask(FsRequest::Write { path, data, how, mode: 0o666 }).await.map(drop)
+        Ok(self.ask(FsRequest::Write { path, data, how, mode: 0o666 }).await?.is_some())
     }
 
-    async fn read(&self, args: &[Value]) -> Value {
+    async fn read(&self, args: &[Value]) -> Result<Value, String> {
         let Some(path) = args.first().and_then(Value::as_str).and_then(|path| self.relative(path)) else {
-            return Value::Null;
+            return Ok(Value::Null);
         };
-        match self.ask(FsRequest::ReadFile { path }).await {
+        Ok(match self.ask(FsRequest::ReadFile { path }).await? {
             Some(FsReply::Bytes(bytes)) => {
                 let text = String::from_utf8(bytes)
                     .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
                 if quoted(&text) > TEXT_BYTES { Value::Null } else { Value::from(text) }
             }
             _ => Value::Null,
-        }
+        })
     }
 
-    /// Paths beneath a folder, sorted, a folder before its content; links are left out. A list that cannot be made whole
-    /// is empty.
-    async fn list(&self, args: &[Value]) -> Value {
-        self.walk(args).await.unwrap_or_else(|| Value::Array(Vec::new()))
-    }
-
-    async fn walk(&self, args: &[Value]) -> Option<Value> {
-        let until = Instant::now() + LIST;
-        let start = self.relative(args.first().and_then(Value::as_str).unwrap_or("."))?;
-        let options = args.get(1);
-        let recursive = options.and_then(|o| o.get("recursive")).is_some_and(|value| *value == true);
-        let filter = match options.and_then(|o| o.get("filter")).and_then(Value::as_str) {
-            Some(pattern) => Some(Filter::new(pattern)?),
-            None => None,
+    /// Paths beneath a folder, sorted, a folder before its content; links are left out, and what is in folders that may not be
+    /// read. A list that is too long or takes too long is empty.
+    async fn list(&self, args: &[Value]) -> Result<Value, String> {
+        let path = args.first().and_then(Value::as_str).unwrap_or(".");
+        let filter = args.get(1).and_then(|o| o.get("filter")).and_then(Value::as_str).map(Filter::new);
+        let whole = match (self.relative(path), filter) {
+            // A pattern that is none.
+            (None, _) | (_, Some(None)) => None,
+            (Some(start), filter) => self.walk(start, args.get(1), filter.flatten()).await?,
         };
+        Ok(whole.unwrap_or_else(|| Value::Array(Vec::new())))
+    }
+
+    async fn walk(
+        &self,
+        start: String,
+        options: Option<&Value>,
+        filter: Option<Filter>,
+    ) -> Result<Option<Value>, String> {
+        let until = Instant::now() + LIST;
+        let recursive = options.and_then(|o| o.get("recursive")).is_some_and(|value| *value == true);
         let base = if start == "." { String::new() } else { format!("{}/", start.trim_end_matches('/')) };
         let root = format!("{}/{base}", self.place.worktree.trim_end_matches('/'));
         let mut listing = Listing::new(root, recursive, filter);
         while let Some(folder) = listing.next_folder() {
             if Instant::now() >= until {
-                return None;
+                return Ok(None);
             }
             let path = if folder.is_empty() { start.clone() } else { format!("{base}{folder}") };
-            let Some(FsReply::Entries(entries)) = self.ask(FsRequest::ReadDir { path }).await else {
+            let Some(FsReply::Entries(entries)) = self.ask(FsRequest::ReadDir { path }).await? else {
                 continue;
             };
-            listing = self.shared.files(move || listing.take(&folder, entries)).await??;
+            let Some(taken) = self.shared.files(move || listing.take(&folder, entries)).await else {
+                return stopping().await;
+            };
+            let Some(more) = taken else { return Ok(None) };
+            listing = more;
         }
-        self.shared.files(move || listing.finish()).await
+        match self.shared.files(move || listing.finish()).await {
+            Some(paths) => Ok(Some(paths)),
+            None => stopping().await,
+        }
     }
 }
