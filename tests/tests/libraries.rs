@@ -126,6 +126,9 @@ mod cases {
         assert_eq!(eval(&mut client, &session, "counter.next() + counter.next()"), "3");
         assert_eq!(eval(&mut client, &session, "require('counter').next()"), "3");
         assert_eq!(eval(&mut client, &session, "shape_maker(1)"), "{ x: 1 }");
+        let fork = client.fork(&session, 1).expect("forked").remove(0);
+        assert_eq!(eval(&mut client, &fork, "require('counter').next() + shape_maker(1).x"), "5");
+        client.close(&fork);
         daemon.place.write("main.mjs", "import make, { two } from 'shape-maker'; console.log(make(two).x);");
         let ran = client.run_file(&session, "main.mjs").expect("it runs");
         assert_eq!((ran.status.as_str(), ran.metrics.events), ("ok", 1), "{ran:?}");

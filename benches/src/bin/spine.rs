@@ -27,6 +27,9 @@ use vm_system_tests::place::{Place, User};
 use vm_system_tests::program;
 
 const CREATES: usize = 300;
+const FORKS: usize = 200;
+/// Heaps of sessions that are forked (MiB).
+const HEAPS: [usize; 2] = [1, 100];
 const LIVE: usize = 200;
 const EVALS: usize = 2_000;
 const BLOCK: usize = 100;
@@ -36,7 +39,7 @@ const FLOORS: usize = 1_000;
 const PEER_STARTS: usize = 20;
 const MEMORY_DISK: &str = "/dev/shm";
 
-const PARTS: [&str; 5] = ["create", "memory", "eval", "throughput", "cli"];
+const PARTS: [&str; 6] = ["create", "fork", "memory", "eval", "throughput", "cli"];
 const HELP: &str = "\
 usage: spine [--awake] [PART…]
 
@@ -45,6 +48,7 @@ is named.
 
 parts:
   create      making and closing sessions, and the birth of a worker in it
+  fork        forking sessions with a small and a large heap
   memory      idle sessions
   eval        the round trip of an execution that is on record
   throughput  executions of eight clients
@@ -83,6 +87,11 @@ fn measure(awake: bool, parts: &[String]) -> anyhow::Result<()> {
     let scene = Scene::start()?;
     if wants("create") {
         creates(&scene, peer.map(|peer| &peer.create))?;
+    }
+    if wants("fork") {
+        for side in scene.sides() {
+            forks(side);
+        }
     }
     if wants("memory") {
         memory(&scene.full, peer.map(|peer| &peer.uss));
@@ -227,6 +236,37 @@ fn births() -> anyhow::Result<Figure> {
         spawner.shutdown(std::time::Duration::from_secs(5)).await;
         Ok(Figure::new("  of it: a worker, born and kept", "us", samples))
     })
+}
+
+/// Of a session that has so much in its heap; each copy is closed before the next one is made.
+fn forks(side: &Side) {
+    let mut client = side.daemon.client();
+    let mut settings = Settings::default();
+    settings.limits.mem_mb = 512;
+    let template = client.template(settings, &[]);
+    for mib in HEAPS {
+        let parent = session(&mut client, &side.daemon, &template);
+        // About 1 KiB each: an object with a number and a text of its own.
+        let fill = format!(
+            "var all = []; for (let i = 0; i < {mib} * 1024; i++) all.push({{ i, text: String(i).padEnd(900, 'x') }}); 1"
+        );
+        client.eval(&parent, &fill).expect("eval");
+        let heap = client.inspect(&parent).ok().and_then(|seen| seen.uss_kib).unwrap_or_default() / 1024;
+        let mut samples = Vec::with_capacity(FORKS);
+        for number in 0..FORKS + FORKS / 10 {
+            let begin = Instant::now();
+            let made = client.fork(&parent, 1).expect("forked");
+            if number >= FORKS / 10 {
+                samples.push(micros(begin.elapsed()));
+            }
+            for fork in &made {
+                client.close(fork);
+            }
+        }
+        Figure::new(format!("session fork, {mib} MiB of heap ({})", side.name), "us", samples).print(None);
+        println!("  the parent's own memory: {heap} MiB");
+        client.close(&parent);
+    }
 }
 
 fn memory(side: &Side, peer: Option<&Figure>) {

@@ -4,7 +4,7 @@
 mod abuse;
 mod doors;
 
-use vm_system_protocol::control::{ErrorCode, Op, Reply};
+use vm_system_protocol::control::{ErrorCode, NewStartupFile, Op, Reply};
 use vm_system_protocol::model::{Session, SessionStatus, Settings};
 use vm_system_tests::as_both;
 use vm_system_tests::daemon::Daemon;
@@ -15,6 +15,7 @@ as_both!(
     copies_of_copies_have_their_own_random_numbers,
     large_states_are_copied,
     parent_and_copy_die_independently,
+    startup_files_are_not_run_again_and_host_modules_are_there,
     copies_live_in_the_same_jail_under_the_same_limits,
 );
 
@@ -97,6 +98,41 @@ mod cases {
             client.close(&fork);
             client.close(&parent);
         }
+        daemon.stop();
+    }
+
+    pub(super) fn startup_files_are_not_run_again_and_host_modules_are_there(user: User) {
+        let daemon = Daemon::start(user);
+        let mut client = daemon.client();
+        daemon
+            .place
+            .write("begin.js", "var begun = (globalThis.begun ?? 0) + 1; var since = performance.now()");
+        daemon.place.write("data.txt", "from the worktree");
+        let template = client.template(Settings::default(), &["fs"]);
+        let file = NewStartupFile { path: "begin.js".to_owned(), order_index: 1, mode: "eval".to_owned() };
+        client
+            .op(Op::TemplateAddStartup { template: template.clone(), file: Box::new(file) })
+            .expect("added");
+        let parent = client.session(&template, &daemon.place.worktree()).expect("session");
+        let read = "require('fs').readFileSync('data.txt', 'utf8')";
+        assert_eq!(client.says(&parent, read), "'from the worktree'");
+        client.says(
+            &parent,
+            "setTimeout(() => { globalThis.rang = true }, 1); setInterval(() => {}, 1000).unref(); 1",
+        );
+        let fork = client.fork(&parent, 1).expect("forked").remove(0);
+        assert_eq!(client.says(&fork, "begun"), "1");
+        assert_eq!(client.says(&fork, "performance.now() > since"), "true", "time never runs backwards");
+        assert_eq!(client.says(&fork, "rang"), "true");
+        // The broker is the copy's own, and the parent's end does not touch it.
+        assert_eq!(client.says(&fork, read), "'from the worktree'");
+        client.close(&parent);
+        assert_eq!(client.says(&fork, read), "'from the worktree'");
+        // What a copy says is counted anew, from the first message and the first call on.
+        let said = client
+            .eval(&fork, "for (let i = 0; i < 500; i++) console.log('x'.repeat(200)); 1")
+            .expect("answered");
+        assert_eq!(said.error, None);
         daemon.stop();
     }
 

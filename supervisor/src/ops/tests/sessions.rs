@@ -110,6 +110,7 @@ async fn sessions_of_others_do_not_exist() {
             Op::SessionClose { session: id.clone() },
             Op::SessionInspect { session: id.clone() },
             Op::SessionKill { session: id.clone(), signal: 9 },
+            Op::SessionFork { session: id.clone(), count: 1 },
             Op::ExecList { session: id.clone(), page: ListPage::first(5) },
             super::fake::repl(&id, "1"),
         ]
@@ -190,4 +191,33 @@ async fn what_cannot_be_read_is_said_and_not_taken_for_missing() {
     }
     bench.faults.set_reading(None);
     bench.ask(Op::ExecGet { execution }).await.expect("readable again");
+}
+
+#[tokio::test]
+async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
+    let bench = Bench::new();
+    let parent = bench.session().await;
+    let fork = |count| Op::SessionFork { session: parent.clone(), count };
+    for count in [0, 65, u32::MAX] {
+        assert_eq!(bench.refused(fork(count)).await, ErrorCode::ValidationError, "{count}");
+    }
+    let Ok(Reply::Sessions(made)) = bench.ops.handle(&admin(), fork(3), Some("k"), None).await else {
+        panic!("an administrator forks what is Alice's");
+    };
+    assert_eq!(made.len(), 3);
+    for session in &made {
+        // Theirs is what Alice sees.
+        let got = bench.ask(Op::SessionGet { session: session.id.to_string() }).await;
+        assert!(matches!(got, Ok(Reply::Session(_))), "{got:?}");
+    }
+    // As after a supervisor that died between the sessions and its answer.
+    let owner = admin().owner;
+    let damage = crate::store::Write::KeyAnswer { owner, key: "k".to_owned(), reply: vec![0xff; 9] };
+    bench.store.apply(damage).await.expect("claimed");
+    let again = bench.ops.handle(&admin(), fork(3), Some("k"), None).await;
+    assert!(matches!(again, Ok(Reply::Sessions(again)) if again.len() == 3));
+    bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
+    assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionBusy);
+    bench.ask(Op::SessionClose { session: parent.clone() }).await.expect("live");
+    assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionNotReady);
 }
