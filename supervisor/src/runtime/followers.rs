@@ -1,6 +1,7 @@
 //! Who wants to see events as they are committed. A follower that is too slow is let go, and reads the store instead:
 //! nobody's reading speed holds up a session.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use tokio::sync::mpsc;
 use vm_system_protocol::ids::ExecutionId;
@@ -15,25 +16,65 @@ pub(super) fn channel() -> (mpsc::Sender<Arc<[Event]>>, Batches) {
     mpsc::channel(BEHIND)
 }
 
-/// The followers of one session.
+/// Who follows which execution: of a session, or of all programs.
 #[derive(Debug, Default)]
-pub(super) struct Followers(Vec<(ExecutionId, mpsc::Sender<Arc<[Event]>>)>);
+pub(super) struct Followers {
+    of: HashMap<ExecutionId, Vec<mpsc::Sender<Arc<[Event]>>>>,
+    /// Followers that came since those who went away were looked for, and how many there were then.
+    added: usize,
+    known: usize,
+}
 
 impl Followers {
     /// The stream ends with the execution, or when its reader is too slow.
     pub(super) fn add(&mut self, execution: ExecutionId, follower: mpsc::Sender<Arc<[Event]>>) {
-        // Those of executions that were refused, and those who went away.
-        self.0.retain(|(_, follower)| !follower.is_closed());
-        self.0.push((execution, follower));
+        self.added += 1;
+        if self.added > self.known {
+            // Those of executions that were refused, and those who went away.
+            self.of.retain(|_, followers| {
+                followers.retain(|follower| !follower.is_closed());
+                !followers.is_empty()
+            });
+            (self.added, self.known) = (0, self.of.values().map(Vec::len).sum());
+        }
+        self.of.entry(execution).or_default().push(follower);
     }
 
     pub(super) fn publish(&mut self, execution: ExecutionId, events: &Arc<[Event]>) {
-        self.0.retain(|(wanted, follower)| {
-            *wanted != execution || follower.try_send(Arc::clone(events)).is_ok()
-        });
+        if let Some(followers) = self.of.get_mut(&execution) {
+            followers.retain(|follower| follower.try_send(Arc::clone(events)).is_ok());
+        }
     }
 
     pub(super) fn end(&mut self, execution: ExecutionId) {
-        self.0.retain(|(wanted, _)| *wanted != execution);
+        self.of.remove(&execution);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Followers, channel};
+    use std::sync::Arc;
+    use vm_system_protocol::ids::ExecutionId;
+
+    #[test]
+    fn who_went_away_is_forgotten_though_nothing_is_told_to_it() {
+        let mut followers = Followers::default();
+        for n in 0..1_000_u128 {
+            let (follower, _) = channel();
+            followers.add(ExecutionId::from_bytes(n.to_be_bytes()), follower);
+        }
+        let stay: Vec<_> = (0..10_u8)
+            .map(|n| {
+                let (follower, batches) = channel();
+                followers.add(ExecutionId::from_bytes([n; 16]), follower);
+                batches
+            })
+            .collect();
+        assert!(followers.of.len() <= 2 * (stay.len() + 1), "{}", followers.of.len());
+        followers.publish(ExecutionId::from_bytes([3; 16]), &Arc::from([]));
+        let heard: Vec<bool> = stay.into_iter().map(|mut batches| batches.try_recv().is_ok()).collect();
+        assert_eq!(heard.iter().filter(|heard| **heard).count(), 1, "one execution's are told");
+        assert!(heard[3]);
     }
 }

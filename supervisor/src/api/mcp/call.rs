@@ -33,6 +33,12 @@ impl Call<'_> {
             .map_err(|error| Failure::invalid(format!("invalid arguments: {error}")))
     }
 
+    /// Whether it is answered with a task of the protocol's extension: the client wants that, and knows the extension.
+    pub(super) fn is_as_task(&self) -> bool {
+        self.arguments.get("asTask") == Some(&Value::Bool(true))
+            && self.context.client_capabilities().is_some_and(|known| known.supports_tasks())
+    }
+
     /// Does one verb.
     pub(super) async fn ask(&self, op: Op) -> Result<Reply, Failure> {
         let key = Uuid::new_v4().to_string();

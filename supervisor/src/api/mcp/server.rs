@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::confirm::Confirmations;
 use super::outcome::{self, Failure};
-use super::watch::{self, Watches};
+use super::watch::{self, Shares, Watches};
 use super::{Asker, Front, background, prompts, resources, tools};
 use rmcp::RoleServer;
 use rmcp::handler::server::ServerHandler;
@@ -16,7 +16,7 @@ use rmcp::model::{
     UnsubscribeRequestParams, UpdateTaskParams,
 };
 use rmcp::service::{RequestContext, SubscriptionContext};
-use serde_json::{Value, json};
+use serde_json::json;
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableOp, ErrorCode as Code};
 
@@ -51,6 +51,7 @@ pub struct McpServer {
     front: Arc<dyn Front>,
     confirmations: Arc<Confirmations>,
     watches: Arc<Watches>,
+    shares: Arc<Shares>,
 }
 
 impl std::fmt::Debug for McpServer {
@@ -62,7 +63,7 @@ impl std::fmt::Debug for McpServer {
 impl McpServer {
     /// `front` is what differs between the transports.
     pub fn new(front: Arc<dyn Front>) -> Self {
-        Self { front, confirmations: Arc::default(), watches: Arc::default() }
+        Self { front, confirmations: Arc::default(), watches: Arc::default(), shares: Arc::default() }
     }
 
     /// The same for another client: what that one watches is its own.
@@ -154,9 +155,8 @@ impl ServerHandler for McpServer {
             ErrorData::invalid_params(format!("Unknown tool: {name}"), Some(json!({ "tool": name })))
         })?;
         let arguments = request.arguments.unwrap_or_default();
-        let as_task = arguments.get("asTask") == Some(&Value::Bool(true))
-            && context.client_capabilities().is_some_and(|known| known.supports_tasks());
         let call = self.call(&context, arguments)?;
+        let as_task = call.is_as_task();
         let answer = (row.run)(&call).await;
         if as_task && let Some(id) = answer.as_ref().ok().and_then(|done| done.field("id")) {
             let op = DurableOp::RunGet { execution: id.to_owned() };
@@ -205,11 +205,11 @@ impl ServerHandler for McpServer {
             return Err(ErrorData::invalid_params(why, Some(json!({ "uri": cut_uri(&uri) }))));
         };
         let now = call.run(DurableOp::RunGet { execution }).await.map_err(refused)?;
-        if self.watches.add(Arc::clone(&self.front), call.asker, uri, &now, context.peer.clone()) {
+        let asker = (call.asker, &self.shares);
+        if self.watches.add(Arc::clone(&self.front), asker, uri, &now, context.peer.clone()) {
             return Ok(());
         }
-        let why = format!("at most {} documents can be watched at a time", watch::WATCHED);
-        Err(ErrorData::invalid_request(why, None))
+        Err(too_many())
     }
 
     async fn unsubscribe(
@@ -230,12 +230,12 @@ impl ServerHandler for McpServer {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let asker = self.asker(&context.request_context().extensions)?;
         let uris = context.accepted().resource_subscriptions.clone().unwrap_or_default();
+        let asker = (asker, &self.shares);
         let told = watch::tell(Arc::clone(&self.front), asker, uris, context.sink().clone());
         tokio::select! {
-            () = context.cancelled() => {}
-            () = told => {}
+            () = context.cancelled() => Ok(()),
+            has_place = told => if has_place { Ok(()) } else { Err(too_many()) },
         }
-        Ok(())
     }
 
     async fn on_custom_request(
@@ -296,4 +296,11 @@ impl ServerHandler for McpServer {
         let call = self.call(&context, JsonObject::new())?;
         Ok(resources::read(&call, &request.uri).await.map_err(refused)?.into())
     }
+}
+
+fn too_many() -> ErrorData {
+    let (client, owner) = (watch::WATCHED, watch::WATCHED_BY_OWNER);
+    let why =
+        format!("at most {client} documents can be watched at a time, by all clients of an owner {owner}");
+    ErrorData::invalid_request(why, None)
 }

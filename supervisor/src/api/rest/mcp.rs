@@ -1,19 +1,26 @@
 //! The place of the agents' door at this one: the same rules about names, origins, tokens and sizes.
 
 use super::envelope::Problem;
-use super::{App, RestLimits, Verbs, input};
+use super::{App, RestOptions, Verbs, input};
 use crate::api::control::{Caller, Door, Request as Verb};
+use crate::api::mcp::Asking;
 use crate::api::mcp::http::{Ask, HttpRefusal, McpHttp};
 use axum::body::Body;
 use axum::http::{Request, Response};
 use std::sync::Arc;
 use tracing::Instrument as _;
-use vm_system_protocol::control::{ErrorCode, Op, OpError};
+use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 
 /// The part that speaks the protocol, over the verbs of this door.
-pub(super) fn mount(verbs: &Arc<dyn Verbs>, limits: &RestLimits, door: &Door) -> McpHttp {
+pub(super) fn mount(verbs: &Arc<dyn Verbs>, options: &RestOptions, door: &Door) -> McpHttp {
     let (verbs, requests) = (Arc::clone(verbs), door.requests.clone());
-    let ask: Arc<Ask> = Arc::new(move |caller: Caller, op: Op| {
+    let tokens = Arc::clone(&options.tokens);
+    let ask: Arc<Ask> = Arc::new(move |caller: Caller, op: Op| -> Asking<'static, Result<Reply, OpError>> {
+        // What was asked for long ago, and still asks.
+        if !tokens.knows(&caller) {
+            let gone = OpError::new(ErrorCode::NotPermitted, "the token of this caller was taken back");
+            return Box::pin(std::future::ready(Err(gone)));
+        }
         let verbs = Arc::clone(&verbs);
         let verb = Verb { caller, door: "mcp", idempotency_key: None, op, events: None };
         // A task of its own: it goes on to its end even if nobody waits for it, and a bug in a verb is this call's error.
@@ -26,7 +33,7 @@ pub(super) fn mount(verbs: &Arc<dyn Verbs>, limits: &RestLimits, door: &Door) ->
             })
         })
     });
-    McpHttp::new(ask, limits.body_bytes, door.closing.clone())
+    McpHttp::new(ask, options.limits.body_bytes, door.closing.clone())
 }
 
 /// Answers one request of a known caller.

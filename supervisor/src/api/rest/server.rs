@@ -33,7 +33,7 @@ pub async fn serve<H: Handler>(listeners: Listeners, handler: Arc<H>, options: R
     let most = room(options.limits.connections, 1 + listeners.tcp.len());
     let streams = Arc::new(Semaphore::new(options.limits.streams));
     let verbs: Arc<dyn super::Verbs> = handler;
-    let mcp = super::mcp::mount(&verbs, &options.limits, &door);
+    let mcp = super::mcp::mount(&verbs, &options, &door);
     let app = Arc::new(App { verbs, options, streams, mcp, door: door.clone() });
     let shared = Shared { routes: routes::service(Arc::clone(&app)), app };
     let clients = TaskTracker::new();

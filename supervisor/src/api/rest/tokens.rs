@@ -10,6 +10,7 @@
 //! The file belongs to the supervisor's user (or root) and nobody else may read it. Tokens are long random texts, so a
 //! plain hash is enough: there is nothing to guess. Read again when the operator says so; a bad file changes nothing.
 
+use crate::api::control::Caller;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
@@ -126,6 +127,16 @@ impl TokenBook {
         Ok(count)
     }
 
+    /// Whether somebody who was let in by a token would still be; users of this machine are no affair of this book's.
+    pub(super) fn knows(&self, caller: &Caller) -> bool {
+        // Names of tokens have no colon; `uid:N` has.
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        caller.owner.contains(':')
+            || tokens
+                .iter()
+                .any(|token| token.bearer.name == caller.owner && token.bearer.admin == caller.admin)
+    }
+
     /// Whose token this is. Takes the same time wherever it differs from a known one, and looks at all of them.
     pub(super) fn find(&self, token: &str) -> Option<Bearer> {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
@@ -218,6 +229,19 @@ mod tests {
             assert_eq!(book.find(other), None, "{other:?}");
         }
         assert_eq!(TokenBook::empty().find("test"), None);
+    }
+
+    #[test]
+    fn whoever_came_with_a_token_is_known_until_it_is_taken_back() {
+        let file = file(&(entry("ci", "user", TEST) + &entry("root", "admin", &"0".repeat(64))), 0o600);
+        let book = TokenBook::open(file.path()).expect("a good file");
+        let caller = |owner: &str, admin| Caller { owner: owner.to_owned(), admin };
+        assert!(book.knows(&caller("ci", false)) && book.knows(&caller("uid:1000", false)));
+        assert!(!book.knows(&caller("ci", true)), "its role is another one");
+        std::fs::write(file.path(), entry("root", "admin", &"0".repeat(64))).expect("our file");
+        book.reload().expect("a good file");
+        assert!(!book.knows(&caller("ci", false)));
+        assert!(book.knows(&caller("root", true)) && book.knows(&caller("uid:1000", false)));
     }
 
     #[test]

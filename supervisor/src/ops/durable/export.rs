@@ -9,12 +9,13 @@ use super::import::VERSIONS;
 use crate::libraries::hex;
 use crate::ops::errors::{not_found, stored};
 use crate::ops::{Call, Ops, now};
-use crate::store::{Entity, RunRow, TaskOutcome, TaskRow};
+use crate::store::{Entity, RunRow, Scope, TaskOutcome, TaskRow};
 use vm_system_protocol::control::{
     ArchiveKind, DurableReply, ErrorCode, ExportCursor, ExportPart, ExportPlace, OpError, PART_BYTES,
 };
 use vm_system_protocol::ids::{ExecutionId, ProgramId};
 use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ExecutionStatus;
 
 /// Questions and events that are read at once.
 const ROWS: u32 = 256;
@@ -116,7 +117,7 @@ impl Ops {
     /// What there is once: the program, the execution, the list of its checkpoints.
     async fn export_begin(&self, run: &RunRow, last: &mut u64, sheet: &mut Sheet) -> Result<Next, OpError> {
         let execution = &run.row.execution;
-        if execution.status == vm_system_protocol::model::ExecutionStatus::Running {
+        if execution.status == ExecutionStatus::Running {
             let message = "the execution runs: its state is nowhere whole before it waits or has ended";
             return Err(OpError::new(ErrorCode::SessionBusy, message).with_hint("try again later"));
         }
@@ -202,7 +203,10 @@ impl Ops {
     /// Pages go only with their checkpoints: one that is still there was whole all the time.
     async fn still_stands(&self, run: &RunRow, last: u64) -> Result<(), OpError> {
         let newest = self.store.last_checkpoint(run.row.execution.id).await.map_err(stored)?;
-        if newest.first().map_or(0, |row| row.seq) == last {
+        // An answer that is stored by itself makes no checkpoint.
+        let row = self.store.execution(&Scope::All, run.row.execution.id).await.map_err(stored)?;
+        let runs = row.is_none_or(|row| row.execution.status == ExecutionStatus::Running);
+        if !runs && newest.first().map_or(0, |row| row.seq) == last {
             return Ok(());
         }
         let message = "the execution went on while it was exported: the file is not whole";

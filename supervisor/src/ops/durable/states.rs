@@ -79,7 +79,7 @@ impl Ops {
         let name = old.row.name.clone();
         let (seq, cause) = self.checkpoint(old_id, Some(checkpoint)).await?;
         let mut writes = vec![Write::ExecutionUnname { id: old_id }];
-        let (id, waits) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
+        let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
         let durables = self.durables()?;
         let result = match durables.cancel(old_id, writes.clone()).await {
             Ok(_) => Ok(()),
@@ -89,7 +89,7 @@ impl Ops {
         };
         self.audit(call, "program rewind", old_id, &result).await;
         result?;
-        self.goes_on(call, id, waits).await
+        self.goes_on(call, id, rests).await
     }
 
     pub(super) async fn branch_off(
@@ -108,19 +108,20 @@ impl Ops {
         self.has_room()?;
         let (seq, cause) = self.checkpoint(old.row.execution.id, checkpoint).await?;
         let mut writes = Vec::new();
-        let (id, waits) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
+        let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
         let result = self.store.apply(writes).await.map(|_| ()).map_err(|error| match error {
             StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => refused(&Refused::NameTaken, id),
             other => stored(other),
         });
         self.audit(call, "program fork", old.row.execution.id, &result).await;
         result?;
-        self.goes_on(call, id, waits).await
+        self.goes_on(call, id, rests).await
     }
 
-    /// A new execution that stands where a checkpoint is: reads it once it goes on by itself.
-    async fn goes_on(&self, call: &Call<'_>, id: ExecutionId, waits: bool) -> Result<DurableReply, OpError> {
-        if !waits {
+    /// A new execution that stands where a checkpoint is: reads it once it goes on by itself, now or when its question's time
+    /// is over.
+    async fn goes_on(&self, call: &Call<'_>, id: ExecutionId, rests: bool) -> Result<DurableReply, OpError> {
+        if !rests {
             self.durables()?.wake(id);
         }
         match self.run_made(call, id).await? {
@@ -129,7 +130,8 @@ impl Ops {
         }
     }
 
-    /// The writes that make an execution from a checkpoint of another one; its id, and whether it waits.
+    /// The writes that make an execution from a checkpoint of another one; its id, and whether nothing of it
+    /// goes on by itself.
     async fn branch(
         &self,
         call: &Call<'_>,
@@ -157,9 +159,11 @@ impl Ops {
         writes.push(Write::ExecutionStarted { name, execution: Arc::new(record) });
         writes.push(Write::ProgramRun { execution: id, program: old.program, version: old.version });
         writes.push(Write::CheckpointCopy { from: from.id, checkpoint: seq, to: id, at });
+        let mut rests = waits;
         if waits {
             let asked = self.store.task_of(from.id, Some(seq)).await.map_err(stored)?;
             let asked = asked.ok_or_else(|| no_checkpoint(seq))?;
+            rests = asked.deadline.is_none();
             writes.push(Write::TaskInsert(Box::new(TaskRow {
                 id: TaskId::from_uuid(Uuid::now_v7()),
                 execution: id,
@@ -178,7 +182,7 @@ impl Ops {
                 ..*asked
             })));
         }
-        Ok((id, waits))
+        Ok((id, rests))
     }
 
     /// Number and cause of a checkpoint that is still kept; none given = the last one.

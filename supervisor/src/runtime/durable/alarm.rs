@@ -130,7 +130,7 @@ async fn everything_that_runs(durables: &Arc<Durables>, patience: &mut Patience<
         for id in ids {
             let id = ExecutionId::from_bytes(id);
             // One that has an owner goes on already.
-            let at_work = super::live::lock(&durables.live).contains_key(&id);
+            let at_work = super::live::lock(&durables.live).get(&id).is_some_and(super::live::Live::is_alive);
             if at_work {
                 patience.is_met(&id);
             } else if patience.is_time(id, Instant::now()) {

@@ -7,8 +7,12 @@ use crate::runtime::follow::{Follower, Tail};
 use crate::runtime::followers::{self, Batches, Followers};
 use crate::store::{Scope, Write};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, ExecutionKind};
+
+/// After this long a store that could not be read is asked again.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What of a batch is to be told once it is stored.
 #[derive(Debug, Default)]
@@ -69,16 +73,32 @@ impl Durables {
     ) -> Option<()> {
         let mut tail = Tail::new(after_seq, follower);
         let store = &self.shared.store;
-        for round in 0_u64.. {
+        let mut is_first = true;
+        loop {
             // First of all: what is stored from here on is told, what was stored before is read.
             let batches = self.following.add(execution);
-            let record = store.execution(&Scope::All, execution).await.ok().flatten();
+            let record = match store.execution(&Scope::All, execution).await {
+                Ok(record) => record,
+                // That says nothing about the execution.
+                Err(error) => {
+                    tracing::warn!(%execution, %error, "cannot see whether it has ended");
+                    tokio::select! {
+                        () = tokio::time::sleep(AGAIN) => {}
+                        () = self.stop.cancelled() => break,
+                    }
+                    if tail.is_gone() {
+                        break;
+                    }
+                    continue;
+                }
+            };
             let unfinished = record.is_some_and(|row| {
                 row.execution.kind == ExecutionKind::Program && !row.execution.status.is_final()
             });
-            if round == 0 && !unfinished {
+            if is_first && !unfinished {
                 return None;
             }
+            is_first = false;
             // A store that cannot be read now: the reader sees the hole by the numbers of what still comes.
             if let Err(error) = tail.stored(store, execution).await {
                 tracing::warn!(%execution, %error, "cannot read stored events");

@@ -64,6 +64,12 @@ pub(super) struct Live {
     identity: Option<Arc<Identity>>,
 }
 
+impl Live {
+    pub(super) fn is_alive(&self) -> bool {
+        !self.commands.is_closed()
+    }
+}
+
 impl Command {
     pub(super) fn asking(ask: Ask, answer: Answering) -> Self {
         Self { ask, answer, turn: None }
@@ -118,11 +124,16 @@ impl Durables {
         if self.stop.is_cancelled() {
             return Err(Refused::Stopping);
         }
-        let live = live.entry(execution).or_insert_with(|| {
+        let begin = || {
             let (commands, inbox) = mpsc::channel(COMMANDS);
             self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(None));
             Live { commands, identity: None }
-        });
+        };
+        let live = live.entry(execution).or_insert_with(begin);
+        // One that leaves takes itself out first: only one that failed is still here.
+        if !live.is_alive() {
+            *live = begin();
+        }
         if identity.is_some() {
             live.identity = identity;
         }

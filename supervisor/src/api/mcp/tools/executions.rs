@@ -229,7 +229,7 @@ struct Start {
     #[serde(default)]
     env: BTreeMap<String, String>,
     worktree: Option<String>,
-    /// What becomes of the answer: see `server`.
+    /// What becomes of the answer: see [`Call::is_as_task`].
     #[serde(rename = "asTask")]
     _as_task: Option<bool>,
 }
@@ -243,7 +243,8 @@ async fn start(call: &Call<'_>) -> Answer {
         env: env.into_iter().collect(),
         template: None,
         worktree_path: worktree.or_else(|| call.front.worktree()),
-        wait: true,
+        // A task is there at once: whoever takes the request back knows what runs.
+        wait: !call.is_as_task(),
     };
     started(call, new, set_current.unwrap_or(true)).await
 }
