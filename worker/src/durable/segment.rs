@@ -83,7 +83,7 @@ fn end(outcome: Outcome) -> End {
         Outcome::Done { json, .. } if json.len() > RESULT_BYTES => End::Limit(DurableLimit::Result),
         Outcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
         Outcome::Throw(text) => {
-            let (mut stack, mut message) = (text.clone(), text.lines().next().unwrap_or_default().to_owned());
+            let (mut stack, mut message) = (text.clone(), thrown(&text).to_owned());
             super::output::cut(&mut stack, MESSAGE_BYTES);
             super::output::cut(&mut message, MESSAGE_BYTES);
             End::Threw { message, stack }
@@ -96,5 +96,25 @@ fn end(outcome: Outcome) -> End {
         Outcome::OutOfFuel | Outcome::Pause { .. } | Outcome::Host { .. } => {
             End::Corrupt("not an end".to_owned())
         }
+    }
+}
+
+/// What was thrown, which may have lines of its own, without the calls beneath it.
+fn thrown(text: &str) -> &str {
+    text.split("\n    at ").next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thrown;
+
+    #[test]
+    fn what_is_thrown_ends_where_the_calls_begin() {
+        assert_eq!(
+            thrown("TypeError: bad\nsecond line\n    at f (out.js:2:21)\n    at main"),
+            "TypeError: bad\nsecond line"
+        );
+        assert_eq!(thrown("[\n  [ 1, 2 ],\n  [ 3, 4 ]\n]"), "[\n  [ 1, 2 ],\n  [ 3, 4 ]\n]");
+        assert_eq!(thrown(""), "");
     }
 }
