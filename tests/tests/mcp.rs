@@ -130,6 +130,42 @@ fn deleting_needs_a_token_that_counts_once() {
 }
 
 #[test]
+fn a_token_deletes_what_it_was_given_for_and_not_what_has_the_name_by_now() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let program = json!({ "programId": "p", "source": "function main() { return CC('?'); }" });
+    let start = json!({ "programId": "p", "executionId": "e" });
+    agent.text("load", program.clone());
+    let old = agent.data("start", start.clone())["id"].clone();
+    let of_old = agent.data("delete_execution", json!({ "executionId": "e" }))["token"].clone();
+    agent.text("submitTask", json!({ "result": "x" }));
+    let new = agent.data("start", start.clone())["id"].clone();
+    let told = agent.tool("delete_execution", json!({ "executionId": "e", "confirmToken": of_old }));
+    assert_eq!(told["_meta"]["vm-system/error"]["code"], "CONFLICT", "{told}");
+    assert!(text(&told).contains("Nothing was deleted"), "{told}");
+    // So it is where the name went on to another one by going back.
+    let of_new = agent.data("delete_execution", json!({ "executionId": "e" }))["token"].clone();
+    let state = agent.data("get_state", json!({}));
+    let first =
+        state["checkpoints"].as_array().and_then(|all| all.last()).expect("one")["checkpoint"].clone();
+    let branch = agent.data("rewind", json!({ "checkpoint": first }))["id"].clone();
+    agent.fails("delete_execution", json!({ "executionId": "e", "confirmToken": of_new }));
+    assert_eq!(agent.data("getTask", json!({ "executionId": "e" }))["id"], branch, "it waits as before");
+    // Each token is still good for what it was given for.
+    for (id, token) in [(&old, of_old), (&new, of_new)] {
+        agent.text("delete_execution", json!({ "executionId": id, "confirmToken": token }));
+    }
+
+    let of_old = agent.data("delete_program", json!({ "programId": "p" }))["token"].clone();
+    let again = agent.data("delete_program", json!({ "programId": "p" }))["token"].clone();
+    agent.text("delete_program", json!({ "programId": "p", "confirmToken": again }));
+    agent.text("load", program);
+    let told = agent.fails("delete_program", json!({ "programId": "p", "confirmToken": of_old }));
+    assert!(told.contains("Nothing was deleted"), "{told}");
+    assert_eq!(agent.data("list_programs", json!({}))["programs"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
 fn files_are_read_beneath_the_allowed_folders_only() {
     let home = place();
     home.place.write("programs/p.ts", "function main(): string { return CC('?' as string); }");

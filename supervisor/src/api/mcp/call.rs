@@ -1,6 +1,6 @@
 //! One call of a tool: its arguments, the verbs it asks, progress while it takes long, and the client's taking it back.
 
-use super::confirm::Confirmations;
+use super::confirm::{About, Confirmations};
 use super::outcome::Failure;
 use super::{Asker, Front};
 use rmcp::RoleServer;
@@ -126,10 +126,10 @@ impl Call<'_> {
     }
 
     /// What a token to delete something is for.
-    pub(super) fn about(&self, kind: &str, id: &str) -> String {
-        let owner = self.asker.caller.as_ref().map(|caller| caller.owner.as_str()).unwrap_or_default();
-        let client = self.asker.client.as_deref().unwrap_or_default();
-        format!("{owner}\n{client}\n{kind}\n{id}")
+    pub(super) fn about(&self, kind: &'static str, id: String) -> About {
+        let owner = self.asker.caller.as_ref().map(|caller| caller.owner.clone()).unwrap_or_default();
+        let client = self.asker.client.clone().unwrap_or_default();
+        About { owner, client, kind, id }
     }
 }
 

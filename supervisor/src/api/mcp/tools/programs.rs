@@ -2,6 +2,7 @@
 
 use super::{Answer, Effect, Row, plans};
 use crate::api::mcp::call::Call;
+use crate::api::mcp::confirm::Worth;
 use crate::api::mcp::outcome::{Failure, Outcome};
 use crate::api::mcp::{FileRefusal, schema, views};
 use serde::Deserialize;
@@ -129,25 +130,44 @@ pub(super) fn confirmation(id: &str) -> Value {
     )
 }
 
-/// The first of two calls.
-pub(super) fn ask_first(call: &Call<'_>, kind: &str, field: &str, id: &str) -> Outcome {
-    let token = call.confirmations.give(&call.about(kind, id));
-    let message = format!("To delete {kind} '{id}', call this tool again with the confirmation token");
+/// The first of two calls about the thing of this id, which the client calls `named`.
+pub(super) fn ask_first(
+    call: &Call<'_>,
+    (kind, field): (&'static str, &str),
+    named: &str,
+    id: impl ToString,
+) -> Outcome {
+    let token = call.confirmations.give(call.about(kind, id.to_string()));
+    let message = format!("To delete {kind} '{named}', call this tool again with the confirmation token");
     Outcome::json(json!({
-        field: id, "deleted": false, "confirmationRequired": true, "message": message, "token": token
+        field: named, "deleted": false, "confirmationRequired": true, "message": message, "token": token
     }))
 }
 
-/// The second one.
-pub(super) fn confirmed(call: &Call<'_>, kind: &str, id: &str, token: &str) -> Result<(), Failure> {
-    if call.confirmations.take(&call.about(kind, id), token) {
-        return Ok(());
-    }
-    Err(Failure::Told {
-        message: "Invalid confirmation token: call again without one to get a new one".to_owned(),
-        code: ErrorCode::ValidationError.as_str(),
-        details: None,
-    })
+/// The second one: whether the token was given for what the name means now.
+pub(super) fn confirmed(
+    call: &Call<'_>,
+    kind: &'static str,
+    named: &str,
+    id: impl ToString,
+    token: &str,
+) -> Result<(), Failure> {
+    let id = id.to_string();
+    let (code, message) = match call.confirmations.take(&call.about(kind, id.clone()), token) {
+        Worth::Counts => return Ok(()),
+        Worth::ForAnother => (
+            ErrorCode::Conflict,
+            format!(
+                "This confirmation token was given for another {kind}: '{named}' is {id} now. Nothing was deleted; call \
+                 again without a token to get one for it"
+            ),
+        ),
+        Worth::Nothing => (
+            ErrorCode::ValidationError,
+            "Invalid confirmation token: call again without one to get a new one".to_owned(),
+        ),
+    };
+    Err(Failure::Told { message, code: code.as_str(), details: None })
 }
 
 async fn server_info(call: &Call<'_>) -> Answer {
@@ -252,12 +272,16 @@ struct Delete {
 
 async fn delete(call: &Call<'_>) -> Answer {
     let Delete { program_id, confirm_token } = call.input()?;
-    let Some(token) = confirm_token else {
-        call.durable(DurableOp::ProgramGet { program: program_id.clone(), version: None }).await?;
-        return Ok(ask_first(call, "program", "programId", &program_id));
+    let op = DurableOp::ProgramGet { program: program_id.clone(), version: None };
+    let id = match call.durable(op).await? {
+        DurableReply::Program(program) => program.id,
+        other => return Err(Failure::unexpected(&other)),
     };
-    confirmed(call, "program", &program_id, &token)?;
-    call.durable(DurableOp::ProgramDelete { program: program_id.clone() }).await?;
+    let Some(token) = confirm_token else {
+        return Ok(ask_first(call, ("program", "programId"), &program_id, id));
+    };
+    confirmed(call, "program", &program_id, id, &token)?;
+    call.durable(DurableOp::ProgramDelete { program: id.to_string() }).await?;
     let data = json!({ "programId": program_id, "deleted": true });
     Ok(Outcome::new(format!("Program deleted: {program_id}"), data))
 }
