@@ -11,7 +11,7 @@ mod op;
 mod reply;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
-pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText};
+pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts};
 pub use op::{
     ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op,
     SessionFilter, TemplateChange,

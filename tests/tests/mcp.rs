@@ -166,6 +166,31 @@ fn a_token_deletes_what_it_was_given_for_and_not_what_has_the_name_by_now() {
 }
 
 #[test]
+fn a_list_shows_what_each_execution_asks_however_many_wait() {
+    const WAITING: usize = 203;
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    agent.text("load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
+    for n in 0..WAITING {
+        let question = format!("{n} é").repeat(200);
+        agent.text("start", json!({ "programId": "p", "executionId": format!("e{n}"), "args": [question] }));
+    }
+    let listed = agent.data("list_executions", json!({}));
+    let listed = listed["executions"].as_array().expect("a list");
+    assert_eq!(listed.len(), 200, "the newest");
+    for (execution, n) in listed.iter().zip((0..WAITING).rev()) {
+        let prompt = execution["summary"]["currentPrompt"].as_str().unwrap_or_default();
+        assert!(
+            execution["executionId"] == format!("e{n}") && prompt.starts_with(&format!("{n} é")),
+            "{execution}"
+        );
+        assert!((997..=1_000).contains(&prompt.len()), "{}", prompt.len());
+    }
+    let info = agent.data("server_info", json!({}));
+    assert_eq!((&info["programs"], &info["executions"]), (&json!(1), &json!(WAITING)));
+}
+
+#[test]
 fn files_are_read_beneath_the_allowed_folders_only() {
     let home = place();
     home.place.write("programs/p.ts", "function main(): string { return CC('?' as string); }");

@@ -2,6 +2,7 @@
 
 use super::{ArchiveKind, ExportCursor, ExportPart, ListPage, NewImport};
 use crate::codec::{Decode, Encode};
+use crate::ids::ExecutionId;
 use crate::json::JsonText;
 use crate::model::{CheckpointInfo, Program, ProgramState, ProgramVersion, Run, Task, TaskStatus};
 use serde::Serialize;
@@ -163,6 +164,25 @@ pub enum DurableOp {
         /// Ids of blocks that are done already.
         done: Vec<String>,
     },
+    /// The beginnings of what executions ask, of those that wait for an answer: for lists. Answered by
+    /// [`DurableReply::Prompts`].
+    Prompts {
+        /// Which executions, at most 1 000.
+        executions: Vec<ExecutionId>,
+        /// Longest beginning (bytes), at most 4 096.
+        bytes: u32,
+    },
+    /// How much there is. Answered by [`DurableReply::Counts`].
+    Counts,
+}
+
+/// How much there is of a caller's own; of everybody's for an administrator.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize)]
+pub struct ProgramCounts {
+    /// Programs that are loaded.
+    pub programs: u64,
+    /// Executions of programs.
+    pub executions: u64,
 }
 
 /// A plan as it was written: whoever names the files reads them.
@@ -261,4 +281,8 @@ pub enum DurableReply {
     Exported(Box<ExportPart>),
     /// The id of an import that is under way.
     Importing(String),
+    /// Executions with the beginnings of what they ask.
+    Prompts(Vec<(ExecutionId, String)>),
+    /// How much there is.
+    Counts(ProgramCounts),
 }

@@ -165,6 +165,7 @@ enums! {
         CurrentGet { client },
         CurrentSet { client, execution },
         PlanCheck(plan), PlanLoad { name, plan, done },
+        Prompts { executions, bytes }, Counts,
     }
     GivenAnswer { Typed(text), Json(json) }
     ArchiveKind { Program, Execution }
@@ -175,6 +176,7 @@ enums! {
         Exported(part),
         Importing(import),
         Plan(plan),
+        Prompts(prompts), Counts(counts),
     }
     SourceFormat { Script, Module, CommonJs, Json, TypeScript, TypeScriptModule }
     Outcome { Ok, Exception { message }, SyntaxError { message }, Limit(kind), Interrupted, Exit { code } }

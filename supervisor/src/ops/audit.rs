@@ -209,14 +209,14 @@ fn named(op: &Op) -> (&'static str, &str) {
 fn named_durable(op: &DurableOp) -> (&'static str, &str) {
     match op {
         DurableOp::ProgramLoad { name, .. } | DurableOp::PlanLoad { name, .. } => ("program load", name),
-        DurableOp::ProgramList(_) => ("program list", ""),
+        DurableOp::ProgramList(_) | DurableOp::Counts => ("program list", ""),
         DurableOp::ProgramVersions { program, .. } => ("program versions", program),
         DurableOp::ProgramGet { program, .. } => ("program get", program),
         DurableOp::ProgramDelete { program } => ("program delete", program),
         DurableOp::ProgramStart(new) => ("program start", &new.program),
         DurableOp::RunGet { execution } => ("program status", execution),
         DurableOp::RunList { program, .. } => ("program status", program.as_deref().unwrap_or_default()),
-        DurableOp::TaskList(_) => ("task list", ""),
+        DurableOp::Prompts { .. } | DurableOp::TaskList(_) => ("task list", ""),
         DurableOp::TaskGet { execution } => ("task get", execution),
         DurableOp::TaskSubmit { execution, .. } => ("task submit", execution),
         DurableOp::StateGet { execution, .. } => ("program state", execution),

@@ -57,7 +57,9 @@ pub(super) fn changes_something(op: &DurableOp) -> bool {
         // Nothing is stored before the end.
         | DurableOp::ImportBegin(_)
         | DurableOp::ImportPart { .. }
-        | DurableOp::PlanCheck(_) => false,
+        | DurableOp::PlanCheck(_)
+        | DurableOp::Prompts { .. }
+        | DurableOp::Counts => false,
     }
 }
 
@@ -99,6 +101,8 @@ impl Ops {
             DurableOp::RunDelete { execution } => self.run_delete(call, &execution).await,
             DurableOp::CurrentGet { client } => self.current_get(call, &client).await,
             DurableOp::CurrentSet { client, execution } => self.current_set(call, &client, &execution).await,
+            DurableOp::Prompts { executions, bytes } => self.prompts(call, executions, bytes).await,
+            DurableOp::Counts => self.program_counts(call).await,
             DurableOp::PlanCheck(plan) => plans::check(*plan).await,
             DurableOp::PlanLoad { name, plan, done } => self.plan_load(call, &name, &plan, &done).await,
         }

@@ -256,6 +256,21 @@ impl StoreHandle {
         ask!(self, Query::PendingTasks(scope.clone(), page), Tasks)
     }
 
+    /// The beginnings of what these executions ask, of those that wait for an answer.
+    pub async fn prompts(
+        &self,
+        scope: &Scope,
+        executions: Vec<ExecutionId>,
+        bytes: u32,
+    ) -> Result<Vec<(ExecutionId, String)>, StoreError> {
+        ask!(self, Query::Prompts { scope: scope.clone(), executions, bytes }, Prompts)
+    }
+
+    /// How many active programs and executions of programs there are.
+    pub async fn program_counts(&self, scope: &Scope) -> Result<(u64, u64), StoreError> {
+        ask!(self, Query::ProgramCounts(scope.clone()), Counts)
+    }
+
     /// The last question that an execution had asked as of a checkpoint, or now.
     pub async fn task_of(
         &self,

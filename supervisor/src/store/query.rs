@@ -149,6 +149,17 @@ pub enum Query {
     PendingTask(ExecutionId),
     /// Pending questions, oldest first, behind a place. → [`Answer::Tasks`]
     PendingTasks(Scope, Page),
+    /// The beginnings of what these executions ask, of those that wait for an answer. → [`Answer::Prompts`]
+    Prompts {
+        /// Whose.
+        scope: Scope,
+        /// Which executions.
+        executions: Vec<ExecutionId>,
+        /// Longest beginning (bytes).
+        bytes: u32,
+    },
+    /// How many active programs and executions of programs there are. → [`Answer::Counts`]
+    ProgramCounts(Scope),
     /// The last question that an execution had asked as of a checkpoint; none = now. → [`Answer::Task`]
     TaskOf(ExecutionId, Option<u64>),
     /// Questions of an execution behind a checkpoint, in the order in which they were asked. → [`Answer::Tasks`]
@@ -278,6 +289,10 @@ pub enum Answer {
     Task(Option<Box<TaskRow>>),
     /// Tasks.
     Tasks(Vec<TaskRow>),
+    /// Executions with the beginnings of what they ask, in the order in which they were named.
+    Prompts(Vec<(ExecutionId, String)>),
+    /// Programs, and executions of programs.
+    Counts((u64, u64)),
     /// When questions end.
     Due(Vec<DueTask>),
     /// Executions of programs.

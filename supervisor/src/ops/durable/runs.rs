@@ -12,7 +12,7 @@ use crate::runtime::{Identity, StartProgram};
 use crate::store::{Page, PolicySnapshot, Write};
 use std::sync::Arc;
 use uuid::Uuid;
-use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, NewRun, OpError};
+use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, NewRun, OpError, ProgramCounts};
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionStatus, Run};
@@ -154,6 +154,11 @@ impl Ops {
         let rows = self.store.runs(&call.caller.scope(), program, None, page).await;
         let runs = rows.map_err(stored)?.into_iter().map(|row| shown(row, None));
         Ok(DurableReply::Runs(fitting(runs, weight)))
+    }
+
+    pub(super) async fn program_counts(&self, call: &Call<'_>) -> Result<DurableReply, OpError> {
+        let (programs, executions) = self.store.program_counts(&call.caller.scope()).await.map_err(stored)?;
+        Ok(DurableReply::Counts(ProgramCounts { programs, executions }))
     }
 
     pub(super) fn may_choose_worktree(&self, call: &Call<'_>) -> Result<(), OpError> {

@@ -9,11 +9,15 @@ use crate::runtime::RuntimeError;
 use crate::store::{Entity, IdKind, TaskRow};
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
-use vm_system_protocol::ids::TaskId;
+use vm_system_protocol::ids::{ExecutionId, TaskId};
 use vm_system_protocol::model::{Execution, ExecutionStatus, Run, Task, TaskStatus};
 
 /// Most rows of a list.
 const LIST_MAX: u32 = 10_000;
+/// Most beginnings of questions in one answer.
+const PROMPTS: usize = 1_000;
+/// Longest of them (bytes).
+const PROMPT_BYTES: u32 = 4_096;
 /// Largest answer (bytes).
 pub(super) const ANSWER_BYTES: usize = 8 << 20;
 
@@ -25,6 +29,19 @@ impl Ops {
             192 + task.prompt.len() + task.schema.as_ref().map_or(0, |schema| schema.as_str().len())
         };
         Ok(DurableReply::Tasks(fitting(rows.iter().map(question), weight)))
+    }
+
+    pub(super) async fn prompts(
+        &self,
+        call: &Call<'_>,
+        executions: Vec<ExecutionId>,
+        bytes: u32,
+    ) -> Result<DurableReply, OpError> {
+        if executions.len() > PROMPTS || bytes > PROMPT_BYTES {
+            return Err(invalid(format!("at most {PROMPTS} beginnings of at most {PROMPT_BYTES} bytes")));
+        }
+        let prompts = self.store.prompts(&call.caller.scope(), executions, bytes).await;
+        Ok(DurableReply::Prompts(prompts.map_err(stored)?))
     }
 
     pub(super) async fn task_get(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {

@@ -119,6 +119,19 @@ impl Tables {
                 tasks.truncate(page.limit as usize);
                 Answer::Tasks(tasks)
             }
+            Query::Prompts { scope, executions, bytes } => {
+                let asked = |id: &ExecutionId| {
+                    let mut tasks = self.tasks.iter().map(|(_, task)| task);
+                    let waits = |task: &&TaskRow| task.execution == *id && task.ended_at.is_none();
+                    let prompt = &tasks.find(waits).filter(|task| scope.sees(&task.owner))?.prompt;
+                    Some((*id, prompt[..prompt.floor_char_boundary(*bytes as usize)].to_owned()))
+                };
+                Answer::Prompts(executions.iter().filter_map(asked).collect())
+            }
+            Query::ProgramCounts(scope) => {
+                let (programs, runs) = (self.programs_of(scope), self.runs_of(scope, None, None));
+                Answer::Counts((programs.len() as u64, runs.len() as u64))
+            }
             Query::TaskOf(execution, at) => Answer::Task(self.task_of(*execution, *at).map(Box::new)),
             Query::DueTasks { until, after, limit } => {
                 let tasks = self.tasks.iter().map(|(_, task)| task);

@@ -94,6 +94,10 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         Query::Current(owner, client) => Answer::Current(durable::current(c, owner, client)?),
         Query::Task(scope, id) => Answer::Task(durable::task(c, scope, *id)?.map(Box::new)),
         Query::PendingTask(execution) => Answer::Task(durable::pending_task(c, *execution)?.map(Box::new)),
+        Query::Prompts { scope, executions, bytes } => {
+            Answer::Prompts(durable::prompts(c, scope, executions, *bytes)?)
+        }
+        Query::ProgramCounts(scope) => Answer::Counts(durable::counts(c, scope)?),
         Query::PendingTasks(scope, page) => Answer::Tasks(durable::pending_tasks(c, scope, *page)?),
         Query::TaskOf(execution, at) => Answer::Task(durable::task_of(c, *execution, *at)?.map(Box::new)),
         Query::DueTasks { until, after, limit } => {

@@ -390,6 +390,9 @@ fn query() -> impl Strategy<Value = Query> {
         (scope(), task()).prop_map(|(scope, id)| Query::Task(scope, id)),
         execution().prop_map(Query::PendingTask),
         (scope(), page()).prop_map(|(scope, page)| Query::PendingTasks(scope, page)),
+        (scope(), prop::collection::vec(execution(), 0..4), 0..4_u32)
+            .prop_map(|(scope, executions, bytes)| Query::Prompts { scope, executions, bytes }),
+        scope().prop_map(Query::ProgramCounts),
         execution().prop_map(Query::Checkpoints),
         (execution(), 0_u64..4, proptest::option::of(0_u64..4), prop_oneof![Just(usize::MAX), 0_usize..8])
             .prop_map(|(execution, checkpoint, behind, bytes)| Query::State {

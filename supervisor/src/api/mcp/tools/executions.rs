@@ -7,15 +7,16 @@ use crate::api::mcp::outcome::{Failure, Outcome};
 use crate::api::mcp::{schema, views};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, NewRun, Op, Reply};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, ExecutionStatus, ProgramState, Run};
 
 /// Most executions of a list.
 const LISTED: u32 = 200;
 /// Longest question in a list (bytes).
-const LISTED_PROMPT_BYTES: usize = 1_000;
+const LISTED_PROMPT_BYTES: u32 = 1_000;
 /// Events that are read at a time.
 const EVENTS: u32 = 2_000;
 /// Console output of one answer (bytes).
@@ -349,22 +350,11 @@ async fn list(call: &Call<'_>) -> Answer {
         other => return Err(Failure::unexpected(&other)),
     };
     let current = call.current().await?.map(|run| run.execution.id);
-    let waiting = runs.iter().any(|run| run.execution.status == ExecutionStatus::Waiting);
-    let tasks = if waiting {
-        match call.durable(DurableOp::TaskList(ListPage::first(LISTED))).await? {
-            DurableReply::Tasks(tasks) => tasks,
-            other => return Err(Failure::unexpected(&other)),
-        }
-    } else {
-        Vec::new()
-    };
+    let prompts = prompts(call, &runs).await?;
     let listed = runs.iter().map(|run| {
         let execution = &run.execution;
-        let prompt = tasks.iter().find(|task| task.execution_id == execution.id).map(|task| {
-            crate::api::mcp::outcome::shortened(&task.prompt, LISTED_PROMPT_BYTES).unwrap_or(&task.prompt)
-        });
         let mut summary = json!({});
-        if let Some(prompt) = prompt {
+        if let Some(prompt) = prompts.get(&execution.id) {
             summary["currentPrompt"] = json!(prompt);
         }
         json!({
@@ -381,6 +371,19 @@ async fn list(call: &Call<'_>) -> Answer {
     let listed: Vec<Value> = listed.collect();
     let text = serde_json::to_string_pretty(&listed).unwrap_or_default();
     Ok(Outcome::new(text, json!({ "executions": listed })))
+}
+
+/// What the waiting ones of these executions ask.
+async fn prompts(call: &Call<'_>, runs: &[Run]) -> Result<HashMap<ExecutionId, String>, Failure> {
+    let waits = |run: &&Run| run.execution.status == ExecutionStatus::Waiting;
+    let executions: Vec<_> = runs.iter().filter(waits).map(|run| run.execution.id).collect();
+    if executions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    match call.durable(DurableOp::Prompts { executions, bytes: LISTED_PROMPT_BYTES }).await? {
+        DurableReply::Prompts(prompts) => Ok(prompts.into_iter().collect()),
+        other => Err(Failure::unexpected(&other)),
+    }
 }
 
 async fn get(call: &Call<'_>) -> Answer {

@@ -12,8 +12,6 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, 
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Program;
 
-/// Most executions that are counted for `server_info`.
-const COUNTED: u32 = 1_000;
 /// Largest source that is read from a file (bytes); whether it may be as large is decided where it is compiled.
 const SOURCE_BYTES: usize = CONTROL_FRAME_BYTES / 2;
 
@@ -30,7 +28,7 @@ pub(super) fn rows() -> Vec<Row> {
                         ("name", schema::text("Of the server")),
                         ("version", schema::text("Of the server")),
                         ("programs", schema::count("Programs that are loaded")),
-                        ("executions", schema::count("Executions, counted up to 1000")),
+                        ("executions", schema::count("Executions of programs, ended ones too")),
                     ],
                     &["name", "version", "programs", "executions"],
                 )
@@ -174,14 +172,13 @@ async fn server_info(call: &Call<'_>) -> Answer {
     let Reply::RuntimeInfo(info) = call.ask(Op::RuntimeInfo).await? else {
         return Err(Failure::unexpected(&"RuntimeInfo"));
     };
-    let programs = programs(call).await?.len();
-    let executions =
-        match call.durable(DurableOp::RunList { program: None, page: ListPage::first(COUNTED) }).await? {
-            DurableReply::Runs(runs) => runs.len(),
-            other => return Err(Failure::unexpected(&other)),
-        };
+    let counts = match call.durable(DurableOp::Counts).await? {
+        DurableReply::Counts(counts) => counts,
+        other => return Err(Failure::unexpected(&other)),
+    };
     Ok(Outcome::json(json!({
-        "name": "vm-system", "version": info.version, "programs": programs, "executions": executions
+        "name": "vm-system", "version": info.version,
+        "programs": counts.programs, "executions": counts.executions
     })))
 }
 

@@ -92,6 +92,8 @@ fn lists_of_one_owner_cost_nothing_for_what_others_have() {
         Query::Executions(me(), SessionId::from_bytes(*one.as_bytes()), page()),
         Query::PendingTasks(me(), page()),
         Query::Audit { scope: me(), before: None, limit: 100 },
+        Query::Prompts { scope: me(), executions: vec![one], bytes: 100 },
+        Query::ProgramCounts(me()),
         runs(None, None),
         runs(Some(program), None),
         runs(None, Some(one)),

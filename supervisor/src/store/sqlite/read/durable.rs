@@ -136,6 +136,34 @@ pub(super) fn pending_tasks(c: &Connection, scope: &Scope, page: Page) -> Read<V
     select.readable_rows(c, task_weight, task_row)
 }
 
+pub(super) fn prompts(
+    c: &Connection,
+    scope: &Scope,
+    executions: &[ExecutionId],
+    bytes: u32,
+) -> Read<Vec<(ExecutionId, String)>> {
+    let mut prompts = Vec::new();
+    for execution in executions {
+        let mut select = Select::new("SELECT prompt FROM tasks");
+        select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL").scope(scope);
+        let beginning = |row: &Row<'_>| {
+            let prompt = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
+            Ok((*execution, prompt[..prompt.floor_char_boundary(bytes as usize)].to_owned()))
+        };
+        prompts.extend(select.readable_rows(c, |_| 0, beginning)?);
+    }
+    Ok(prompts)
+}
+
+pub(super) fn counts(c: &Connection, scope: &Scope) -> Read<(u64, u64)> {
+    let mut programs = Select::new("SELECT count(*) FROM programs");
+    programs.and("is_active = 1").scope(scope);
+    let mut runs = Select::new("SELECT count(*) FROM program_runs");
+    runs.scope(scope);
+    let number = |select: &Select| select.first(c, |row| count(row, 0)).map(Option::unwrap_or_default);
+    Ok((number(&programs)?, number(&runs)?))
+}
+
 fn task_weight(task: &TaskRow) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
     256 + task.prompt.len() + text(&task.schema) + text(&task.fallback) + text(&task.answer)
