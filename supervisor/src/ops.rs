@@ -258,6 +258,7 @@ impl Ops {
             Op::ExecEvents { execution, after_seq, limit, follow } => {
                 self.exec_events(call, &execution, after_seq, limit, follow).await
             }
+            Op::ExecWait { execution } => self.exec_wait(&call, &execution).await,
             Op::ExecCancel { execution } => self.exec_cancel(&call, &execution).await,
             Op::AuditList { before, limit } => self.audit_list(&call, before, limit).await,
             Op::Health => self.health(),
@@ -302,6 +303,7 @@ fn changes_something(op: &Op) -> bool {
         | Op::ExecList { .. }
         | Op::ExecGet { .. }
         | Op::ExecEvents { .. }
+        | Op::ExecWait { .. }
         | Op::AuditList { .. }
         | Op::Health
         | Op::RuntimeSummary

@@ -201,6 +201,12 @@ pub enum Op {
         /// How many; 1 to [`FORKS`](crate::limits::FORKS).
         count: u32,
     },
+    /// An execution as it stands once it does not run: it has ended, or asks something. Answered at once where that is so.
+    /// One that ended because it said too much is an answer like any other.
+    ExecWait {
+        /// Which.
+        execution: String,
+    },
 }
 
 /// A part of a list that is sorted newest first.

@@ -64,7 +64,7 @@ structs! {
     Task {
         id, execution_id, prompt, schema, attempts, created_at, deadline, first_attempt_at, last_attempt_at,
     }
-    TaskStatus { execution_id, status, task, result, error }
+    TaskStatus { execution_id, name, status, task, result, error }
     Run { execution, name, program_id, program, program_version, task }
     CheckpointInfo { seq, at, cause, bytes }
     ProgramState { frames, globals }
@@ -76,6 +76,7 @@ structs! {
     NewRun { program, name, args, env, template, worktree_path, wait }
     PlanText { file, text, parts }
     CompiledPlan { valid, blocks, block_ids, plan }
+    ProgramCounts { programs, executions }
     StatePage { number, bytes }
     DurableLimits { heap_bytes, stack_depth, steps }
     Segment { now_ms, cpu_ms, wall_ms, max_events, max_output_bytes, checkpoint_steps, checkpoint_ms }
@@ -204,7 +205,7 @@ enums! {
         TemplateAddStartup { template, file }, TemplateRemoveStartup { template, file },
         TemplateAddLibrary { template, name }, TemplateRemoveLibrary { template, name }, LibraryCatalog,
         LibraryInstall(library), LibraryRemove { name }, LibraryVerify { name },
-        AuditList { before, limit }, Durable(op), SessionFork { session, count },
+        AuditList { before, limit }, Durable(op), SessionFork { session, count }, ExecWait { execution },
     }
     Reply {
         Done, Template(template), Templates(templates), TemplateDetail(detail), TemplateDeleted { status, template_id },

@@ -194,6 +194,7 @@ fn named(op: &Op) -> (&'static str, &str) {
         Op::ExecList { session, .. } => ("exec list", session),
         Op::ExecGet { execution } => ("exec get", execution),
         Op::ExecEvents { execution, .. } => ("exec events", execution),
+        Op::ExecWait { execution } => ("exec wait", execution),
         Op::ExecCancel { execution } => ("exec cancel", execution),
         Op::AuditList { .. } => ("audit", ""),
         Op::Health => ("health", ""),

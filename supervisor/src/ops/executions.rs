@@ -9,9 +9,11 @@ use crate::store::{Entity, is_last_page};
 use crate::worktree::clean_relative;
 use serde_json::Value;
 use std::collections::HashSet;
-use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, OpError, Reply};
+use std::pin::pin;
+use tokio::sync::mpsc;
+use vm_system_protocol::control::{DurableOp, ErrorCode, ListPage, NewExecution, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_protocol::model::{Engine, Event, Execution, ExecutionKind, ExecutionStatus};
+use vm_system_protocol::model::{Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus};
 
 /// Largest `args`, `env` and `argv` (bytes each).
 const ARGS_BYTES: usize = 1 << 20;
@@ -174,6 +176,47 @@ impl Ops {
             }
             if follower.send(events).await.is_err() || complete {
                 return Ok(());
+            }
+        }
+    }
+
+    /// Answers once an execution does not run.
+    pub(super) async fn exec_wait(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+        let mut now = self.execution(call, execution).await?.execution;
+        let (id, mut seen) = (now.id, 0);
+        while now.status == ExecutionStatus::Running {
+            let perhaps_asks = self.follow_to_a_stop(id, &mut seen).await;
+            now = self.execution(call, &id.to_string()).await?.execution;
+            if !perhaps_asks {
+                break;
+            }
+        }
+        match (now.status, now.kind) {
+            (ExecutionStatus::Waiting, ExecutionKind::Program) => {
+                Box::pin(self.durable(call, DurableOp::RunGet { execution: id.to_string() }))
+                    .await
+                    .map(Reply::Durable)
+            }
+            (ExecutionStatus::Waiting, _) => Box::pin(self.live(now)).await.map(Reply::Durable),
+            _ => Ok(Reply::Execution(Box::new(now))),
+        }
+    }
+
+    /// Follows an execution behind what was seen of it until it asks something (true), or to its end.
+    async fn follow_to_a_stop(&self, id: ExecutionId, seen: &mut u64) -> bool {
+        let (follower, mut batches) = mpsc::channel(1);
+        let mut following = pin!(self.runtime.follow(id, *seen, follower));
+        loop {
+            tokio::select! {
+                biased;
+                Some(batch) = batches.recv() => {
+                    *seen = batch.last().map_or(*seen, |last| last.seq);
+                    // It is published when it is stored: whoever looks now sees the question, or that it was answered.
+                    if batch.iter().any(|event| matches!(event.payload, EventPayload::Task { .. })) {
+                        return true;
+                    }
+                }
+                _ = &mut following => return false,
             }
         }
     }

@@ -8,7 +8,11 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::model::{Execution, Metrics};
 
 /// Nobody answers verbs.
 struct Nobody;
@@ -47,6 +51,95 @@ impl Front for Nobody {
     }
 }
 
+/// A supervisor of sessions in which everything runs for ever, but for the one that is called "busy".
+struct Sessions {
+    session: SessionId,
+    execution: ExecutionId,
+    /// What was asked of it.
+    asked: mpsc::UnboundedSender<String>,
+}
+
+impl Sessions {
+    fn execution(&self) -> Execution {
+        let begun = json!({
+            "id": self.execution, "session_id": self.session, "kind": "repl", "args": {}, "env": {},
+            "status": "running", "started_at": "2026-01-01T00:00:00.000Z",
+            "metrics": Metrics::default(),
+        });
+        serde_json::from_value(begun).expect("an execution")
+    }
+}
+
+impl Front for Sessions {
+    fn asker(&self, _: &rmcp::model::Extensions) -> Result<Asker, String> {
+        Ok(Asker { caller: None, client: None })
+    }
+
+    fn ask<'a>(&'a self, _: &'a Asker, op: Op, _: String) -> Asking<'a, Result<Reply, OpError>> {
+        let ready = |answer| -> Asking<'a, _> { Box::pin(std::future::ready(answer)) };
+        let note = |what: String| self.asked.send(what).expect("the test listens");
+        match op {
+            Op::ExecStart(new) if new.session == "busy" => {
+                note("refused".to_owned());
+                ready(Err(OpError::new(ErrorCode::SessionBusy, "another execution runs")))
+            }
+            Op::ExecStart(_) => ready(Ok(Reply::Execution(Box::new(self.execution())))),
+            Op::ExecWait { execution } => {
+                note(format!("wait for {execution}"));
+                Box::pin(std::future::pending())
+            }
+            Op::ExecCancel { execution } => {
+                note(format!("cancel {execution}"));
+                ready(Ok(Reply::Done))
+            }
+            other => panic!("not asked for: {other:?}"),
+        }
+    }
+
+    fn read(&self, path: &Path, _: usize) -> Result<String, FileRefusal> {
+        Err(FileRefusal::NotFound(path.display().to_string()))
+    }
+
+    fn reads_files(&self) -> bool {
+        false
+    }
+
+    fn worktree(&self) -> Option<String> {
+        None
+    }
+
+    fn kept(&self, name: &str, _: usize) -> Result<Option<String>, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
+
+    fn keep(&self, name: &str, _: &str) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
+}
+
+#[tokio::test]
+async fn an_evaluation_that_is_taken_back_ends_its_own_execution_and_no_other() {
+    let (asked, mut hear) = mpsc::unbounded_channel();
+    let execution = ExecutionId::from_uuid(Uuid::now_v7());
+    let session = SessionId::from_uuid(Uuid::now_v7());
+    let mut client = Client::of(Arc::new(Sessions { session, execution, asked }));
+    client.initialize().await;
+    let taken_back = |id: u32| {
+        json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
+            .to_string()
+    };
+    let eval =
+        |id: u32, session: &str| tool(id, "session_eval", &json!({ "sessionId": session, "code": "1" }));
+    // Refused, as something else runs there: that is not touched.
+    client.say(eval(1, "busy").to_string().as_bytes()).await;
+    client.say(taken_back(1).as_bytes()).await;
+    assert_eq!(hear.recv().await.as_deref(), Some("refused"));
+    client.say(eval(2, "s").to_string().as_bytes()).await;
+    assert_eq!(hear.recv().await, Some(format!("wait for {execution}")), "nothing else was asked");
+    client.say(taken_back(2).as_bytes()).await;
+    assert_eq!(hear.recv().await, Some(format!("cancel {execution}")));
+}
+
 struct Client {
     read: BufReader<ReadHalf<DuplexStream>>,
     write: WriteHalf<DuplexStream>,
@@ -54,9 +147,13 @@ struct Client {
 
 impl Client {
     fn start() -> Self {
+        Self::of(Arc::new(Nobody))
+    }
+
+    fn of(front: Arc<dyn Front>) -> Self {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let (read, write) = tokio::io::split(theirs);
-        tokio::spawn(serve(Arc::new(Nobody), Lines::new(read, write)));
+        tokio::spawn(serve(front, Lines::new(read, write)));
         let (read, write) = tokio::io::split(ours);
         Self { read: BufReader::new(read), write }
     }
@@ -112,7 +209,8 @@ fn every_tool_has_a_name_of_its_own_a_description_and_schemas_of_objects() {
 async fn what_is_not_a_message_is_answered_and_the_connection_goes_on() {
     let mut client = Client::start();
     client.say(b"{\"jsonrpc\":").await;
-    assert_eq!(client.hear().await["error"]["code"], -32700);
+    let told = client.hear().await;
+    assert_eq!((&told["error"]["code"], told.get("id")), (&json!(-32700), Some(&Value::Null)), "{told}");
     client.say(b"\xff\xfe").await;
     assert_eq!(client.hear().await["error"]["code"], -32700);
     for invalid in [

@@ -35,12 +35,18 @@ pub(super) fn rows() -> Vec<Row> {
             name: "session_create",
             title: "Make a JavaScript session",
             description: "Make a sandboxed JavaScript session. Variables stay from one session_eval to the next. It \
-                reads files beneath its worktree through `require('fs')`, if it has one, and reaches nothing else.",
+                reads files beneath its worktree through `require('fs')` and reaches nothing else.",
             input: || {
                 schema::object(
                     &[
                         ("templateId", schema::text("Name or id of a template; a plain one if absent")),
-                        ("worktree", schema::text("Absolute path of a folder whose files it may read")),
+                        (
+                            "worktree",
+                            schema::text(
+                                "Absolute path of an existing folder whose files it may read; required unless the \
+                                server was given one with --worktree",
+                            ),
+                        ),
                         ("name", schema::text("A name for the session")),
                     ],
                     &[],
@@ -218,7 +224,10 @@ struct Create {
 async fn create(call: &Call<'_>) -> Answer {
     let Create { template_id, worktree, name } = call.input()?;
     let worktree = worktree.or_else(|| call.front.worktree()).ok_or_else(|| {
-        Failure::invalid("a session needs a worktree: the absolute path of an existing folder")
+        Failure::invalid(
+            "a session needs a worktree: pass `worktree`, the absolute path of an existing folder (or start the server \
+             with --worktree DIR)",
+        )
     })?;
     let template = match template_id {
         Some(template) => template,
@@ -300,38 +309,30 @@ async fn run_file(call: &Call<'_>) -> Answer {
     execute(call, new).await
 }
 
+/// Runs something in a session. It is known by its id from its beginning: when the client takes its request back, that
+/// execution is ended and no other, whoever else runs something there.
 async fn execute(call: &Call<'_>, new: NewExecution) -> Answer {
-    let session = new.session.clone();
-    match call.long(Op::ExecStart(Box::new(new))).await {
+    let begin = Op::ExecStart(Box::new(NewExecution { wait: false, ..new }));
+    let execution = match call.ask(begin).await? {
+        Reply::Execution(execution) => execution.id.to_string(),
+        Reply::Durable(DurableReply::Run(run)) => run.execution.id.to_string(),
+        other => return Err(Failure::unexpected(&other)),
+    };
+    match call.long(Op::ExecWait { execution: execution.clone() }).await {
         Ok(Reply::Execution(execution)) => evaluated(call, *execution, None).await,
         Ok(Reply::Durable(DurableReply::Run(run))) => evaluated(call, run.execution, run.task).await,
         Ok(other) => Err(Failure::unexpected(&other)),
         Err(Failure::Cancelled) => {
-            end_what_runs(call, session).await?;
+            call.ask(Op::ExecCancel { execution }).await?;
             Err(Failure::Cancelled)
         }
         Err(failure) => Err(failure),
     }
 }
 
-/// A session runs one thing at a time: what runs now is what was to be cancelled.
-async fn end_what_runs(call: &Call<'_>, session: String) -> Result<(), Failure> {
-    let Reply::Executions(newest) = call.ask(Op::ExecList { session, page: ListPage::first(1) }).await?
-    else {
-        return Ok(());
-    };
-    if let Some(execution) = newest.first().filter(|execution| !execution.status.is_final()) {
-        call.ask(Op::ExecCancel { execution: execution.id.to_string() }).await?;
-    }
-    Ok(())
-}
-
 async fn evaluated(call: &Call<'_>, execution: Execution, asked: Option<Task>) -> Answer {
     let id = execution.id.to_string();
-    let said = match execution.events {
-        Some(events) => events,
-        None => events(call, &id, 0, EVENTS).await?,
-    };
+    let said = events(call, &id, 0, EVENTS).await?;
     let (lines, next, all) = views::lines(&said, 0, OUTPUT_BYTES);
     let mut data = json!({
         "executionId": id, "sessionId": execution.session_id, "status": execution.status,
@@ -344,9 +345,12 @@ async fn evaluated(call: &Call<'_>, execution: Execution, asked: Option<Task>) -
         }
         text.push_str(line);
     };
+    let too_much = ErrorCode::OutputLimitExceeded.as_str();
     if !all || said.len() >= EVENTS as usize {
         data["truncated"] = json!(true);
         add(&format!("[output cut: get_events executionId={id} after={next} has the rest]"));
+    } else if execution.error.as_ref().is_some_and(|error| error.code == too_much) {
+        add(&format!("[get_events executionId={id} has what was kept of its output]"));
     }
     let value = said.iter().rev().find_map(|event| match &event.payload {
         EventPayload::Value { preview, json, .. } => Some((preview, json)),
