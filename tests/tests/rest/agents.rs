@@ -84,7 +84,7 @@ fn an_agent_over_http_drives_a_program_in_a_session_of_its_own() {
         assert_eq!(stolen.status, 404, "{}", stolen.text());
     }
     let ended = alice.ask("DELETE", "/mcp", &[("mcp-session-id", &one)], None);
-    assert!((200..300).contains(&ended.status), "{}", ended.text());
+    assert_eq!(ended.status, 204, "{}", ended.text());
     assert_eq!(
         post(&mut alice, &[("mcp-session-id", &one)], &tool("list_programs", &json!({}))).0.status,
         404
@@ -154,12 +154,37 @@ fn the_rules_of_this_door_hold_for_agents() {
     let response = alice.ask("POST", "/mcp", &[ACCEPT], Some(&json!({ "large": large }).to_string()));
     assert_eq!(response.status, 413);
     let mut alice = daemon.http().bearer(ALICE);
-    for nonsense in ["{", "[]", "7", "{\"jsonrpc\":\"2.0\"}"] {
-        let response = alice.ask("POST", "/mcp", &[ACCEPT], Some(nonsense));
-        assert!((400..500).contains(&response.status), "{nonsense}: {} {}", response.status, response.text());
-    }
     let (response, _) = post(&mut alice, &[], &tool("list_programs", &json!({})));
-    assert!((400..500).contains(&response.status), "a call without a session");
+    assert_eq!(response.status, 400, "a call without a session");
+}
+
+#[test]
+fn what_is_refused_over_http_is_an_error_of_json_rpc() {
+    let daemon = Daemon::start(User::AsStarted);
+    let mut http = daemon.http();
+    let call = tool("list_programs", &json!({})).to_string();
+    let no_message = r#"{"jsonrpc":"2.0","id":"a"}"#;
+    let (plain, json) = (("accept", "application/json"), ("content-type", "text/plain"));
+    for (method, fields, body, status, code, id) in [
+        ("POST", vec![ACCEPT], Some("{"), 400, -32_700, Value::Null),
+        ("POST", vec![ACCEPT], Some("[]"), 400, -32_600, Value::Null),
+        ("POST", vec![ACCEPT], Some("7"), 400, -32_600, Value::Null),
+        ("POST", vec![ACCEPT], Some(no_message), 400, -32_600, json!("a")),
+        ("POST", vec![ACCEPT], Some(call.as_str()), 400, -32_600, json!(2)),
+        ("POST", vec![ACCEPT, ("mcp-session-id", "none")], Some(&call), 404, -32_600, json!(2)),
+        ("POST", vec![plain], Some(&call), 406, -32_600, json!(2)),
+        ("POST", vec![ACCEPT, json], Some(&call), 415, -32_600, json!(2)),
+        ("GET", vec![ACCEPT], None, 400, -32_600, Value::Null),
+        ("PUT", vec![ACCEPT], Some(&call), 405, -32_600, json!(2)),
+    ] {
+        let response = http.ask(method, "/mcp", &fields, body);
+        assert_eq!(response.status, status, "{method} {body:?}: {}", response.text());
+        assert_eq!(response.field("content-type"), Some("application/json"), "{method} {body:?}");
+        let told: Value = serde_json::from_str(&response.text()).expect("JSON");
+        assert_eq!((&told["jsonrpc"], &told["error"]["code"]), (&json!("2.0"), &json!(code)), "{told}");
+        assert_eq!(told.get("id"), Some(&id), "{told}");
+        assert!(told["error"]["message"].as_str().is_some_and(|why| why.len() > 10), "{told}");
+    }
 }
 
 #[test]

@@ -2,12 +2,15 @@
 //! before it comes here. Clients of the older generation have sessions; those are bounded, belong to whoever made them, and
 //! are of no use to anybody else.
 
+mod refused;
+
 use super::{Asker, Asking, CLIENT_CHARS, FileRefusal, Front, McpServer, key_of_client};
 use crate::api::control::Caller;
 use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
-use axum::http::{Method, Request, Response};
+use axum::http::{Method, Request, Response, StatusCode};
 use http_body_util::Full;
+use refused::NoSession;
 use rmcp::model::Extensions;
 use rmcp::transport::streamable_http_server::SessionManager as _;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -34,15 +37,6 @@ const CLIENT_PARAMETER: &str = "client";
 
 /// Answers one verb of one caller.
 pub(in crate::api) type Ask = dyn Fn(Caller, Op) -> Asking<'static, Result<Reply, OpError>> + Send + Sync;
-
-/// What has no answer of the protocol.
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::api) enum HttpRefusal {
-    /// No such session, or not this caller's.
-    NoSession,
-    /// There are as many sessions as there may be.
-    TooManySessions,
-}
 
 /// The door's part that speaks the protocol.
 pub(in crate::api) struct McpHttp {
@@ -80,17 +74,21 @@ impl McpHttp {
         caller: Caller,
         mut parts: Parts,
         body: Bytes,
-    ) -> Result<Response<Body>, HttpRefusal> {
+    ) -> Response<Body> {
         let owner = caller.owner.clone();
         let session = parts.headers.get(SESSION_HEADER).map(|id| id.to_str().unwrap_or_default().to_owned());
-        match &session {
-            Some(id) => self.used(id, &owner).await?,
-            None if parts.method == Method::POST && begins(&body) => self.make_room(&owner).await?,
-            None => {}
+        let admitted = match &session {
+            Some(id) => self.used(id, &owner).await,
+            None if parts.method == Method::POST && begins(&body) => self.make_room(&owner).await,
+            None => Ok(()),
+        };
+        if let Err(why) = admitted {
+            return refused::without_session(why, &body);
         }
         let ends = parts.method == Method::DELETE;
         parts.extensions.insert(caller);
-        let response = self.service.handle(Request::from_parts(parts, Full::new(body))).await;
+        let asked = Request::from_parts(parts, Full::new(body.clone()));
+        let mut response = self.service.handle(asked).await;
         let given = response.headers().get(SESSION_HEADER).and_then(|id| id.to_str().ok());
         match (session, given) {
             (None, Some(id)) => {
@@ -99,10 +97,14 @@ impl McpHttp {
             }
             (Some(id), _) if ends => {
                 self.lock().remove(&id);
+                if response.status() == StatusCode::ACCEPTED {
+                    // It is over, and clients take "accepted" for a failure.
+                    *response.status_mut() = StatusCode::NO_CONTENT;
+                }
             }
             _ => {}
         }
-        Ok(response.map(Body::new))
+        refused::readable(response, &body).await
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Owned>> {
@@ -110,20 +112,20 @@ impl McpHttp {
     }
 
     /// Whether this is a session of this owner's.
-    async fn used(&self, id: &str, owner: &str) -> Result<(), HttpRefusal> {
+    async fn used(&self, id: &str, owner: &str) -> Result<(), NoSession> {
         match self.lock().get_mut(id).filter(|session| session.owner == owner) {
             Some(session) => session.used = Instant::now(),
-            None => return Err(HttpRefusal::NoSession),
+            None => return Err(NoSession::Unknown),
         }
         if matches!(self.manager.has_session(&Arc::from(id)).await, Ok(true)) {
             return Ok(());
         }
         self.lock().remove(id);
-        Err(HttpRefusal::NoSession)
+        Err(NoSession::Unknown)
     }
 
     /// Room for one more session of this owner's.
-    async fn make_room(&self, owner: &str) -> Result<(), HttpRefusal> {
+    async fn make_room(&self, owner: &str) -> Result<(), NoSession> {
         // Those that ended by themselves.
         let live: std::collections::HashSet<String> =
             self.manager.sessions.read().await.keys().map(ToString::to_string).collect();
@@ -141,7 +143,7 @@ impl McpHttp {
                 sessions.remove(id);
             }
             if live.len() >= SESSIONS + mine.len() {
-                return Err(HttpRefusal::TooManySessions);
+                return Err(NoSession::TooMany);
             }
             mine
         };

@@ -8,7 +8,8 @@ use rmcp::model::{
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::future::Future;
 use std::io;
@@ -146,17 +147,22 @@ enum Line {
     TooLong,
 }
 
-/// A message that is answered here.
-struct Refused(Box<ServerJsonRpcMessage>);
+/// The answer to a message that is answered here.
+struct Refused(Value);
 
 impl Refused {
     fn new(id: Option<RequestId>, error: ErrorData) -> Self {
-        Self(Box::new(ServerJsonRpcMessage::error(error, id)))
+        Self(error_without_request(id, error))
     }
 }
 
+/// An error of JSON-RPC; its `id` is null where what it answers has none that can be read.
+pub(super) fn error_without_request(id: Option<RequestId>, error: ErrorData) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "error": error })
+}
+
 impl<W: AsyncWrite + Unpin> Shared<W> {
-    async fn send(&self, message: &ServerJsonRpcMessage) -> io::Result<()> {
+    async fn send(&self, message: &impl Serialize) -> io::Result<()> {
         let mut bytes = serde_json::to_vec(message)?;
         bytes.push(b'\n');
         let mut write = self.write.lock().await;

@@ -64,11 +64,6 @@ impl Problem {
         Self::new(StatusCode::FORBIDDEN, ErrorCode::NotPermitted.as_str(), message)
     }
 
-    /// 404 `NOT_FOUND`: something that a request names is not there.
-    pub(super) fn not_found(message: impl Into<String>) -> Self {
-        Self::new(StatusCode::NOT_FOUND, ErrorCode::NotFound.as_str(), message)
-    }
-
     /// 503 `CAPACITY_EXCEEDED`.
     pub(super) fn capacity(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::CapacityExceeded.as_str(), message)

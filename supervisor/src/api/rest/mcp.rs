@@ -4,7 +4,7 @@ use super::envelope::Problem;
 use super::{App, RestOptions, Verbs, input};
 use crate::api::control::{Caller, Door, Request as Verb};
 use crate::api::mcp::Asking;
-use crate::api::mcp::http::{Ask, HttpRefusal, McpHttp};
+use crate::api::mcp::http::{Ask, McpHttp};
 use axum::body::Body;
 use axum::http::{Request, Response};
 use std::sync::Arc;
@@ -44,8 +44,5 @@ pub(super) async fn answer(
 ) -> Result<Response<Body>, Problem> {
     let (parts, body) = request.into_parts();
     let body = input::collect(body, &app.options.limits).await?;
-    app.mcp.answer(caller, parts, body).await.map_err(|refusal| match refusal {
-        HttpRefusal::NoSession => Problem::not_found("there is no such session: initialize a new one"),
-        HttpRefusal::TooManySessions => Problem::capacity("as many agents as possible are connected"),
-    })
+    Ok(app.mcp.answer(caller, parts, body).await)
 }

@@ -1,0 +1,94 @@
+//! Requests that are refused before a message is taken: the service says why in plain text, and clients of the protocol
+//! read JSON-RPC. Changes words, never what is refused.
+
+use super::super::lines::error_without_request;
+use axum::body::{Body, Bytes};
+use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use axum::http::{Response, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use rmcp::model::{ErrorCode, ErrorData, RequestId};
+use serde_json::Value;
+
+/// Longest text of the service that is passed on (bytes).
+const TEXT_BYTES: usize = 4_096;
+/// What the service's text begins with when a body is not a message.
+const UNREADABLE: &str = "fail to deserialize request body ";
+/// JSON-RPC leaves these numbers to servers.
+const BUSY: ErrorCode = ErrorCode(-32_000);
+
+/// Why a request reaches no session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum NoSession {
+    /// No such session, or not this caller's.
+    Unknown,
+    /// There are as many sessions as there may be.
+    TooMany,
+}
+
+/// The answer to a request that reaches no session.
+pub(super) fn without_session(why: NoSession, asked: &[u8]) -> Response<Body> {
+    let id = id_of(asked);
+    match why {
+        NoSession::Unknown => {
+            let why = "there is no such session: initialize a new one";
+            answer(StatusCode::NOT_FOUND, id, ErrorData::invalid_request(why, None))
+        }
+        NoSession::TooMany => {
+            let why = "as many agents as possible are connected: try again later";
+            let mut busy = answer(StatusCode::SERVICE_UNAVAILABLE, id, ErrorData::new(BUSY, why, None));
+            busy.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            busy
+        }
+    }
+}
+
+/// The service's answer, with a body of JSON-RPC where it refused `asked` in plain text.
+pub(super) async fn readable<B>(response: Response<B>, asked: &[u8]) -> Response<Body>
+where
+    B: axum::body::HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let status = response.status();
+    let plain =
+        response.headers().get(CONTENT_TYPE).is_none_or(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    if !status.is_client_error() || !plain {
+        return response.map(Body::new);
+    }
+    let (parts, body) = response.into_parts();
+    // Words of the service's own are short; without them the status still says what it says.
+    let text = Limited::new(body, TEXT_BYTES).collect().await.map(http_body_util::Collected::to_bytes);
+    let text = text.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let (status, error) = match text.strip_prefix(UNREADABLE) {
+        Some(why) => (StatusCode::BAD_REQUEST, unreadable(asked, why)),
+        None => (status, ErrorData::invalid_request(text, None)),
+    };
+    let mut told = answer(status, id_of(asked), error);
+    if let Some(methods) = parts.headers.get(ALLOW) {
+        told.headers_mut().insert(ALLOW, methods.clone());
+    }
+    told
+}
+
+/// What is wrong with a body that is no message, in the words of [`lines`](super::super::lines).
+fn unreadable(asked: &[u8], why: &str) -> ErrorData {
+    match serde_json::from_slice::<Value>(asked) {
+        Err(error) => ErrorData::parse_error(format!("not JSON: {error}"), None),
+        Ok(Value::Array(_)) => {
+            ErrorData::invalid_request("batches are not taken: send one message a request", None)
+        }
+        Ok(_) => ErrorData::invalid_request(format!("not a message of the protocol: {why}"), None),
+    }
+}
+
+/// The id of a request, where there is one that can be read.
+fn id_of(asked: &[u8]) -> Option<RequestId> {
+    let message: Value = serde_json::from_slice(asked).ok()?;
+    serde_json::from_value(message.get("id")?.clone()).ok()
+}
+
+fn answer(status: StatusCode, id: Option<RequestId>, error: ErrorData) -> Response<Body> {
+    let mut response = Response::new(Body::from(error_without_request(id, error).to_string()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
