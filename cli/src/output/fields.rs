@@ -73,7 +73,7 @@ records! {
     ProgramState: frames globals;
     CheckpointInfo: seq at cause bytes;
     Task: id execution_id prompt schema attempts created_at deadline first_attempt_at last_attempt_at;
-    TaskStatus: execution_id status task result error;
+    TaskStatus: execution_id name status task result error;
     AuditRecord: seq at owner door verb subject outcome;
     Health: status;
     RuntimeSummary: active_sessions active_session_ids;

@@ -60,6 +60,9 @@ pub(crate) fn install_inputs(state: &mut State, args: &[String], env: &[(String,
 
 /// `CC(prompt, options?)`: the pause.
 fn cc(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+    if matches!(vm.arg(&c, 0), Value::Undefined) {
+        return Err(vm.type_error("CC needs a prompt: its first argument is what is asked"));
+    }
     let prompt = vm.arg_str(&c, 0)?;
     let prompt = vm.st.heap.str(prompt).to_utf8();
     let options = match vm.arg(&c, 1) {

@@ -87,6 +87,9 @@ pub struct Task {
 pub struct TaskStatus {
     /// Which execution.
     pub execution_id: ExecutionId,
+    /// Its name, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
     /// Its status.
     pub status: ExecutionStatus,
     /// The question, while it waits.

@@ -3,7 +3,7 @@
 //! `start` makes one where it is asked to with `asTask`, and the client says that it knows the extension.
 
 use super::call::Call;
-use super::outcome::{Failure, Outcome, cut, result};
+use super::outcome::{Failure, Outcome, cut, result, shortened};
 use super::{tools, views};
 use rmcp::model::{
     DetailedTask, ElicitRequest, ElicitRequestParams, ElicitationSchema, GetTaskResult, InputRequest,
@@ -17,6 +17,8 @@ use vm_system_protocol::model::{self, ExecutionStatus, Run};
 
 /// How often a client is to ask (milliseconds).
 const POLL_MS: u64 = 1_000;
+/// Longest schema in the text of a question (bytes).
+const SCHEMA_BYTES: usize = 16 * 1024;
 /// Where the answer to a question without a form of its own stands.
 const ANSWER: &str = "answer";
 
@@ -116,8 +118,17 @@ fn input(question: &model::Task) -> InputRequests {
         let plain = json!({ "type": "object", "properties": properties, "required": [ANSWER] });
         serde_json::from_value::<ElicitationSchema>(plain).ok()
     };
-    let Some(requested_schema) = form(question).or_else(fallback) else { return InputRequests::new() };
-    let message = cut(question.prompt.clone());
+    let own = form(question);
+    let message = match &question.schema {
+        // Whoever fills in one plain field must know what it has to hold.
+        Some(schema) if own.is_none() => format!(
+            "{}\n\nThe answer is JSON that fits this schema: {}",
+            cut(question.prompt.clone()),
+            shortened(schema.as_str(), SCHEMA_BYTES).unwrap_or(schema.as_str())
+        ),
+        _ => cut(question.prompt.clone()),
+    };
+    let Some(requested_schema) = own.or_else(fallback) else { return InputRequests::new() };
     let params = ElicitRequestParams::FormElicitationParams { meta: None, message, requested_schema };
     let request = InputRequest::Elicitation(ElicitRequest::new(params));
     InputRequests::from([(question.id.to_string(), request)])

@@ -66,11 +66,12 @@ pub(super) fn run(run: &Run) -> Map<String, Value> {
 }
 
 /// Where an execution stands, as data of `getTask`.
-pub(super) fn status(name: &str, status: &TaskStatus) -> Map<String, Value> {
+pub(super) fn status(status: &TaskStatus) -> Map<String, Value> {
     let mut map = Map::new();
     let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
-    put("executionId", json!(name));
-    put("id", json!(status.execution_id));
+    let id = status.execution_id;
+    put("executionId", status.name.as_ref().map_or_else(|| json!(id), |name| json!(name)));
+    put("id", json!(id));
     put("state", json!(legacy(status.status)));
     put("status", json!(status.status));
     if let Some(ended) = &status.error {

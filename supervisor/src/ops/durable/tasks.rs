@@ -6,7 +6,7 @@ use crate::ops::audit::line_of;
 use crate::ops::errors::{invalid, stored};
 use crate::ops::{Call, Ops, fitting, idempotency, page};
 use crate::runtime::RuntimeError;
-use crate::store::{Entity, IdKind, TaskRow};
+use crate::store::{Entity, ExecutionRow, IdKind, TaskRow};
 use std::sync::Arc;
 use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
 use vm_system_protocol::ids::{ExecutionId, TaskId};
@@ -45,11 +45,11 @@ impl Ops {
     }
 
     pub(super) async fn task_get(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
-        let execution = match self.execution(call, reference).await {
-            Ok(row) => row.execution,
+        let ExecutionRow { execution, name, .. } = match self.execution(call, reference).await {
+            Ok(row) => row,
             Err(error) => {
                 let asker = self.asker(call, reference, error).await?.execution;
-                self.execution(call, &asker.to_string()).await?.execution
+                self.execution(call, &asker.to_string()).await?
             }
         };
         let task = if execution.status == ExecutionStatus::Waiting {
@@ -59,6 +59,7 @@ impl Ops {
         };
         Ok(DurableReply::TaskStatus(Box::new(TaskStatus {
             execution_id: execution.id,
+            name,
             status: execution.status,
             task: task.as_deref().map(question),
             result: execution.result,

@@ -59,7 +59,9 @@ pub(super) async fn call(
     work: HostWork,
 ) -> Result<JsonText, String> {
     if place.worktree.is_empty() {
-        return Err("this execution has no worktree: start it with one to use files".to_owned());
+        let why = "this execution has no worktree: to use files, start it with one (--worktree-path DIR; `worktree` of \
+                   the tool `start`; `worktree_path` over REST)";
+        return Err(why.to_owned());
     }
     let args = match work.call.args.to_value() {
         Some(Value::Array(args)) => args,

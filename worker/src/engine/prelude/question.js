@@ -17,6 +17,9 @@
 
   const { CC } = {
     CC(prompt, options = undefined) {
+      if (prompt === undefined) {
+        throw new TypeErrorCtor('CC needs a prompt: its first argument is what is asked');
+      }
       const text = wellFormed(`${prompt}`);
       if (options === null || (typeof options !== 'object' && typeof options !== 'undefined')) {
         throw new TypeErrorCtor('The second argument of CC must be an object');

@@ -48,8 +48,8 @@ pub(super) fn rows() -> Vec<Row> {
                         (
                             "worktree",
                             schema::text(
-                                "Absolute path of the folder whose files the program may use; \
-                                default: the folder the server was started in, if it may choose one, else none",
+                                "Absolute path of the folder whose files the program may use; default: the one that \
+                                the server was given with --worktree, else none, and its `fs` fails",
                             ),
                         ),
                         (
@@ -183,7 +183,7 @@ pub(super) fn rows() -> Vec<Row> {
             output: || {
                 schema::object(
                     &[
-                        ("executionId", schema::text("Its name or id")),
+                        ("executionId", schema::text("Its name, or its id if it has none")),
                         ("lines", schema::list(schema::text("A line"), "In order")),
                         ("next", schema::count("Pass it as `after` to go on")),
                         ("truncated", schema::flag("There is more: ask again with `next`")),

@@ -127,12 +127,13 @@ fn state_schema() -> Value {
     );
     schema::object(
         &[
-            ("id", schema::text("The execution")),
+            ("executionId", schema::text("Its name, or its id if it has none")),
+            ("id", schema::text("Its id")),
             ("frames", schema::list(frame, "Calls in progress, innermost first")),
             ("globals", schema::variables()),
             ("checkpoints", schema::list(checkpoint, "In order, the newest 200")),
         ],
-        &["id", "frames", "globals", "checkpoints"],
+        &["executionId", "id", "frames", "globals", "checkpoints"],
     )
 }
 
@@ -171,7 +172,10 @@ async fn get(call: &Call<'_>) -> Answer {
     });
     let kept: Vec<Value> = kept.collect();
     let globals = views::variables(&state.globals);
-    Ok(Outcome::json(json!({ "id": id, "frames": frames, "globals": globals, "checkpoints": kept })))
+    Ok(Outcome::json(json!({
+        "executionId": views::name_of(&run), "id": id,
+        "frames": frames, "globals": globals, "checkpoints": kept,
+    })))
 }
 
 #[derive(Deserialize)]
@@ -192,7 +196,10 @@ async fn set(call: &Call<'_>) -> Answer {
     };
     let value = JsonText::from_value(&value);
     let run = call.run(DurableOp::StateSet { execution, name: name.clone(), value, frame }).await?;
-    Ok(Outcome::new(format!("Variable set: {name}"), Value::Object(views::run(&run))))
+    let mut data = views::run(&run);
+    let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
+    data.insert("isCurrent".to_owned(), json!(current));
+    Ok(Outcome::new(format!("Variable set: {name}"), Value::Object(data)))
 }
 
 /// The innermost call that has a variable of this name.

@@ -70,14 +70,14 @@ struct Get {
 async fn get(call: &Call<'_>) -> Answer {
     let Get { execution_id } = call.input()?;
     let execution = call.which(execution_id).await?;
-    match call.durable(DurableOp::TaskGet { execution: execution.clone() }).await? {
-        DurableReply::TaskStatus(status) => Ok(shown(&execution, *status)),
+    match call.durable(DurableOp::TaskGet { execution }).await? {
+        DurableReply::TaskStatus(status) => Ok(shown(*status)),
         other => Err(Failure::unexpected(&other)),
     }
 }
 
-fn shown(name: &str, status: TaskStatus) -> Outcome {
-    let data = Value::Object(views::status(name, &status));
+fn shown(status: TaskStatus) -> Outcome {
+    let data = Value::Object(views::status(&status));
     match status.status {
         ExecutionStatus::Waiting => match status.task {
             Some(task) => Outcome::new(cut(task.prompt), data),

@@ -101,6 +101,9 @@ pub(in crate::api::rest) struct Task {
 pub(in crate::api::rest) struct TaskState {
     #[schema(format = "uuid")]
     execution_id: String,
+    /// Its name, if it has one.
+    #[schema(nullable = false)]
+    name: Option<String>,
     status: ExecutionStatus,
     /// The question, while it waits.
     #[schema(nullable = false)]

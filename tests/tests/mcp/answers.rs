@@ -1,0 +1,120 @@
+//! What tools answer: of the thing that was meant, by the name that it has, as much as an answer has room for, and where the
+//! rest is.
+
+use super::place;
+use serde_json::json;
+use vm_system_tests::mcp::{Agent, text};
+
+#[test]
+fn a_token_deletes_what_it_was_given_for_and_not_what_has_the_name_by_now() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let program = json!({ "programId": "p", "source": "function main() { return CC('?'); }" });
+    let start = json!({ "programId": "p", "executionId": "e" });
+    agent.text("load", program.clone());
+    let old = agent.data("start", start.clone())["id"].clone();
+    let of_old = agent.data("delete_execution", json!({ "executionId": "e" }))["token"].clone();
+    agent.text("submitTask", json!({ "result": "x" }));
+    let new = agent.data("start", start.clone())["id"].clone();
+    let told = agent.tool("delete_execution", json!({ "executionId": "e", "confirmToken": of_old }));
+    assert_eq!(told["_meta"]["vm-system/error"]["code"], "CONFLICT", "{told}");
+    assert!(text(&told).contains("Nothing was deleted"), "{told}");
+    // So it is where the name went on to another one by going back.
+    let of_new = agent.data("delete_execution", json!({ "executionId": "e" }))["token"].clone();
+    let state = agent.data("get_state", json!({}));
+    let first =
+        state["checkpoints"].as_array().and_then(|all| all.last()).expect("one")["checkpoint"].clone();
+    let branch = agent.data("rewind", json!({ "checkpoint": first }))["id"].clone();
+    agent.fails("delete_execution", json!({ "executionId": "e", "confirmToken": of_new }));
+    assert_eq!(agent.data("getTask", json!({ "executionId": "e" }))["id"], branch, "it waits as before");
+    // Each token is still good for what it was given for.
+    for (id, token) in [(&old, of_old), (&new, of_new)] {
+        agent.text("delete_execution", json!({ "executionId": id, "confirmToken": token }));
+    }
+
+    let of_old = agent.data("delete_program", json!({ "programId": "p" }))["token"].clone();
+    let again = agent.data("delete_program", json!({ "programId": "p" }))["token"].clone();
+    agent.text("delete_program", json!({ "programId": "p", "confirmToken": again }));
+    agent.text("load", program);
+    let told = agent.fails("delete_program", json!({ "programId": "p", "confirmToken": of_old }));
+    assert!(told.contains("Nothing was deleted"), "{told}");
+    assert_eq!(agent.data("list_programs", json!({}))["programs"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn a_list_shows_what_each_execution_asks_however_many_wait() {
+    const WAITING: usize = 203;
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    agent.text("load", json!({ "programId": "p", "source": "function main() { return CC(args[0]); }" }));
+    for n in 0..WAITING {
+        let question = format!("{n} é").repeat(400);
+        agent.text("start", json!({ "programId": "p", "executionId": format!("e{n}"), "args": [question] }));
+    }
+    let listed = agent.data("list_executions", json!({}));
+    let listed = listed["executions"].as_array().expect("a list");
+    assert_eq!(listed.len(), 200, "the newest");
+    for (execution, n) in listed.iter().zip((0..WAITING).rev()) {
+        let prompt = execution["summary"]["currentPrompt"].as_str().unwrap_or_default();
+        assert!(
+            execution["executionId"] == format!("e{n}") && prompt.starts_with(&format!("{n} é")),
+            "{execution}"
+        );
+        assert!((997..=1_000).contains(&prompt.len()), "{}", prompt.len());
+    }
+    let info = agent.data("server_info", json!({}));
+    assert_eq!((&info["programs"], &info["executions"]), (&json!(1), &json!(WAITING)));
+}
+
+#[test]
+fn what_says_too_much_is_shown_as_far_as_it_goes_and_where_the_rest_is() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let none = agent.fails("session_create", json!({}));
+    assert!(none.contains("pass `worktree`") && none.contains("--worktree DIR"), "{none}");
+    let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
+    let code = "for (let i = 0; i < 5_000; i++) console.log('line', i)";
+    let said = agent.tool("session_eval", json!({ "sessionId": session["sessionId"], "code": code }));
+    assert_eq!(said["isError"], true, "{said}");
+    let (told, data) = (text(&said), &said["structuredContent"]);
+    let id = data["executionId"].as_str().expect("an id");
+    assert!(told.starts_with("line 0\nline 1\n"), "{told}");
+    assert!(told.contains(&format!("get_events executionId={id} after=")), "{told}");
+    assert_eq!(data["error"]["code"], "OUTPUT_LIMIT_EXCEEDED", "{data}");
+    let rest = agent.data("get_events", json!({ "executionId": id, "after": data["next"] }));
+    assert!(rest["events"].is_array(), "{rest}");
+}
+
+#[test]
+fn executions_are_called_by_their_names_whatever_they_were_asked_for_by() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    agent.text("load", json!({ "programId": "p", "source": "function main() { return CC('?'); }" }));
+    let id = agent.data("start", json!({ "programId": "p", "executionId": "e" }))["id"].clone();
+    for tool in ["getTask", "get_output", "get_state", "get_execution", "status"] {
+        for asked in [json!({}), json!({ "executionId": "e" }), json!({ "executionId": id })] {
+            let data = agent.data(tool, asked.clone());
+            assert_eq!(data["executionId"], "e", "{tool} {asked}: {data}");
+        }
+    }
+}
+
+#[test]
+fn a_question_about_nothing_is_an_error_of_the_program() {
+    let home = place();
+    let mut agent = Agent::start(&home.place, &[]);
+    let source =
+        "function main() { let n = 0; try { CC(); } catch (e) { n = e.name + ': ' + e.message; } return n; }";
+    agent.text("load", json!({ "programId": "p", "source": source }));
+    let done = agent.data("start", json!({ "programId": "p", "executionId": "e" }));
+    assert_eq!(done["result"], "TypeError: CC needs a prompt: its first argument is what is asked", "{done}");
+    let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
+    let value = agent.data(
+        "session_eval",
+        json!({ "sessionId": session["sessionId"], "code": "try { CC(); } catch (e) { String(e) }" }),
+    );
+    assert_eq!(
+        value["result"], "TypeError: CC needs a prompt: its first argument is what is asked",
+        "{value}"
+    );
+}
