@@ -9,7 +9,7 @@ use rmcp::model::{
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashSet;
 use std::future::Future;
 use std::io;
@@ -147,18 +147,19 @@ enum Line {
     TooLong,
 }
 
-/// The answer to a message that is answered here.
-struct Refused(Value);
-
-impl Refused {
-    fn new(id: Option<RequestId>, error: ErrorData) -> Self {
-        Self(error_without_request(id, error))
-    }
+/// The answer to a message that is answered by a transport: an error of JSON-RPC, whose `id` is null where what it answers
+/// has none that can be read.
+#[derive(Debug, Serialize)]
+pub(super) struct Refused {
+    jsonrpc: &'static str,
+    id: Option<RequestId>,
+    error: ErrorData,
 }
 
-/// An error of JSON-RPC; its `id` is null where what it answers has none that can be read.
-pub(super) fn error_without_request(id: Option<RequestId>, error: ErrorData) -> Value {
-    json!({ "jsonrpc": "2.0", "id": id, "error": error })
+impl Refused {
+    pub(super) fn new(id: Option<RequestId>, error: ErrorData) -> Self {
+        Self { jsonrpc: "2.0", id, error }
+    }
 }
 
 impl<W: AsyncWrite + Unpin> Shared<W> {
@@ -226,7 +227,7 @@ where
             // Given up in the middle by the loop that also sends, this would tear a line: the stream's lock and a task
             // of its own keep it whole.
             let shared = Arc::clone(&self.shared);
-            let told = tokio::spawn(async move { shared.send(&refused.0).await });
+            let told = tokio::spawn(async move { shared.send(&refused).await });
             if !matches!(told.await, Ok(Ok(()))) {
                 return None;
             }

@@ -1,7 +1,7 @@
 //! Requests that are refused before a message is taken: the service says why in plain text, and clients of the protocol
 //! read JSON-RPC. Changes words, never what is refused.
 
-use super::super::lines::error_without_request;
+use super::super::lines::Refused;
 use axum::body::{Body, Bytes};
 use axum::http::header::{ALLOW, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use axum::http::{Response, StatusCode};
@@ -87,7 +87,8 @@ fn id_of(asked: &[u8]) -> Option<RequestId> {
 }
 
 fn answer(status: StatusCode, id: Option<RequestId>, error: ErrorData) -> Response<Body> {
-    let mut response = Response::new(Body::from(error_without_request(id, error).to_string()));
+    let told = serde_json::to_vec(&Refused::new(id, error)).unwrap_or_default();
+    let mut response = Response::new(Body::from(told));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response

@@ -415,12 +415,12 @@ struct Delete {
 
 async fn delete(call: &Call<'_>) -> Answer {
     let Delete { execution_id, confirm_token } = call.input()?;
-    let id = call.run(DurableOp::RunGet { execution: execution_id.clone() }).await?.execution.id;
+    let id = call.run(DurableOp::RunGet { execution: execution_id.clone() }).await?.execution.id.to_string();
     let Some(token) = confirm_token else {
-        return Ok(ask_first(call, ("execution", "executionId"), &execution_id, id));
+        return Ok(ask_first(call, ("execution", "executionId"), &execution_id, &id));
     };
-    confirmed(call, "execution", &execution_id, id, &token)?;
-    call.run(DurableOp::RunDelete { execution: id.to_string() }).await?;
+    confirmed(call, "execution", &execution_id, &id, &token)?;
+    call.run(DurableOp::RunDelete { execution: id }).await?;
     let data = json!({ "executionId": execution_id, "deleted": true });
     Ok(Outcome::new(format!("Execution deleted: {execution_id}"), data))
 }

@@ -133,9 +133,9 @@ pub(super) fn ask_first(
     call: &Call<'_>,
     (kind, field): (&'static str, &str),
     named: &str,
-    id: impl ToString,
+    id: &str,
 ) -> Outcome {
-    let token = call.confirmations.give(call.about(kind, id.to_string()));
+    let token = call.confirmations.give(call.about(kind, id.to_owned()));
     let message = format!("To delete {kind} '{named}', call this tool again with the confirmation token");
     Outcome::json(json!({
         field: named, "deleted": false, "confirmationRequired": true, "message": message, "token": token
@@ -147,11 +147,10 @@ pub(super) fn confirmed(
     call: &Call<'_>,
     kind: &'static str,
     named: &str,
-    id: impl ToString,
+    id: &str,
     token: &str,
 ) -> Result<(), Failure> {
-    let id = id.to_string();
-    let (code, message) = match call.confirmations.take(&call.about(kind, id.clone()), token) {
+    let (code, message) = match call.confirmations.take(&call.about(kind, id.to_owned()), token) {
         Worth::Counts => return Ok(()),
         Worth::ForAnother => (
             ErrorCode::Conflict,
@@ -271,14 +270,14 @@ async fn delete(call: &Call<'_>) -> Answer {
     let Delete { program_id, confirm_token } = call.input()?;
     let op = DurableOp::ProgramGet { program: program_id.clone(), version: None };
     let id = match call.durable(op).await? {
-        DurableReply::Program(program) => program.id,
+        DurableReply::Program(program) => program.id.to_string(),
         other => return Err(Failure::unexpected(&other)),
     };
     let Some(token) = confirm_token else {
-        return Ok(ask_first(call, ("program", "programId"), &program_id, id));
+        return Ok(ask_first(call, ("program", "programId"), &program_id, &id));
     };
-    confirmed(call, "program", &program_id, id, &token)?;
-    call.durable(DurableOp::ProgramDelete { program: id.to_string() }).await?;
+    confirmed(call, "program", &program_id, &id, &token)?;
+    call.durable(DurableOp::ProgramDelete { program: id }).await?;
     let data = json!({ "programId": program_id, "deleted": true });
     Ok(Outcome::new(format!("Program deleted: {program_id}"), data))
 }
