@@ -3,9 +3,9 @@
 //! program that appends to a list writes; beside them a step of the durable engines that the machine has
 //! ([`durable_peer`]). Starts the real binary (build it in the same profile first); never asserts.
 //!
-//! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, `many`, `growth`). With
-//! `--awake` the processors are kept from sleeping meanwhile.
-//! `DURABLE_MANY` is the number of programs of `many` (10000).
+//! `cargo run --release -p vm-system-benches --bin durable [-- PART…]`: only these parts (`step`, or one half of it, `warm`
+//! or `cold`; `many`, `growth`). With `--awake` the processors are kept from sleeping meanwhile.
+//! `DURABLE_MANY` is the number of programs of `many` (10000), `DURABLE_KIB` the largest state of a step (102400).
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -24,6 +24,8 @@ use vm_system_tests::programs::NAME;
 
 /// Steps of one figure with a small state; fewer with large ones.
 const STEPS: usize = 300;
+/// The largest state of a step (KiB).
+const LARGEST_KIB: u32 = 100 << 10;
 const CLIENTS: usize = 8;
 const APPENDS: u32 = 1_000;
 
@@ -45,8 +47,16 @@ fn main() {
     let mut parts: Vec<String> = std::env::args().skip(1).collect();
     let _awake = parts.extract_if(.., |part| part == "--awake").next().map(|_| Awake::start());
     let wants = |part: &str| parts.is_empty() || parts.iter().any(|wanted| wanted == part);
+    let mut ours = None;
+    for (config, how) in [("", "warm"), ("[durable]\nwarm_ms = 0\n", "cold")] {
+        if wants("step") || wants(how) {
+            ours = ours.or(steps(config, how));
+        }
+    }
     if wants("step") {
-        steps();
+        for peer in durable_peer::steps(STEPS) {
+            peer.print(ours.as_ref());
+        }
     }
     if wants("many") {
         many();
@@ -84,44 +94,41 @@ fn roomy(client: &mut Client) -> String {
     }
 }
 
-fn steps() {
-    let mut ours = None;
-    for (config, how) in [("", "warm"), ("[durable]\nwarm_ms = 0\n", "cold")] {
-        let daemon = daemon(Place::new(User::AsStarted), config);
-        let mut client = daemon.client();
-        let template = roomy(&mut client);
-        client.load(HOLDER);
-        let floor = floor::flush(&daemon.place.path("state"), STEPS).expect("the disk of the state");
-        floor.print(None);
-        let mut small = None;
-        for (kib, name, share) in [(1, "1 KB", 1), (1 << 10, "1 MB", 2), (100 << 10, "100 MB", 15)] {
-            let count = if how == "warm" { STEPS } else { STEPS / share };
-            let new =
-                NewRun { args: vec![kib.to_string()], template: Some(template.clone()), ..NewRun::default() };
-            let begin = Instant::now();
-            let run = client.start_program(new).expect("started");
-            assert_eq!(run.execution.status, ExecutionStatus::Waiting, "{:?}", run.execution.error);
-            println!("durable start, state {name}: {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
-            let id = run.execution.id.to_string();
-            let answer = "y".repeat(1_024);
-            let before = Cost::of(daemon.pid());
-            let figure = Figure::of_times(format!("durable step {how}, state {name}, FULL"), count, |_| {
-                client.submit(&id, &answer).expect("taken");
-            });
-            // Those of the warm-up are among them.
-            let steps = count + count / 10;
-            let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(steps);
-            figure.print(Some(small.as_ref().unwrap_or(&floor)));
-            println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
-            small.get_or_insert(figure);
-            client.op(Op::ExecCancel { execution: id }).expect("ended");
-        }
-        daemon.stop();
-        ours = ours.or(small);
+/// The figure of the small state.
+fn steps(config: &str, how: &str) -> Option<Figure> {
+    let most = std::env::var("DURABLE_KIB").ok().and_then(|kib| kib.parse().ok()).unwrap_or(LARGEST_KIB);
+    let daemon = daemon(Place::new(User::AsStarted), config);
+    let mut client = daemon.client();
+    let template = roomy(&mut client);
+    client.load(HOLDER);
+    let floor = floor::flush(&daemon.place.path("state"), STEPS).expect("the disk of the state");
+    floor.print(None);
+    let mut small = None;
+    let states = [(1, "1 KB", 1), (1 << 10, "1 MB", 2), (LARGEST_KIB, "100 MB", 15)];
+    for (kib, name, share) in states.into_iter().filter(|(kib, ..)| *kib <= most) {
+        let count = if how == "warm" { STEPS } else { STEPS / share };
+        let new =
+            NewRun { args: vec![kib.to_string()], template: Some(template.clone()), ..NewRun::default() };
+        let begin = Instant::now();
+        let run = client.start_program(new).expect("started");
+        assert_eq!(run.execution.status, ExecutionStatus::Waiting, "{:?}", run.execution.error);
+        println!("durable start, state {name}: {:.1} ms", begin.elapsed().as_secs_f64() * 1e3);
+        let id = run.execution.id.to_string();
+        let answer = "y".repeat(1_024);
+        let before = Cost::of(daemon.pid());
+        let figure = Figure::of_times(format!("durable step {how}, state {name}, FULL"), count, |_| {
+            client.submit(&id, &answer).expect("taken");
+        });
+        // Those of the warm-up are among them.
+        let steps = count + count / 10;
+        let (cpu_us, sleeps) = Cost::default().plus(before, Cost::of(daemon.pid())).each(steps);
+        figure.print(Some(small.as_ref().unwrap_or(&floor)));
+        println!("  of the supervisor, each: {cpu_us:.0} us on a processor, {sleeps:.1} sleeps");
+        small.get_or_insert(figure);
+        client.op(Op::ExecCancel { execution: id }).expect("ended");
     }
-    for peer in durable_peer::steps(STEPS) {
-        peer.print(ours.as_ref());
-    }
+    daemon.stop();
+    small
 }
 
 fn bytes_beneath(folder: &Path) -> u64 {
