@@ -5,6 +5,7 @@ mod books;
 pub(super) mod costs;
 mod durable;
 mod executions;
+mod pages;
 mod sessions;
 mod templates;
 
@@ -124,7 +125,7 @@ pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
         Query::LastCheckpoint(execution) => Answer::Checkpoints(durable::last_checkpoint(c, *execution)?),
         Query::Checkpoints(execution) => Answer::Checkpoints(durable::checkpoints(c, *execution)?),
         Query::State { execution, checkpoint, behind, bytes } => {
-            Answer::Pages(durable::state(c, *execution, *checkpoint, *behind, *bytes)?)
+            Answer::Pages(pages::state(c, *execution, *checkpoint, *behind, *bytes)?)
         }
         Query::Key(owner, key) => Answer::Key(books::key(c, owner, key)?),
         Query::Audit { scope, before, limit } => Answer::Audit(books::audit(c, scope, *before, *limit)?),

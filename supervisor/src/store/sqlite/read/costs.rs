@@ -109,6 +109,40 @@ fn lists_of_one_owner_cost_nothing_for_what_others_have() {
 }
 
 #[test]
+fn a_state_costs_its_pages_and_not_what_is_kept_to_go_back_to() {
+    let (_folder, c) = filled();
+    let execution = c
+        .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
+        .map(ExecutionId::from_bytes)
+        .expect("it was made");
+    // Page 2 has one version, the others as many as there are checkpoints; page 3 is gone since the last one.
+    c.execute(
+        "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+         INSERT INTO state_pages SELECT ?1, page, i, iif(page = 3 AND i = 1000, NULL, unhex(printf('%04x', i)))
+         FROM n, (SELECT 1 AS page UNION SELECT 2 UNION SELECT 3 UNION SELECT 4) WHERE page <> 2 OR i = 7",
+        [execution.as_bytes()],
+    )
+    .expect("rows of a schema of our own");
+    let whole = Query::State { execution, checkpoint: 1_000, behind: None, bytes: usize::MAX };
+    let steps = cost(&c, &whole);
+    assert!(steps <= FEW / 10, "{steps} instructions for three pages");
+    let pages = |query: &Query| {
+        let Ok(Answer::Pages(pages)) = answer(&c, query) else { panic!("no pages for {query:?}") };
+        pages
+    };
+    let page = |number, version: u16| (number, version.to_be_bytes().to_vec());
+    assert_eq!(pages(&whole), [page(1, 1_000), page(2, 7), page(4, 1_000)]);
+    let part = |behind, bytes| Query::State { execution, checkpoint: 500, behind, bytes };
+    assert_eq!(pages(&part(None, usize::MAX)), [page(1, 500), page(2, 7), page(3, 500), page(4, 500)]);
+    // A part ends with the page that fills it, whichever way that one was found.
+    assert_eq!(pages(&part(None, 1)), [page(1, 500)]);
+    assert_eq!(pages(&part(Some(1), 2)), [page(2, 7)]);
+    assert_eq!(pages(&part(Some(1), 3)), [page(2, 7), page(3, 500)]);
+    assert_eq!(pages(&part(Some(3), 3)), [page(4, 500)]);
+    assert!(pages(&part(Some(4), 3)).is_empty());
+}
+
+#[test]
 fn what_does_not_end_is_passed_in_pieces_and_once() {
     let (_folder, c) = filled();
     let (mut passed, mut pieces) = (Passed::default(), 0);

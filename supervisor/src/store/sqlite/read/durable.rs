@@ -1,6 +1,8 @@
 //! Programs, tasks, checkpoints and pages.
 
-use super::{Read, ReadError, Select, count, executions, maybe_moment, moment, sessions, small, templates};
+use super::{
+    Read, ReadError, Select, count, executions, maybe_moment, moment, pages, sessions, small, templates,
+};
 use crate::store::query::{Cursor, Page, PageVersion};
 use crate::store::rows::{
     CheckpointRow, DueTask, Owner, ProgramCode, ProgramRow, RunRow, STANDING_BYTES, Scope, Standing,
@@ -340,7 +342,7 @@ pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<St
     let session = sessions::by_id(c, &Scope::All, session)?.ok_or_else(damaged)?.session;
     let checkpoint = last_checkpoint(c, execution)?.pop();
     let state = match &checkpoint {
-        Some(last) => complete(state(c, execution, last.seq, None, STANDING_BYTES)?),
+        Some(last) => complete(pages::state(c, execution, last.seq, None, STANDING_BYTES)?),
         None => None,
     };
     Ok(Some(Standing {
@@ -384,39 +386,4 @@ pub(super) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<Ch
     let mut select = Select::new("SELECT seq, at, cause, bytes, unweighed, written FROM checkpoints");
     select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq");
     select.rows(c, checkpoint_row)
-}
-
-pub(super) fn state(
-    c: &Connection,
-    execution: ExecutionId,
-    checkpoint: u64,
-    behind: Option<u64>,
-    bytes: usize,
-) -> Read<Vec<(u64, Vec<u8>)>> {
-    let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
-    let mut select = Select::new("SELECT page, bytes FROM state_pages");
-    select.and_value("execution =", execution.as_bytes().to_vec());
-    select.and_value("page >", behind.map_or(-1, number)).and_value("checkpoint <=", number(checkpoint));
-    select.paged = true;
-    select.text(" ORDER BY page, checkpoint");
-    let (mut pages, mut gathered) = (Vec::new(), 0);
-    let mut newest: Option<(u64, Option<Vec<u8>>)> = None;
-    let mut keep = |page: Option<(u64, Option<Vec<u8>>)>| {
-        if let Some((page, Some(content))) = page {
-            gathered += content.len();
-            pages.push((page, content));
-        }
-        gathered < bytes
-    };
-    select.each(c, |row| {
-        let page = count(row, 0)?;
-        let complete = newest.take_if(|(known, _)| *known != page);
-        if !keep(complete) {
-            return Ok(false);
-        }
-        newest = Some((page, row.get(1)?));
-        Ok(true)
-    })?;
-    keep(newest);
-    Ok(pages)
 }
