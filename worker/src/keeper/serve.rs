@@ -136,7 +136,16 @@ impl Keeper {
             ToKeeper::Keep { session, inner_pid } => {
                 if let (Some(channel), Some(pidfd)) = (fds.next(), fds.next()) {
                     let pidfd = PidFd::from(pidfd);
-                    self.table.keep(session, Worker { inner_pid, channel, pidfd, wait_status: None });
+                    let is_alive = !has_ended(&pidfd);
+                    if !is_alive {
+                        // Its ending is the last one that is noted under its number.
+                        self.reap();
+                    }
+                    self.table.keep(
+                        session,
+                        Worker { inner_pid, channel, pidfd, wait_status: None },
+                        is_alive,
+                    );
                     self.tell(&FromKeeper::Kept { session });
                     self.tell_early_ending(session);
                 }
@@ -221,6 +230,13 @@ impl Keeper {
             self.supervisor = Ok(newcomer);
         }
     }
+}
+
+/// Whether a process is dead, reaped or not.
+fn has_ended(process: &PidFd) -> bool {
+    let mut ready = socket::Ready::with_capacity(1);
+    ready.add(process);
+    ready.wait(Some(Duration::ZERO)).unwrap_or(false)
 }
 
 /// Compares without telling by its duration where the first difference is.

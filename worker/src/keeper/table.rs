@@ -38,10 +38,12 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Keeps a worker; its ending may have come first.
-    pub(super) fn keep(&mut self, session: SessionId, mut worker: Worker) {
+    /// Keeps a worker; its ending may have come first. `is_alive`: it has not, and an ending under its number is that of
+    /// somebody who had it before.
+    pub(super) fn keep(&mut self, session: SessionId, mut worker: Worker, is_alive: bool) {
         let claimed = self.unclaimed.iter().rposition(|(pid, _)| *pid == worker.inner_pid);
-        worker.wait_status = claimed.and_then(|at| self.unclaimed.remove(at)).map(|(_, status)| status);
+        let claimed = claimed.and_then(|at| self.unclaimed.remove(at)).filter(|_| !is_alive);
+        worker.wait_status = claimed.map(|(_, status)| status);
         if worker.wait_status.is_none() {
             self.living.insert(worker.inner_pid, ExitedRole::Worker(session));
         }
@@ -132,16 +134,25 @@ mod tests {
     fn an_ending_that_comes_before_its_keep_is_claimed_by_it() {
         let mut table = Table::default();
         assert_eq!(table.ended(7, 9), ExitedRole::Unknown);
-        table.keep(A, worker(7));
+        table.keep(A, worker(7), false);
         assert_eq!(table.workers().next().map(|(record, _)| record.wait_status), Some(Some(9)));
+    }
+
+    #[test]
+    fn an_ending_of_somebody_else_with_its_number_is_not_a_living_workers() {
+        let mut table = Table::default();
+        assert_eq!(table.ended(7, 9), ExitedRole::Unknown);
+        table.keep(A, worker(7), true);
+        assert_eq!(table.workers().next().map(|(record, _)| record.wait_status), Some(None));
+        assert_eq!(table.ended(7, 11), ExitedRole::Worker(A));
     }
 
     #[test]
     fn a_pid_that_is_used_again_belongs_to_the_newer_session() {
         let mut table = Table::default();
-        table.keep(A, worker(7));
+        table.keep(A, worker(7), true);
         assert_eq!(table.ended(7, 9), ExitedRole::Worker(A));
-        table.keep(B, worker(7));
+        table.keep(B, worker(7), true);
         table.forget(A);
         assert_eq!(table.ended(7, 11), ExitedRole::Worker(B));
     }
