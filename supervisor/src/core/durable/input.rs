@@ -115,7 +115,10 @@ pub enum DurableInput {
         with: Vec<Write>,
     },
     /// A worker was born, and told code and pages as was ordered.
-    Loaded,
+    Loaded {
+        /// Making a state of them takes no time worth measuring: what comes next may be told at once.
+        small: bool,
+    },
     /// There is no worker, for this reason.
     NotLoaded {
         /// Why.
@@ -199,8 +202,11 @@ pub enum DurableAction {
     Tell(Box<ToDurable>),
     /// The worker may use so much CPU time from its birth (milliseconds) before the kernel ends it.
     AllowCpu(u64),
-    /// Kill the worker.
+    /// Kill the worker; how it ends is to be told.
     Kill,
+    /// The worker stands still and is of no more use: it may end whenever it does. `Died` is to come at once, or when a
+    /// worker that is on its way is there.
+    LetGo,
     /// Write a batch.
     Write {
         /// Its name.

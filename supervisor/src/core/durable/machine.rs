@@ -56,7 +56,7 @@ pub(super) enum Stage {
     Setting,
     /// Waits for an answer until then (monotonic milliseconds).
     Warm(u64),
-    /// Was killed by this machine; its death is awaited.
+    /// Was killed or let go by this machine; its death is awaited.
     Dying,
 }
 
@@ -100,6 +100,8 @@ pub struct DurableMachine {
     pub(super) seq: u64,
     /// The worker was born to announce the effect that the last checkpoint is about.
     pub(super) effect_known: bool,
+    /// The worker was told what comes next before it has said that its state stands.
+    pub(super) owes_restored: bool,
     pub(super) gathered: Gathered,
     /// The pages of the beginning, until they or a later checkpoint are stored.
     pub(super) start_pages: Option<BTreeMap<u64, Vec<u8>>>,
@@ -180,6 +182,7 @@ impl DurableMachine {
             stage: Stage::Cold,
             seq: 0,
             effect_known: false,
+            owes_restored: false,
             gathered: Gathered::default(),
             start_pages: None,
             unwritten: Vec::new(),
@@ -286,7 +289,7 @@ impl DurableMachine {
                 self.set_variable(token, frame, name, value, now, actions);
             }
             Input::Cancel { token, with } => self.cancel(token, with, now, actions),
-            Input::Loaded => self.loaded(now, actions),
+            Input::Loaded { small } => self.loaded(small, now, actions),
             Input::NotLoaded { why, permanent } => self.not_loaded(why, permanent, now, actions),
             Input::Message(message) => self.heard(message, now, actions),
             Input::Violation(what) => self.violation(&what, actions),
@@ -347,16 +350,20 @@ impl DurableMachine {
         // It goes on, whatever it was about to leave for.
         self.released = false;
         self.verdict = None;
+        self.owes_restored = false;
         self.effect_known = self.next == Next::Effect;
         let from = if self.seq == 0 { LoadFrom::Beginning } else { LoadFrom::Checkpoint(self.seq) };
         actions.push(Action::Spawn(from));
     }
 
-    fn loaded(&mut self, now: Now, actions: &mut Vec<Action>) {
+    fn loaded(&mut self, small: bool, now: Now, actions: &mut Vec<Action>) {
         if self.stage != Stage::Starting {
             return;
         }
         if self.seq == 0 {
+            self.go_on(now, actions);
+        } else if small && self.next != Next::Wait {
+            self.owes_restored = true;
             self.go_on(now, actions);
         } else {
             self.stage = Stage::Restoring;
@@ -535,7 +542,7 @@ impl DurableMachine {
         self.refuse_setter(&Refused::NoWorker("it was ended meanwhile".to_owned()), actions);
         self.verdict = Some("exited".to_owned());
         self.stage = Stage::Dying;
-        actions.push(Action::Kill);
+        actions.push(Action::LetGo);
     }
 
     pub(super) fn kill(&mut self, why: &str, actions: &mut Vec<Action>) {

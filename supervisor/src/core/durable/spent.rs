@@ -165,7 +165,7 @@ mod tests {
             let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation: Vec::new() };
             let mut asking = Self { machine: DurableMachine::fresh(spec, record, fresh), now_ms: 0 };
             asking.step(DurableInput::Start { token: Token(1), wait: true });
-            asking.step(DurableInput::Loaded);
+            asking.step(DurableInput::Loaded { small: false });
             asking.says(Cause::Started);
             asking
         }

@@ -28,6 +28,10 @@ impl DurableMachine {
                 self.go_on(now, actions);
                 return;
             }
+            (Stage::Running, FromDurable::Restored) if self.owes_restored => {
+                self.owes_restored = false;
+                return;
+            }
             (Stage::Restoring | Stage::Running, FromDurable::Refused { why }) => {
                 let why = why.clone();
                 self.give_up(
@@ -53,6 +57,7 @@ impl DurableMachine {
             | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
             _ => false,
         };
+        let fits = fits && !self.owes_restored;
         let result = match message {
             _ if !fits => Err("out of turn"),
             FromDurable::Pages(pages) if pages.is_empty() => Err("pages that are none"),

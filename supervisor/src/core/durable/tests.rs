@@ -286,7 +286,9 @@ impl World {
                 }
             }
             DurableAction::AllowCpu(_) => {}
-            DurableAction::Kill => self.dying = self.worker.is_some() || self.loading.is_some(),
+            DurableAction::Kill | DurableAction::LetGo => {
+                self.dying = self.worker.is_some() || self.loading.is_some()
+            }
             DurableAction::Write { id, batch } => self.writing.push_back((id, batch)),
             DurableAction::Host(work) => {
                 if let Some(effect) = work.effect {
@@ -480,7 +482,8 @@ impl World {
                 Worker::restore(&self.rows.checkpoints.get(&seq).expect("stored").1)
             }
         });
-        self.step(DurableInput::Loaded);
+        let small = self.rng.below(2) == 0;
+        self.step(DurableInput::Loaded { small });
     }
 
     fn submit(&mut self) {

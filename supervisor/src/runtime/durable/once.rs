@@ -1,6 +1,6 @@
 //! Workers for one question: compiling, looking inside. Each is told one thing, answers, and is killed.
 
-use super::worker::{BirthError, Newborn, Order, end, memory, order};
+use super::worker::{BirthError, Newborn, Order, memory, name, order};
 use super::{Durables, policy};
 use crate::core::durable::{LoadFrom, life};
 use crate::runtime::api::RuntimeError;
@@ -8,9 +8,8 @@ use crate::spawn::{ChannelError, Spawner, WorkerHandle, WorkerKind, WorkerLimits
 use crate::store::Scope;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
-use uuid::Uuid;
 use vm_system_protocol::durable::{DurableLimits, FromDurable, PAGE_BATCH_BYTES, StatePage, ToDurable};
-use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Diagnostic, Limits, ProgramState};
 use vm_system_protocol::worker::FromWorker;
 
@@ -28,11 +27,6 @@ impl From<BirthError> for RuntimeError {
             other => Self::Internal(other.to_string()),
         }
     }
-}
-
-/// A worker of its own, under a name that nobody else has.
-fn name() -> SessionId {
-    SessionId::from_uuid(Uuid::now_v7())
 }
 
 /// What the worker says next.
@@ -68,13 +62,13 @@ pub(super) async fn compile(
     // Before a place among the workers: a queue of texts must not fill the places of programs.
     let _turn = durables.compilations.acquire().await.map_err(|_| BirthError::Stopping)?;
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
-    let (mut handle, _slot, _jail) = blank(durables, &limits).await?;
+    let (mut handle, slot, jail) = blank(durables, &limits).await?;
     let question = order(ToDurable::Compile { source, file_name, typescript });
     let answer = match handle.sender.send(&question).await {
         Ok(()) => hear(&mut handle).await,
         Err(error) => Err(BirthError::from(error).into()),
     };
-    end(handle).await;
+    durables.end(handle, (slot, jail));
     match answer? {
         FromDurable::Compiled { code } => Ok(Ok(code)),
         FromDurable::NotCompiled(diagnostics) => Ok(Err(diagnostics)),
@@ -97,7 +91,7 @@ pub(super) async fn look(
         durables.spec(&record, &policy(&*snapshot.ok_or_else(missing)?, None, &durables.shared.operator));
     let order_ = Order {
         execution,
-        session: name(),
+        session: record.session_id,
         program,
         from: LoadFrom::Checkpoint(checkpoint),
         pages: None,
@@ -106,10 +100,10 @@ pub(super) async fn look(
     };
     let _turn = durables.looks.acquire().await.map_err(|_| BirthError::Stopping)?;
     // The place among those that are being born is given back at once: restoring may take long.
-    let Newborn { mut handle, birth, slot: _slot, jail: _jail } = durables.bear(order_).await?;
+    let Newborn { mut handle, birth, slot, jail, .. } = durables.bear(order_).await?;
     drop(birth);
     let answer = ask(&mut handle).await;
-    end(handle).await;
+    durables.end(handle, (slot, jail));
     // A large state is read in parts: none of them may have been forgotten meanwhile.
     let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
     if !kept.iter().any(|row| row.seq == checkpoint) {
@@ -129,12 +123,12 @@ pub(super) async fn verify(
     pages: impl Iterator<Item = (u64, &[u8])> + Send,
 ) -> Result<Result<(), String>, RuntimeError> {
     let _turn = durables.looks.acquire().await.map_err(|_| BirthError::Stopping)?;
-    let (mut handle, _slot, _jail) = blank(durables, &memory(&limits)).await?;
+    let (mut handle, slot, jail) = blank(durables, &memory(&limits)).await?;
     let answer = match tell(&mut handle, code, life(&limits), pages).await {
         Ok(()) => hear(&mut handle).await,
         Err(error) => Err(BirthError::from(error).into()),
     };
-    end(handle).await;
+    durables.end(handle, (slot, jail));
     match answer? {
         FromDurable::Restored => Ok(Ok(())),
         FromDurable::Refused { why } => Ok(Err(why)),

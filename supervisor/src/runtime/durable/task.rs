@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use tokio::time::Instant;
 use vm_system_protocol::durable::FromDurable;
-use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ExecutionStatus;
 use vm_system_protocol::worker::FromWorker;
@@ -43,14 +43,15 @@ type Calling = Pin<Box<dyn Future<Output = Result<JsonText, String>> + Send>>;
 
 /// The living worker.
 struct Worker {
+    session: SessionId,
     handle: WorkerHandle,
     exited: Dying,
     /// Its end of the channel is closed: only its death is still to come.
     deaf: bool,
     /// The hard stop of its CPU time (seconds).
     allowed_s: u64,
-    _jail: Spawner,
-    _slot: OwnedSemaphorePermit,
+    jail: Spawner,
+    slot: OwnedSemaphorePermit,
     birth: Option<OwnedSemaphorePermit>,
 }
 
@@ -248,7 +249,7 @@ impl Owner {
                 let mut forbidden = None;
                 if let Some(worker) = self.worker.take() {
                     let process = &worker.handle.process;
-                    lock(&self.durables.workers).remove(&process.session());
+                    lock(&self.durables.workers).remove(&worker.session);
                     forbidden = self.durables.shared.registry.take_forbidden(process.pid());
                     process.forget();
                 }
@@ -294,7 +295,7 @@ impl Owner {
 
     fn born(&mut self, born: Result<Newborn, BirthError>) -> Input {
         match born {
-            Ok(Newborn { handle, jail, slot, birth }) => {
+            Ok(Newborn { session, handle, small, jail, slot, birth }) => {
                 let watched = handle.process.clone();
                 let exited = Box::pin(async move { watched.exited().await });
                 if std::mem::take(&mut self.unwanted) {
@@ -303,12 +304,11 @@ impl Owner {
                 // Of an earlier process with this number.
                 drop(self.durables.shared.registry.take_forbidden(handle.process.pid()));
                 let known = (self.execution, handle.process.clone());
-                lock(&self.durables.workers).insert(handle.process.session(), known);
+                lock(&self.durables.workers).insert(session, known);
                 let birth = Some(birth);
-                let worker =
-                    Worker { handle, exited, deaf: false, allowed_s: 0, _jail: jail, _slot: slot, birth };
+                let worker = Worker { session, handle, exited, deaf: false, allowed_s: 0, jail, slot, birth };
                 self.worker = Some(worker);
-                Input::Loaded
+                Input::Loaded { small }
             }
             Err(error) => {
                 if std::mem::take(&mut self.unwanted) {
@@ -326,15 +326,22 @@ impl Owner {
         if !matches!(&input, Input::Message(FromDurable::Pages(_) | FromDurable::Events(_))) {
             self.look_at_cpu();
         }
-        let now = self.now();
-        machine.step(input, now, &mut actions);
-        let refilled = machine.refilled_ms().saturating_sub(self.refilled_ms);
-        if refilled > 0 {
-            self.refilled_ms += refilled;
-            files::give_back(&self.used, &place.policy, refilled);
-        }
-        for action in actions {
-            self.carry_out(machine, place, action).await;
+        let mut next = Some(input);
+        while let Some(input) = next.take() {
+            machine.step(input, self.now(), &mut actions);
+            let refilled = machine.refilled_ms().saturating_sub(self.refilled_ms);
+            if refilled > 0 {
+                self.refilled_ms += refilled;
+                files::give_back(&self.used, &place.policy, refilled);
+            }
+            for action in actions.drain(..) {
+                let let_go = matches!(action, Action::LetGo);
+                self.carry_out(machine, place, action).await;
+                // To this execution it is dead: the next one may be born while it ends.
+                if let_go && self.worker.is_none() && self.birth.is_none() {
+                    next = Some(Input::Died(crate::core::Death::Unknown));
+                }
+            }
         }
         self.make_room(machine);
     }
@@ -390,6 +397,15 @@ impl Owner {
                     let _ = worker.handle.process.kill();
                 } else {
                     self.unwanted = self.birth.is_some();
+                }
+            }
+            Action::LetGo => {
+                self.unwanted = self.birth.is_some();
+                self.calling = None;
+                self.pages.asking = None;
+                if let Some(Worker { session, handle, jail, slot, .. }) = self.worker.take() {
+                    lock(&self.durables.workers).remove(&session);
+                    self.durables.end(handle, (jail, slot));
                 }
             }
             Action::Write { id, batch } => {

@@ -7,6 +7,7 @@ use crate::store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OwnedSemaphorePermit;
+use uuid::Uuid;
 use vm_system_protocol::durable::{DurableLimits, PAGE_BATCH_BYTES, StatePage, ToDurable};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::model::Limits;
@@ -17,14 +18,21 @@ const TRIES: u32 = 3;
 /// How long a birth waits for a jail in place of a lost one.
 const NEXT_JAIL: Duration = Duration::from_secs(2);
 
+/// A state of at most so many bytes is made of its pages in a fraction of a millisecond.
+const SMALL_BYTES: usize = 64 << 10;
+
 /// Pages by number.
 pub(super) type Part = Vec<(u64, Vec<u8>)>;
+
+fn bytes(part: &Part) -> usize {
+    part.iter().map(|(_, page)| page.len()).sum()
+}
 
 /// What is to be born.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) execution: ExecutionId,
-    /// Names the worker among all of the jail.
+    /// Whose worker it will be.
     pub(super) session: SessionId,
     pub(super) program: (ProgramId, u32),
     pub(super) from: LoadFrom,
@@ -36,7 +44,11 @@ pub(super) struct Order {
 
 /// A worker that was told everything.
 pub(super) struct Newborn {
+    /// Whose worker it is.
+    pub(super) session: SessionId,
     pub(super) handle: WorkerHandle,
+    /// Its state is small.
+    pub(super) small: bool,
     /// The jail that it lives in.
     pub(super) jail: Spawner,
     /// Its place among all workers.
@@ -87,12 +99,9 @@ pub(super) fn order(what: ToDurable) -> ToWorker {
     ToWorker::Durable(Box::new(what))
 }
 
-/// A worker that nobody needs any more.
-pub(super) async fn end(handle: WorkerHandle) {
-    // It is gone already if it cannot be killed.
-    let _ = handle.process.kill();
-    handle.process.exited().await;
-    handle.process.forget();
+/// A worker's name in its jail, that nobody else has: a session's next worker may be born while its last one ends.
+pub(super) fn name() -> SessionId {
+    SessionId::from_uuid(Uuid::now_v7())
 }
 
 /// A worker's hard stop behind the engine's own limit: the state, its copies while pages are made, and `mem_mb` for the
@@ -103,6 +112,19 @@ pub(super) fn memory(limits: &Limits) -> WorkerLimits {
 }
 
 impl Durables {
+    /// Ends a worker that nobody needs any more; nobody waits for it. What it holds is given back when it is gone.
+    pub(super) fn end(&self, handle: WorkerHandle, holds: impl Send + 'static) {
+        // It is gone already if it cannot be killed.
+        let _ = handle.process.kill();
+        let shared = Arc::clone(&self.shared);
+        self.tasks.spawn(async move {
+            handle.process.exited().await;
+            drop(shared.registry.take_forbidden(handle.process.pid()));
+            handle.process.forget();
+            drop(holds);
+        });
+    }
+
     /// A place among all workers; whoever only keeps one warm is asked to let it go.
     pub(super) async fn turn(&self) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), BirthError> {
         let slot = if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
@@ -127,7 +149,9 @@ impl Durables {
             let mut jails = self.shared.jails.changes();
             let jail = self.shared.jails.present();
             let error = match self.bear_in(&jail, &order, &code).await {
-                Ok(handle) => return Ok(Newborn { handle, jail, slot, birth }),
+                Ok((handle, small)) => {
+                    return Ok(Newborn { session: order.session, handle, small, jail, slot, birth });
+                }
                 Err(error) => error,
             };
             if tries == TRIES || !error.may_pass() {
@@ -145,21 +169,24 @@ impl Durables {
         jail: &Spawner,
         order: &Order,
         code: &Arc<Vec<u8>>,
-    ) -> Result<WorkerHandle, BirthError> {
+    ) -> Result<(WorkerHandle, bool), BirthError> {
         // The store is asked while the worker is being born.
         let limits = memory(&order.limits);
-        let born = jail.spawn_worker(order.session, &limits, &WorkerKind::Program);
+        let born = jail.spawn_worker(name(), &limits, &WorkerKind::Program);
         let (born, first) = tokio::join!(born, self.part(order, None));
         let mut handle = born?;
-        let told = match first {
-            Ok(first) => self.tell_all(&mut handle, order, code, first).await,
-            Err(error) => Err(error.into()),
+        let (told, small) = match first {
+            Ok(first) => {
+                let small = bytes(&first) <= SMALL_BYTES;
+                (self.tell_all(&mut handle, order, code, first).await, small)
+            }
+            Err(error) => (Err(error.into()), false),
         };
         if let Err(error) = told {
-            end(handle).await;
+            self.end(handle, jail.clone());
             return Err(error);
         }
-        Ok(handle)
+        Ok((handle, small))
     }
 
     async fn tell_all(
@@ -176,8 +203,7 @@ impl Durables {
         }
         let mut part = first;
         loop {
-            let bytes: usize = part.iter().map(|(_, page)| page.len()).sum();
-            let behind = part.last().map(|(number, _)| *number).filter(|_| bytes >= PAGE_BATCH_BYTES);
+            let behind = part.last().map(|(number, _)| *number).filter(|_| bytes(&part) >= PAGE_BATCH_BYTES);
             let pages = part.into_iter().map(|(number, bytes)| StatePage { number, bytes }).collect();
             let pages = order(ToDurable::Pages(pages));
             let Some(behind) = behind else {
