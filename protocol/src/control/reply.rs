@@ -177,7 +177,7 @@ pub struct ZygoteInfo {
     pub libraries: Vec<String>,
     /// Its pid on the host.
     pub pid: u32,
-    /// Workers forked from it so far; not counted for the ones that are always there.
+    /// Workers forked from it so far that got a job; not counted for the ones that are always there.
     pub forks: u64,
 }
 

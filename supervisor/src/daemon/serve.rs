@@ -139,6 +139,7 @@ fn parts(config: &Config, store: StoreHandle, shelf: Shelf, stop: CancellationTo
         service_ids: config.service_ids,
         grace: config.keeper_grace,
         reserve_zygote: true,
+        ready_workers: true,
         ..SpawnConfig::embedded()
     };
     Parts {

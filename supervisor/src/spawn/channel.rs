@@ -2,6 +2,7 @@
 //! bytes are kept, and the first thing wrong ends the channel for good.
 
 use super::packets;
+use super::ready::Successor;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -43,6 +44,7 @@ pub(super) fn split(socket: AsyncFd<OwnedFd>) -> (WorkerSender, WorkerReceiver) 
         socket: Arc::clone(&socket),
         incoming: Reassembler::new(WORKER_MESSAGE_BYTES),
         must_be_complete: None,
+        successor: None,
     };
     (WorkerSender { socket, next_seq: 1 }, receiver)
 }
@@ -128,9 +130,16 @@ pub struct WorkerReceiver {
     incoming: Reassembler,
     /// When the message under way must be complete.
     must_be_complete: Option<Instant>,
+    /// Has the next worker of its kind made when this one has spoken.
+    successor: Option<Successor>,
 }
 
 impl WorkerReceiver {
+    /// What is dropped as soon as the worker has said its first word.
+    pub(super) fn succeeded_by(&mut self, successor: Option<Successor>) {
+        self.successor = successor;
+    }
+
     /// The next message. Cancel safe.
     pub async fn recv(&mut self) -> Result<Received, ChannelError> {
         loop {
@@ -156,6 +165,7 @@ impl WorkerReceiver {
             };
             if let Some(message) = message {
                 self.must_be_complete = None;
+                self.successor = None;
                 return read(&message);
             }
             let in_time = Instant::now() + Duration::from_millis(MESSAGE_MS);

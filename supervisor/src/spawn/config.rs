@@ -45,6 +45,8 @@ pub struct SpawnConfig {
     pub token: [u8; 32],
     /// Whether a second zygote stands by, so that the first one's death costs no new session its jail.
     pub reserve_zygote: bool,
+    /// Whether, of each kind of worker that was asked for lately, one is born before it is needed.
+    pub ready_workers: bool,
     /// How long the keeper and its workers outlive us; zero: not at all.
     pub grace: Duration,
     /// Sources of installed libraries.
@@ -61,6 +63,7 @@ impl SpawnConfig {
             socket_path: None,
             token: [0; 32],
             reserve_zygote: false,
+            ready_workers: false,
             grace: Duration::ZERO,
             shelf: Shelf::in_memory(),
         }

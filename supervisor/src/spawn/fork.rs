@@ -190,7 +190,7 @@ impl Birth {
         if speaks(way) {
             return Err(ForkError::lie("somebody spoke in the child's name"));
         }
-        let settled = self.jail.settle(self.child, None, ours, child).await;
+        let settled = self.jail.settle(self.child, None, ours, child, None).await;
         if settled.is_err() {
             self.jail.control.forget(self.child);
         }

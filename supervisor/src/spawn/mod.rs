@@ -11,6 +11,7 @@
 //! - [`kind`]: what a worker is born with
 //! - [`fork`]: a worker out of another session's worker
 //! - [`zygote`]: orders of forks; [`sets`]: zygotes with more in them; [`notify`]: lets exactly the ordered ones happen
+//! - [`ready`]: newborns that wait for a job
 //! - [`channel`]: a worker's messages; [`process`]: a worker's process
 //! - [`mod@examine`]: what this machine could do
 //! - [`broker`]: the processes of host modules
@@ -27,6 +28,7 @@ mod kind;
 mod notify;
 mod packets;
 pub mod process;
+mod ready;
 mod sets;
 pub mod spawner;
 mod zygote;

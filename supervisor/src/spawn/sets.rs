@@ -80,7 +80,7 @@ pub struct SetFacts {
     pub kind: WorkerKind,
     /// Its pid on the host.
     pub pid: u32,
-    /// Workers that were forked from it.
+    /// Workers that were forked from it and got a job.
     pub forks: u64,
 }
 
@@ -97,12 +97,11 @@ impl Sets {
             what: "was not ready in time",
         })?;
         if let Some(taught) = zygote.as_ref().filter(|taught| !taught.zygote.is_lost()) {
-            forks.fetch_add(1, Ordering::Relaxed);
             return Ok(Arc::clone(&taught.zygote));
         }
         *zygote = None;
         let taught = zygote.insert(make().await?);
-        forks.store(1, Ordering::Relaxed);
+        forks.store(0, Ordering::Relaxed);
         Ok(Arc::clone(&taught.zygote))
     }
 
@@ -123,6 +122,21 @@ impl Sets {
         });
         slot.last_used = now;
         (Arc::clone(&slot.zygote), Arc::clone(&slot.forks))
+    }
+
+    /// The zygote of a kind if there is one that lives. Nobody has asked for it.
+    pub(super) fn present(&self, kind: &WorkerKind) -> Option<Arc<Zygote>> {
+        let slot = Arc::clone(&lock(&self.slots).get(kind)?.zygote);
+        let taught = slot.try_lock().ok()?;
+        taught.as_ref().map(|taught| Arc::clone(&taught.zygote)).filter(|zygote| !zygote.is_lost())
+    }
+
+    /// Somebody got a worker of this kind, whenever it was born.
+    pub(super) fn was_asked_for(&self, kind: &WorkerKind) {
+        if let Some(slot) = lock(&self.slots).get_mut(kind) {
+            slot.last_used = Instant::now();
+            slot.forks.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     /// Ends the zygotes of idle kinds.

@@ -10,6 +10,7 @@ use super::kind::WorkerKind;
 use super::notify::{self, Orders};
 use super::packets;
 use super::process::WorkerProcess;
+use super::ready::{Ready, Reserve};
 use super::sets::{self, SetFacts, Sets, Taught};
 use super::zygote::{self, DIED, Zygote};
 use crate::libraries::Shelf;
@@ -101,6 +102,8 @@ pub(super) struct Jail {
     next_zygote: AtomicU32,
     /// Zygotes with more in them.
     sets: Sets,
+    /// Newborns without a job, if any are to be kept.
+    ready: Option<Arc<Reserve>>,
     shelf: Shelf,
     pub(super) events: mpsc::Sender<SpawnEvent>,
 }
@@ -158,18 +161,23 @@ impl Spawner {
             zygotes: Mutex::new(zygotes),
             next_zygote: AtomicU32::new(FIRST_ZYGOTE + 1),
             sets: Sets::default(),
+            ready: config.ready_workers.then(Arc::default),
             shelf: config.shelf.clone(),
             forks: AtomicU64::new(0),
             events: events.clone(),
         });
         let control = Arc::clone(&jail.control);
         let told = events.clone();
-        let tasks = vec![
+        let mut tasks = vec![
             tokio::spawn(async move { control.listen(told).await }).abort_handle(),
             tokio::spawn(notify::answer(own_listener, watched, orders, events)).abort_handle(),
             tokio::spawn(Arc::clone(&jail).look_after_zygotes(config.reserve_zygote)).abort_handle(),
             tokio::spawn(Arc::clone(&jail).look_after_sets()).abort_handle(),
         ];
+        if let Some(ready) = &jail.ready {
+            let making = Arc::clone(&jail).keep_ready(Arc::clone(ready));
+            tasks.push(tokio::spawn(making).abort_handle());
+        }
         Jail::keep_zygote(&jail, &zygote).await?;
         Ok((Self(Arc::new(Inner { jail, tasks })), receiver))
     }
@@ -222,9 +230,17 @@ impl Spawner {
         self.0.jail.sets.facts()
     }
 
+    /// Pids on the host of newborns that wait for a job.
+    pub fn ready_pids(&self) -> Vec<u32> {
+        self.0.jail.ready.as_ref().map(|ready| ready.pids()).unwrap_or_default()
+    }
+
     /// Ends the jail: tells the keeper, waits until the deadline, then kills. Returns when everything is dead.
     pub async fn shutdown(&self, deadline: Duration) {
         let jail = &self.0.jail;
+        if let Some(ready) = &jail.ready {
+            ready.close();
+        }
         let told = jail.control.send(&ToKeeper::Shutdown, &[]).await;
         if told.is_err() || timeout(deadline, jail.is_dead()).await.is_err() {
             let _ = jail.pidfd.kill();
@@ -251,33 +267,83 @@ impl Jail {
         limits: &WorkerLimits,
         kind: &WorkerKind,
     ) -> Result<WorkerHandle, SpawnError> {
-        let (ours, newborn) = if kind.is_plain() {
-            bear(self.current_zygote()?.as_ref()).await?
-        } else {
-            let zygote = self.sets.get(kind, || self.raise(kind)).await?;
-            // That one is gone says nothing of the jail.
-            bear(&zygote).await.map_err(|error| match error {
-                SpawnError::NoZygote => SpawnError::ZygoteFailed { kind: kind.to_string(), what: DIED },
-                error => error,
-            })?
+        let ready = match &self.ready {
+            Some(ready) => ready.take(kind).await,
+            None => None,
         };
-        let result = self.settle(session, Some(limits), ours, &newborn).await;
-        if result.is_err() {
-            // It has no job and nobody knows it but the keeper: it must not stay.
-            let _ = newborn.pidfd.kill();
-            self.control.forget(session);
+        let (ours, newborn, looked) = match ready {
+            Some(Ready { ours, newborn, mapped_bytes, .. }) => (ours, newborn, Some(mapped_bytes)),
+            None => {
+                let (ours, newborn) = self.bear(kind).await?;
+                (ours, newborn, None)
+            }
+        };
+        self.sets.was_asked_for(kind);
+        let mut result = self.settle(session, Some(limits), ours, &newborn, looked).await;
+        match &mut result {
+            Ok(handle) => {
+                // Whoever comes next shall find one that is born already.
+                let successor = self.ready.as_ref().map(|ready| ready.successor(kind));
+                handle.receiver.succeeded_by(successor);
+            }
+            Err(_) => {
+                // It has no job and nobody knows it but the keeper: it must not stay.
+                let _ = newborn.pidfd.kill();
+                self.control.forget(session);
+            }
         }
         result
     }
 
-    /// Has the newborn kept, and meanwhile looks at it and limits it; without limits it has those that it was born with.
-    /// Until all of that is done it gets no job.
+    /// Has a zygote of this kind give birth to a worker.
+    async fn bear(&self, kind: &WorkerKind) -> Result<(AsyncFd<OwnedFd>, Newborn), SpawnError> {
+        if kind.is_plain() {
+            return bear(self.current_zygote()?.as_ref()).await;
+        }
+        let zygote = self.sets.get(kind, || self.raise(kind)).await?;
+        // That one is gone says nothing of the jail.
+        bear(&zygote).await.map_err(|error| match error {
+            SpawnError::NoZygote => SpawnError::ZygoteFailed { kind: kind.to_string(), what: DIED },
+            error => error,
+        })
+    }
+
+    /// Makes newborns without a job, one at a time, whenever one is due.
+    async fn keep_ready(self: Arc<Self>, reserve: Arc<Reserve>) {
+        loop {
+            let kind = reserve.wanted().await;
+            let made = self.make_ready(&kind).await;
+            let made = made.inspect_err(|error| tracing::debug!(%error, "no worker of {kind} is kept ready"));
+            reserve.put(&kind, made.ok());
+        }
+    }
+
+    /// No zygote is made for it: that is for those who need a worker.
+    async fn make_ready(&self, kind: &WorkerKind) -> Result<Ready, SpawnError> {
+        let zygote = if kind.is_plain() {
+            self.current_zygote()?
+        } else {
+            self.sets.present(kind).ok_or(SpawnError::NoZygote)?
+        };
+        let (ours, newborn) = bear(&zygote).await?;
+        match self.look(&newborn) {
+            Ok(mapped_bytes) => Ok(Ready { zygote: Arc::downgrade(&zygote), ours, newborn, mapped_bytes }),
+            Err(error) => {
+                let _ = newborn.pidfd.kill();
+                Err(error)
+            }
+        }
+    }
+
+    /// Has the newborn kept, and meanwhile looks at it (unless somebody has, and found so much virtual memory) and limits
+    /// it; without limits it has those that it was born with. Until all of that is done it gets no job.
     pub(super) async fn settle(
         &self,
         session: SessionId,
         limits: Option<&WorkerLimits>,
         ours: AsyncFd<OwnedFd>,
         newborn: &Newborn,
+        looked: Option<u64>,
     ) -> Result<WorkerHandle, SpawnError> {
         let Pids { here: pid, inner: inner_pid } = newborn.pids;
         let lost = || SpawnError::KeeperLost;
@@ -285,16 +351,11 @@ impl Jail {
         let kept = self.control.when_kept(session);
         let fds = [ours.as_fd(), newborn.pidfd.as_fd()];
         self.control.send(&ToKeeper::Keep { session, inner_pid }, &fds).await.map_err(|_| lost())?;
-        // A sender that is no fork of ours is not in the jail: its parent must be the keeper.
-        let status = look_at(pid, self.sandbox)?;
-        if let Some(status) = &status
-            && status.ppid != self.pid
-        {
-            let what = format!("its parent is {}, the keeper is {}", status.ppid, self.pid);
-            return Err(inspect::InspectError::NotJailed { pid, what }.into());
-        }
+        let mapped = match looked {
+            Some(mapped) => mapped,
+            None => self.look(newborn)?,
+        };
         if let Some(limits) = limits {
-            let mapped = status.map_or(0, |status| status.mapped_bytes);
             let limited = rlimit::limit_memory(pid, limits.memory_bytes, mapped)
                 .and_then(|()| limits.cpu.map_or(Ok(()), |cpu| rlimit::limit_cpu(pid, cpu)))
                 // The limits were set by number: only now is it certain whose they are.
@@ -307,6 +368,18 @@ impl Jail {
             WorkerProcess::new(session, pid, Arc::clone(&newborn.pidfd), death, Arc::clone(&self.control));
         let (sender, receiver) = split(ours);
         Ok(WorkerHandle { sender, receiver, process })
+    }
+
+    /// Looks at a newborn from outside; gives its virtual memory (bytes).
+    fn look(&self, newborn: &Newborn) -> Result<u64, SpawnError> {
+        let pid = newborn.pids.here;
+        let Some(status) = look_at(pid, self.sandbox)? else { return Ok(0) };
+        // A sender that is no fork of ours is not in the jail: its parent must be the keeper.
+        if status.ppid != self.pid {
+            let what = format!("its parent is {}, the keeper is {}", status.ppid, self.pid);
+            return Err(inspect::InspectError::NotJailed { pid, what }.into());
+        }
+        Ok(status.mapped_bytes)
     }
 
     fn current_zygote(&self) -> Result<Arc<Zygote>, SpawnError> {
@@ -362,6 +435,9 @@ impl Jail {
         loop {
             tokio::time::sleep(sets::SWEEP).await;
             self.sets.sweep(Instant::now());
+            if let Some(ready) = &self.ready {
+                ready.sweep(Instant::now());
+            }
         }
     }
 

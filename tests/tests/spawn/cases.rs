@@ -2,6 +2,12 @@
 
 use crate::body::MUTE;
 use crate::jail::{LIMITS, born, embedded, event, next, obey, order, session, start};
+use crate::ready::{
+    a_burst_takes_the_one_that_is_ready_and_bears_the_others,
+    a_newborn_that_died_before_it_was_needed_is_not_used, a_worker_is_born_before_it_is_needed,
+    newborns_without_a_job_end_with_their_jail, the_newborn_of_a_dead_zygote_is_not_used,
+    what_is_kept_ready_is_bounded,
+};
 use crate::zygotes::{
     a_dead_reserve_is_replaced_before_it_is_needed, a_dead_zygote_harms_no_session,
     a_dead_zygote_is_replaced_by_its_reserve,
@@ -53,6 +59,12 @@ cases! {
     a_dead_reserve_is_replaced_before_it_is_needed,
     births_of_programs_share_a_zygote_that_the_first_one_raises,
     a_zygote_of_programs_that_breaks_is_a_clear_error_and_harms_no_session,
+    a_worker_is_born_before_it_is_needed,
+    a_newborn_that_died_before_it_was_needed_is_not_used,
+    a_burst_takes_the_one_that_is_ready_and_bears_the_others,
+    the_newborn_of_a_dead_zygote_is_not_used,
+    newborns_without_a_job_end_with_their_jail,
+    what_is_kept_ready_is_bounded,
     a_dead_keeper_takes_everything_with_it,
     nothing_outlives_an_embedded_supervisor,
     a_newcomer_with_the_token_gets_everything_back,
@@ -429,7 +441,7 @@ async fn a_hundred_workers_live_beside_each_other() {
     );
 }
 
-fn descriptors(pid: u32) -> usize {
+pub(crate) fn descriptors(pid: u32) -> usize {
     std::fs::read_dir(format!("/proc/{pid}/fd")).expect("a list of descriptors").count()
 }
 

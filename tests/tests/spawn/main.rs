@@ -6,6 +6,7 @@
 mod body;
 mod cases;
 mod jail;
+mod ready;
 mod zygotes;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

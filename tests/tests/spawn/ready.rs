@@ -1,0 +1,158 @@
+//! Workers that are born before they are needed: who gets them, and when there is none.
+
+use crate::cases::{descriptors, until};
+use crate::jail::{LIMITS, born, obey, session};
+use std::time::Duration;
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_supervisor::spawn::{SandboxMode, SpawnConfig, SpawnError, Spawner, WorkerHandle, WorkerKind};
+
+async fn jail(config: SpawnConfig) -> Spawner {
+    Spawner::start(SpawnConfig { ready_workers: true, ..config }).await.expect("a jail").0
+}
+
+/// The pid of the one that is ready, once there is one.
+async fn ready(spawner: &Spawner) -> u32 {
+    until(|| spawner.ready_pids().len() == 1).await;
+    spawner.ready_pids()[0]
+}
+
+/// A worker that has said something.
+async fn speaking(spawner: &Spawner, number: u8) -> WorkerHandle {
+    let mut worker = born(spawner, number).await;
+    assert_eq!(obey(&mut worker, format!("echo:{number}")).await.expect("done"), number.to_string());
+    worker
+}
+
+/// The kernel's limits of a process, as text.
+fn limits(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/limits")).expect("it lives")
+}
+
+fn open(pid: u32) -> PidFd {
+    PidFd::open(pid).expect("it lives")
+}
+
+pub(crate) async fn a_worker_is_born_before_it_is_needed() {
+    let spawner = jail(SpawnConfig::embedded()).await;
+    assert!(spawner.ready_pids().is_empty(), "nobody has asked for any");
+    let silent = born(&spawner, 1).await;
+    assert!(spawner.ready_pids().is_empty(), "the last one has not begun its work");
+    drop(silent);
+    let pid = ready(&spawner).await;
+    let first = speaking(&spawner, 2).await;
+    assert_eq!(first.process.pid(), pid);
+    let next = ready(&spawner).await;
+    assert_ne!(next, pid);
+    // Each kind has its own.
+    let program = spawner.spawn_worker(session(3), &LIMITS, &WorkerKind::Program).await.expect("a worker");
+    assert_ne!(program.process.pid(), next);
+    assert_eq!(spawner.ready_pids(), [next]);
+    // What is a session's own comes when it is taken.
+    let ordinary = limits(program.process.pid());
+    assert_ne!(limits(next), ordinary);
+    let second = speaking(&spawner, 4).await;
+    assert_eq!(second.process.pid(), next);
+    let memory = |limits: &str| {
+        let mut lines = limits.lines().map(str::to_owned);
+        lines.find(|line| line.starts_with("Max data size")).expect("it is among them")
+    };
+    assert_eq!(memory(&limits(next)), memory(&ordinary));
+}
+
+pub(crate) async fn a_newborn_that_died_before_it_was_needed_is_not_used() {
+    let spawner = jail(SpawnConfig::embedded()).await;
+    drop(speaking(&spawner, 1).await);
+    for number in 2..5 {
+        let dead = open(ready(&spawner).await);
+        dead.kill().expect("kill");
+        until(|| !dead.is_alive()).await;
+        let worker = speaking(&spawner, number).await;
+        assert!(worker.process.signal(0).is_ok());
+    }
+    // Killed at this moment: the order goes to it or to another one, and nobody waits for either.
+    let dying = ready(&spawner).await;
+    open(dying).kill().expect("kill");
+    let worker = born(&spawner, 5).await;
+    if worker.process.pid() == dying {
+        worker.process.exited().await;
+    }
+}
+
+pub(crate) async fn a_burst_takes_the_one_that_is_ready_and_bears_the_others() {
+    let spawner = jail(SpawnConfig::embedded()).await;
+    drop(speaking(&spawner, 1).await);
+    let pid = ready(&spawner).await;
+    let births = (2..10).map(|number| {
+        let spawner = spawner.clone();
+        tokio::spawn(async move { speaking(&spawner, number).await })
+    });
+    let mut workers = Vec::new();
+    for birth in births.collect::<Vec<_>>() {
+        workers.push(birth.await.expect("a worker"));
+    }
+    let mut pids: Vec<u32> = workers.iter().map(|worker| worker.process.pid()).collect();
+    assert!(pids.contains(&pid));
+    pids.push(ready(&spawner).await);
+    pids.sort_unstable();
+    pids.dedup();
+    assert_eq!(pids.len(), 9, "each has its own");
+}
+
+pub(crate) async fn the_newborn_of_a_dead_zygote_is_not_used() {
+    let spawner = jail(SpawnConfig { reserve_zygote: true, ..SpawnConfig::embedded() }).await;
+    until(|| spawner.zygote_pids().len() == 2).await;
+    drop(speaking(&spawner, 1).await);
+    let orphan = open(ready(&spawner).await);
+    let zygotes = spawner.zygote_pids();
+    open(zygotes[0]).kill().expect("kill");
+    until(|| spawner.zygote_pids()[0] == zygotes[1]).await;
+    let worker = speaking(&spawner, 2).await;
+    until(|| !orphan.is_alive()).await;
+    assert!(worker.process.signal(0).is_ok(), "it was another one");
+}
+
+pub(crate) async fn newborns_without_a_job_end_with_their_jail() {
+    for sandbox in [SandboxMode::Full, SandboxMode::NoUserns] {
+        for orderly in [true, false] {
+            let config = SpawnConfig { sandbox, ready_workers: true, ..SpawnConfig::embedded() };
+            let spawner = match Spawner::start(config).await {
+                Ok((spawner, _events)) => spawner,
+                Err(SpawnError::Rlimit { .. }) if sandbox == SandboxMode::NoUserns => {
+                    println!("SKIPPED: without namespaces: this root has no CAP_SYS_RESOURCE");
+                    return;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            drop(speaking(&spawner, 1).await);
+            let waiting = open(ready(&spawner).await);
+            if orderly {
+                spawner.shutdown(Duration::from_secs(5)).await;
+            }
+            drop(spawner);
+            until(|| !waiting.is_alive()).await;
+        }
+    }
+}
+
+pub(crate) async fn what_is_kept_ready_is_bounded() {
+    let spawner = jail(SpawnConfig::embedded()).await;
+    let (mut ours, mut keepers) = (0, 0);
+    for round in 0..10 {
+        for number in 0..10 {
+            let worker = speaking(&spawner, number).await;
+            worker.process.kill().expect("kill");
+            worker.process.exited().await;
+            worker.process.forget();
+        }
+        let last = speaking(&spawner, 99).await;
+        ready(&spawner).await;
+        let now = (descriptors(std::process::id()), descriptors(spawner.keeper_pid()));
+        last.process.kill().expect("kill");
+        last.process.exited().await;
+        last.process.forget();
+        if round == 0 {
+            (ours, keepers) = now;
+        }
+        assert_eq!(now, (ours, keepers), "round {round}");
+    }
+}
