@@ -271,26 +271,22 @@ impl Jail {
             Some(ready) => ready.take(kind).await,
             None => None,
         };
-        let (ours, newborn, looked) = match ready {
-            Some(Ready { ours, newborn, mapped_bytes, .. }) => (ours, newborn, Some(mapped_bytes)),
-            None => {
-                let (ours, newborn) = self.bear(kind).await?;
-                (ours, newborn, None)
-            }
+        let (ours, newborn, looked) = if let Some(Ready { ours, newborn, mapped_bytes, .. }) = ready {
+            (ours, newborn, Some(mapped_bytes))
+        } else {
+            let (ours, newborn) = self.bear(kind).await?;
+            (ours, newborn, None)
         };
         self.sets.was_asked_for(kind);
         let mut result = self.settle(session, Some(limits), ours, &newborn, looked).await;
-        match &mut result {
-            Ok(handle) => {
-                // Whoever comes next shall find one that is born already.
-                let successor = self.ready.as_ref().map(|ready| ready.successor(kind));
-                handle.receiver.succeeded_by(successor);
-            }
-            Err(_) => {
-                // It has no job and nobody knows it but the keeper: it must not stay.
-                let _ = newborn.pidfd.kill();
-                self.control.forget(session);
-            }
+        if let Ok(handle) = &mut result {
+            // Whoever comes next shall find one that is born already.
+            let successor = self.ready.as_ref().map(|ready| ready.successor(kind));
+            handle.receiver.succeeded_by(successor);
+        } else {
+            // It has no job and nobody knows it but the keeper: it must not stay.
+            let _ = newborn.pidfd.kill();
+            self.control.forget(session);
         }
         result
     }

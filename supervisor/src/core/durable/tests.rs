@@ -287,7 +287,7 @@ impl World {
             }
             DurableAction::AllowCpu(_) => {}
             DurableAction::Kill | DurableAction::LetGo => {
-                self.dying = self.worker.is_some() || self.loading.is_some()
+                self.dying = self.worker.is_some() || self.loading.is_some();
             }
             DurableAction::Write { id, batch } => self.writing.push_back((id, batch)),
             DurableAction::Host(work) => {
