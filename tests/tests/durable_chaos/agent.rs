@@ -86,7 +86,7 @@ impl Agent {
             let mut left = Vec::new();
             for mut program in known {
                 if !self.turn(&mut program) {
-                    assert!(program.since.elapsed() < PATIENCE / 4, "it does not go on: {program:?}");
+                    assert!(program.since.elapsed() < PATIENCE, "it does not go on: {program:?}");
                     left.push(program);
                 }
             }
