@@ -17,7 +17,7 @@ use crate::policy::BrokerAccess;
 use crate::workspaces::{Workspace, Workspaces};
 use owner::{Job, Owner, Work};
 use std::collections::HashMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -205,6 +205,14 @@ impl Shared {
         let mut sessions = self.sessions();
         queue.is_empty() && sessions.remove(&session).is_some()
     }
+}
+
+/// A handle of a worktree's folder, for a [`Call`].
+pub fn handle_of(worktree: &impl AsFd) -> Result<OwnedFd, HostError> {
+    let handle = worktree.as_fd().try_clone_to_owned();
+    handle.map_err(|error| {
+        broker_error(&format!("the worktree's handle cannot be passed on ({})", error.kind()))
+    })
 }
 
 /// A failure of the broker itself, not of the file system. Without host paths.

@@ -8,10 +8,7 @@ use vm_system_sandbox::pidfd::PidFd;
 /// All processes below this one, by descriptors that cannot come to mean others.
 pub fn descendants(pid: u32) -> Vec<PidFd> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for entry in std::fs::read_dir("/proc").expect("/proc").flatten() {
-        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
-            continue;
-        };
+    for number in vm_system_sandbox::inspect::processes().expect("/proc") {
         // A process may end while the list is read.
         let Ok(status) = vm_system_sandbox::inspect::status(number) else { continue };
         children.entry(status.ppid).or_default().push(number);

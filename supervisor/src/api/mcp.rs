@@ -65,7 +65,7 @@ pub fn key_of_client(name: &str) -> Option<String> {
     fits.then(|| format!("client {name}"))
 }
 
-/// What differs between the transports.
+/// What differs between the transports. Unless one says otherwise it has no files of the client.
 pub trait Front: Send + Sync + 'static {
     /// Who calls, by what the transport put beside the request; why it is nobody.
     fn asker(&self, beside: &Extensions) -> Result<Asker, String>;
@@ -74,19 +74,29 @@ pub trait Front: Send + Sync + 'static {
     fn ask<'a>(&'a self, asker: &'a Asker, op: Op, key: String) -> Asking<'a, Result<Reply, OpError>>;
 
     /// Reads a text file with the client's own rights, wherever it may name files; why not.
-    fn read(&self, path: &Path, most: usize) -> Result<String, FileRefusal>;
+    fn read(&self, path: &Path, _most: usize) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(path.display().to_string()))
+    }
 
     /// Whether [`Front::read`] reads anything at all.
-    fn reads_files(&self) -> bool;
+    fn reads_files(&self) -> bool {
+        false
+    }
 
     /// The folder that the client works in: programs may use its files.
-    fn worktree(&self) -> Option<String>;
+    fn worktree(&self) -> Option<String> {
+        None
+    }
 
     /// Text of a file among the data of the client's workspace, as [`Front::keep`] names them; none if it is not there.
-    fn kept(&self, name: &str, most: usize) -> Result<Option<String>, FileRefusal>;
+    fn kept(&self, name: &str, _most: usize) -> Result<Option<String>, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
 
     /// Keeps a text there, whole or not at all; what had the name before has it with `.bak` behind it. Answers its path.
-    fn keep(&self, name: &str, text: &str) -> Result<String, FileRefusal>;
+    fn keep(&self, name: &str, _text: &str) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
 }
 
 /// Serves one client on a pair of streams until it leaves.

@@ -413,16 +413,16 @@ fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> SessionSpec {
             engine: Engine::Quickjs,
             execution_id: None,
         },
-        start: Start {
-            session: request.id,
-            limits: policy.wire.limits.clone(),
-            random_seed: seed(),
-            console: settings.runtime.console,
-        },
+        start: start_of(request.id, policy, settings.runtime.console),
         startup: request.policy.startup_files.iter().map(|file| startup(file, policy)).collect(),
         ttl_s: settings.runtime.ttl_s,
         idle_timeout_s: settings.runtime.idle_timeout_s,
     }
+}
+
+/// What a worker is told first of all.
+fn start_of(session: SessionId, policy: &EffectivePolicy, console: bool) -> Start {
+    Start { session, limits: policy.wire.limits.clone(), random_seed: seed(), console }
 }
 
 /// A session that goes on from where its parent stands: the same place and rights, no name, no startup files.
@@ -443,12 +443,7 @@ pub(super) fn spec_of_fork(
             runtime_meta,
             ..parent.clone()
         },
-        start: Start {
-            session: id,
-            limits: policy.wire.limits.clone(),
-            random_seed: seed(),
-            console: runtime.console,
-        },
+        start: start_of(id, policy, runtime.console),
         startup: Vec::new(),
         ttl_s: runtime.ttl_s,
         idle_timeout_s: runtime.idle_timeout_s,

@@ -2,13 +2,12 @@
 
 use super::room::{Room, largest_answer};
 use super::task::Shared;
-use crate::brokers::Call;
+use crate::brokers::{Call, handle_of};
 use crate::core::{Input, LoadFailure, LoadedSource};
 use crate::policy::{EffectivePolicy, Permit};
 use crate::workspaces::Workspace;
 use crate::worktree::{Wanted, Worktree, WorktreeError, resolve, run_file_format};
 use std::future::Future;
-use std::os::fd::AsFd as _;
 use std::pin::Pin;
 use std::sync::Arc;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply};
@@ -97,10 +96,7 @@ async fn broker_call(
 ) -> Result<HostReply, HostError> {
     let Caller { session, execution, workspace, room } = caller;
     let held = shared.rooms.wait(largest_answer(&request)).await;
-    let handle = worktree.as_fd().try_clone_to_owned().map_err(|error| HostError {
-        code: "EBROKER".to_owned(),
-        message: format!("EBROKER: the worktree's handle cannot be passed on ({})", error.kind()),
-    })?;
+    let handle = handle_of(worktree)?;
     let call = Call {
         execution,
         request,

@@ -37,17 +37,14 @@ impl Answers {
     /// like an array and is none is refused: an answer cannot be taken back.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = read_file(path)?;
-        let is_json = |text: &str| serde_json::from_str::<serde_json::Value>(text);
-        if text.trim_start().starts_with('[')
-            && let Err(error) = is_json(&text)
-            && text.lines().next().is_none_or(|line| is_json(line).is_err())
-        {
-            return Err(CliError::usage(format!("{}: no JSON array: {error}", path.display()))
-                .with_hint("a line whose text begins with `[` is written in an array, as \"[…\""));
-        }
+        let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
         let list = match serde_json::from_str::<Vec<serde_json::Value>>(&text) {
             Ok(values) => {
                 values.into_iter().map(|value| GivenAnswer::Json(JsonText::from_value(&value))).collect()
+            }
+            Err(error) if text.trim_start().starts_with('[') && !text.lines().next().is_some_and(is_json) => {
+                return Err(CliError::usage(format!("{}: no JSON array: {error}", path.display()))
+                    .with_hint("a line whose text begins with `[` is written in an array, as \"[…\""));
             }
             Err(_) => text.lines().map(|line| GivenAnswer::Typed(line.to_owned())).collect(),
         };
@@ -121,5 +118,27 @@ async fn type_answer(interrupts: &Interrupts) -> Result<Next, CliError> {
         }
         Ok(Ok(None)) | Err(_) => Ok(Next::None),
         Ok(Err(error)) => Err(CliError::internal(format!("cannot read the answer: {error}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Answers;
+    use std::io::Write as _;
+
+    #[test]
+    fn what_begins_like_an_array_and_is_none_is_refused() {
+        let read = |text: &str| {
+            let mut file = tempfile::NamedTempFile::new().expect("a file");
+            file.write_all(text.as_bytes()).expect("written");
+            match Answers::read(file.path()) {
+                Ok(Answers::File(list)) => Some(list.len()),
+                _ => None,
+            }
+        };
+        assert_eq!(read("[\"Bob\", 41]\n"), Some(2));
+        assert_eq!((read("[\"Bob\",\n"), read("  [not JSON]\nBob\n")), (None, None));
+        // An answer for each line, of which the first is an array itself.
+        assert_eq!((read("[1, 2]\nBob\n"), read("Bob\n[not JSON]\n")), (Some(2), Some(2)));
     }
 }

@@ -4,7 +4,7 @@
 
 mod refused;
 
-use super::{Asker, Asking, CLIENT_CHARS, FileRefusal, Front, McpServer, key_of_client};
+use super::{Asker, Asking, CLIENT_CHARS, Front, McpServer, key_of_client};
 use crate::api::control::Caller;
 use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
@@ -17,7 +17,6 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use std::collections::HashMap;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
@@ -196,25 +195,5 @@ impl Front for HttpFront {
         }
         let error = OpError::new(ErrorCode::Internal, "a request without a caller");
         Box::pin(std::future::ready(Err(error)))
-    }
-
-    fn read(&self, path: &Path, _: usize) -> Result<String, FileRefusal> {
-        Err(FileRefusal::Denied(path.display().to_string()))
-    }
-
-    fn reads_files(&self) -> bool {
-        false
-    }
-
-    fn worktree(&self) -> Option<String> {
-        None
-    }
-
-    fn kept(&self, name: &str, _: usize) -> Result<Option<String>, FileRefusal> {
-        Err(FileRefusal::Denied(name.to_owned()))
-    }
-
-    fn keep(&self, name: &str, _: &str) -> Result<String, FileRefusal> {
-        Err(FileRefusal::Denied(name.to_owned()))
     }
 }

@@ -37,18 +37,6 @@ impl Front for Nobody {
     fn reads_files(&self) -> bool {
         true
     }
-
-    fn worktree(&self) -> Option<String> {
-        None
-    }
-
-    fn kept(&self, name: &str, _: usize) -> Result<Option<String>, FileRefusal> {
-        Err(FileRefusal::Denied(name.to_owned()))
-    }
-
-    fn keep(&self, name: &str, _: &str) -> Result<String, FileRefusal> {
-        Err(FileRefusal::Denied(name.to_owned()))
-    }
 }
 
 /// A supervisor of sessions in which everything runs for ever, but for the one that is called "busy".
@@ -94,26 +82,6 @@ impl Front for Sessions {
             }
             other => panic!("not asked for: {other:?}"),
         }
-    }
-
-    fn read(&self, path: &Path, _: usize) -> Result<String, FileRefusal> {
-        Err(FileRefusal::NotFound(path.display().to_string()))
-    }
-
-    fn reads_files(&self) -> bool {
-        false
-    }
-
-    fn worktree(&self) -> Option<String> {
-        None
-    }
-
-    fn kept(&self, name: &str, _: usize) -> Result<Option<String>, FileRefusal> {
-        Err(FileRefusal::Denied(name.to_owned()))
-    }
-
-    fn keep(&self, name: &str, _: &str) -> Result<String, FileRefusal> {
-        Err(FileRefusal::Denied(name.to_owned()))
     }
 }
 

@@ -6,7 +6,7 @@ use super::filter::Filter;
 use super::listing::Listing;
 use super::live::lock;
 use super::task::Place;
-use crate::brokers::{Call, CallFailure};
+use crate::brokers::{Call, CallFailure, handle_of};
 use crate::core::durable::{HostWork, REFILL_MS};
 use crate::policy::{EffectivePolicy, Permit, SessionUsage, Usage, judge};
 use crate::runtime::room::{Room, largest_answer};
@@ -14,7 +14,6 @@ use crate::runtime::task::Shared;
 use crate::workspaces::{Workspace, Workspaces};
 use crate::worktree::Worktree;
 use serde_json::Value;
-use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +22,7 @@ use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest, Wr
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
-use vm_system_protocol::worker::{HostError, HostRequest};
+use vm_system_protocol::worker::HostRequest;
 
 /// A list takes at most so long, and the last folder's call.
 const LIST: Duration = Duration::from_mins(1);
@@ -158,11 +157,7 @@ impl Files {
         let until = Instant::now() + ASKED_AGAIN;
         let mut pause = PAUSE;
         loop {
-            let handle = self.worktree.as_fd().try_clone_to_owned().map_err(|error| {
-                let message = format!("the worktree's handle cannot be passed on ({})", error.kind());
-                CallFailure::Unanswered(HostError { code: "EBROKER".to_owned(), message })
-            });
-            let answer = match handle {
+            let answer = match handle_of(&self.worktree) {
                 Ok(worktree) => {
                     let call = Call {
                         execution: self.execution,
@@ -175,7 +170,7 @@ impl Files {
                     };
                     self.shared.brokers.call(self.session, call).await
                 }
-                Err(failure) => Err(failure),
+                Err(error) => Err(CallFailure::Unanswered(error)),
             };
             match answer {
                 Err(CallFailure::Unanswered(_)) if self.shared.brokers.is_stopped() => {

@@ -261,22 +261,25 @@ fn an_answer_that_comes_while_a_variable_is_changed_is_taken_behind_that() {
     assert_eq!(world.worker.as_ref().expect("a new one").answers, ["yes"]);
 }
 
+const WRITTEN: WriteId = WriteId(1_000);
+
+/// Something is at the store, and stays there until it is said to be stored.
+fn writes(world: &mut World) {
+    let machine = world.machine.as_mut().expect("a machine");
+    machine.writing.push((WRITTEN, super::super::machine::Then::Nothing));
+}
+
 #[test]
 fn who_changes_a_variable_is_heard_though_the_worker_for_it_dies_while_something_is_written() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
     world.dead(Death::Signaled(9));
     world.step(set(Token(100)));
-    world
-        .machine
-        .as_mut()
-        .expect("a machine")
-        .writing
-        .push((WriteId(1_000), super::super::machine::Then::Nothing));
+    writes(&mut world);
     world.loading = None;
     world.step(DurableInput::Died(Death::Signaled(11)));
     assert!(!world.machine.as_ref().expect("a machine").is_released(), "somebody waits");
-    world.step(DurableInput::Stored(WriteId(1_000)));
+    world.step(DurableInput::Stored(WRITTEN));
     assert!(world.loading.is_some(), "another worker is to change it");
 }
 
@@ -287,16 +290,11 @@ fn what_goes_on_behind_a_birth_that_failed_is_not_left_to_lie_when_its_worker_di
     world.dead(Death::Signaled(9));
     world.step(set(Token(100)));
     // Something is being written when the worker for it is not born; the answer comes behind that.
-    world
-        .machine
-        .as_mut()
-        .expect("a machine")
-        .writing
-        .push((WriteId(1_000), super::super::machine::Then::Nothing));
+    writes(&mut world);
     world.step(submit(Token(101), "yes"));
     world.loading = None;
     world.step(DurableInput::NotLoaded { why: "none is left".to_owned(), permanent: false });
-    world.step(DurableInput::Stored(WriteId(1_000)));
+    world.step(DurableInput::Stored(WRITTEN));
     assert!(world.loading.is_some(), "the answer is taken");
     world.born();
     world.dead(Death::Signaled(11));
