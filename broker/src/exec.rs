@@ -12,6 +12,7 @@ mod watch;
 
 use crate::channel::{Channel, ChannelError};
 use inside::Ended;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::fd::OwnedFd;
@@ -20,7 +21,8 @@ use vm_system_protocol::broker::{
     BrokerCall, BrokerReply, ExecReply, ExecRequest, ExecTerms, FromBroker, ToBroker,
 };
 use vm_system_protocol::worker::HostError;
-use vm_system_sandbox::namespaces::{self, Ids};
+use vm_system_sandbox::identity::Identity;
+use vm_system_sandbox::namespaces;
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::step::{AtStep as _, Step, StepError};
 
@@ -32,32 +34,34 @@ const CHANNEL: i32 = process::FIRST_FD;
 const WORKTREE: i32 = process::FIRST_FD + 1;
 
 /// The whole life of the process.
-pub(crate) fn run() -> ExitCode {
-    let Ok((channel, worktree)) = descriptors() else {
+pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let Ok((channel, worktree, user)) = descriptors(arguments) else {
         // Started by hand: there is nobody to talk to.
         return ExitCode::from(2);
     };
     let mut channel = Channel::new(File::from(channel));
-    match serve(&mut channel, &worktree) {
+    match serve(&mut channel, &worktree, &user) {
         Ok(()) => process::exit_now(0),
         Err(_) => process::exit_now(1),
     }
 }
 
-fn descriptors() -> io::Result<(OwnedFd, OwnedFd)> {
-    let pair = (process::inherited(CHANNEL)?, process::inherited(WORKTREE)?);
+fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, OwnedFd, Identity)> {
+    let arguments: Vec<OsString> = arguments.collect();
+    let (channel, worktree) = (process::inherited(CHANNEL)?, process::inherited(WORKTREE)?);
     process::close_from(WORKTREE as u32 + 1)?;
-    Ok(pair)
+    let user = crate::role::user(&arguments, &worktree)?;
+    Ok((channel, worktree, user))
 }
 
-fn serve(channel: &mut Channel, worktree: &OwnedFd) -> Result<(), ChannelError> {
+fn serve(channel: &mut Channel, worktree: &OwnedFd, user: &Identity) -> Result<(), ChannelError> {
     channel.send(&FromBroker::Ready)?;
     let Some(ToBroker::Call { call, request: BrokerCall::Exec { request, terms }, .. }) =
         channel.receive()?
     else {
         return Ok(());
     };
-    let reply = match start(worktree, &request, &terms) {
+    let reply = match start(worktree, user, &request, &terms) {
         Ok(started) => watch::to_the_end(channel, started, &request, &terms).map_err(|error| failed(&error)),
         Err(error) => Err(failed(&error)),
     };
@@ -86,15 +90,18 @@ struct Started {
     status: PipeReader,
 }
 
-fn start(worktree: &OwnedFd, request: &ExecRequest, terms: &ExecTerms) -> Result<Started, StartError> {
+fn start(
+    worktree: &OwnedFd,
+    user: &Identity,
+    request: &ExecRequest,
+    terms: &ExecTerms,
+) -> Result<Started, StartError> {
     process::die_first_of_memory_shortage().at(Step::OomScore)?;
-    let owner = nix::sys::stat::fstat(worktree).at(Step::Descriptors)?;
-    let owner = Ids { uid: owner.st_uid, gid: owner.st_gid };
-    if namespaces::would_be_root(owner) {
+    if namespaces::would_be_root(user.ids.uid) {
         return Err(StartError::Root);
     }
     // From here on this process is the worktree's owner, too.
-    namespaces::enter(owner)?;
+    namespaces::enter(user.clone())?;
     let (command_input, input) = io::pipe().at(Step::Descriptors)?;
     let (output, command_output) = io::pipe().at(Step::Descriptors)?;
     let (errors, command_errors) = io::pipe().at(Step::Descriptors)?;

@@ -25,9 +25,14 @@ use std::os::fd::OwnedFd;
 use vm_system_protocol::broker::{FileKind, FsReply, FsRequest, FsTerms};
 use vm_system_protocol::worker::HostError;
 
-/// Carries out one request beneath `worktree`.
-pub fn answer(worktree: &OwnedFd, request: FsRequest, terms: FsTerms) -> Result<FsReply, HostError> {
-    let place = Place { worktree, terms };
+/// Carries out one request beneath `worktree`; in folders of other mounts only with `cross_mounts`.
+pub fn answer(
+    worktree: &OwnedFd,
+    cross_mounts: bool,
+    request: FsRequest,
+    terms: FsTerms,
+) -> Result<FsReply, HostError> {
+    let place = Place { worktree, cross_mounts, terms };
     match request {
         FsRequest::ReadFile { path } => read::file(&place, &path).map(FsReply::Bytes),
         FsRequest::ReadDir { path } => read::folder(&place, &path).map(FsReply::Entries),

@@ -1,11 +1,12 @@
 //! The broker's walls, in the order in which they are put up. Every step fails closed: a broker that could not confine
 //! itself says which step failed and ends before it has seen a request.
 
-use nix::sys::stat::{Mode, fstat, umask};
+use nix::sys::stat::{Mode, umask};
 use std::os::fd::{AsFd, OwnedFd};
 use vm_system_protocol::limits::FS_READ_BYTES;
+use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::landlock::{self, Access};
-use vm_system_sandbox::namespaces::{Ids, become_untraced};
+use vm_system_sandbox::namespaces::become_untraced;
 use vm_system_sandbox::seccomp::{self, table_broker};
 use vm_system_sandbox::step::{AtStep as _, Step, StepError};
 use vm_system_sandbox::{privileges, process, rlimit};
@@ -19,22 +20,25 @@ pub(crate) struct Needs {
     pub(crate) database: bool,
     /// The worktree's folder.
     pub(crate) worktree: OwnedFd,
+    /// Folders of other mounts beneath it may be entered.
+    pub(crate) cross_mounts: bool,
+    /// The user that a broker of root becomes.
+    pub(crate) user: Identity,
     /// The folder of the workspace's databases; without it there are only databases in memory.
     pub(crate) workspace: Option<OwnedFd>,
 }
 
 /// Confines this process to the files beneath `worktree`, those of its workspace, and its channel.
 ///
-/// A broker that root starts becomes the worktree's owner, so that a session reads and changes what the owner may and
-/// nothing else; the owner may be root, but then without any capability. Landlock is in force where the kernel has it.
+/// A broker that root starts becomes the worktree's owner with its groups, so that a session reads and changes what the owner
+/// may and nothing else; the owner may be root, but then without any capability. Landlock is in force where the kernel has it.
 pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
     process::settle().at(Step::Signals)?;
     // New files are like those that the owner makes; which bits a script asks for is its business.
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
     process::die_first_of_memory_shortage().at(Step::OomScore)?;
-    let owner = fstat(&needs.worktree).at(Step::Descriptors)?;
     // It holds the workspace's databases, which are not the owner's to look into.
-    become_untraced(Ids { uid: owner.st_uid, gid: owner.st_gid })?;
+    become_untraced(needs.user.clone())?;
     if let Some(workspace) = &needs.workspace {
         // SQLite opens by names; they are relative to this folder (see `database`).
         nix::unistd::fchdir(workspace).at(Step::Descriptors)?;

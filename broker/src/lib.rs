@@ -30,7 +30,7 @@ pub const MODE: &str = "broker";
 pub fn dispatch(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let mode = arguments.nth(1)?;
     if mode == exec::MODE {
-        return Some(exec::run());
+        return Some(exec::run(arguments));
     }
     (mode == MODE).then(|| role::run(arguments))
 }

@@ -12,6 +12,8 @@ use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply, FromBroker, ToBroker};
 use vm_system_protocol::worker::HostError;
+use vm_system_sandbox::identity::Identity;
+use vm_system_sandbox::namespaces::Ids;
 use vm_system_sandbox::process;
 
 /// The channel to the supervisor.
@@ -22,7 +24,8 @@ const WORKTREE: i32 = process::FIRST_FD + 1;
 const WORKSPACE: i32 = process::FIRST_FD + 2;
 
 /// The whole life of a broker. Ends the process itself: nothing of the runtime's tear-down is in the filter.
-/// `arguments` name what it is needed for beyond reading: `write`, `database`.
+/// `arguments`: what it is needed for beyond reading (`write`, `database`), `cross-mounts`, and the user to become
+/// (`user=UID:GID:GROUPS`, for a broker of root).
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok((channel, needs)) = descriptors(arguments) else {
         // Started by hand: there is nobody to talk to.
@@ -42,13 +45,28 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, Needs)> {
     let arguments: Vec<OsString> = arguments.collect();
     let named = |what: &str| arguments.iter().any(|argument| argument == what);
-    let (write, database) = (named("write"), named("database"));
+    let (write, database, cross_mounts) = (named("write"), named("database"), named("cross-mounts"));
     let channel = process::inherited(CHANNEL)?;
     let worktree = process::inherited(WORKTREE)?;
     let workspace = if database { process::inherited(WORKSPACE).ok() } else { None };
     let first_free = if workspace.is_some() { WORKSPACE + 1 } else { WORKSPACE };
     process::close_from(first_free as u32)?;
-    Ok((channel, Needs { write, database, worktree, workspace }))
+    let user = user(&arguments, &worktree)?;
+    Ok((channel, Needs { write, database, worktree, cross_mounts, user, workspace }))
+}
+
+/// The user whose files these are, as the supervisor looked it up; without one we stay who we are. A process that could take
+/// on the owner's rights and was not told which groups it has does not go on: it would keep root's rights, or lose groups.
+pub(crate) fn user(arguments: &[OsString], worktree: &OwnedFd) -> io::Result<Identity> {
+    let given = arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("user="));
+    if let Some(given) = given {
+        return given.parse();
+    }
+    let owner = nix::sys::stat::fstat(worktree)?;
+    if vm_system_sandbox::reader::can_become(owner.st_uid) {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(Ids { uid: owner.st_uid, gid: owner.st_gid }.into())
 }
 
 fn serve(channel: &mut Channel, needs: &Needs) -> Result<(), ChannelError> {
@@ -72,7 +90,9 @@ fn serve(channel: &mut Channel, needs: &Needs) -> Result<(), ChannelError> {
 
 fn answer(needs: &Needs, databases: &mut Databases, request: BrokerCall) -> Result<BrokerReply, HostError> {
     match request {
-        BrokerCall::Fs { request, terms } => fs::answer(&needs.worktree, request, terms).map(BrokerReply::Fs),
+        BrokerCall::Fs { request, terms } => {
+            fs::answer(&needs.worktree, needs.cross_mounts, request, terms).map(BrokerReply::Fs)
+        }
         BrokerCall::Database { request, terms } if needs.database => {
             databases.answer(&request, terms).map(BrokerReply::Database)
         }

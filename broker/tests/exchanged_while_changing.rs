@@ -46,7 +46,7 @@ impl Place {
     }
 
     fn ask(&self, request: FsRequest) -> Result<FsReply, HostError> {
-        broker_fs::answer(&self.handle, request, ALL)
+        broker_fs::answer(&self.handle, false, request, ALL)
     }
 
     /// Exchanges the link until told to stop.

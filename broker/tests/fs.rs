@@ -19,7 +19,7 @@ use vm_system_protocol::worker::HostError;
 const SECRET: &str = "outside";
 
 fn answer(worktree: &OwnedFd, request: &FsRequest) -> Result<FsReply, HostError> {
-    broker_fs::answer(worktree, request.clone(), ALL)
+    broker_fs::answer(worktree, false, request.clone(), ALL)
 }
 
 /// `base/worktree` is the worktree; `base/secret` must never be seen.

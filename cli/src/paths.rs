@@ -1,5 +1,6 @@
 //! Where things are: state directory and control socket, for the daemon and for those who look for it.
 
+use crate::error::CliError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +90,18 @@ fn system_socket() -> PathBuf {
 
 fn path(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value: &OsString| !value.is_empty()).map(PathBuf::from)
+}
+
+/// A worktree's path as the supervisor takes it: absolute, and without links, which the supervisor does not follow out of the
+/// operator's roots. They are resolved here, with the rights of whoever calls; a path that cannot be resolved here is passed on,
+/// and the supervisor says what is wrong with it.
+pub(crate) fn worktree(folder: &Path) -> Result<String, CliError> {
+    let path = std::fs::canonicalize(folder).or_else(|_| std::path::absolute(folder));
+    let path =
+        path.map_err(|error| CliError::usage(format!("the worktree {}: {error}", folder.display())))?;
+    path.into_os_string().into_string().map_err(|path| {
+        CliError::usage(format!("the path of a worktree must be UTF-8: {}", path.to_string_lossy()))
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@
 //! - [`process`], [`pidfd`], [`interrupt`]: starting, watching, stopping and interrupting processes
 //! - [`socket`]: `SOCK_SEQPACKET` with descriptors and kernel-attested senders
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp
-//! - [`reader`]: a thread that opens files with a user's rights
+//! - [`identity`], [`reader`]: a user with all groups, and a thread that opens files with its rights
 //! - [`command_root`]: the root directory of a command
 //! - [`seccomp`]: the tables (one row, one reason), their compiler and the notification of the one clone row
 //! - [`selftest`]: sacrificed children prove the walls from inside
@@ -16,6 +16,7 @@
 
 pub mod command_root;
 pub mod doctor;
+pub mod identity;
 pub mod inspect;
 pub mod interrupt;
 pub mod landlock;

@@ -2,6 +2,7 @@
 //! is the service user, and the user namespace belongs to whoever started the keeper, so that the supervisor may look
 //! in and set limits from outside.
 
+use crate::identity::Identity;
 use crate::process::{Fork, fork, wait_for};
 use crate::step::{AtStep, Step, StepError};
 use nix::sched::{CloneFlags, unshare};
@@ -25,16 +26,19 @@ pub fn is_root() -> bool {
 
 /// Whether we are root and the service user exists where we are. In a user namespace that maps nobody but ourselves
 /// (`unshare -r`) root is already an ordinary user.
-pub(crate) fn must_become(service: Ids) -> bool {
-    let Ok(map) = fs::read_to_string("/proc/self/uid_map") else { return is_root() };
-    is_root() && maps(&map, service.uid)
+pub(crate) fn must_become(uid: u32) -> bool {
+    if !is_root() {
+        return false;
+    }
+    let Ok(map) = fs::read_to_string("/proc/self/uid_map") else { return true };
+    maps(&map, uid)
 }
 
 /// Whether what [`enter`] makes of this process is the host's root, as far as it can be seen from here. Without any
 /// capability such a process still passes wherever the kernel asks for the id alone (switches in `/proc/sys`), and no
 /// limit of processes holds it.
-pub fn would_be_root(service: Ids) -> bool {
-    let uid = if must_become(service) { service.uid } else { nix::unistd::geteuid().as_raw() };
+pub fn would_be_root(uid: u32) -> bool {
+    let uid = if must_become(uid) { uid } else { nix::unistd::geteuid().as_raw() };
     match fs::read_to_string("/proc/self/uid_map") {
         // An id that nobody has out there is not root's.
         Ok(map) => outside(&map, uid) == Some(0),
@@ -60,11 +64,12 @@ fn outside(uid_map: &str, uid: u32) -> Option<u64> {
     })
 }
 
-/// Enters a new user namespace in which uid 0 is `service` (as root) or ourselves, and then the other namespaces. The
-/// pid namespace begins with the next fork.
-pub fn enter(service: Ids) -> Result<(), StepError> {
-    if must_become(service) {
-        enter_as_root(service)?;
+/// Enters a new user namespace in which uid 0 is `user` (as root) or ourselves, and then the other namespaces. The
+/// pid namespace begins with the next fork. The user's supplementary groups stay in force.
+pub fn enter(user: impl Into<Identity>) -> Result<(), StepError> {
+    let user = user.into();
+    if must_become(user.ids.uid) {
+        enter_as_root(&user)?;
     } else {
         enter_as_user()?;
     }
@@ -90,8 +95,9 @@ fn enter_as_user() -> Result<(), StepError> {
 }
 
 /// Root maps another id than its own: that must be written from the parent namespace, so a helper child stays behind.
-fn enter_as_root(service: Ids) -> Result<(), StepError> {
-    setgroups(&[]).at(Step::ServiceUser)?;
+fn enter_as_root(user: &Identity) -> Result<(), StepError> {
+    let service = user.ids;
+    set_groups(user)?;
     let (mut unshared, mut tell_unshared) = io::pipe().at(Step::IdMap)?;
     let me = std::process::id();
     let helper = match fork().at(Step::IdMap)? {
@@ -136,26 +142,32 @@ fn write_maps(unshared: &mut impl Read, pid: u32, service: Ids) -> i32 {
 /// Without user namespaces: root becomes the service user for good; everybody else stays who they are. Its files in
 /// `/proc` are its own again, so that the supervisor may look in and set limits from outside.
 pub fn become_service_user(service: Ids) -> Result<(), StepError> {
-    if !must_become(service) {
+    if !must_become(service.uid) {
         return Ok(());
     }
-    become_user(service)?;
+    become_user(&service.into())?;
     // The change made the process undumpable, and with that its own files in /proc unwritable.
     nix::sys::prctl::set_dumpable(true).at(Step::ServiceUser)
 }
 
 /// Without user namespaces: root becomes somebody else for good; everybody else stays who they are. From then on no
 /// process of that user can look into this one, whatever the host's setting for changed ids.
-pub fn become_untraced(user: Ids) -> Result<(), StepError> {
-    if must_become(user) {
-        become_user(user)?;
+pub fn become_untraced(user: impl Into<Identity>) -> Result<(), StepError> {
+    let user = user.into();
+    if must_become(user.ids.uid) {
+        become_user(&user)?;
     }
     nix::sys::prctl::set_dumpable(false).at(Step::ServiceUser)
 }
 
-fn become_user(service: Ids) -> Result<(), StepError> {
-    let (uid, gid) = (Uid::from_raw(service.uid), Gid::from_raw(service.gid));
-    setgroups(&[]).at(Step::ServiceUser)?;
+fn set_groups(user: &Identity) -> Result<(), StepError> {
+    let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
+    setgroups(&groups).at(Step::ServiceUser)
+}
+
+fn become_user(user: &Identity) -> Result<(), StepError> {
+    let (uid, gid) = (Uid::from_raw(user.ids.uid), Gid::from_raw(user.ids.gid));
+    set_groups(user)?;
     setresgid(gid, gid, gid).at(Step::ServiceUser)?;
     setresuid(uid, uid, uid).at(Step::ServiceUser)
 }

@@ -1,32 +1,40 @@
-//! A thread that opens files with somebody else's rights, for a root that was asked to read what belongs to a user. The thread
-//! gives its own rights up for good and ends with its work: nothing is left that could forget to take them back.
+//! A thread that opens files with a user's rights, for a supervisor of root. The thread gives its own rights up for good and
+//! exits with its work: there is nothing to restore.
 
-use crate::namespaces::{Ids, must_become};
-use crate::sys::{clear_capabilities, raw};
+use crate::identity::Identity;
+use crate::namespaces::must_become;
+use crate::sys::{clear_capabilities, has_access_list, raw, set_thread_groups};
 use nix::sys::prctl::{get_dumpable, set_dumpable};
+use nix::sys::stat::fstat;
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 
-/// Does work as `owner`, without supplementary groups and without any capability, where this process is root and such a user
-/// exists; as who we are elsewhere. The kernel judges what is opened, access lists included.
+/// Whether this process is root and can take on a user's identity for files. Elsewhere it has its own rights only.
+pub fn can_become(uid: u32) -> bool {
+    must_become(uid)
+}
+
+/// Does work as `user`, with its groups and without any capability, where this process is root and such a user exists; with
+/// our own rights elsewhere. The kernel judges what is opened, access lists included.
 ///
 /// Only the identity for files changes: with its own uid the thread could be signalled by that user, and with it all of us.
-pub fn as_owner<T: Send>(owner: Ids, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-    if !must_become(owner) {
+pub fn as_user<T: Send>(user: &Identity, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+    if !must_become(user.ids.uid) {
         return Ok(work());
     }
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().name("reader".to_owned());
-        let reader = reader.spawn_scoped(scope, || lower(owner).map(|()| work()))?;
+        let reader = reader.spawn_scoped(scope, || lower(user).map(|()| work()))?;
         reader.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread ended early")))
     })
 }
 
 /// By number: the C library's functions change all threads at once.
-fn lower(owner: Ids) -> io::Result<()> {
+fn lower(user: &Identity) -> io::Result<()> {
     const NOBODY: usize = u32::MAX as usize;
     let dumpable = get_dumpable()?;
-    raw(libc::SYS_setgroups, [0; 6])?;
-    for (call, id) in [(libc::SYS_setfsgid, owner.gid), (libc::SYS_setfsuid, owner.uid)] {
+    set_thread_groups(&user.groups)?;
+    for (call, id) in [(libc::SYS_setfsgid, user.ids.gid), (libc::SYS_setfsuid, user.ids.uid)] {
         raw(call, [id as usize, 0, 0, 0, 0, 0])?;
         // It never fails: an id that cannot be means to be told the one in force.
         if raw(call, [NOBODY, 0, 0, 0, 0, 0])? as u32 != id {
@@ -38,14 +46,76 @@ fn lower(owner: Ids) -> io::Result<()> {
     Ok(set_dumpable(dumpable)?)
 }
 
+/// Whether `user` may pass through an open folder (search permission), as its mode says. For a process that cannot take the
+/// user's identity on and let the kernel judge; so it fails closed: `Err` where the folder has an access control list, which
+/// the mode does not show.
+pub fn may_search(user: &Identity, folder: BorrowedFd<'_>) -> io::Result<bool> {
+    if has_access_list(folder)? {
+        return Err(io::Error::new(io::ErrorKind::Unsupported, "it has an access control list"));
+    }
+    let facts = fstat(folder.as_fd())?;
+    let search = if facts.st_uid == user.ids.uid {
+        libc::S_IXUSR
+    } else if user.is_member(facts.st_gid) {
+        libc::S_IXGRP
+    } else {
+        libc::S_IXOTH
+    };
+    Ok(facts.st_mode & search != 0)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{Ids, as_owner};
-    use crate::namespaces::is_root;
+    use super::{as_user, may_search};
+    use crate::identity::Identity;
+    use crate::namespaces::{Ids, is_root};
     use nix::fcntl::{OFlag, openat};
     use nix::sys::stat::Mode;
     use std::fs;
+    use std::os::fd::AsFd as _;
     use std::os::unix::fs::{PermissionsExt as _, chown};
+
+    #[test]
+    fn the_most_specific_mode_bits_decide_who_may_search_a_folder() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let (uid, gid) = (nix::unistd::geteuid().as_raw(), nix::unistd::getegid().as_raw());
+        let user = |uid, gid, groups: &[u32]| Identity { ids: Ids { uid, gid }, groups: groups.to_vec() };
+        let (owner, member, other) =
+            (user(uid, gid, &[]), user(uid + 1, gid + 1, &[gid]), user(uid + 1, gid + 1, &[]));
+        for (mode, expected) in [
+            (0o711, [true, true, true]),
+            (0o701, [true, false, true]),
+            (0o071, [false, true, true]),
+            (0o700, [true, false, false]),
+            (0o666, [false, false, false]),
+        ] {
+            fs::set_permissions(folder.path(), fs::Permissions::from_mode(mode)).expect("chmod");
+            let handle = nix::fcntl::open(folder.path(), OFlag::O_PATH, Mode::empty()).expect("a folder");
+            let may = [&owner, &member, &other].map(|user| may_search(user, handle.as_fd()).expect("a mode"));
+            assert_eq!(may, expected, "{mode:o}");
+        }
+    }
+
+    #[test]
+    fn a_group_that_is_denied_stays_denied() {
+        if !is_root() {
+            println!("SKIPPED: only root can read as somebody else");
+            return;
+        }
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let file = folder.path().join("closed-to-the-group");
+        fs::write(&file, "text").expect("written");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("open");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o604)).expect("0604");
+        chown(&file, Some(0), Some(4_711)).expect("root may");
+        let nobody = Ids { uid: 65534, gid: 65534 };
+        let open = |groups: Vec<u32>| {
+            let user = Identity { ids: nobody, groups };
+            as_user(&user, || fs::File::open(&file).is_ok()).expect("root may become anybody")
+        };
+        assert!(open(vec![]), "others may read it");
+        assert!(!open(vec![4_711]), "members of its group may not");
+    }
 
     #[test]
     fn what_the_owner_may_not_open_is_not_opened_and_afterwards_all_is_as_before() {
@@ -54,8 +124,8 @@ mod tests {
             return;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let nobody = Ids { uid: 65534, gid: 65534 };
-        let root = Ids { uid: 0, gid: 0 };
+        let nobody = Identity::from(Ids { uid: 65534, gid: 65534 });
+        let root = Identity::from(Ids { uid: 0, gid: 0 });
         let [mine, theirs] = ["mine", "theirs"].map(|name| folder.path().join(name));
         for (path, owner) in [(&mine, 0), (&theirs, 65534)] {
             fs::write(path, "text").expect("written");
@@ -65,16 +135,16 @@ mod tests {
         chown(folder.path(), Some(65534), Some(65534)).expect("root may");
         // By a handle: what lies above the folder is nobody's business here.
         let handle = fs::File::open(folder.path()).expect("a folder");
-        let opens = |who, name: &str| {
+        let opens = |who: &Identity, name: &str| {
             let open = || openat(&handle, name, OFlag::O_RDONLY, Mode::empty()).is_ok();
-            as_owner(who, open).expect("root may become anybody")
+            as_user(who, open).expect("root may become anybody")
         };
-        assert!(opens(nobody, "theirs"));
-        assert!(!opens(nobody, "mine"));
+        assert!(opens(&nobody, "theirs"));
+        assert!(!opens(&nobody, "mine"));
         // Without capabilities root is a user among others.
         chown(folder.path(), Some(0), Some(0)).expect("root may");
-        assert!(opens(root, "mine"));
-        assert!(!opens(root, "theirs"));
+        assert!(opens(&root, "mine"));
+        assert!(!opens(&root, "theirs"));
         assert!(fs::File::open(&theirs).is_ok(), "this thread is who it was");
     }
 }

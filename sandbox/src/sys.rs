@@ -145,6 +145,29 @@ pub(crate) fn clear_capabilities() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_capset, &raw const header, sets.as_ptr()) }).map(drop)
 }
 
+/// Sets the supplementary groups of the calling thread alone: the C library's function changes all threads.
+pub(crate) fn set_thread_groups(groups: &[u32]) -> io::Result<()> {
+    // SAFETY: the kernel reads `groups.len()` ids of 32 bits from the slice, which lives over the call.
+    check(unsafe { libc::syscall(libc::SYS_setgroups, groups.len(), groups.as_ptr()) }).map(drop)
+}
+
+/// Whether an open file or folder has a POSIX access control list: mode bits alone do not say then who may do what. An error
+/// other than "there is none" is returned.
+pub(crate) fn has_access_list(file: BorrowedFd<'_>) -> io::Result<bool> {
+    // By its link in /proc: a path handle (O_PATH) refuses `fgetxattr`. The kernel follows the link to the open file itself.
+    let path = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd()))?;
+    let name = c"system.posix_acl_access";
+    // SAFETY: both strings live over the call; with size 0 the kernel writes nothing and returns the size.
+    let size = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), std::ptr::null_mut(), 0) };
+    match check(size as c_long) {
+        Ok(_) => Ok(true),
+        Err(error) if [Some(libc::ENODATA), Some(libc::EOPNOTSUPP)].contains(&error.raw_os_error()) => {
+            Ok(false)
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// The kernel's Landlock ABI, 0 if there is none.
 pub(crate) fn landlock_abi() -> u32 {
     let version_flag: c_uint = 1;

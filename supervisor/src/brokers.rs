@@ -15,9 +15,9 @@ mod owner;
 
 use crate::policy::BrokerAccess;
 use crate::workspaces::{Workspace, Workspaces};
+use crate::worktree::Worktree;
 use owner::{Job, Owner, Work};
 use std::collections::HashMap;
-use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -63,8 +63,8 @@ pub struct Call {
     pub request: BrokerCall,
     /// What the execution's policy could ever ask of its broker: the walls leave no more.
     pub access: BrokerAccess,
-    /// A handle of the worktree's folder, for a broker that has to be started.
-    pub worktree: OwnedFd,
+    /// The files of a broker that has to be started.
+    pub worktree: Worktree,
     /// Where the databases of workspaces are.
     pub workspaces: Workspaces,
     /// Whose databases a broker that has to be started is given.
@@ -205,14 +205,6 @@ impl Shared {
         let mut sessions = self.sessions();
         queue.is_empty() && sessions.remove(&session).is_some()
     }
-}
-
-/// A handle of a worktree's folder, for a [`Call`].
-pub fn handle_of(worktree: &impl AsFd) -> Result<OwnedFd, HostError> {
-    let handle = worktree.as_fd().try_clone_to_owned();
-    handle.map_err(|error| {
-        broker_error(&format!("the worktree's handle cannot be passed on ({})", error.kind()))
-    })
 }
 
 /// A failure of the broker itself, not of the file system. Without host paths.

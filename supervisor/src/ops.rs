@@ -42,6 +42,7 @@ pub use runtime_api::{RuntimeApi, RuntimeFacts};
 use crate::libraries::Shelf;
 use crate::runtime::Follower;
 use crate::store::{Cursor, Owner, Page, Scope, StoreHandle};
+use crate::worktree::WorktreeClient;
 use audit::Named;
 use idempotency::InFlight;
 use libraries::Installed;
@@ -79,6 +80,11 @@ impl Caller {
     /// What names mean: a thing of the caller's own, whatever else he may see.
     fn own(&self) -> Scope {
         Scope::Owner(self.owner.clone())
+    }
+
+    /// As whom it names a worktree.
+    fn worktree_client(&self) -> WorktreeClient {
+        WorktreeClient::new(self.owner.as_str(), self.admin)
     }
 
     fn may_see(&self, owner: &Owner) -> bool {

@@ -1,7 +1,10 @@
 //! Other users and slow readers at the control socket, and the command that needs no daemon as a user without rights.
 
-use std::os::unix::fs::PermissionsExt as _;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use vm_system_protocol::control::{ListPage, Op, ServerFrame};
 use vm_system_protocol::model::{ExecutionKind, Limits, Settings};
 use vm_system_tests::client::repl;
@@ -14,17 +17,64 @@ use vm_system_tests::{as_both, observe, program};
 
 as_both!(a_script_needs_no_daemon_and_no_rights, a_reader_that_is_slow_gets_everything_and_costs_nothing,);
 
-/// A user and a group that are neither the daemon's nor the workers'.
-const STRANGER: u32 = 1_001;
+/// The group that may connect.
 const GROUP: &str = "daemon";
 
-/// A command as another user, who can reach the binary.
-fn as_user(daemon: &Daemon, uid: u32, gid: u32, arguments: &[&str]) -> Output {
-    let like = command(&daemon.place, program::PRODUCT);
-    let mut stranger = std::process::Command::new(program::path(program::PRODUCT, User::Nobody));
-    stranger.args(arguments).env_clear().current_dir("/").uid(uid).gid(gid);
-    stranger.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    run(&mut stranger, "")
+/// A user with a passwd entry, in the group that may connect.
+#[derive(Debug, Clone, Copy)]
+struct Stranger {
+    uid: u32,
+    gid: u32,
+}
+
+impl Stranger {
+    /// Users that every Linux has, and nobody works as.
+    fn named(name: &str) -> Self {
+        let group = nix::unistd::Group::from_name(GROUP).expect("NSS answers").expect("a system group");
+        let user = nix::unistd::User::from_name(name).expect("NSS answers").expect("a system user");
+        Self { uid: user.uid.as_raw(), gid: group.gid.as_raw() }
+    }
+
+    /// A command of the product, by a binary that everybody reaches.
+    fn cli(self, daemon: &Daemon, arguments: &[&str]) -> Output {
+        let like = command(&daemon.place, program::PRODUCT);
+        let mut command = self.command(&program::path(program::PRODUCT, User::Nobody));
+        command.args(arguments);
+        command.envs(like.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        run(&mut command, "")
+    }
+
+    fn command(self, program: &Path) -> Command {
+        let mut command = Command::new(program);
+        command.env_clear().current_dir("/").uid(self.uid).gid(self.gid);
+        command
+    }
+
+    /// Creates a session on a folder from its own template `theirs`.
+    fn session(self, daemon: &Daemon, worktree: &Path) -> Output {
+        let worktree = worktree.to_string_lossy();
+        let of = ["--template-id", "theirs", "--workspace-id", "w", "--base-commit", "c", "--worktree-path"];
+        let arguments = [&["-q", "session", "create"], of.as_slice(), &[&worktree]].concat();
+        self.cli(daemon, &arguments)
+    }
+
+    /// A folder of this user's.
+    fn folder(self, path: PathBuf) -> PathBuf {
+        std::fs::create_dir(&path).expect("a folder");
+        std::fs::set_permissions(&path, Permissions::from_mode(0o755)).expect("chmod");
+        chown(&path, Some(self.uid), Some(self.gid)).expect("root may");
+        path
+    }
+}
+
+/// A daemon of root that the group may use, with a root for worktrees.
+fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) {
+    let worktrees = tempfile::tempdir().expect("a folder");
+    std::fs::set_permissions(worktrees.path(), Permissions::from_mode(0o755)).expect("chmod");
+    let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [{:?}]\n{more}", worktrees.path());
+    let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
+    let options = Options { config, arguments, ..Options::default() };
+    (Daemon::start_with(Place::new(User::AsStarted), &options), worktrees)
 }
 
 #[test]
@@ -33,58 +83,133 @@ fn the_sockets_mode_decides_who_connects_and_the_kernel_who_it_is() {
         println!("SKIPPED: other users need root");
         return;
     }
-    let Ok(Some(group)) = nix::unistd::Group::from_name(GROUP) else {
-        println!("SKIPPED: there is no group `{GROUP}` here");
-        return;
-    };
-    let gid = group.gid.as_raw();
-    let worktrees = tempfile::tempdir().expect("a folder");
-    std::fs::set_permissions(worktrees.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
-    let root = worktrees.path().to_string_lossy().into_owned();
-    let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [{root:?}]\n");
-    let daemon = Daemon::start_with(Place::new(User::AsStarted), &Options { config, ..Options::default() });
+    let (daemon, worktrees) = shared_daemon("", &[]);
     let mode = std::fs::metadata(daemon.place.socket()).expect("socket").permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
+    let (alice, bob) = (Stranger::named("bin"), Stranger::named("sys"));
 
     // Neither owner nor group: the kernel does not let it connect.
-    let outsider = as_user(&daemon, STRANGER, STRANGER, &["session", "list"]);
+    let outsider = Stranger { gid: alice.uid, ..alice }.cli(&daemon, &["session", "list"]);
     assert!(outsider.fails(77).contains("no permission to connect"));
-    // The group, but the user that workers run as: whoever got out of a jail finds no open door.
-    let worker = as_user(&daemon, NOBODY, gid, &["session", "list"]);
+    // The group, but the user that workers run as: a process that got out of a jail reaches no API.
+    let worker = Stranger { uid: NOBODY, ..alice }.cli(&daemon, &["session", "list"]);
     assert!(worker.fails(77).contains("uid 65534 may not use this socket"));
+    // The group, but a uid without a passwd entry, as subordinate ids have none.
+    let subordinate = Stranger { uid: 3_999_999_999, ..alice }.cli(&daemon, &["session", "list"]);
+    assert!(subordinate.fails(77).contains("uid 3999999999 has no passwd entry"));
 
     // The group: taken as who it is. It has its own things, sees no others' and administers nothing.
     daemon.cli(&["template", "create", "--name", "ours"]).ok();
-    let stranger = |arguments: &[&str]| as_user(&daemon, STRANGER, gid, arguments);
-    assert!(!stranger(&["template", "list"]).ok().contains("ours"));
-    stranger(&["template", "create", "--name", "theirs"]).ok();
-    let session = stranger(&[
-        "-q",
-        "session",
-        "create",
-        "--template-id",
-        "theirs",
-        "--workspace-id",
-        "w",
-        "--base-commit",
-        "c",
-        "--worktree-path",
-        &root,
-    ]);
-    let session = session.ok().trim().to_owned();
-    assert_eq!(stranger(&["exec", "repl", &session, "6 * 7"]).ok(), "42\n");
-    let ours = as_user(&daemon, STRANGER + 1, gid, &["session", "get", &session]);
-    assert!(ours.fails(1).contains("SESSION_NOT_FOUND"), "another user's session does not exist");
-    assert!(stranger(&["ops", "shutdown"]).fails(77).contains("NOT_PERMITTED"));
+    assert!(!alice.cli(&daemon, &["template", "list"]).ok().contains("ours"));
+    alice.cli(&daemon, &["template", "create", "--name", "theirs"]).ok();
+    let worktree = alice.folder(worktrees.path().join("alice"));
+    let session = alice.session(&daemon, &worktree).ok().trim().to_owned();
+    assert_eq!(alice.cli(&daemon, &["exec", "repl", &session, "6 * 7"]).ok(), "42\n");
+    let others = bob.cli(&daemon, &["session", "get", &session]);
+    assert!(others.fails(1).contains("SESSION_NOT_FOUND"), "another user's session does not exist");
+    assert!(alice.cli(&daemon, &["ops", "shutdown"]).fails(77).contains("NOT_PERMITTED"));
     let audit = daemon.cli(&["ops", "audit", "--output", "csv"]).ok();
     for line in [
         "(nobody),control,connect,uid:65534,NOT_PERMITTED".to_owned(),
-        format!("uid:{},control,session get,{session},SESSION_NOT_FOUND", STRANGER + 1),
-        format!("uid:{STRANGER},control,shutdown,,NOT_PERMITTED"),
+        format!("uid:{},control,session get,{session},SESSION_NOT_FOUND", bob.uid),
+        format!("uid:{},control,shutdown,,NOT_PERMITTED", alice.uid),
     ] {
         assert!(audit.contains(&line), "{line}: {audit}");
     }
     daemon.cli(&["session", "get", &session]).ok();
+    daemon.stop();
+}
+
+#[test]
+fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
+    if !User::nobody_is_possible() {
+        println!("SKIPPED: other users need root");
+        return;
+    }
+    let (daemon, worktrees) = shared_daemon("", &[]);
+    let (alice, bob) = (Stranger::named("bin"), Stranger::named("sys"));
+    alice.cli(&daemon, &["template", "create", "--name", "theirs", "--module", "fs"]).ok();
+    let own = alice.folder(worktrees.path().join("alice"));
+    let bobs = bob.folder(worktrees.path().join("bob"));
+    std::fs::write(bobs.join("secret.js"), "console.log('of bob')").expect("a file");
+    std::fs::set_permissions(&bobs, Permissions::from_mode(0o700)).expect("chmod");
+    // A folder of hers below one of root's that is closed.
+    let closed = worktrees.path().join("closed");
+    std::fs::create_dir(&closed).expect("a folder");
+    let unreachable = alice.folder(closed.join("alice"));
+    std::fs::set_permissions(&closed, Permissions::from_mode(0o700)).expect("chmod");
+    // What she may put into her own folder.
+    for (name, target) in [("up", "../bob"), ("absolute", bobs.to_str().expect("UTF-8"))] {
+        std::os::unix::fs::symlink(target, own.join(name)).expect("a link");
+    }
+    // A process of hers in namespaces of its own, which shows root's folder below a path of her choice.
+    let mut holder = alice.command(Path::new("/usr/bin/unshare"));
+    holder.args(["-Urm", "sh", "-c", "mount --rbind /etc \"$0\" && echo mounted && exec cat"]).arg(&own);
+    let mut holder = holder.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("unshare");
+    let mut said = [0; 8];
+    let mounted = std::io::Read::read_exact(holder.stdout.as_mut().expect("piped"), &mut said).is_ok();
+    if !mounted {
+        println!("SKIPPED: users may not make user namespaces here");
+    }
+    let foreign = format!("/proc/{}/root{}", holder.id(), own.display());
+    let by_proc = format!("/proc/{}/root{}", holder.id(), bobs.display());
+    for path in [
+        bobs.as_path(),
+        &unreachable,
+        &own.join("up"),
+        &own.join("absolute"),
+        worktrees.path(),
+        Path::new("/etc"),
+        Path::new(&foreign),
+        Path::new(&by_proc),
+    ] {
+        // Over the control socket directly: the command line resolves links itself.
+        assert!(alice.session(&daemon, path).fails(77).contains("NOT_PERMITTED"), "{path:?}");
+        let source = own.join("p.js");
+        std::fs::write(&source, "function main() { return fs.readFile('shadow') }").expect("a program");
+        let path = path.to_string_lossy();
+        let program =
+            ["program", "start", source.to_str().expect("UTF-8"), "--worktree-path", &path, "--name", "p"];
+        assert!(alice.cli(&daemon, &program).fails(77).contains("NOT_PERMITTED"), "{path:?}");
+    }
+    drop(holder.stdin.take());
+    holder.wait().expect("it ends with its input");
+    let session = alice.session(&daemon, &own).ok().trim().to_owned();
+    let read = "try { require('fs').readFileSync('up/secret.js', 'utf8') } catch (error) { error.code }";
+    assert_eq!(alice.cli(&daemon, &["exec", "repl", &session, read]).ok(), "'EACCES'\n");
+    // An administrator names any folder; its files are used with the rights of its owner.
+    let of = ["--template-id", "theirs", "--workspace-id", "w", "--base-commit", "c", "--worktree-path"];
+    daemon.cli(&["template", "create", "--name", "theirs"]).ok();
+    let session = [&["-q", "session", "create"], of.as_slice(), &[bobs.to_str().expect("UTF-8")]].concat();
+    let session = daemon.cli(&session).ok().trim().to_owned();
+    assert_eq!(daemon.cli(&["exec", "run-file", &session, "secret.js"]).ok(), "of bob\n");
+    daemon.stop();
+}
+
+#[test]
+fn over_tcp_users_are_taken_as_over_the_unix_socket() {
+    if !User::nobody_is_possible() {
+        println!("SKIPPED: other users need root");
+        return;
+    }
+    let (daemon, _worktrees) = shared_daemon("", &["--listen", "127.0.0.1:0"]);
+    let port = daemon.addresses()[0].port().to_string();
+    let get = "exec 3<>/dev/tcp/127.0.0.1/$0; printf 'GET /api/v1/templates HTTP/1.1\r\nHost: localhost\r\n\
+               Connection: close\r\n\r\n' >&3; head -n 1 <&3";
+    let status = |uid: u32, gid: u32| {
+        let mut bash = Stranger { uid, gid }.command(Path::new("/bin/bash"));
+        let output = bash.args(["-c", get, &port]).output().expect("bash");
+        String::from_utf8_lossy(&output.stdout).trim().to_owned()
+    };
+    let group = Stranger::named("bin").gid;
+    let member = nix::unistd::User::from_name(GROUP).expect("NSS answers").expect("a system user");
+    assert_eq!(status(0, 0), "HTTP/1.1 200 OK");
+    assert_eq!(member.gid.as_raw(), group, "its primary group");
+    assert_eq!(status(member.uid.as_raw(), group), "HTTP/1.1 200 OK");
+    let outsider = Stranger::named("bin").uid;
+    // The group of a process is not the group database's word, and a TCP socket carries none.
+    assert_eq!(status(outsider, group), "HTTP/1.1 401 Unauthorized");
+    assert_eq!(status(3_999_999_999, group), "HTTP/1.1 401 Unauthorized");
     daemon.stop();
 }
 

@@ -16,15 +16,15 @@ const WALKS: usize = 16;
 /// A worktree, and the terms on which one call may use it.
 pub(super) struct Place<'a> {
     pub(super) worktree: &'a OwnedFd,
+    /// Folders of other mounts may be entered.
+    pub(super) cross_mounts: bool,
     pub(super) terms: FsTerms,
 }
 
 impl Place<'_> {
     pub(super) fn open(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
-        let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-        if !self.terms.links {
-            resolve |= ResolveFlag::RESOLVE_NO_SYMLINKS;
-        }
+        let mut resolve = self.beneath_only();
+        resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !self.terms.links);
         let how = OpenHow::new().flags(flags | OFlag::O_CLOEXEC).mode(mode).resolve(resolve);
         let mut last = Errno::EAGAIN;
         for _ in 0..WALKS {
@@ -82,8 +82,15 @@ impl Place<'_> {
         };
         let how = OpenHow::new()
             .flags(OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+            .resolve(self.beneath_only());
         openat2(folder.as_fd(), name, how)
+    }
+
+    fn beneath_only(&self) -> ResolveFlag {
+        let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        // A user's FUSE mount could hold this process in a wait that SIGKILL does not end.
+        resolve.set(ResolveFlag::RESOLVE_NO_XDEV, !self.cross_mounts);
+        resolve
     }
 }
 

@@ -25,7 +25,6 @@ mod versions;
 use crate::context::{Context, expect_reply};
 use crate::error::CliError;
 use clap::Subcommand;
-use std::path::Path;
 use vm_system_protocol::control::{DurableOp, DurableReply, Op, Reply};
 use vm_system_protocol::model::Run;
 
@@ -91,12 +90,6 @@ pub(crate) async fn run(context: &Context, command: Command) -> Result<u8, CliEr
         Command::Forget(args) => forget::run(context, args).await,
         Command::Current(args) => current::run(context, args).await,
     }
-}
-
-/// A folder as the supervisor takes it: from the root on.
-fn whole(path: &Path) -> Result<String, CliError> {
-    let whole = std::path::absolute(path).map_err(|error| CliError::file(path.display(), &error))?;
-    Ok(whole.to_string_lossy().into_owned())
 }
 
 /// Does one verb of durable programs.

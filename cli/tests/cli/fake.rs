@@ -39,7 +39,7 @@ impl FakeDaemon {
         let inside = runtime.enter();
         let name = env.socket().to_fs_name::<GenericFilePath>().unwrap();
         let listener = ListenerOptions::new().name(name).create_tokio().unwrap();
-        let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533);
+        let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533, None);
         let limits = ControlLimits::default();
         runtime.spawn(control::serve(listener, Arc::clone(&handler), peers, limits, Door::default()));
         drop(inside);

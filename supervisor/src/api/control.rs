@@ -12,7 +12,7 @@ pub mod peer;
 mod request;
 mod server;
 
-pub use peer::PeerPolicy;
+pub use peer::{PeerPolicy, Transport};
 pub use request::follows;
 pub use server::{Door, Presence, Present, serve};
 

@@ -3,7 +3,7 @@
 
 use super::channel::{Channel, ChannelError};
 use super::{BrokerConfig, Call};
-use crate::spawn::broker::BrokerProcess;
+use crate::spawn::broker::{BrokerFiles, BrokerProcess};
 use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -54,13 +54,8 @@ impl Live {
         let workspace =
             if call.access.database { call.workspaces.open(&call.workspace, &call.worktree)? } else { None };
         let workspace = workspace.as_ref().map(AsFd::as_fd);
-        let process = BrokerProcess::start(
-            &config.program,
-            call.access,
-            theirs.as_fd(),
-            call.worktree.as_fd(),
-            workspace,
-        )?;
+        let process =
+            BrokerProcess::start(&config.program, call.access, theirs.as_fd(), files_of(call), workspace)?;
         Ok(Self { process, channel, calls: 0 })
     }
 
@@ -69,7 +64,7 @@ impl Live {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
         let channel = Channel::new(UnixStream::from_std(ours)?);
-        let process = BrokerProcess::start_command(&config.program, theirs.as_fd(), call.worktree.as_fd())?;
+        let process = BrokerProcess::start_command(&config.program, theirs.as_fd(), files_of(call))?;
         Ok(Self { process, channel, calls: 0 })
     }
 
@@ -155,6 +150,11 @@ impl Live {
             tracing::warn!(pid, %error, "broker could not be reaped");
         }
     }
+}
+
+fn files_of(call: &Call) -> BrokerFiles<'_> {
+    let Call { worktree, .. } = call;
+    BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), cross_mounts: worktree.cross_mounts() }
 }
 
 /// What an answer to this request must look like.

@@ -6,7 +6,7 @@ use crate::brokers::BrokerConfig;
 use crate::libraries::Shelf;
 use crate::ops::{self, Ops, OpsOptions};
 use crate::policy::Operator;
-use crate::runtime::{DurableConfig, Runtime, RuntimeConfig};
+use crate::runtime::{Administrators, DurableConfig, Runtime, RuntimeConfig};
 use crate::spawn::SpawnConfig;
 use crate::store::{Owner, StoreHandle};
 use crate::workspaces::Workspaces;
@@ -36,7 +36,10 @@ pub(super) struct Parts {
     /// Sources of installed libraries.
     pub(super) shelf: Shelf,
     pub(super) spawn: SpawnConfig,
-    pub(super) worktree_roots: Vec<PathBuf>,
+    pub(super) roots: Roots,
+    /// The operator has configured roots.
+    pub(super) worktrees_confined: bool,
+    pub(super) administrators: Administrators,
     pub(super) max_sessions: u32,
     pub(super) durable: DurableConfig,
     pub(super) ceilings: Limits,
@@ -54,7 +57,9 @@ impl Assembly {
             store,
             shelf,
             spawn,
-            worktree_roots,
+            roots,
+            worktrees_confined,
+            administrators,
             max_sessions,
             durable,
             ceilings,
@@ -63,12 +68,12 @@ impl Assembly {
             stop,
         } = parts;
         let commands_listed = !operator.commands.is_empty();
-        let worktrees_confined = !worktree_roots.is_empty();
         let started = async {
             let config = RuntimeConfig {
                 spawn: SpawnConfig { shelf: shelf.clone(), ..spawn },
                 brokers: BrokerConfig::default(),
-                roots: Roots::new(&worktree_roots).map_err(DaemonError::Roots)?,
+                roots,
+                administrators,
                 workspaces: Workspaces::new(workspaces),
                 operator,
                 max_sessions: max_sessions as usize,

@@ -7,6 +7,7 @@ use crate::policy::{Operator, is_command_name};
 use crate::runtime::DurableConfig;
 use crate::spawn::{SandboxMode, ServiceIds, SpawnConfig};
 use crate::store::{Durability, Retention};
+use crate::worktree::RootSettings;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -33,8 +34,8 @@ pub struct Config {
     pub sandbox: SandboxMode,
     /// Whom workers of a root supervisor run as.
     pub service_ids: ServiceIds,
-    /// Folders under which worktrees must lie; empty = anywhere.
-    pub worktree_roots: Vec<PathBuf>,
+    /// Folders beneath which worktrees must lie; empty = anywhere, for administrators only.
+    pub worktree_roots: Vec<RootSettings>,
     /// Live sessions at a time.
     pub max_sessions: u32,
     /// Executions of durable programs.
@@ -117,7 +118,13 @@ impl Config {
     pub fn with_file(mut self, file: ConfigFile) -> Self {
         set(&mut self.durability, file.durability.map(Into::into));
         set(&mut self.sandbox, file.sandbox.map(Into::into));
-        set(&mut self.worktree_roots, file.worktree_roots);
+        let plain = |path| RootSettings { path, ..RootSettings::default() };
+        let plain_roots = file.worktree_roots.map(|paths| paths.into_iter().map(plain));
+        let roots: Vec<_> =
+            plain_roots.into_iter().flatten().chain(file.worktree_root.into_iter().map(Into::into)).collect();
+        if !roots.is_empty() {
+            self.worktree_roots = roots;
+        }
         set(&mut self.max_sessions, file.max_sessions);
         file.durable.unwrap_or_default().apply(&mut self.durable);
         file.ceilings.unwrap_or_default().apply(&mut self.ceilings);
@@ -165,7 +172,10 @@ fn mebibytes(count: u32) -> u64 {
 pub struct ConfigFile {
     durability: Option<DurabilityName>,
     sandbox: Option<SandboxName>,
+    /// Roots without owners: each user names the folders that it owns.
     worktree_roots: Option<Vec<PathBuf>>,
+    /// Roots with rules of their own.
+    worktree_root: Vec<RootFile>,
     socket_group: Option<String>,
     max_sessions: Option<u32>,
     service_uid: Option<u32>,
@@ -181,6 +191,23 @@ pub struct ConfigFile {
     durable: Option<DurableFile>,
     ceilings: Option<CeilingsFile>,
     retention: Option<RetentionFile>,
+}
+
+/// [`RootSettings`] as the file has them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RootFile {
+    path: PathBuf,
+    owners: Option<Vec<String>>,
+    #[serde(default)]
+    cross_mounts: bool,
+}
+
+impl From<RootFile> for RootSettings {
+    fn from(file: RootFile) -> Self {
+        let RootFile { path, owners, cross_mounts } = file;
+        Self { path, owners, cross_mounts }
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
@@ -342,7 +369,8 @@ impl ConfigFile {
 
     fn parse(text: &str) -> Result<Self, String> {
         let file: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
-        match file.worktree_roots.iter().flatten().find(|root| !root.is_absolute()) {
+        let roots = file.worktree_root.iter().map(|root| &root.path);
+        match file.worktree_roots.iter().flatten().chain(roots).find(|root| !root.is_absolute()) {
             Some(root) => Err(format!("worktree_roots must be absolute, `{}` is not", root.display())),
             None if file.max_sessions == Some(0) => Err("max_sessions must be at least 1".to_owned()),
             None => {
@@ -391,6 +419,30 @@ mod tests {
     }
 
     #[test]
+    fn roots_with_and_without_rules_are_put_together() {
+        let text = "
+            worktree_roots = [\"/srv\"]
+            [[worktree_root]]
+            path = \"/ci\"
+            owners = [\"ci\", \"uid:1000\"]
+            cross_mounts = true
+            [[worktree_root]]
+            path = \"/home\"
+        ";
+        let root = |path: &str, owners: Option<&[&str]>, cross_mounts| RootSettings {
+            path: path.into(),
+            owners: owners.map(|owners| owners.iter().map(|&owner| owner.to_owned()).collect()),
+            cross_mounts,
+        };
+        let expected = [
+            root("/srv", None, false),
+            root("/ci", Some(&["ci", "uid:1000"]), true),
+            root("/home", None, false),
+        ];
+        assert_eq!(config(text).unwrap().worktree_roots, expected);
+    }
+
+    #[test]
     fn a_file_changes_what_it_names_and_nothing_else() {
         let text = "
             durability = \"normal\"
@@ -408,7 +460,7 @@ mod tests {
         ";
         let config = config(text).unwrap();
         assert_eq!((config.durability, config.sandbox), (Durability::Normal, SandboxMode::NoUserns));
-        assert_eq!(config.worktree_roots, [PathBuf::from("/srv")]);
+        assert_eq!(config.worktree_roots, [RootSettings { path: "/srv".into(), ..RootSettings::default() }]);
         assert_eq!(config.keeper_grace, Duration::from_mins(1));
         assert_eq!(
             (config.ceilings.cpu_ms, config.ceilings.wall_ms),
@@ -429,6 +481,8 @@ mod tests {
         assert!(config("durabilty = \"full\"").unwrap_err().contains("durabilty"));
         assert!(config("durability = \"most\"").unwrap_err().contains("line 1"));
         assert!(config("worktree_roots = [\"rel\"]").unwrap_err().contains("absolute"));
+        assert!(config("[[worktree_root]]\npath = \"rel\"").unwrap_err().contains("absolute"));
+        assert!(config("[[worktree_root]]\nowners = [\"ci\"]").unwrap_err().contains("path"));
         assert!(config("[http]\ntokens = \"rel\"").unwrap_err().contains("http.tokens"));
         assert!(config("[http]\nlisten = [\"localhost\"]").is_err());
         assert!(config("[http]\nallowed_hosts = [\"a:1\"]").is_err());

@@ -5,8 +5,10 @@ use super::error::DaemonError;
 use crate::api::control::{Caller, Handler as _, Request};
 use crate::libraries::Shelf;
 use crate::policy::Operator;
+use crate::runtime::Administrators;
 use crate::spawn::{SandboxMode, SpawnConfig};
 use crate::store::open_memory;
+use crate::worktree::Roots;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -32,7 +34,9 @@ impl Embedded {
             store,
             shelf: Shelf::in_memory(),
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
-            worktree_roots: Vec::new(),
+            roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
+            worktrees_confined: false,
+            administrators: Administrators::new(|_| true),
             max_sessions: SESSIONS,
             durable: crate::runtime::DurableConfig::default(),
             ceilings: no_ceilings(),

@@ -23,7 +23,7 @@ pub enum DaemonError {
     #[error("cannot build the jail: {0}")]
     Runtime(#[from] StartError),
     /// The operator's worktree roots.
-    #[error("worktree_roots: {0}")]
+    #[error("{0}")]
     Roots(WorktreeError),
     /// The folder of the installed libraries.
     #[error("cannot use the folder `libraries` in {}: {source}", path.display())]

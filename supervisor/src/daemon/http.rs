@@ -19,7 +19,11 @@ pub(super) struct Http {
 
 impl Http {
     /// Binds the sockets. Must be called inside the runtime.
-    pub(super) async fn bind(config: &Config, peers: PeerPolicy) -> Result<Self, DaemonError> {
+    pub(super) async fn bind(
+        config: &Config,
+        peers: PeerPolicy,
+        group: Option<u32>,
+    ) -> Result<Self, DaemonError> {
         let http = config.http.clone();
         let read = tokio::task::spawn_blocking(move || {
             let tokens = http.tokens.as_deref().map_or_else(|| Ok(TokenBook::empty()), TokenBook::open)?;
@@ -37,7 +41,7 @@ impl Http {
             tcp.push(listen(*address, tokens.has_file()).await?);
         }
         let path = http.socket_beside(&config.socket);
-        let (socket, unix) = DoorSocket::bind_http(&path, config.socket_group.as_deref())?;
+        let (socket, unix) = DoorSocket::bind_http(&path, group)?;
         for listener in &tcp {
             tracing::info!(address = ?listener.local_addr().ok(), "HTTP over TCP");
         }

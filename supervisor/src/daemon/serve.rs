@@ -11,13 +11,15 @@ use super::error::DaemonError;
 use super::http::Http;
 use super::idle;
 use super::notify::{State, notify};
-use super::socket::DoorSocket;
+use super::socket::{DoorSocket, find_group};
 use super::stop_signals::StopSignals;
 use crate::api::control::{self, ControlLimits, Door, PeerPolicy};
 use crate::api::rest::{self, TokenBook};
 use crate::libraries::Shelf;
+use crate::runtime::Administrators;
 use crate::spawn::SpawnConfig;
 use crate::store::{self, StoreHandle, StoreOptions};
+use crate::worktree::{Roots, WorktreeClient};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -38,19 +40,23 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
             return Err(error);
         }
     };
-    let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), config.service_ids.uid);
     let bound = async {
-        let control = DoorSocket::bind(&config.socket, config.socket_group.as_deref())?;
-        Ok::<_, DaemonError>((control, Http::bind(&config, peers.clone()).await?))
+        let roots = open_roots(&config).await?;
+        let group = config.socket_group.as_deref().map(find_group).transpose()?;
+        let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), config.service_ids.uid, group);
+        let control = DoorSocket::bind(&config.socket, group)?;
+        Ok::<_, DaemonError>((roots, control, Http::bind(&config, peers.clone(), group).await?, peers))
     };
-    let ((socket, listener), http) = match bound.await {
+    let (roots, (socket, listener), http, peers) = match bound.await {
         Ok(bound) => bound,
         Err(error) => {
             store.shutdown().await;
             return Err(error);
         }
     };
-    let assembly = Assembly::start(parts(&config, store, shelf, stop.clone())).await?;
+    let administrators = administrators(peers.clone(), Arc::clone(&http.options.tokens));
+    let parts = parts(&config, (store, shelf), (roots, administrators), stop.clone());
+    let assembly = Assembly::start(parts).await?;
     let door = Door::default();
     let verbs = Arc::clone(&assembly.verbs);
     let control =
@@ -133,7 +139,28 @@ async fn open_shelf(config: &Config, store: &StoreHandle) -> Result<Shelf, Daemo
     opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
 }
 
-fn parts(config: &Config, store: StoreHandle, shelf: Shelf, stop: CancellationToken) -> Parts {
+/// The folders beneath which worktrees may be.
+async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
+    let settings = config.worktree_roots.clone();
+    let opened = tokio::task::spawn_blocking(move || Roots::new(&settings)).await;
+    opened.map_err(|error| DaemonError::Internal(error.to_string()))?.map_err(DaemonError::Roots)
+}
+
+/// Users of this machine by the rules of the sockets, bearers of tokens by the file of tokens as it is now.
+fn administrators(peers: PeerPolicy, tokens: Arc<TokenBook>) -> Administrators {
+    Administrators::new(move |owner| match WorktreeClient::new(owner.as_str(), false) {
+        WorktreeClient::User(uid) => peers.is_administrator(uid),
+        WorktreeClient::Token(name) => tokens.is_administrator(&name),
+        WorktreeClient::Administrator => true,
+    })
+}
+
+fn parts(
+    config: &Config,
+    (store, shelf): (StoreHandle, Shelf),
+    (roots, administrators): (Roots, Administrators),
+    stop: CancellationToken,
+) -> Parts {
     let spawn = SpawnConfig {
         sandbox: config.sandbox,
         service_ids: config.service_ids,
@@ -146,7 +173,9 @@ fn parts(config: &Config, store: StoreHandle, shelf: Shelf, stop: CancellationTo
         store,
         shelf,
         spawn,
-        worktree_roots: config.worktree_roots.clone(),
+        roots,
+        worktrees_confined: !config.worktree_roots.is_empty(),
+        administrators,
         max_sessions: config.max_sessions,
         durable: config.durable.clone(),
         ceilings: config.ceilings.clone(),

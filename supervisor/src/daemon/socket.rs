@@ -63,7 +63,7 @@ pub(super) struct DoorSocket {
 
 impl DoorSocket {
     /// Binds the control socket; `group` may connect besides its owner. Must be called inside the runtime.
-    pub(super) fn bind(path: &Path, group: Option<&str>) -> Result<(Self, Listener), SocketError> {
+    pub(super) fn bind(path: &Path, group: Option<u32>) -> Result<(Self, Listener), SocketError> {
         Self::bind_as(path, "--socket", group, |path| {
             let name = path.to_fs_name::<GenericFilePath>()?;
             // Never removed by the library: it would remove a successor's file just as well.
@@ -72,23 +72,22 @@ impl DoorSocket {
     }
 
     /// The same for the HTTP door.
-    pub(super) fn bind_http(path: &Path, group: Option<&str>) -> Result<(Self, UnixListener), SocketError> {
+    pub(super) fn bind_http(path: &Path, group: Option<u32>) -> Result<(Self, UnixListener), SocketError> {
         Self::bind_as(path, "--http-socket", group, |path| UnixListener::bind(path))
     }
 
     fn bind_as<L>(
         path: &Path,
         option: &'static str,
-        group: Option<&str>,
+        group: Option<u32>,
         listen: impl FnOnce(&Path) -> io::Result<L>,
     ) -> Result<(Self, L), SocketError> {
         let io = |source| SocketError::Io { path: path.to_owned(), source };
-        let gid = group.map(find_group).transpose()?;
-        make_dir(path, gid).map_err(io)?;
+        make_dir(path, group).map_err(io)?;
         let lock = lock(path, option)?;
         remove_stale(path, option)?;
         let listener = listen(path).map_err(io)?;
-        if let Some(gid) = gid {
+        if let Some(gid) = group {
             std::os::unix::fs::lchown(path, None, Some(gid)).map_err(io)?;
         }
         std::fs::set_permissions(path, Permissions::from_mode(SOCKET_MODE)).map_err(io)?;
@@ -108,7 +107,8 @@ impl Drop for DoorSocket {
     }
 }
 
-fn find_group(name: &str) -> Result<u32, SocketError> {
+/// The id of the group that may connect.
+pub(super) fn find_group(name: &str) -> Result<u32, SocketError> {
     match Group::from_name(name) {
         Ok(Some(group)) => Ok(group.gid.as_raw()),
         _ => Err(SocketError::NoGroup(name.to_owned())),
@@ -209,8 +209,7 @@ mod tests {
         std::fs::write(&path, "precious").unwrap();
         assert!(matches!(bind(&path), Err(SocketError::NotASocket { .. })));
         assert_eq!(std::fs::read_to_string(&path).unwrap(), "precious");
-        let group = DoorSocket::bind(&dir.path().join("g.sock"), Some("no-such-group-here"));
-        assert!(matches!(group, Err(SocketError::NoGroup(_))));
+        assert!(matches!(find_group("no-such-group-here"), Err(SocketError::NoGroup(_))));
         let long = dir.path().join("x".repeat(150));
         assert!(matches!(bind(&long), Err(SocketError::Io { .. })));
     }

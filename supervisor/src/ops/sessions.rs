@@ -68,6 +68,7 @@ impl Ops {
             workspace_id,
             base_commit_oid,
             worktree_path: PathBuf::from(worktree_path),
+            worktree_client: call.caller.worktree_client(),
             libraries: self.libraries_of(&detail.template.libraries).await?,
         };
         self.policies.made(id, detail.template.id);

@@ -7,7 +7,7 @@ use crate::policy::Operator;
 use crate::spawn::{LibrarySet, SpawnConfig};
 use crate::store::{Owner, PolicySnapshot, StoreError};
 use crate::workspaces::Workspaces;
-use crate::worktree::{Roots, WorktreeError};
+use crate::worktree::{Roots, WorktreeClient, WorktreeError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use vm_system_protocol::control::{ErrorCode, OpError};
@@ -24,6 +24,8 @@ pub struct RuntimeConfig {
     pub brokers: BrokerConfig,
     /// Where worktrees may be.
     pub roots: Roots,
+    /// Which owners may use any of them.
+    pub administrators: Administrators,
     /// Where the databases of workspaces are.
     pub workspaces: Workspaces,
     /// What the operator offers to templates.
@@ -32,6 +34,29 @@ pub struct RuntimeConfig {
     pub max_sessions: usize,
     /// Executions of durable programs.
     pub durable: super::DurableConfig,
+}
+
+/// Which owners are administrators now. A program opens its worktree again at each file call, long after the request that named
+/// it, and its owner may have lost that role.
+#[derive(Clone)]
+pub struct Administrators(Arc<dyn Fn(&Owner) -> bool + Send + Sync>);
+
+impl Administrators {
+    /// By a question that is asked each time; it must not block.
+    pub fn new(is_administrator: impl Fn(&Owner) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(is_administrator))
+    }
+
+    /// As whom an owner names a worktree.
+    pub fn client(&self, owner: &Owner) -> WorktreeClient {
+        WorktreeClient::new(owner.as_str(), (self.0)(owner))
+    }
+}
+
+impl std::fmt::Debug for Administrators {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Administrators")
+    }
 }
 
 /// A session that is to be made.
@@ -53,6 +78,8 @@ pub struct CreateSession {
     pub base_commit_oid: String,
     /// Absolute path of an existing folder.
     pub worktree_path: PathBuf,
+    /// Who names it.
+    pub worktree_client: WorktreeClient,
     /// What its template's libraries are now.
     pub libraries: Libraries,
 }
@@ -160,6 +187,10 @@ impl RuntimeError {
             Self::Refused(Refusal::SpawnFailed(failure) | Refusal::Fork(failure)) => Some(failure.hint),
             Self::Refused(Refusal::Unrecorded(_)) => Some(
                 "do not repeat it unless it may run twice; it is marked `degraded` as soon as the store can write again",
+            ),
+            Self::Worktree(WorktreeError::NotPermitted(_)) => Some(
+                "users name folders of their own beneath the operator's `worktree_roots`; a token names folders beneath a \
+                 [[worktree_root]] whose `owners` list it; links and mounts that lead out of a root are not followed",
             ),
             Self::Full(_) => Some("close a session that is no longer used, or raise max_sessions"),
             _ => None,

@@ -78,6 +78,7 @@ impl Runtime {
             registry,
             roots: config.roots,
             workspaces: config.workspaces,
+            administrators: config.administrators,
             operator: config.operator,
             started: Instant::now(),
             files: Semaphore::new(FILES),
@@ -96,7 +97,8 @@ impl Runtime {
         if shared.registry.is_stopping() {
             return Err(RuntimeError::ShuttingDown);
         }
-        let worktree = self.0.shared.open_worktree(request.worktree_path.clone()).await?;
+        let worktree =
+            shared.open_worktree(request.worktree_path.clone(), request.worktree_client.clone()).await?;
         let (commands, inbox) = commands();
         let CreateSession { id, owner, policy, libraries, .. } = request.clone();
         let live = Arc::new(Live::new(id, owner.clone(), commands, Arc::clone(&policy)));

@@ -2,7 +2,7 @@
 
 use super::room::{Room, largest_answer};
 use super::task::Shared;
-use crate::brokers::{Call, handle_of};
+use crate::brokers::Call;
 use crate::core::{Input, LoadFailure, LoadedSource};
 use crate::policy::{EffectivePolicy, Permit};
 use crate::workspaces::Workspace;
@@ -96,12 +96,11 @@ async fn broker_call(
 ) -> Result<HostReply, HostError> {
     let Caller { session, execution, workspace, room } = caller;
     let held = shared.rooms.wait(largest_answer(&request)).await;
-    let handle = handle_of(worktree)?;
     let call = Call {
         execution,
         request,
         access: policy.broker_access(),
-        worktree: handle,
+        worktree: worktree.clone(),
         workspaces: shared.workspaces.clone(),
         workspace,
     };

@@ -33,7 +33,7 @@ mod room;
 mod task;
 mod writes;
 
-pub use api::{CreateSession, Libraries, RuntimeConfig, RuntimeError, StartExecution};
+pub use api::{Administrators, CreateSession, Libraries, RuntimeConfig, RuntimeError, StartExecution};
 pub use doctor::examine_host;
 pub use durable::{DurableConfig, Durables, Identity, StartProgram};
 pub use facade::{Runtime, StartError};

@@ -1,6 +1,6 @@
 //! The owner task of one session: everything that happens to it comes through here, one thing at a time.
 
-use super::api::{Libraries, RuntimeError};
+use super::api::{Administrators, Libraries, RuntimeError};
 use super::carry_out::Waiting;
 use super::followers::{self, Batches, Followers};
 use super::fork::{Forks, Offspring};
@@ -23,7 +23,7 @@ use crate::spawn::{
 };
 use crate::store::StoreHandle;
 use crate::workspaces::Workspaces;
-use crate::worktree::{Roots, Worktree};
+use crate::worktree::{Roots, Worktree, WorktreeClient};
 use std::future::Future;
 use std::path::PathBuf;
 use std::pin::Pin;
@@ -50,6 +50,7 @@ pub(super) struct Shared {
     pub(super) jails: Arc<Jails>,
     pub(super) registry: Arc<Registry>,
     pub(super) roots: Roots,
+    pub(super) administrators: Administrators,
     pub(super) workspaces: Workspaces,
     pub(super) operator: Operator,
     pub(super) started: Instant,
@@ -67,13 +68,17 @@ impl Shared {
         tokio::task::spawn_blocking(work).await.ok()
     }
 
-    /// Opens a worktree, if it is one that the operator allows.
-    pub(super) async fn open_worktree(&self, path: PathBuf) -> Result<Worktree, RuntimeError> {
-        if let Some(opened) = Worktree::open_cached(&path, &self.roots) {
-            return Ok(opened?);
+    /// Opens a worktree, if it is one that the operator lets the client use.
+    pub(super) async fn open_worktree(
+        &self,
+        path: PathBuf,
+        client: WorktreeClient,
+    ) -> Result<Worktree, RuntimeError> {
+        if let Some(opened) = Worktree::open_cached(&path, &self.roots, &client) {
+            return Ok(opened);
         }
         let roots = self.roots.clone();
-        let opened = self.files(move || Worktree::open(&path, &roots)).await;
+        let opened = self.files(move || Worktree::open(&path, &roots, &client)).await;
         Ok(opened.ok_or(RuntimeError::ShuttingDown)??)
     }
 }

@@ -1,12 +1,13 @@
 //! Starts and watches one broker process. Knows nothing of requests.
 
 use crate::policy::BrokerAccess;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::inspect;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::{self, Ending};
@@ -16,6 +17,23 @@ const MODE: &str = "broker";
 
 /// The hidden mode for one command.
 const COMMAND_MODE: &str = "broker-exec";
+
+/// The files that a broker process may use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct BrokerFiles<'a> {
+    /// The worktree's folder.
+    pub(crate) worktree: BorrowedFd<'a>,
+    /// The user that the process becomes; `None`: it stays who we are.
+    pub(crate) user: Option<&'a Identity>,
+    /// Folders of other mounts beneath the worktree may be entered.
+    pub(crate) cross_mounts: bool,
+}
+
+impl BrokerFiles<'_> {
+    fn user_argument(&self) -> Option<OsString> {
+        self.user.map(|user| OsString::from(format!("user={user}")))
+    }
+}
 
 /// A broker process that has not been reaped.
 #[derive(Debug)]
@@ -27,16 +45,17 @@ pub(crate) struct BrokerProcess {
 
 impl BrokerProcess {
     /// Starts `program broker` with its end of the channel, the worktree's handle, and that of the workspace's databases
-    /// if there is one; nothing else of ours. The arguments say for what it is needed.
+    /// if there is one; nothing else of ours. The arguments say for what it is needed, and which user it becomes.
     pub(crate) fn start(
         program: &Path,
         access: BrokerAccess,
         channel: BorrowedFd<'_>,
-        worktree: BorrowedFd<'_>,
+        files: BrokerFiles<'_>,
         workspace: Option<BorrowedFd<'_>>,
     ) -> io::Result<Self> {
+        let user = files.user_argument();
         let mut arguments = vec![OsStr::new(MODE)];
-        let mut descriptors = vec![channel, worktree];
+        let mut descriptors = vec![channel, files.worktree];
         if access.write {
             arguments.push(OsStr::new("write"));
         }
@@ -44,6 +63,10 @@ impl BrokerProcess {
             arguments.push(OsStr::new("database"));
             descriptors.extend(workspace);
         }
+        if files.cross_mounts {
+            arguments.push(OsStr::new("cross-mounts"));
+        }
+        arguments.extend(user.as_deref());
         Self::spawned(process::spawn(program, &arguments, &descriptors)?)
     }
 
@@ -51,9 +74,12 @@ impl BrokerProcess {
     pub(crate) fn start_command(
         program: &Path,
         channel: BorrowedFd<'_>,
-        worktree: BorrowedFd<'_>,
+        files: BrokerFiles<'_>,
     ) -> io::Result<Self> {
-        Self::spawned(process::spawn(program, &[OsStr::new(COMMAND_MODE)], &[channel, worktree])?)
+        let user = files.user_argument();
+        let mut arguments = vec![OsStr::new(COMMAND_MODE)];
+        arguments.extend(user.as_deref());
+        Self::spawned(process::spawn(program, &arguments, &[channel, files.worktree])?)
     }
 
     fn spawned(pid: u32) -> io::Result<Self> {

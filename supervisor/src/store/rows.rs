@@ -303,6 +303,8 @@ pub struct Standing {
     pub program: ProgramId,
     /// Which version.
     pub version: u32,
+    /// The owner of its rows, with whose rights its files are used.
+    pub owner: Owner,
     /// Folder of its files; empty = none.
     pub worktree_path: String,
     /// What its session keeps of the template.

@@ -9,11 +9,13 @@ mod format;
 mod open;
 mod path;
 mod resolve;
+mod roots;
 
 #[cfg(test)]
 mod tests;
 
 pub use format::run_file_format;
-pub use open::{Roots, Worktree, WorktreeError};
+pub use open::{Worktree, WorktreeError};
 pub use path::clean_relative;
 pub use resolve::{Resolved, Wanted, resolve};
+pub use roots::{RootSettings, Roots, WorktreeClient};

@@ -1,21 +1,22 @@
 //! The handle of a worktree, and files opened beneath it.
 
+use super::roots::{Roots, Walked, WorktreeClient};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 use std::fs::File;
 use std::io::Read as _;
-use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use vm_system_sandbox::namespaces::Ids;
-use vm_system_sandbox::reader::as_owner;
+use vm_system_sandbox::identity::Identity;
+use vm_system_sandbox::reader::as_user;
 
 /// Times a path is looked up again when folders above it are moved in the same moment (`openat2` says EAGAIN).
-const RACES: u32 = 16;
+pub(super) const RACES: u32 = 16;
 
 /// How the folder itself is opened.
-const FOLDER: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
+pub(super) const FOLDER: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY).union(OFlag::O_CLOEXEC);
 
 /// A worktree or one of its files cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -42,112 +43,79 @@ pub enum WorktreeError {
     /// The worktree itself: not absolute, not there, not a folder.
     #[error("{0}")]
     Worktree(String),
-    /// The worktree is outside the operator's `worktree_roots`.
+    /// The worktree is outside the operator's roots, or not this client's to name.
     #[error("{0}")]
     NotPermitted(String),
 }
 
-/// Folders beneath which the operator allows worktrees.
-#[derive(Debug, Clone, Default)]
-pub struct Roots(Vec<PathBuf>);
-
-impl Roots {
-    /// With links resolved; empty: anywhere. Fails if one of them is not there.
-    pub fn new(roots: &[PathBuf]) -> Result<Self, WorktreeError> {
-        let resolved = roots.iter().map(|root| {
-            root.canonicalize().map_err(|error| {
-                WorktreeError::Worktree(format!("worktree root {}: {error}", root.display()))
-            })
-        });
-        resolved.collect::<Result<_, _>>().map(Self)
-    }
-
-    fn allow(&self, path: &Path) -> bool {
-        self.0.is_empty() || self.0.iter().any(|root| path.starts_with(root))
-    }
-
-    /// Whether opening a path fails with this error beneath one of them already, so that the error says nothing of
-    /// what is elsewhere: neither `..` nor a link on the way leaves the root.
-    fn is_theirs(&self, path: &Path, errno: Errno) -> bool {
-        let mode = nix::sys::stat::Mode::empty();
-        let how = OpenHow::new()
-            .flags(FOLDER)
-            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
-        self.0.is_empty()
-            || self.0.iter().any(|root| {
-                let (Ok(inside), Ok(root)) =
-                    (path.strip_prefix(root), nix::fcntl::open(root.as_path(), FOLDER, mode))
-                else {
-                    return false;
-                };
-                let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };
-                errno != Errno::EXDEV && openat2(root, inside, how).err() == Some(errno)
-            })
-    }
+/// How paths beneath a folder are walked: never out of it, through no link of `/proc`, and into no other mount unless that is
+/// allowed.
+pub(super) fn beneath_only(cross_mounts: bool) -> ResolveFlag {
+    let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+    resolve.set(ResolveFlag::RESOLVE_NO_XDEV, !cross_mounts);
+    resolve
 }
 
 /// An open worktree. Clones share the handle.
 #[derive(Debug, Clone)]
-pub struct Worktree(Arc<OwnedFd>);
+pub struct Worktree(Arc<Opened>);
+
+#[derive(Debug)]
+struct Opened {
+    handle: OwnedFd,
+    /// The owner of the folder, whose rights are taken on for its files; `None`: the supervisor's own rights.
+    user: Option<Arc<Identity>>,
+    cross_mounts: bool,
+}
+
+impl From<Walked> for Worktree {
+    fn from(walked: Walked) -> Self {
+        let Walked { handle, user, cross_mounts } = walked;
+        Self(Arc::new(Opened { handle, user, cross_mounts }))
+    }
+}
 
 impl AsFd for Worktree {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.0.handle.as_fd()
     }
 }
 
 impl Worktree {
-    /// Opens a folder. Blocks. Where it really is, is asked after it was opened, so that nothing can be swapped between.
-    pub fn open(path: &Path, roots: &Roots) -> Result<Self, WorktreeError> {
-        Self::check(path)?;
-        Self::accept(path, roots, nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty()))
+    /// Opens a folder that a client names. Blocks.
+    pub fn open(path: &Path, roots: &Roots, client: &WorktreeClient) -> Result<Self, WorktreeError> {
+        if !path.is_absolute() {
+            return Err(WorktreeError::Worktree(format!(
+                "the worktree path {} is not absolute",
+                path.display()
+            )));
+        }
+        roots.walk(path, client).map(Self::from)
     }
 
-    /// As [`Worktree::open`] with what the kernel knows of the path already; `None` where it would have to ask a disk or
-    /// a server, or cannot tell.
-    pub fn open_cached(path: &Path, roots: &Roots) -> Option<Result<Self, WorktreeError>> {
-        if let Err(error) = Self::check(path) {
-            return Some(Err(error));
-        }
-        let cached = ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED);
-        let opened =
-            openat2(nix::fcntl::AT_FDCWD, path, OpenHow::new().flags(FOLDER).resolve(cached)).ok()?;
-        Some(Self::accept(path, roots, Ok(opened)))
+    /// As [`Worktree::open`] for an administrator with what is cached already; `None` where something would have to be
+    /// asked, or for any error. Does not block.
+    pub fn open_cached(path: &Path, roots: &Roots, client: &WorktreeClient) -> Option<Self> {
+        let asked = *client == WorktreeClient::Administrator && path.is_absolute();
+        if asked { roots.walk_cached(path).map(Self::from) } else { None }
     }
 
-    fn check(path: &Path) -> Result<(), WorktreeError> {
-        if path.is_absolute() {
-            return Ok(());
-        }
-        Err(WorktreeError::Worktree(format!("the worktree path {} is not absolute", path.display())))
+    /// A folder of the operator's own, by any path, with our own rights. Blocks.
+    pub fn of_operator(path: &Path) -> Result<Self, WorktreeError> {
+        let opened = nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty());
+        let handle = opened
+            .map_err(|errno| WorktreeError::Worktree(format!("{}: {}", path.display(), errno.desc())))?;
+        Ok(Self(Arc::new(Opened { handle, user: None, cross_mounts: true })))
     }
 
-    fn accept(path: &Path, roots: &Roots, opened: nix::Result<OwnedFd>) -> Result<Self, WorktreeError> {
-        let shown = path.display();
-        // One text for everything outside: nobody learns from it what is there.
-        let outside = || {
-            WorktreeError::NotPermitted(format!(
-                "the worktree {shown} is not a folder beneath any of the operator's worktree roots"
-            ))
-        };
-        let handle = opened.map_err(|errno| {
-            if !roots.is_theirs(path, errno) {
-                return outside();
-            }
-            WorktreeError::Worktree(match errno {
-                Errno::ENOENT => format!("the worktree {shown} does not exist"),
-                Errno::ENOTDIR => format!("the worktree {shown} is not a folder"),
-                errno => format!("the worktree {shown} cannot be opened: {}", errno.desc()),
-            })
-        })?;
-        if !roots.0.is_empty() {
-            let real = std::fs::read_link(format!("/proc/self/fd/{}", handle.as_raw_fd()))
-                .map_err(|error| WorktreeError::Worktree(format!("the worktree {shown}: {error}")))?;
-            if !roots.allow(&real) {
-                return Err(outside());
-            }
-        }
-        Ok(Self(Arc::new(handle)))
+    /// The user whose rights a process takes on that uses the files; `None`: the supervisor's own.
+    pub fn user(&self) -> Option<&Identity> {
+        self.0.user.as_deref()
+    }
+
+    /// Whether files of other mounts beneath it may be used.
+    pub fn cross_mounts(&self) -> bool {
+        self.0.cross_mounts
     }
 
     /// The text of a regular file; a byte order mark is dropped. `path` is clean. Blocks.
@@ -161,17 +129,15 @@ impl Worktree {
         })
     }
 
-    /// Does work that opens files with the rights of whom the folder belongs to, as brokers do, if we are root.
+    /// Does work that opens files with the rights of the folder's owner, as brokers do, if we are root.
     pub(super) fn as_owner<T: Send>(
         &self,
         work: impl FnOnce() -> Result<T, WorktreeError> + Send,
     ) -> Result<T, WorktreeError> {
-        let failed = |error: std::io::Error| {
-            WorktreeError::Unreadable(format!("the worktree cannot be read as its owner: {error}"))
-        };
-        let folder = nix::sys::stat::fstat(&*self.0).map_err(|errno| failed(errno.into()))?;
-        let owner = Ids { uid: folder.st_uid, gid: folder.st_gid };
-        as_owner(owner, work).unwrap_or_else(|error| Err(failed(error)))
+        let Some(user) = self.user() else { return work() };
+        as_user(user, work).unwrap_or_else(|error| {
+            Err(WorktreeError::Unreadable(format!("the worktree cannot be read as its owner: {error}")))
+        })
     }
 
     /// The bytes of a regular file, and when it was changed (nanoseconds since the Unix epoch). `path` is clean. Blocks. With our
@@ -193,12 +159,12 @@ impl Worktree {
     /// What a path leads to; through links if they are to be followed, and never out of the worktree.
     pub(super) fn look(&self, path: &str, links: bool) -> Result<Found, WorktreeError> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
+        let mut resolve = beneath_only(self.0.cross_mounts);
         resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !links);
         let how = OpenHow::new().flags(flags).resolve(resolve);
         let mut races = 0;
         let opened = loop {
-            match openat2(self.0.as_fd(), path, how) {
+            match openat2(self.as_fd(), path, how) {
                 Err(Errno::EAGAIN) if races < RACES => races += 1,
                 opened => break opened,
             }
@@ -207,7 +173,8 @@ impl Worktree {
             Ok(file) => File::from(file),
             Err(Errno::ENOENT | Errno::ENOTDIR | Errno::ENAMETOOLONG) => return Ok(Found::Nothing),
             Err(Errno::EXDEV) => {
-                return Err(WorktreeError::InvalidPath(format!("{path:?} leads out of the worktree")));
+                let why = "leads out of the worktree, or onto another file system";
+                return Err(WorktreeError::InvalidPath(format!("{path:?} {why}")));
             }
             Err(Errno::ELOOP) if !links => {
                 let why = "is a link or behind one, which is not followed where path patterns are in force";

@@ -1,14 +1,35 @@
 //! Paths, links and resolution against real folders.
 
-use super::{Roots, Wanted, Worktree, WorktreeError, clean_relative, resolve, run_file_format};
+use super::{
+    RootSettings, Roots, Wanted, Worktree, WorktreeClient, WorktreeError, clean_relative, resolve,
+    run_file_format,
+};
 use crate::policy::paths::{PathRules, Pattern};
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, chown, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::Path;
 use tempfile::TempDir;
 use vm_system_protocol::model::Resolver;
 use vm_system_protocol::worker::SourceFormat;
 
 const CAP: u64 = 1_024;
+
+/// As an administrator.
+fn open(path: &Path, roots: &Roots) -> Result<Worktree, WorktreeError> {
+    Worktree::open(path, roots, &WorktreeClient::Administrator)
+}
+
+fn everywhere() -> Roots {
+    Roots::of_this_process().expect("there is a root")
+}
+
+fn root(path: &Path) -> RootSettings {
+    RootSettings { path: path.to_owned(), ..RootSettings::default() }
+}
+
+fn roots(settings: &[RootSettings]) -> Roots {
+    Roots::new(settings).expect("the roots are there")
+}
 
 fn worktree() -> (TempDir, Worktree) {
     let dir = TempDir::new().expect("a temporary folder");
@@ -25,7 +46,7 @@ fn worktree() -> (TempDir, Worktree) {
     ] {
         fs::write(dir.path().join(name), text).expect("a file");
     }
-    let worktree = Worktree::open(dir.path(), &Roots::default()).expect("the worktree opens");
+    let worktree = open(dir.path(), &everywhere()).expect("the worktree opens");
     (dir, worktree)
 }
 
@@ -93,13 +114,13 @@ fn worktrees_outside_the_operators_roots_are_refused_wherever_links_point() {
     let other = TempDir::new().expect("a folder");
     fs::create_dir(allowed.path().join("w")).expect("a folder");
     symlink(other.path(), allowed.path().join("link")).expect("a link");
-    let roots = Roots::new(&[allowed.path().to_owned()]).expect("the root is there");
-    assert!(Worktree::open(&allowed.path().join("w"), &roots).is_ok());
+    let roots = roots(&[root(allowed.path())]);
+    assert!(open(&allowed.path().join("w"), &roots).is_ok());
     for bad in [other.path().to_owned(), allowed.path().join("link")] {
-        assert!(matches!(Worktree::open(&bad, &roots), Err(WorktreeError::NotPermitted(_))), "{bad:?}");
+        assert!(matches!(open(&bad, &roots), Err(WorktreeError::NotPermitted(_))), "{bad:?}");
     }
     for bad in ["relative", "/nowhere/at/all", "/etc/passwd"] {
-        let opened = Worktree::open(bad.as_ref(), &Roots::default());
+        let opened = open(bad.as_ref(), &everywhere());
         assert!(matches!(opened, Err(WorktreeError::Worktree(_))), "{bad}");
     }
 }
@@ -110,10 +131,10 @@ fn nobody_learns_what_is_outside_of_the_operators_roots() {
     fs::write(other.path().join("file"), "").expect("a file");
     fs::write(allowed.path().join("file"), "").expect("a file");
     symlink(other.path(), allowed.path().join("link")).expect("a link");
-    let roots = Roots::new(&[allowed.path().to_owned()]).expect("the root is there");
+    let roots = roots(&[root(allowed.path())]);
     let said = |path: &std::path::Path| {
-        let opened = Worktree::open(path, &roots);
-        assert!(matches!(Worktree::open_cached(path, &roots), None | Some(Err(_))), "{path:?}");
+        let opened = open(path, &roots);
+        assert!(Worktree::open_cached(path, &roots, &WorktreeClient::Administrator).is_none(), "{path:?}");
         let error = opened.expect_err("refused");
         (error.to_string().replace(&path.display().to_string(), "…"), error)
     };
@@ -212,12 +233,140 @@ fn what_the_worktrees_owner_may_not_read_is_closed_to_a_daemon_of_root() {
     fs::write(&closed, "secret").expect("a file");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o600)).expect("closed");
     chown(dir.path(), Some(65534), Some(65534)).expect("root may");
-    assert!(matches!(worktree.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
-    let required = find(&worktree, &Resolver::default(), "./closed.js", "");
+    // The owner at the time of opening counts.
+    let of_nobody = open(dir.path(), &everywhere()).expect("it opens");
+    assert_eq!(worktree.read_text("closed.js", CAP).expect("opened as root's"), "secret");
+    assert!(matches!(of_nobody.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
+    let required = find(&of_nobody, &Resolver::default(), "./closed.js", "");
     assert_eq!(required, Err("EACCES".to_owned()));
-    assert_eq!(worktree.read_text("main.js", CAP).expect("open to all"), "main");
+    assert_eq!(of_nobody.read_text("main.js", CAP).expect("open to all"), "main");
     // A root that owns the folder has no capability either.
-    chown(dir.path(), Some(0), Some(0)).expect("root may");
     chown(&closed, Some(65534), Some(65534)).expect("root may");
     assert!(matches!(worktree.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
+}
+
+/// Users of every Linux, with passwd entries.
+const ALICE: u32 = 1;
+const BOB: u32 = 2;
+
+/// A root for everybody with a folder of a user's.
+fn folder_of(uid: u32, above: &Path, name: &str) -> std::path::PathBuf {
+    let path = above.join(name);
+    fs::create_dir(&path).expect("a folder");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("chmod");
+    chown(&path, Some(uid), Some(uid)).expect("root may");
+    path
+}
+
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("chmod");
+}
+
+#[test]
+fn links_of_proc_and_other_mounts_lead_nowhere() {
+    let dir = TempDir::new().expect("a folder");
+    symlink("/proc/self/root", dir.path().join("link")).expect("a link");
+    symlink(format!("/proc/{}/cwd", std::process::id()), dir.path().join("cwd")).expect("a link");
+    let fd = fs::File::open(dir.path()).expect("open");
+    let by_number = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+    let everywhere = everywhere();
+    for magic in ["/proc/self/root/etc", "/proc/self/cwd", "/proc/1/root", "/dev/fd/0", &by_number] {
+        let opened = open(magic.as_ref(), &everywhere);
+        assert!(matches!(opened, Err(WorktreeError::NotPermitted(_))), "{magic}: {opened:?}");
+    }
+    let beneath = roots(&[root(dir.path())]);
+    for link in ["link", "link/etc", "cwd"] {
+        let opened = open(&dir.path().join(link), &beneath);
+        assert!(matches!(opened, Err(WorktreeError::NotPermitted(_))), "{link}: {opened:?}");
+    }
+    // `/proc` is a mount of its own on every machine.
+    let at = |cross_mounts| roots(&[RootSettings { cross_mounts, ..root("/".as_ref()) }]);
+    assert!(matches!(open("/proc".as_ref(), &at(false)), Err(WorktreeError::NotPermitted(_))));
+    assert!(open("/proc".as_ref(), &at(true)).is_ok());
+    let worktree = open("/".as_ref(), &at(false)).expect("the root itself");
+    let read = worktree.read_text("proc/version", CAP);
+    assert!(matches!(read, Err(WorktreeError::InvalidPath(_))), "{read:?}");
+    let worktree = open("/".as_ref(), &at(true)).expect("the root itself");
+    assert!(matches!(worktree.read_text("proc/version", CAP), Ok(_) | Err(WorktreeError::NotFound(_))));
+}
+
+#[test]
+fn a_user_names_only_folders_that_it_owns_and_can_reach() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("SKIPPED: only root can give folders to users");
+        return;
+    }
+    let dir = TempDir::new().expect("a folder");
+    open_to_all(dir.path());
+    let closed = dir.path().join("closed");
+    fs::create_dir(&closed).expect("a folder");
+    let own = folder_of(ALICE, dir.path(), "alice");
+    let bobs = folder_of(BOB, dir.path(), "bob");
+    let unreachable = folder_of(ALICE, &closed, "alice");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("chmod");
+    symlink("bob", dir.path().join("link")).expect("a link");
+    let settings = root(dir.path());
+    let unlisted = roots(std::slice::from_ref(&settings));
+    let named = |roots: &Roots, path: &Path| Worktree::open(path, roots, &WorktreeClient::User(ALICE));
+    let refused = |roots: &Roots, path: &Path| {
+        let opened = named(roots, path);
+        assert!(matches!(opened, Err(WorktreeError::NotPermitted(_))), "{path:?}: {opened:?}");
+    };
+    assert_eq!(named(&unlisted, &own).expect("its own").user().expect("an identity").ids.uid, ALICE);
+    for other in [bobs.as_path(), &unreachable, &dir.path().join("link"), dir.path()] {
+        refused(&unlisted, other);
+        assert!(open(other, &unlisted).is_ok(), "an administrator names any: {other:?}");
+    }
+    // A root with owners is theirs alone; a daemon of root still takes on the user's rights.
+    let of =
+        |owner: &str| roots(&[RootSettings { owners: Some(vec![owner.to_owned()]), ..settings.clone() }]);
+    refused(&of("uid:2"), &own);
+    refused(&of("uid:1"), &bobs);
+    assert!(named(&of("uid:1"), &own).is_ok());
+    let name = nix::unistd::User::from_uid(ALICE.into()).expect("NSS answers").expect("a system user").name;
+    assert!(named(&of(&format!("user:{name}")), &own).is_ok());
+    // The longest path decides.
+    let nested = [settings.clone(), RootSettings { owners: Some(Vec::new()), ..root(&own) }];
+    refused(&roots(&nested), &own);
+    let stranger = Worktree::open(&own, &unlisted, &WorktreeClient::User(3_999_999_999));
+    assert!(matches!(stranger, Err(WorktreeError::NotPermitted(_))), "no passwd entry");
+}
+
+#[test]
+fn a_token_names_only_folders_beneath_roots_that_list_it() {
+    let dir = TempDir::new().expect("a folder");
+    let open_as = |owners: Option<&[&str]>, token: &str| {
+        let owners = owners.map(|owners| owners.iter().map(|&owner| owner.to_owned()).collect());
+        let roots = roots(&[RootSettings { owners, ..root(dir.path()) }]);
+        Worktree::open(dir.path(), &roots, &WorktreeClient::new(token, false)).is_ok()
+    };
+    assert!(open_as(Some(&["uid:1", "ci"]), "ci"));
+    assert!(!open_as(Some(&["uid:1", "ci"]), "other"));
+    assert!(!open_as(None, "ci"));
+    for (owner, why) in [("user:no-such-user-here", "no user"), ("uid:x", "uid:NUMBER"), ("", "token")] {
+        let settings = RootSettings { owners: Some(vec![owner.to_owned()]), ..root(dir.path()) };
+        let error = Roots::new(&[settings]).expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn without_a_users_rights_the_modes_of_the_folders_decide() {
+    let dir = TempDir::new().expect("a folder");
+    let uid = dir.path().metadata().expect("facts").uid();
+    open_to_all(dir.path());
+    fs::create_dir_all(dir.path().join("open/own")).expect("folders");
+    fs::create_dir_all(dir.path().join("closed/own")).expect("folders");
+    symlink("open", dir.path().join("link")).expect("a link");
+    open_to_all(&dir.path().join("open"));
+    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o750)).expect("chmod");
+    let ids = vm_system_sandbox::namespaces::Ids { uid: uid + 1, gid: 3_999_999_999 };
+    let root = super::roots::Root::open(&root(dir.path())).expect("a root");
+    let walk = |beneath: &str| root.walk_by_modes(beneath.as_ref(), &ids.into()).map(|_| ()).err();
+    assert_eq!(walk("open/own"), None);
+    assert_eq!(walk("."), None);
+    assert_eq!(walk("closed/own"), Some(nix::errno::Errno::EACCES));
+    assert_eq!(walk("closed/nothing"), Some(nix::errno::Errno::EACCES), "it learns nothing of what is in it");
+    assert_eq!(walk("link/own"), Some(nix::errno::Errno::ELOOP));
+    assert_eq!(walk("open/../open"), Some(nix::errno::Errno::EXDEV));
 }

@@ -128,12 +128,12 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn start() -> Self {
-        Self::with(PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533))
+        Self::with(PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533, None))
     }
 
     pub(crate) fn refusing_us() -> Self {
         let own = nix::unistd::geteuid().as_raw();
-        Self::with(PeerPolicy { own_uid: own, refused_uids: vec![own] })
+        Self::with(PeerPolicy::new(own + 1, own, None))
     }
 
     fn with(peers: PeerPolicy) -> Self {

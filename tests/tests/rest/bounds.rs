@@ -114,7 +114,7 @@ impl Scene {
             let unix = UnixListener::bind(&socket).expect("a socket");
             let options = RestOptions {
                 tokens: Arc::new(TokenBook::empty()),
-                peers: PeerPolicy::new(nix::unistd::geteuid().as_raw(), 4_711),
+                peers: PeerPolicy::new(nix::unistd::geteuid().as_raw(), 4_711, None),
                 require_token: false,
                 allowed_hosts: Vec::new(),
                 ui,

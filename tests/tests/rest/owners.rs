@@ -213,7 +213,7 @@ fn the_audit_log_says_who_did_what_through_which_door_and_outlives_the_daemon() 
     daemon.cli(&["session", "close", &of.session]).ok();
     drop((alice, bob));
     let place = daemon.stop();
-    let config = format!("worktree_roots = [\"{}\"]\n", place.path("").display());
+    let config = format!("worktree_roots = [{:?}]\n", place.path(""));
     let daemon =
         Daemon::start_with(place, &vm_system_tests::daemon::Options { config, ..Default::default() });
     let log: Value =

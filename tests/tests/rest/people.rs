@@ -40,7 +40,8 @@ pub(super) fn daemon(arguments: &[&str]) -> Daemon {
     all.push(place.path("tokens.toml").to_string_lossy().into_owned());
     all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
     // Users may choose worktrees only where the operator has said.
-    let config = format!("worktree_roots = [\"{}\"]\n", place.path("").display());
+    let root = place.path("");
+    let config = format!("[[worktree_root]]\npath = {root:?}\nowners = [\"alice\", \"bob\"]\n");
     Daemon::start_with(place, &Options { arguments: all, config, ..Options::default() })
 }
 

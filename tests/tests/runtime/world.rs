@@ -11,6 +11,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_supervisor::brokers::BrokerConfig;
 use vm_system_supervisor::policy::Operator;
+use vm_system_supervisor::runtime::Administrators;
 use vm_system_supervisor::runtime::{
     CreateSession, Libraries, Runtime, RuntimeConfig, RuntimeError, StartExecution,
 };
@@ -19,7 +20,7 @@ use vm_system_supervisor::store::{
     MemoryFaults, Owner, PolicySnapshot, Scope, StoreHandle, Write, open_memory,
 };
 use vm_system_supervisor::workspaces::Workspaces;
-use vm_system_supervisor::worktree::Roots;
+use vm_system_supervisor::worktree::{Roots, WorktreeClient};
 use vm_system_tests::records;
 
 /// Sessions that may live at a time.
@@ -58,7 +59,8 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
     let config = RuntimeConfig {
         spawn: SpawnConfig::embedded(),
         brokers: BrokerConfig::default(),
-        roots: Roots::default(),
+        roots: Roots::of_this_process().expect("a root"),
+        administrators: Administrators::new(|_| true),
         workspaces: Workspaces::default(),
         operator: Operator::default(),
         max_sessions: SESSIONS,
@@ -85,6 +87,7 @@ impl World {
             workspace_id: "w".to_owned(),
             base_commit_oid: "c".to_owned(),
             worktree_path: self.worktree.path().to_owned(),
+            worktree_client: WorktreeClient::Administrator,
             libraries: Libraries::Installed(LibrarySet::default()),
         }
     }

@@ -1,6 +1,6 @@
 //! `program import`
 
-use super::{call, show, whole};
+use super::{call, show};
 use crate::args::IdempotencyArgs;
 use crate::context::{Context, expect_reply, unexpected};
 use crate::error::{CliError, exit};
@@ -42,7 +42,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         name: args.name,
         program_name: args.program_name,
         template: args.template_id,
-        worktree_path: args.worktree_path.as_deref().map(whole).transpose()?,
+        worktree_path: args.worktree_path.as_deref().map(crate::paths::worktree).transpose()?,
     };
     let reply = call(context, DurableOp::ImportBegin(Box::new(new)), None).await?;
     let import = expect_reply!(reply, DurableReply::Importing(import) => import);

@@ -2,7 +2,7 @@
 
 use super::answers::{Answers, Next};
 use super::step::{self, Step};
-use super::{call_run, load, show, whole};
+use super::{call_run, load, show};
 use crate::args::IdempotencyArgs;
 use crate::context::Context;
 use crate::error::{CliError, exit};
@@ -57,7 +57,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     };
     let program =
         if is_file(&args.program) { load::of_file(context, &args.program).await? } else { args.program };
-    let worktree_path = args.worktree_path.as_deref().map(whole).transpose()?;
+    let worktree_path = args.worktree_path.as_deref().map(crate::paths::worktree).transpose()?;
     let (wait, key) = (!args.no_wait, args.idempotency.idempotency_key);
     let new = NewRun {
         program,

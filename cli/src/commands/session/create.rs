@@ -35,12 +35,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    let whole = std::path::absolute(&args.worktree_path).map_err(|error| {
-        CliError::usage(format!("--worktree-path {}: {error}", args.worktree_path.display()))
-    })?;
-    let worktree_path = whole.into_os_string().into_string().map_err(|path| {
-        CliError::usage(format!("--worktree-path must be UTF-8: {}", path.to_string_lossy()))
-    })?;
+    let worktree_path = crate::paths::worktree(&args.worktree_path)?;
     let op = Op::SessionCreate(Box::new(NewSession {
         template: args.template_id,
         workspace_id: args.workspace_id,

@@ -2,7 +2,7 @@
 
 use super::connection::{self, Shared};
 use super::frame::FrameError;
-use super::{ControlLimits, Handler, PeerPolicy, Refusal};
+use super::{ControlLimits, Handler, PeerPolicy, Refusal, Transport};
 use crate::reactor::{self, StreamReader, StreamWriter};
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::traits::StreamCommon as _;
@@ -136,7 +136,7 @@ async fn client<H: Handler>(
     let creds = stream.peer_creds().ok();
     let uid = creds.and_then(|creds| creds.euid());
     let pid = creds.and_then(|creds| creds.pid());
-    let verdict = peers.judge(uid).and_then(|caller| {
+    let verdict = peers.judge(uid, Transport::Unix).await.and_then(|caller| {
         if has_slot {
             Ok(caller)
         } else {

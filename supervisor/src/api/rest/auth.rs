@@ -3,7 +3,7 @@
 use super::App;
 use super::envelope::Problem;
 use super::local_uid;
-use crate::api::control::Caller;
+use crate::api::control::{Caller, Transport};
 use axum::http::{HeaderMap, header};
 use std::net::SocketAddr;
 use tokio::sync::OnceCell;
@@ -14,15 +14,19 @@ const TOKEN_BYTES: usize = 1_024;
 /// The other end of a connection.
 #[derive(Debug)]
 pub(super) enum Peer {
-    /// Of the Unix socket: its user.
-    Unix(Option<u32>),
+    /// Of the Unix socket: its user, and the caller behind it once somebody has asked.
+    Unix { uid: Option<u32>, caller: OnceCell<Result<Caller, String>> },
     /// Of a TCP socket.
-    Tcp { client: SocketAddr, server: SocketAddr, uid: OnceCell<Option<u32>> },
+    Tcp { client: SocketAddr, server: SocketAddr, caller: OnceCell<Result<Caller, String>> },
 }
 
 impl Peer {
+    pub(super) fn unix(uid: Option<u32>) -> Self {
+        Self::Unix { uid, caller: OnceCell::new() }
+    }
+
     pub(super) fn tcp(client: SocketAddr, server: SocketAddr) -> Self {
-        Self::Tcp { client, server, uid: OnceCell::new() }
+        Self::Tcp { client, server, caller: OnceCell::new() }
     }
 
     pub(super) fn is_tcp(&self) -> bool {
@@ -34,8 +38,8 @@ impl Peer {
 impl std::fmt::Display for Peer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unix(Some(uid)) => write!(f, "uid:{uid}"),
-            Self::Unix(None) => f.write_str("a user that the kernel does not name"),
+            Self::Unix { uid: Some(uid), .. } => write!(f, "uid:{uid}"),
+            Self::Unix { uid: None, .. } => f.write_str("a user that the kernel does not name"),
             Self::Tcp { client, .. } => write!(f, "{}", client.ip().to_canonical()),
         }
     }
@@ -48,17 +52,21 @@ pub(super) async fn caller(app: &App, peer: &Peer, headers: &HeaderMap) -> Resul
         let bearer = bearer.ok_or_else(|| Problem::unauthorized("this token is not known"))?;
         return Ok(Caller { owner: bearer.name, admin: bearer.admin });
     }
-    let uid = match peer {
-        Peer::Unix(uid) => *uid,
-        Peer::Tcp { client, server, uid } => {
+    // A user is looked up once for each connection.
+    let peers = &app.options.peers;
+    let known = match peer {
+        Peer::Unix { uid, caller } => caller.get_or_init(|| peers.judge(*uid, Transport::Unix)).await,
+        Peer::Tcp { client, server, caller } => {
             let loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
             if app.options.require_token || !loopback(client) || !loopback(server) {
                 return Err(Problem::unauthorized("this door needs a token: Authorization: Bearer TOKEN"));
             }
-            *uid.get_or_init(|| local_user(*client, *server)).await
+            let judged =
+                || async { peers.judge(local_user(*client, *server).await, Transport::Loopback).await };
+            caller.get_or_init(judged).await
         }
     };
-    app.options.peers.judge(uid).map_err(Problem::unauthorized)
+    known.clone().map_err(Problem::unauthorized)
 }
 
 async fn local_user(client: SocketAddr, server: SocketAddr) -> Option<u32> {

@@ -81,7 +81,7 @@ impl Listener for UnixListener {
     async fn accept(&self) -> io::Result<(UnixStream, Peer)> {
         let (stream, _) = UnixListener::accept(self).await?;
         let uid = stream.peer_cred().ok().map(|peer| peer.uid());
-        Ok((stream, Peer::Unix(uid)))
+        Ok((stream, Peer::unix(uid)))
     }
 
     fn send_now(stream: &UnixStream, bytes: &[u8]) {

@@ -137,6 +137,12 @@ impl TokenBook {
                 .any(|token| token.bearer.name == caller.owner && token.bearer.admin == caller.admin)
     }
 
+    /// Whether a token of this name is an administrator's.
+    pub fn is_administrator(&self, name: &str) -> bool {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.iter().any(|token| token.bearer.admin && token.bearer.name == name)
+    }
+
     /// Whose token this is. Takes the same time wherever it differs from a known one, and looks at all of them.
     pub(super) fn find(&self, token: &str) -> Option<Bearer> {
         let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();

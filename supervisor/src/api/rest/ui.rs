@@ -4,7 +4,7 @@
 
 use super::envelope::Problem;
 use super::executions::accepts;
-use crate::worktree::{Roots, Worktree, WorktreeError, clean_relative};
+use crate::worktree::{Worktree, WorktreeError, clean_relative};
 use axum::body::Body;
 use axum::http::header::{self, HeaderValue};
 use axum::http::request::Parts;
@@ -22,7 +22,7 @@ pub struct UiDir(Worktree);
 impl UiDir {
     /// Opens the folder. Blocks.
     pub fn open(path: &Path) -> Result<Self, WorktreeError> {
-        Worktree::open(path, &Roots::default()).map(Self)
+        Worktree::of_operator(path).map(Self)
     }
 }
 

@@ -76,7 +76,7 @@ impl Ops {
         }
         self.may_choose_worktree(call)?;
         worktree(worktree_path)?;
-        Ok(self.durables()?.check_worktree(worktree_path.into()).await?)
+        Ok(self.durables()?.check_worktree(worktree_path.into(), call.caller.worktree_client()).await?)
     }
 
     /// The template of an execution, and what it says now.

@@ -74,6 +74,7 @@ impl Fake {
             workspace_id,
             base_commit_oid,
             worktree_path,
+            worktree_client: _,
             libraries: _,
         } = request;
         let mut session = Session {

@@ -6,9 +6,10 @@ use super::filter::Filter;
 use super::listing::Listing;
 use super::live::lock;
 use super::task::Place;
-use crate::brokers::{Call, CallFailure, handle_of};
+use crate::brokers::{Call, CallFailure};
 use crate::core::durable::{HostWork, REFILL_MS};
 use crate::policy::{EffectivePolicy, Permit, SessionUsage, Usage, judge};
+use crate::runtime::RuntimeError;
 use crate::runtime::room::{Room, largest_answer};
 use crate::runtime::task::Shared;
 use crate::workspaces::{Workspace, Workspaces};
@@ -66,11 +67,11 @@ pub(super) async fn call(
         Some(Value::Array(args)) => args,
         _ => Vec::new(),
     };
-    let path = PathBuf::from(&place.worktree);
-    let roots = shared.roots.clone();
-    let worktree = shared.files(move || Worktree::open(&path, &roots)).await;
-    let Some(worktree) = worktree else { return stopping().await };
-    let worktree = worktree.map_err(|error| format!("the worktree cannot be used: {error}"))?;
+    let client = shared.administrators.client(&place.owner);
+    let worktree = match shared.open_worktree(PathBuf::from(&place.worktree), client).await {
+        Err(RuntimeError::ShuttingDown) => return stopping().await,
+        opened => opened.map_err(|error| format!("the worktree cannot be used: {error}"))?,
+    };
     let files = Files { shared, execution, session, worktree, place, used, room };
     let result = match work.call.name.as_str() {
         "readFile" => files.read(&args).await?,
@@ -157,22 +158,16 @@ impl Files {
         let until = Instant::now() + ASKED_AGAIN;
         let mut pause = PAUSE;
         loop {
-            let answer = match handle_of(&self.worktree) {
-                Ok(worktree) => {
-                    let call = Call {
-                        execution: self.execution,
-                        request: request.clone(),
-                        access: self.place.policy.broker_access(),
-                        worktree,
-                        // Programs have no database.
-                        workspaces: Workspaces::default(),
-                        workspace: Workspace { owner: String::new(), id: String::new() },
-                    };
-                    self.shared.brokers.call(self.session, call).await
-                }
-                Err(error) => Err(CallFailure::Unanswered(error)),
+            let call = Call {
+                execution: self.execution,
+                request: request.clone(),
+                access: self.place.policy.broker_access(),
+                worktree: self.worktree.clone(),
+                // Programs have no database.
+                workspaces: Workspaces::default(),
+                workspace: Workspace { owner: String::new(), id: String::new() },
             };
-            match answer {
+            match self.shared.brokers.call(self.session, call).await {
                 Err(CallFailure::Unanswered(_)) if self.shared.brokers.is_stopped() => {
                     return stopping().await;
                 }

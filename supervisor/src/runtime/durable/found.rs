@@ -25,6 +25,7 @@ pub(super) async fn load(
         execution: record,
         program,
         version,
+        owner,
         worktree_path,
         policy: kept,
         template,
@@ -41,5 +42,6 @@ pub(super) async fn load(
     let checkpoint = checkpoint.map(|row| (row.seq, row.cause));
     let whole = checkpoint.as_ref().map(|(seq, _)| *seq).zip(state);
     let machine = DurableMachine::found(spec, Found { record, checkpoint, unweighed, written, task });
-    Ok((machine, Place { program: (program, version), worktree: worktree_path, policy }, whole))
+    let place = Place { program: (program, version), worktree: worktree_path, owner, policy };
+    Ok((machine, place, whole))
 }

@@ -34,6 +34,7 @@ use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Spent, S
 use crate::policy::{EffectivePolicy, Operator, Snapshot, Usage, effective};
 use crate::spawn::WorkerProcess;
 use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
+use crate::worktree::WorktreeClient;
 use live::{Ask, Command, Live};
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -167,7 +168,8 @@ impl Durables {
         let spec = self.spec(&start.record, &policy);
         let id = start.record.id;
         let program = (start.identity.program, start.identity.version);
-        let place = task::Place { program, worktree: start.worktree_path, policy };
+        let owner = start.identity.owner.clone();
+        let place = task::Place { program, worktree: start.worktree_path, owner, policy };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
         let (answer, answered) = oneshot::channel();
         let ask = Command::asking(Ask::Start { wait }, answer);
@@ -237,9 +239,9 @@ impl Durables {
         live::lock(&self.workers).get(&session).cloned()
     }
 
-    /// Whether programs may work in a folder: what they would find out at their first file, days later perhaps.
-    pub async fn check_worktree(&self, path: PathBuf) -> Result<(), RuntimeError> {
-        self.shared.open_worktree(path).await.map(|_| ())
+    /// Whether a client's programs may work in a folder: what they would find out at their first file, days later perhaps.
+    pub async fn check_worktree(&self, path: PathBuf, client: WorktreeClient) -> Result<(), RuntimeError> {
+        self.shared.open_worktree(path, client).await.map(|_| ())
     }
 
     /// Sessions whose program has a process now.

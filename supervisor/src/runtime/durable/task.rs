@@ -15,7 +15,7 @@ use crate::policy::EffectivePolicy;
 use crate::runtime::room::Room;
 use crate::runtime::task::fault;
 use crate::spawn::{ChannelError, Received, Spawner, WorkerDeath, WorkerHandle};
-use crate::store::{Applied, Batch, Entity, Rejection, StoreError, Ticket};
+use crate::store::{Applied, Batch, Entity, Owner as Principal, Rejection, StoreError, Ticket};
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
@@ -34,6 +34,8 @@ use vm_system_protocol::worker::FromWorker;
 pub(super) struct Place {
     pub(super) program: (ProgramId, u32),
     pub(super) worktree: String,
+    /// The owner of the execution, with whose rights the worktree is opened.
+    pub(super) owner: Principal,
     pub(super) policy: Arc<EffectivePolicy>,
 }
 

@@ -314,6 +314,7 @@ impl Tables {
         Some(Standing {
             program,
             version,
+            owner: session.row.owner.clone(),
             worktree_path: session.row.session.worktree_path.clone(),
             policy: Arc::clone(&session.policy),
             template: template.filter(|template| template.is_active).map(|template| template.row.clone()),

@@ -349,6 +349,7 @@ pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<St
         execution: row.execution,
         program,
         version,
+        owner: row.owner,
         worktree_path: session.worktree_path,
         policy,
         template: templates::by_id(c, &Scope::All, session.template_id)?,

@@ -1,0 +1,104 @@
+//! A user as the kernel judges file access: user id, primary group, supplementary groups. Looked up in the passwd and group
+//! databases (NSS), passed to a child process as one argument. Decides no access itself.
+
+use crate::namespaces::Ids;
+use nix::unistd::{Gid, Uid, User, getgrouplist};
+use std::ffi::CString;
+use std::fmt;
+use std::io;
+use std::str::FromStr;
+
+/// Most supplementary groups of a process (`NGROUPS_MAX`).
+const GROUPS: usize = 65_536;
+
+/// The group of a user without a passwd entry: `nogroup`, so that no group's rights are granted by guessing.
+const NO_GROUP: u32 = 65_534;
+
+/// A user with all groups.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// User and primary group.
+    pub ids: Ids,
+    /// Supplementary groups, as `initgroups` sets them at a login. Never dropped where the user's files are used: a file of mode
+    /// 0604 is closed to the members of its group, and would be open to a process without groups.
+    pub groups: Vec<u32>,
+}
+
+impl From<Ids> for Identity {
+    /// Without supplementary groups: for a service user that owns no files.
+    fn from(ids: Ids) -> Self {
+        Self { ids, groups: Vec::new() }
+    }
+}
+
+impl Identity {
+    /// The user of a passwd entry with its groups; `None`: there is no entry. Blocks: NSS may ask files or a service.
+    pub fn of_user(uid: u32) -> io::Result<Option<Self>> {
+        let Some(user) = User::from_uid(Uid::from_raw(uid))? else { return Ok(None) };
+        let name = CString::new(user.name).map_err(|_| io::ErrorKind::InvalidData)?;
+        let groups = getgrouplist(&name, user.gid)?.into_iter().map(Gid::as_raw).collect();
+        Ok(Some(Self { ids: Ids { uid, gid: user.gid.as_raw() }, groups }))
+    }
+
+    /// The owner of a file: as [`Identity::of_user`], or the bare uid where it has no passwd entry (it is then a member of no
+    /// group). Blocks.
+    pub fn of_file_owner(uid: u32) -> io::Result<Self> {
+        Ok(Self::of_user(uid)?.unwrap_or_else(|| Ids { uid, gid: NO_GROUP }.into()))
+    }
+
+    /// Whether the user has the rights of a group.
+    pub fn is_member(&self, gid: u32) -> bool {
+        self.ids.gid == gid || self.groups.contains(&gid)
+    }
+}
+
+/// `uid:gid:group,group,…`, the form in which a child process gets it.
+impl fmt::Display for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:", self.ids.uid, self.ids.gid)?;
+        for (index, group) in self.groups.iter().enumerate() {
+            write!(f, "{}{group}", if index == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for Identity {
+    type Err = io::Error;
+
+    fn from_str(text: &str) -> io::Result<Self> {
+        let number = |text: &str| text.parse::<u32>().map_err(|_| io::ErrorKind::InvalidInput);
+        let mut parts = text.splitn(3, ':');
+        let (Some(uid), Some(gid), Some(groups)) = (parts.next(), parts.next(), parts.next()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let groups = groups.split(',').filter(|group| !group.is_empty());
+        let groups = groups.map(number).take(GROUPS).collect::<Result<_, _>>()?;
+        Ok(Self { ids: Ids { uid: number(uid)?, gid: number(gid)? }, groups })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Identity, Ids};
+
+    #[test]
+    fn an_identity_survives_its_way_to_a_child_process() {
+        for groups in [vec![], vec![4], vec![4, 20, 4_000_000_000]] {
+            let identity = Identity { ids: Ids { uid: 1000, gid: 100 }, groups };
+            assert_eq!(identity.to_string().parse::<Identity>().expect("its own form"), identity);
+        }
+        for malformed in ["", "1", "1:2", "a:2:", "1:2:x", "-1:2:", "1:2:3,x"] {
+            assert!(malformed.parse::<Identity>().is_err(), "{malformed:?}");
+        }
+    }
+
+    #[test]
+    fn root_has_a_passwd_entry_and_an_unused_id_has_none() {
+        let root = Identity::of_user(0).expect("NSS answers").expect("root is everywhere");
+        assert!(root.is_member(0) && !root.is_member(3_999_999_999));
+        assert_eq!(Identity::of_user(3_999_999_999).expect("NSS answers"), None);
+        let stranger = Identity::of_file_owner(3_999_999_999).expect("NSS answers");
+        assert_eq!((stranger.ids.gid, stranger.groups.len()), (super::NO_GROUP, 0));
+    }
+}

@@ -1,0 +1,318 @@
+//! Which folders may be worktrees: the operator's roots, who may name a folder beneath them, and the walk from a root's handle
+//! to that folder.
+//!
+//! The kernel walks every path (`openat2`), from a handle that was opened when the supervisor started, and refuses each step
+//! that leaves the root, follows a link of `/proc`, or crosses into another mount. No path is read back (`readlink` of a
+//! descriptor shows a path of the attacker's choice for a mount in a foreign namespace). Blocks. Knows no HTTP, no store.
+
+use super::open::{FOLDER, RACES, WorktreeError, beneath_only};
+use nix::errno::Errno;
+use nix::fcntl::{OpenHow, ResolveFlag, open, openat2};
+use nix::sys::stat::{Mode, fstat};
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use vm_system_sandbox::identity::Identity;
+use vm_system_sandbox::namespaces::is_root;
+use vm_system_sandbox::reader::{as_user, can_become, may_search};
+
+/// How long the groups of a user are remembered: a change in the group database takes effect within this time.
+const IDENTITY_AGE: Duration = Duration::from_secs(10);
+/// Users whose groups are remembered at a time.
+const IDENTITIES: usize = 1_024;
+
+/// A folder beneath which the operator allows worktrees, as configured.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RootSettings {
+    /// An absolute path of an existing folder.
+    pub path: PathBuf,
+    /// Who may name a folder beneath it, besides administrators: `uid:NUMBER` or `user:NAME` for a user of this machine, else the
+    /// name of a token. `None`: each user the folders that it owns; no token.
+    pub owners: Option<Vec<String>>,
+    /// Folders of other mounts beneath it may be used, too. A user who can mount there can then block a broker for ever.
+    pub cross_mounts: bool,
+}
+
+/// Who names a worktree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WorktreeClient {
+    /// Names any folder beneath any root.
+    Administrator,
+    /// A user of this machine.
+    User(u32),
+    /// The bearer of a token, which stands for no user of this machine.
+    Token(String),
+}
+
+impl WorktreeClient {
+    /// From the owner of rows: `uid:NUMBER` for a user of this machine, else the name of a token.
+    pub fn new(owner: &str, admin: bool) -> Self {
+        if admin {
+            return Self::Administrator;
+        }
+        match owner.strip_prefix(UID).and_then(|uid| uid.parse().ok()) {
+            Some(uid) => Self::User(uid),
+            None => Self::Token(owner.to_owned()),
+        }
+    }
+}
+
+/// Begins the name of an owner that is a user of this machine; the names of tokens have no colon.
+const UID: &str = "uid:";
+
+/// The operator's roots. Clones share them.
+#[derive(Debug, Clone)]
+pub struct Roots(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    roots: Vec<Root>,
+    identities: Mutex<HashMap<u32, (Instant, Arc<Identity>)>>,
+}
+
+#[derive(Debug)]
+pub(super) struct Root {
+    /// As configured, and with all links resolved: clients may use either.
+    paths: [PathBuf; 2],
+    handle: OwnedFd,
+    owners: Option<BTreeSet<String>>,
+    cross_mounts: bool,
+}
+
+/// A folder that was opened, and what its files are used with.
+pub(super) struct Walked {
+    pub(super) handle: OwnedFd,
+    /// The user whose rights are taken on for its files; `None`: the supervisor's own rights.
+    pub(super) user: Option<Arc<Identity>>,
+    pub(super) cross_mounts: bool,
+}
+
+impl Roots {
+    /// Opens each root. Fails if one of them is not there, or names a user that does not exist. Without any: one at `/`, for
+    /// administrators only; a supervisor of root then crosses no mount, since it walks with rights that users do not have.
+    pub fn new(settings: &[RootSettings]) -> Result<Self, WorktreeError> {
+        let everywhere =
+            [RootSettings { path: PathBuf::from("/"), owners: Some(Vec::new()), cross_mounts: !is_root() }];
+        let settings = if settings.is_empty() { &everywhere } else { settings };
+        let roots = settings.iter().map(Root::open).collect::<Result<_, _>>()?;
+        Ok(Self(Arc::new(Shared { roots, identities: Mutex::default() })))
+    }
+
+    /// Every folder that this process itself may use, for a command that works for the user who started it.
+    pub fn of_this_process() -> Result<Self, WorktreeError> {
+        Self::new(&[RootSettings { path: PathBuf::from("/"), owners: Some(Vec::new()), cross_mounts: true }])
+    }
+
+    /// Opens a folder for a client. `path` is absolute.
+    pub(super) fn walk(&self, path: &Path, client: &WorktreeClient) -> Result<Walked, WorktreeError> {
+        let outside = || outside(path);
+        let (root, beneath) = self.find(path).ok_or_else(outside)?;
+        let own_rights = || root.walk(beneath, false).map_err(|errno| failed(path, errno));
+        let listed = |owner: &str| root.owners.as_ref().map(|owners| owners.contains(owner));
+        let handle = match client {
+            WorktreeClient::Administrator => own_rights()?,
+            WorktreeClient::Token(name) if listed(name) == Some(true) => own_rights()?,
+            WorktreeClient::Token(_) => return Err(outside()),
+            WorktreeClient::User(uid) => match listed(&format!("{UID}{uid}")) {
+                Some(false) => return Err(outside()),
+                Some(true) if !can_become(*uid) => own_rights()?,
+                _ => self.walk_of_user(root, path, beneath, *uid)?,
+            },
+        };
+        let user = self.user_of(&handle).map_err(|error| unusable(path, &error))?;
+        Ok(Walked { handle, user, cross_mounts: root.cross_mounts })
+    }
+
+    /// As [`Roots::walk`] for an administrator, from what the kernel and the supervisor have cached; `None` where a disk, a
+    /// server or the group database would have to be asked, or for any error. Does not block.
+    pub(super) fn walk_cached(&self, path: &Path) -> Option<Walked> {
+        let (root, beneath) = self.find(path)?;
+        let handle = root.walk(beneath, true).ok()?;
+        let uid = fstat(&handle).ok()?.st_uid;
+        let user = if is_root() { Some(self.remembered(uid)?) } else { None };
+        let user = user.filter(|_| can_become(uid));
+        Some(Walked { handle, user, cross_mounts: root.cross_mounts })
+    }
+
+    /// The root with the longest path above `path`, and the rest of the path.
+    fn find<'a, 'p>(&'a self, path: &'p Path) -> Option<(&'a Root, &'p Path)> {
+        let beneath = |root: &'a Root| {
+            let rests = root.paths.iter().filter_map(|above| {
+                let rest = path.strip_prefix(above).ok()?;
+                Some((above.components().count(), root, rest))
+            });
+            rests.max_by_key(|(depth, ..)| *depth)
+        };
+        let (_, root, rest) = self.0.roots.iter().filter_map(beneath).max_by_key(|(depth, ..)| *depth)?;
+        Some((root, if rest.as_os_str().is_empty() { Path::new(".") } else { rest }))
+    }
+
+    /// A folder that the user owns, reached through folders that it may search: with the user's own rights where we can take
+    /// them on, else by the modes of the folders.
+    fn walk_of_user(
+        &self,
+        root: &Root,
+        path: &Path,
+        beneath: &Path,
+        uid: u32,
+    ) -> Result<OwnedFd, WorktreeError> {
+        let user = Identity::of_user(uid).map_err(|error| unusable(path, &error))?;
+        let user = user.ok_or_else(|| outside(path))?;
+        let opened = if can_become(uid) {
+            as_user(&user, || root.walk(beneath, false)).map_err(|error| unusable(path, &error))?
+        } else {
+            root.walk_by_modes(beneath, &user)
+        };
+        let handle = opened.map_err(|errno| failed(path, errno))?;
+        if fstat(&handle).map_err(|errno| failed(path, errno))?.st_uid != uid {
+            return Err(WorktreeError::NotPermitted(format!(
+                "the worktree {} belongs to another user",
+                path.display()
+            )));
+        }
+        self.remember(uid, Arc::new(user));
+        Ok(handle)
+    }
+
+    /// The owner of a folder, where its rights must be taken on for the folder's files.
+    fn user_of(&self, folder: &OwnedFd) -> io::Result<Option<Arc<Identity>>> {
+        let uid = fstat(folder)?.st_uid;
+        if !can_become(uid) {
+            return Ok(None);
+        }
+        if let Some(user) = self.remembered(uid) {
+            return Ok(Some(user));
+        }
+        let user = Arc::new(Identity::of_file_owner(uid)?);
+        self.remember(uid, Arc::clone(&user));
+        Ok(Some(user))
+    }
+
+    fn remembered(&self, uid: u32) -> Option<Arc<Identity>> {
+        let identities = self.0.identities.lock().unwrap_or_else(PoisonError::into_inner);
+        let (since, identity) = identities.get(&uid)?;
+        (since.elapsed() < IDENTITY_AGE).then(|| Arc::clone(identity))
+    }
+
+    fn remember(&self, uid: u32, identity: Arc<Identity>) {
+        let mut identities = self.0.identities.lock().unwrap_or_else(PoisonError::into_inner);
+        if identities.len() >= IDENTITIES {
+            identities.clear();
+        }
+        identities.insert(uid, (Instant::now(), identity));
+    }
+}
+
+impl Root {
+    pub(super) fn open(settings: &RootSettings) -> Result<Self, WorktreeError> {
+        let shown = settings.path.display();
+        let wrong =
+            |why: &dyn std::fmt::Display| WorktreeError::Worktree(format!("worktree root {shown}: {why}"));
+        let resolved = settings.path.canonicalize().map_err(|error| wrong(&error))?;
+        let handle = open(&resolved, FOLDER, Mode::empty()).map_err(|errno| wrong(&errno.desc()))?;
+        let owners = settings.owners.as_ref().map(|owners| {
+            let known = owners.iter().map(|owner| owner_name(owner));
+            known.collect::<Result<_, _>>().map_err(|why| wrong(&why))
+        });
+        let paths = [settings.path.clone(), resolved];
+        Ok(Self { paths, handle, owners: owners.transpose()?, cross_mounts: settings.cross_mounts })
+    }
+
+    /// With the rights of the calling thread. `cached`: fails where it would have to wait.
+    fn walk(&self, beneath: &Path, cached: bool) -> nix::Result<OwnedFd> {
+        let cached_only = ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED);
+        let how = OpenHow::new().flags(FOLDER);
+        if cached {
+            return openat2(
+                &self.handle,
+                beneath,
+                how.resolve(beneath_only(self.cross_mounts) | cached_only),
+            );
+        }
+        let how = how.resolve(beneath_only(self.cross_mounts));
+        let mut races = 0;
+        loop {
+            match openat2(&self.handle, beneath, how) {
+                Err(Errno::EAGAIN) if races < RACES => races += 1,
+                opened => return opened,
+            }
+        }
+    }
+
+    /// One folder after the other, each only if the mode of the one above lets `user` pass: the walk shows nothing that the
+    /// user could not see. Follows no link.
+    pub(super) fn walk_by_modes(&self, beneath: &Path, user: &Identity) -> nix::Result<OwnedFd> {
+        let mut folder = self.handle.try_clone().map_err(|_| Errno::EMFILE)?;
+        for component in beneath.components() {
+            let name = match component {
+                Component::CurDir => continue,
+                Component::Normal(name) => name,
+                Component::Prefix(_) | Component::RootDir | Component::ParentDir => return Err(Errno::EXDEV),
+            };
+            match may_search(user, folder.as_fd()) {
+                Ok(true) => {}
+                Ok(false) => return Err(Errno::EACCES),
+                // What an access control list says is not known here.
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => return Err(Errno::EOPNOTSUPP),
+                Err(error) => return Err(Errno::from_raw(error.raw_os_error().unwrap_or(libc::EIO))),
+            }
+            let resolve = beneath_only(self.cross_mounts) | ResolveFlag::RESOLVE_NO_SYMLINKS;
+            folder = openat2(&folder, name, OpenHow::new().flags(FOLDER).resolve(resolve))?;
+        }
+        Ok(folder)
+    }
+}
+
+/// An entry of `owners` as rows name their owner.
+fn owner_name(entry: &str) -> Result<String, String> {
+    if let Some(name) = entry.strip_prefix("user:") {
+        return match nix::unistd::User::from_name(name) {
+            Ok(Some(user)) => Ok(format!("{UID}{}", user.uid)),
+            Ok(None) => Err(format!("owners: there is no user `{name}`")),
+            Err(errno) => Err(format!("owners: user `{name}`: {}", errno.desc())),
+        };
+    }
+    match entry.strip_prefix(UID) {
+        Some(uid) if uid.parse::<u32>().is_err() => Err(format!("owners: {entry:?} is not uid:NUMBER")),
+        None if entry.is_empty() || entry.contains(':') => {
+            Err(format!("owners: {entry:?} is not uid:NUMBER, user:NAME or the name of a token"))
+        }
+        _ => Ok(entry.to_owned()),
+    }
+}
+
+/// One text for everything outside and for whom it is closed to: nobody learns from it what is there.
+fn outside(path: &Path) -> WorktreeError {
+    WorktreeError::NotPermitted(format!(
+        "the worktree {} is not a folder beneath any worktree root that you may use",
+        path.display()
+    ))
+}
+
+fn failed(path: &Path, errno: Errno) -> WorktreeError {
+    let shown = path.display();
+    WorktreeError::Worktree(match errno {
+        // `..`, a link or a mount that leads out of the root, a link of /proc: the same as a path outside.
+        Errno::EXDEV | Errno::ELOOP => return outside(path),
+        Errno::ENOENT => format!("the worktree {shown} does not exist"),
+        Errno::ENOTDIR => format!("the worktree {shown} is not a folder"),
+        Errno::EOPNOTSUPP => {
+            let why =
+                "a folder on the way has an access control list, which is not evaluated for other users";
+            format!("the worktree {shown} cannot be opened: {why} (list the user in `owners` of the root)")
+        }
+        Errno::EACCES => {
+            return WorktreeError::NotPermitted(format!(
+                "the worktree {shown} cannot be opened: permission denied"
+            ));
+        }
+        errno => format!("the worktree {shown} cannot be opened: {}", errno.desc()),
+    })
+}
+
+fn unusable(path: &Path, error: &io::Error) -> WorktreeError {
+    WorktreeError::Worktree(format!("the worktree {} cannot be opened: {error}", path.display()))
+}
