@@ -8,7 +8,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::fd::AsFd as _;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
@@ -24,6 +24,9 @@ use vm_system_sandbox::process::{Ending, spawn, wait_for};
 use vm_system_sandbox::{inspect, landlock};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_broker_alone");
+
+/// A supplementary group that a broker of root takes on.
+const GROUP: u32 = 4_711;
 
 const SQL_TERMS: DatabaseTerms = DatabaseTerms {
     read_only: false,
@@ -50,7 +53,12 @@ impl Broker {
         let workspace = workspace.map(|path| File::open(path).expect("workspace"));
         let mut descriptors = vec![theirs.as_fd(), folder.as_fd()];
         descriptors.extend(workspace.as_ref().map(std::os::fd::AsFd::as_fd));
-        let arguments: Vec<&OsStr> = ["broker"].iter().chain(needs).map(OsStr::new).collect();
+        let owner = folder.metadata().expect("facts");
+        // As the supervisor passes it where it is root.
+        let user = format!("user={}:{}:{GROUP}", owner.uid(), owner.gid());
+        let user = nix::unistd::geteuid().is_root().then_some(user.as_str());
+        let arguments: Vec<&OsStr> =
+            ["broker"].iter().chain(needs).copied().chain(user).map(OsStr::new).collect();
         let pid = spawn(Path::new(PROGRAM), &arguments, &descriptors).expect("spawn");
         let mut broker = Self { channel: ours, pid };
         drop(theirs);
@@ -173,7 +181,28 @@ fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
     let request = FsRequest::ReadFile { path: "private".to_owned() };
     let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
+    // Open to all but the members of its group, whom the owner is one of.
+    std::os::unix::fs::chown(&private, Some(0), Some(GROUP)).expect("chown");
+    std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o604)).expect("chmod");
+    let request = FsRequest::ReadFile { path: "private".to_owned() };
+    let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
+    assert_eq!(error.code, "EACCES");
     assert_eq!(broker.ending(), Ending::Exited(0));
+}
+
+#[test]
+fn a_broker_of_root_that_was_not_told_its_user_does_not_start() {
+    if !nix::unistd::geteuid().is_root() {
+        println!("SKIPPED: only root becomes another user");
+        return;
+    }
+    let (ours, theirs) = UnixStream::pair().expect("socketpair");
+    let folder = worktree();
+    let folder = File::open(folder.path()).expect("worktree");
+    let pid =
+        spawn(Path::new(PROGRAM), &[OsStr::new("broker")], &[theirs.as_fd(), folder.as_fd()]).expect("spawn");
+    drop((ours, theirs));
+    assert_eq!(wait_for(pid).expect("wait"), Ending::Exited(2));
 }
 
 #[test]

@@ -3,14 +3,25 @@
 use crate::client::{Client, value};
 use crate::daemon::{Daemon, Options};
 use crate::place::{Place, User};
+use std::path::Path;
 use vm_system_protocol::broker::FsTerms;
 use vm_system_protocol::control::{NewCapability, Op, OpError, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, EventPayload, ExecutionStatus, Session, Settings};
+use vm_system_supervisor::worktree::{Roots, Worktree, WorktreeClient};
 
 /// What a broker is told of rights that narrow nothing.
 pub const WIDE: FsTerms =
     FsTerms { links: true, tree: true, existing_levels: 0, max_file_bytes: 1 << 20, max_entries: 100 };
+
+/// A folder as the supervisor opens it for an administrator.
+///
+/// # Panics
+/// It is not there.
+pub fn worktree(folder: &Path) -> Worktree {
+    let roots = Roots::of_this_process().expect("there is a root");
+    Worktree::open(folder, &roots, &WorktreeClient::Administrator).expect("a folder")
+}
 
 /// A daemon, a connection, a template.
 #[derive(Debug)]

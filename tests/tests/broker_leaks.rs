@@ -1,6 +1,5 @@
 //! Brokers leave nothing behind. A test process of its own: it counts its children and descriptors.
 
-use std::fs::File;
 use std::time::Duration;
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
@@ -9,7 +8,7 @@ use vm_system_supervisor::policy::BrokerAccess;
 use vm_system_supervisor::workspaces::{Workspace, Workspaces};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
-use vm_system_tests::rights::WIDE;
+use vm_system_tests::rights::{WIDE, worktree};
 
 fn children() -> usize {
     let tasks = std::fs::read_dir("/proc/self/task").expect("tasks").flatten();
@@ -40,7 +39,7 @@ fn no_process_and_no_descriptor_is_left() {
         {
             let folder = tempfile::tempdir().expect("tempdir");
             std::fs::write(folder.path().join("behaviour"), behaviour).expect("write");
-            let handle = File::open(folder.path()).expect("open");
+            let worktree = worktree(folder.path());
             let session = SessionId::from_bytes([number as u8; 16]);
             for _ in 0..3 {
                 let call = Call {
@@ -50,7 +49,7 @@ fn no_process_and_no_descriptor_is_left() {
                         terms: WIDE,
                     },
                     access: BrokerAccess::default(),
-                    worktree: handle.try_clone().expect("handle").into(),
+                    worktree: worktree.clone(),
                     workspaces: Workspaces::default(),
                     workspace: Workspace { owner: String::new(), id: String::new() },
                 };

@@ -1,8 +1,6 @@
 //! The supervisor's brokers against real processes: honest ones, ones that die, and ones that break the protocol in every
 //! way. Each costs its caller an error with a reason, nobody else anything, and the next call gets a new process.
 
-use std::fs::File;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -13,25 +11,23 @@ use vm_system_protocol::worker::HostError;
 use vm_system_supervisor::brokers::{BrokerConfig, Brokers, Call};
 use vm_system_supervisor::policy::BrokerAccess;
 use vm_system_supervisor::workspaces::{Workspace, Workspaces};
+use vm_system_supervisor::worktree::Worktree;
 use vm_system_tests::place::User;
-use vm_system_tests::rights::WIDE;
+use vm_system_tests::rights::{WIDE, worktree};
 use vm_system_tests::{program, watch};
 
 struct Session {
     id: SessionId,
     folder: TempDir,
-    handle: OwnedFd,
+    worktree: Worktree,
 }
 
 impl Session {
     fn new(number: u8, behaviour: &str) -> Self {
         let folder = tempfile::tempdir().expect("tempdir");
         std::fs::write(folder.path().join("file"), [number]).expect("write");
-        let session = Self {
-            id: SessionId::from_bytes([number; 16]),
-            handle: File::open(folder.path()).expect("open").into(),
-            folder,
-        };
+        let session =
+            Self { id: SessionId::from_bytes([number; 16]), worktree: worktree(folder.path()), folder };
         session.behave(behaviour);
         session
     }
@@ -54,7 +50,7 @@ impl Session {
             execution: ExecutionId::from_bytes([1; 16]),
             request: BrokerCall::Fs { request, terms: WIDE },
             access,
-            worktree: self.handle.try_clone().expect("handle"),
+            worktree: self.worktree.clone(),
             workspaces: Workspaces::default(),
             workspace: Workspace { owner: "owner".to_owned(), id: "workspace".to_owned() },
         };

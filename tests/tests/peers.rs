@@ -58,6 +58,18 @@ impl Stranger {
         self.cli(daemon, &arguments)
     }
 
+    /// A request over TCP; the whole response.
+    fn http(self, daemon: &Daemon, method: &str, path: &str, body: &str) -> String {
+        let script = "exec 3<>/dev/tcp/127.0.0.1/$0; printf '%s /api/v1%s HTTP/1.1\\r\\nHost: localhost\\r\\n\
+                      Content-Type: application/json\\r\\nContent-Length: %s\\r\\nConnection: close\\r\\n\\r\\n%s' \
+                      \"$1\" \"$2\" \"${#3}\" \"$3\" >&3; cat <&3";
+        let port = daemon.addresses()[0].port().to_string();
+        let mut bash = self.command(Path::new("/bin/bash"));
+        bash.env("PATH", "/usr/bin:/bin");
+        let output = bash.args(["-c", script, &port, method, path, body]).output().expect("bash");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
     /// A folder of this user's.
     fn folder(self, path: PathBuf) -> PathBuf {
         std::fs::create_dir(&path).expect("a folder");
@@ -126,9 +138,10 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
         println!("SKIPPED: other users need root");
         return;
     }
-    let (daemon, worktrees) = shared_daemon("", &[]);
-    let (alice, bob) = (Stranger::named("bin"), Stranger::named("sys"));
-    alice.cli(&daemon, &["template", "create", "--name", "theirs", "--module", "fs"]).ok();
+    let (daemon, worktrees) = shared_daemon("", &["--listen", "127.0.0.1:0"]);
+    let (alice, bob) = (Stranger::named(GROUP), Stranger::named("sys"));
+    let template = alice.cli(&daemon, &["-q", "template", "create", "--name", "theirs", "--module", "fs"]);
+    let template = template.ok().trim().to_owned();
     let own = alice.folder(worktrees.path().join("alice"));
     let bobs = bob.folder(worktrees.path().join("bob"));
     std::fs::write(bobs.join("secret.js"), "console.log('of bob')").expect("a file");
@@ -142,6 +155,11 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
     for (name, target) in [("up", "../bob"), ("absolute", bobs.to_str().expect("UTF-8"))] {
         std::os::unix::fs::symlink(target, own.join(name)).expect("a link");
     }
+    let source = own.join("p.js");
+    std::fs::write(&source, "function main() { return fs.readFile('shadow') }").expect("a program");
+    let program =
+        alice.cli(&daemon, &["-q", "program", "load", source.to_str().expect("UTF-8"), "--name", "p"]);
+    let program = program.ok().trim().to_owned();
     // A process of hers in namespaces of its own, which shows root's folder below a path of her choice.
     let mut holder = alice.command(Path::new("/usr/bin/unshare"));
     holder.args(["-Urm", "sh", "-c", "mount --rbind /etc \"$0\" && echo mounted && exec cat"]).arg(&own);
@@ -163,14 +181,17 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
         Path::new(&foreign),
         Path::new(&by_proc),
     ] {
-        // Over the control socket directly: the command line resolves links itself.
-        assert!(alice.session(&daemon, path).fails(77).contains("NOT_PERMITTED"), "{path:?}");
-        let source = own.join("p.js");
-        std::fs::write(&source, "function main() { return fs.readFile('shadow') }").expect("a program");
-        let path = path.to_string_lossy();
-        let program =
-            ["program", "start", source.to_str().expect("UTF-8"), "--worktree-path", &path, "--name", "p"];
-        assert!(alice.cli(&daemon, &program).fails(77).contains("NOT_PERMITTED"), "{path:?}");
+        // Over HTTP: the command line resolves links itself, with the rights of the caller.
+        let body = format!(
+            r#"{{"template_id":"{template}","workspace_id":"w","base_commit_oid":"c","worktree_path":{path:?}}}"#
+        );
+        let response = alice.http(&daemon, "POST", "/sessions", &body);
+        let refused = response.starts_with("HTTP/1.1 403 ") && response.contains("NOT_PERMITTED");
+        assert!(refused, "{path:?}: {response}");
+        let body = format!(r#"{{"program_id":"{program}","worktree_path":{path:?}}}"#);
+        let response = alice.http(&daemon, "POST", "/executions/program", &body);
+        let refused = response.starts_with("HTTP/1.1 403 ") && response.contains("NOT_PERMITTED");
+        assert!(refused, "{path:?}: {response}");
     }
     drop(holder.stdin.take());
     holder.wait().expect("it ends with its input");
@@ -193,23 +214,20 @@ fn over_tcp_users_are_taken_as_over_the_unix_socket() {
         return;
     }
     let (daemon, _worktrees) = shared_daemon("", &["--listen", "127.0.0.1:0"]);
-    let port = daemon.addresses()[0].port().to_string();
-    let get = "exec 3<>/dev/tcp/127.0.0.1/$0; printf 'GET /api/v1/templates HTTP/1.1\r\nHost: localhost\r\n\
-               Connection: close\r\n\r\n' >&3; head -n 1 <&3";
-    let status = |uid: u32, gid: u32| {
-        let mut bash = Stranger { uid, gid }.command(Path::new("/bin/bash"));
-        let output = bash.args(["-c", get, &port]).output().expect("bash");
-        String::from_utf8_lossy(&output.stdout).trim().to_owned()
-    };
-    let group = Stranger::named("bin").gid;
-    let member = nix::unistd::User::from_name(GROUP).expect("NSS answers").expect("a system user");
-    assert_eq!(status(0, 0), "HTTP/1.1 200 OK");
-    assert_eq!(member.gid.as_raw(), group, "its primary group");
-    assert_eq!(status(member.uid.as_raw(), group), "HTTP/1.1 200 OK");
-    let outsider = Stranger::named("bin").uid;
-    // The group of a process is not the group database's word, and a TCP socket carries none.
-    assert_eq!(status(outsider, group), "HTTP/1.1 401 Unauthorized");
-    assert_eq!(status(3_999_999_999, group), "HTTP/1.1 401 Unauthorized");
+    daemon.cli(&["template", "create", "--name", "ours"]).ok();
+    let member = Stranger::named(GROUP);
+    let primary = nix::unistd::User::from_name(GROUP).expect("NSS answers").expect("a system user").gid;
+    assert_eq!(primary.as_raw(), member.gid, "its primary group is the one that may connect");
+    let root = Stranger { uid: 0, gid: 0 };
+    assert!(root.http(&daemon, "GET", "/templates", "").ends_with("}]"), "an administrator sees all");
+    let seen = member.http(&daemon, "GET", "/templates", "");
+    assert!(seen.starts_with("HTTP/1.1 200 ") && seen.ends_with("\r\n\r\n[]"), "{seen}");
+    // What counts is the group database's word: a TCP socket carries no group of its process.
+    let outsider = Stranger::named("bin");
+    for refused in [outsider, Stranger { uid: 3_999_999_999, ..outsider }] {
+        let seen = refused.http(&daemon, "GET", "/templates", "");
+        assert!(seen.starts_with("HTTP/1.1 401 "), "{seen}");
+    }
     daemon.stop();
 }
 
