@@ -1,14 +1,14 @@
 //! What this machine can do, layer by layer, found out without building a jail for good.
 
 use crate::step::{Layer, Step, StepError};
-use crate::{landlock, namespaces, privileges, process, rlimit, seccomp, selftest, socket};
+use crate::{beneath, landlock, namespaces, privileges, process, rlimit, seccomp, selftest, socket};
 
 /// One line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Which wall.
-    pub layer: Layer,
-    /// Whether it can be put up here.
+    /// The wall, or what a wall needs.
+    pub name: &'static str,
+    /// Whether this machine has it.
     pub works: bool,
     /// Whether the daemon refuses to start without it.
     pub required: bool,
@@ -43,6 +43,7 @@ pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
         landlock_finding(Layer::LandlockScopes, 6, "kernel >= 6.12"),
         seccomp_finding(),
         attested_senders(),
+        open_beneath(),
     ]
 }
 
@@ -68,7 +69,8 @@ fn attempt(
     step: Step,
     steps: impl FnOnce() -> Result<(), StepError>,
 ) -> Finding {
-    let failed = |error: StepError| Finding { layer, works: false, required, detail: error.to_string() };
+    let name = layer.name();
+    let failed = |error: StepError| Finding { name, works: false, required, detail: error.to_string() };
     let Ok((mut reader, mut writer)) = std::io::pipe() else {
         return failed(StepError { step, errno: libc::EMFILE });
     };
@@ -83,7 +85,7 @@ fn attempt(
     });
     drop(writer);
     match ended {
-        Ok(process::Ending::Exited(0)) => Finding { layer, works: true, required, detail: String::new() },
+        Ok(process::Ending::Exited(0)) => Finding { name, works: true, required, detail: String::new() },
         Ok(process::Ending::Exited(1)) => {
             let mut report = [0; 5];
             let _ = std::io::Read::read_exact(&mut reader, &mut report);
@@ -100,7 +102,7 @@ fn landlock_finding(layer: Layer, needed: u32, knob: &str) -> Finding {
     let abi = landlock::abi();
     let works = abi >= needed;
     let detail = if works { format!("ABI {abi}") } else { format!("ABI {abi}; needs {knob}") };
-    Finding { layer, works, required: layer == Layer::Landlock && abi > 0, detail }
+    Finding { name: layer.name(), works, required: layer == Layer::Landlock && abi > 0, detail }
 }
 
 fn seccomp_finding() -> Finding {
@@ -108,7 +110,7 @@ fn seccomp_finding() -> Finding {
     let works = matches!(works, Ok(process::Ending::Exited(0)));
     let error = StepError { step: Step::Seccomp, errno: libc::EINVAL };
     let detail = if works { String::new() } else { error.to_string() };
-    Finding { layer: Layer::Seccomp, works, required: true, detail }
+    Finding { name: Layer::Seccomp.name(), works, required: true, detail }
 }
 
 fn probe_filter() -> i32 {
@@ -119,5 +121,12 @@ fn probe_filter() -> i32 {
 fn attested_senders() -> Finding {
     let works = socket::pair().and_then(|(left, _right)| socket::attest_senders(&left)).is_ok();
     let detail = if works { String::new() } else { "kernel-attested senders need kernel >= 6.5".to_owned() };
-    Finding { layer: Layer::FreshExec, works, required: true, detail }
+    Finding { name: Layer::FreshExec.name(), works, required: true, detail }
+}
+
+/// Brokers and the supervisor open every file of a worktree with it.
+fn open_beneath() -> Finding {
+    let missing = beneath::check().err();
+    let detail = missing.map(|error| error.to_string()).unwrap_or_default();
+    Finding { name: "openat2", works: missing.is_none(), required: true, detail }
 }

@@ -7,6 +7,7 @@
 //! - [`process`], [`pidfd`], [`interrupt`]: starting, watching, stopping and interrupting processes
 //! - [`socket`]: `SOCK_SEQPACKET` with descriptors and kernel-attested senders
 //! - [`namespaces`], [`root`], [`privileges`], [`landlock`], [`rlimit`]: the layers below seccomp
+//! - [`beneath`]: whether files can be opened beneath a folder at all
 //! - [`identity`], [`reader`]: a user with all groups, and a thread that opens files with its rights
 //! - [`command_root`]: the root directory of a command
 //! - [`seccomp`]: the tables (one row, one reason), their compiler and the notification of the one clone row
@@ -14,6 +15,7 @@
 //! - [`inspect`]: the same seen from outside, through `/proc`
 //! - [`doctor`]: what this machine can do
 
+pub mod beneath;
 pub mod command_root;
 pub mod doctor;
 pub mod identity;

@@ -47,11 +47,13 @@ pub enum Step {
     Seccomp = 19,
     /// The control channel itself.
     Channel = 20,
+    /// `openat2`, which walks every path beneath a worktree; the supervisor tries it before it builds a jail.
+    OpenBeneath = 21,
 }
 
 impl Step {
     /// All steps, in order.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Descriptors,
         Self::ServiceUser,
         Self::OomScore,
@@ -72,6 +74,7 @@ impl Step {
         Self::Listen,
         Self::Seccomp,
         Self::Channel,
+        Self::OpenBeneath,
     ];
 
     /// The step with this number on the wire.
@@ -102,6 +105,7 @@ impl Step {
             Self::Listen => "adoption socket",
             Self::Seccomp => "seccomp filter",
             Self::Channel => "control channel",
+            Self::OpenBeneath => "opening files beneath a folder (openat2)",
         }
     }
 
@@ -127,12 +131,17 @@ impl Step {
             }
             (Self::SecondExec, libc::EACCES) => "make the binary readable and executable for all (mode 0755)",
             (Self::Root, _) => {
-                "allow mount, umount2, pivot_root and chroot: SystemCallFilter=@mount in the unit; \
+                "allow mount, mount_setattr, umount2, pivot_root and chroot: SystemCallFilter=@mount in the unit; \
                  the AppArmor profile or container must allow mounts inside a user namespace"
             }
             (Self::Seccomp, libc::EINVAL) => "use a kernel >= 5.5 with CONFIG_SECCOMP_FILTER",
             (Self::Seccomp, libc::EBUSY) => "an outer seccomp notifier is in the way: start outside of it",
             (Self::Landlock, _) => "boot with landlock in the lsm= list, or a kernel >= 5.13",
+            (Self::OpenBeneath, libc::EPERM | libc::EACCES | libc::ENOSYS) => {
+                "allow the system call openat2: in a systemd unit remove RestrictSUIDSGID=yes, and DynamicUser=yes, \
+                 which implies it, and check SystemCallFilter=; a container needs a seccomp profile that knows the \
+                 call; the kernel must be >= 5.6"
+            }
             (Self::Fork, libc::EAGAIN) => "raise the process limit (TasksMax=, ulimit -u)",
             (_, libc::EMFILE | libc::ENFILE) => "raise the descriptor limit (LimitNOFILE=, ulimit -n)",
             (_, libc::ENOMEM) => "free memory or raise MemoryMax=",

@@ -13,6 +13,12 @@ pub const PRODUCT: &str = "vm-system-under-test";
 pub const HOSTILE_WORKER: &str = "hostile-worker";
 /// A broker that misbehaves as its worktree says.
 pub const HOSTILE_BROKER: &str = "hostile-broker";
+/// The product on a host that forbids `openat2`, if one of these files says so.
+pub const WITHOUT_OPENAT2: &str = "without-openat2";
+/// In the current folder: the error number of `openat2` for all processes.
+pub const HOST_REFUSES: &str = "host-refuses";
+/// In the worktree: the error number of `openat2` for brokers.
+pub const BROKER_REFUSES: &str = "broker-refuses";
 
 /// The path of one of this package's binaries that `user` can execute.
 pub fn path(name: &str, user: User) -> PathBuf {

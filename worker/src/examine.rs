@@ -30,7 +30,7 @@ fn answer(arguments: &[String]) -> Option<()> {
 
 fn finding(finding: doctor::Finding) -> HostFinding {
     HostFinding {
-        name: finding.layer.name().to_owned(),
+        name: finding.name.to_owned(),
         works: finding.works,
         required: finding.required,
         detail: finding.detail,

@@ -19,6 +19,7 @@ use vm_system_protocol::control::{OpError, Reply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
+use vm_system_sandbox::beneath;
 
 /// A question with a deadline that is nearer keeps an idle supervisor alive: somebody has to act on it in time.
 const SOON: Duration = Duration::from_hours(24);
@@ -51,7 +52,7 @@ pub(super) struct Parts {
 }
 
 impl Assembly {
-    /// Builds the jail; the store is closed again if that fails.
+    /// Checks what the host must have, then builds the jail; the store is closed again if that fails.
     pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
         let Parts {
             store,
@@ -69,6 +70,7 @@ impl Assembly {
         } = parts;
         let commands_listed = !operator.commands.is_empty();
         let started = async {
+            beneath::check().map_err(DaemonError::Files)?;
             let config = RuntimeConfig {
                 spawn: SpawnConfig { shelf: shelf.clone(), ..spawn },
                 brokers: BrokerConfig::default(),

@@ -9,6 +9,7 @@ use crate::worktree::WorktreeError;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use vm_system_sandbox::step::StepError;
 
 /// A supervisor did not come up.
 #[derive(Debug, thiserror::Error)]
@@ -19,6 +20,9 @@ pub enum DaemonError {
     /// Its control socket.
     #[error(transparent)]
     Socket(#[from] SocketError),
+    /// What every access to a worktree needs.
+    #[error("cannot reach files of worktrees: {0}")]
+    Files(StepError),
     /// Its jail.
     #[error("cannot build the jail: {0}")]
     Runtime(#[from] StartError),
@@ -73,7 +77,8 @@ impl DaemonError {
         let denied = |error: &io::Error| error.kind() == io::ErrorKind::PermissionDenied;
         match self {
             Self::Runtime(StartError::Spawn(SpawnError::Rlimit { .. }))
-            | Self::Store(OpenError::Denied { .. }) => true,
+            | Self::Store(OpenError::Denied { .. })
+            | Self::Files(_) => true,
             Self::Socket(SocketError::Io { source, .. })
             | Self::Listen { source, .. }
             | Self::Tokens(TokenError::Io { source, .. })

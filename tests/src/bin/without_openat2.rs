@@ -1,0 +1,33 @@
+//! The product on a host that forbids `openat2`, as systemd's `RestrictSUIDSGID=yes` and old seccomp profiles of containers do:
+//! the call fails with the error number that a file of the current folder names. Brokers look into their worktree instead, so
+//! that a daemon can be well and its brokers not. Without the file nothing is forbidden.
+
+use std::process::ExitCode;
+use vm_system_sandbox::seccomp;
+use vm_system_sandbox::seccomp::bpf::{Action, Row};
+use vm_system_tests::program::{BROKER_REFUSES, HOST_REFUSES};
+
+fn main() -> ExitCode {
+    let is_broker = std::env::args().nth(1).as_deref() == Some(vm_system_broker::MODE);
+    // Through /proc, so that the descriptor stays for the broker to take.
+    let file = if is_broker { format!("/proc/self/fd/4/{BROKER_REFUSES}") } else { HOST_REFUSES.to_owned() };
+    if let Ok(errno) = std::fs::read_to_string(file)
+        && let Err(error) = forbid(&errno)
+    {
+        eprintln!("openat2 could not be forbidden: {error}");
+        return ExitCode::FAILURE;
+    }
+    vm_system_cli::main_with(vm_system_cli::modes::dispatch)
+}
+
+fn forbid(errno: &str) -> std::io::Result<()> {
+    let errno = errno.parse().map_err(std::io::Error::other)?;
+    nix::sys::prctl::set_no_new_privs()?;
+    seccomp::install_refusals(&[Row {
+        number: libc::SYS_openat2,
+        name: "openat2",
+        when: &[],
+        action: Action::Fail(errno),
+        reason: "the host forbids it",
+    }])
+}
