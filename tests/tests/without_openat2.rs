@@ -1,9 +1,12 @@
-//! A host that forbids `openat2`: the daemon, `run` and `ops doctor` name the call and what to change, and nothing is served.
+//! A host that forbids `openat2`: the daemon, `run` and `ops doctor` name the call and what to change, and nothing is served. A
+//! broker that meets such a refusal later is an error of the program that called it, and never a value.
 
+use vm_system_protocol::control::{DurableOp, NewRun};
 use vm_system_tests::command::{Output, command, run};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{Place, User};
-use vm_system_tests::program::{HOST_REFUSES, WITHOUT_OPENAT2};
+use vm_system_tests::program::{BROKER_REFUSES, HOST_REFUSES, WITHOUT_OPENAT2};
+use vm_system_tests::programs::{NAME, result};
 
 /// EPERM is systemd 246 and 247 and old profiles of containers, ENOSYS systemd since 248 and kernels before 5.6.
 const REFUSALS: [(i32, &str); 2] =
@@ -51,4 +54,59 @@ fn run_and_doctor_name_the_settings() {
         assert_eq!((&row["works"], &row["required"]), (&false.into(), &true.into()));
         names_the_settings(row["detail"].as_str().unwrap_or_default(), error);
     }
+}
+
+/// Each call, and what became of it.
+const CALLS: &str = "
+    function attempt(call) {
+        try { return JSON.stringify(call()); } catch (error) { return error.name + ' ' + error.message; }
+    }
+    function main() {
+        return [
+            attempt(() => fs.readFile('data.txt')), attempt(() => fs.listFiles()),
+            attempt(() => fs.writeFile('new.txt', 'x')), attempt(() => fs.writeFile('new/new.txt', 'x')),
+        ];
+    }
+";
+
+#[test]
+fn a_call_of_a_program_that_was_not_carried_out_is_an_error() {
+    let options = Options { program: WITHOUT_OPENAT2, ..Options::default() };
+    let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);
+    let mut client = daemon.client();
+    client.load(CALLS);
+    let mut calls = |refusal: Option<i32>| -> Vec<String> {
+        if let Some(errno) = refusal {
+            daemon.place.write(BROKER_REFUSES, errno.to_string());
+        }
+        let new = NewRun {
+            program: NAME.to_owned(),
+            worktree_path: Some(daemon.place.worktree().to_string_lossy().into_owned()),
+            ..NewRun::default()
+        };
+        let ended = client.run_op(DurableOp::ProgramStart(Box::new(new))).expect("started");
+        serde_json::from_str(result(&ended)).expect("a list of texts")
+    };
+    let not_there = calls(None);
+    assert_eq!(not_there[..2], ["null", "[]"], "an empty folder");
+    assert_eq!(not_there[2..], ["true", "true"]);
+    daemon.place.write("data.txt", "text");
+    for (errno, code) in [
+        (libc::EPERM, "EPERM"),
+        (libc::ENOSYS, "EIO"),
+        (libc::EIO, "EIO"),
+        (libc::EMFILE, "EMFILE"),
+        (libc::ENOMEM, "ENOMEM"),
+        (libc::ENOSPC, "ENOSPC"),
+    ] {
+        for (call, text) in calls(Some(errno)).iter().enumerate() {
+            assert!(text.starts_with(&format!("Error {code}: ")), "call {call} with {errno}: {text}");
+        }
+    }
+    // About the file, and so a value.
+    for errno in [libc::ENOENT, libc::EACCES, libc::EXDEV, libc::ENOTDIR, libc::ELOOP, libc::EROFS] {
+        assert_eq!(calls(Some(errno)), ["null", "[]", "false", "false"], "{errno}");
+    }
+    drop(client);
+    daemon.stop();
 }

@@ -10,7 +10,9 @@ const SHOWN_BYTES: usize = 4096;
 pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
     let (code, words) = match errno {
         Errno::ENOENT => ("ENOENT", "no such file or directory"),
-        Errno::EACCES | Errno::EPERM => ("EACCES", "permission denied"),
+        Errno::EACCES => ("EACCES", "permission denied"),
+        // Of a file that its rights would allow: the host refuses the call.
+        Errno::EPERM => ("EPERM", "operation not permitted"),
         // What `openat2` says of a path that would leave the directory, or of a link where none is followed.
         Errno::EXDEV => ("EACCES", "permission denied (the path leaves the worktree)"),
         Errno::ENODEV | Errno::ENXIO => ("EACCES", "permission denied (not a regular file)"),

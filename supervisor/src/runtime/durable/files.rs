@@ -1,6 +1,6 @@
-//! The calls of `fs` in durable programs, by the broker beneath the execution's worktree. What the broker or the policy says no
-//! to is an answer of the call (`null`, `false`, `[]`), as in the original. What nobody answered is asked again: an answer
-//! that is only the death of a process would be in the program's state for ever.
+//! The calls of `fs` in durable programs, by the broker beneath the execution's worktree. What is not there or not allowed is a
+//! value of the call (`null`, `false`, `[]`), as in the original; a call that failed for another reason throws an `Error`. A call
+//! whose broker exited is repeated: its failure would be in the program's state for ever.
 
 use super::filter::Filter;
 use super::listing::Listing;
@@ -35,6 +35,22 @@ const ASKED_AGAIN: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(10);
 /// … which doubles up to this.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Errors of a broker that are about the path and the rights to it: what is not there, or not allowed. All others (an i/o
+/// error, a full disk, no more descriptors, a call that the host forbids) say nothing about the file.
+const ABOUT_THE_FILE: [&str; 11] = [
+    "EACCES",
+    "EBUSY",
+    "EEXIST",
+    "EFBIG",
+    "EINVAL",
+    "EISDIR",
+    "ELOOP",
+    "ENAMETOOLONG",
+    "ENOENT",
+    "ENOTDIR",
+    "EROFS",
+];
 
 /// What an execution used of its files: since somebody else answered it, and in its life.
 pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
@@ -121,7 +137,7 @@ impl Files {
         (!path.starts_with('/')).then(|| if path.is_empty() { ".".to_owned() } else { path.to_owned() })
     }
 
-    /// `None`: it is not allowed, or cannot be done. An error: it cannot be asked.
+    /// `None`: it is not there or not allowed. An error: the call could not be carried out.
     async fn ask(&self, request: FsRequest) -> Result<Option<FsReply>, String> {
         let policy = &self.place.policy;
         let permit = {
@@ -147,8 +163,9 @@ impl Files {
                 }
                 Ok(Some(reply))
             }
-            Ok(_) | Err(CallFailure::Refused(_)) => Ok(None),
-            Err(CallFailure::Unanswered(error)) => Err(error.message),
+            Err(CallFailure::Refused(error)) if ABOUT_THE_FILE.contains(&error.code.as_str()) => Ok(None),
+            Err(CallFailure::Refused(error) | CallFailure::Unanswered(error)) => Err(error.message),
+            Ok(_) => Err("the broker's reply is not about files".to_owned()),
         }
     }
 
