@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Boots a real systemd in namespaces of its own (no virtual machine) with the units of this repository, and runs check.sh in it.
+#
+# usage: tests/systemd/boot.sh BINARY
+#
+# Exit status: 0 all checks passed, 1 one failed, 77 it cannot be done on this machine (the last line says why).
+# It needs root, debootstrap with a Debian mirror, and a cgroup v2 hierarchy that root may change. It shares no folder with the
+# host: systemd's own services (tmpfiles, sysctl) change nothing outside.
+#
+# VM_SYSTEM_BASE names the folder in which the Debian system is kept between runs (default: a temporary one, made anew).
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+units=$here/../../systemd
+release=bookworm
+
+cannot() {
+    printf 'SKIPPED: booted systemd: %s\n' "$1"
+    exit 77
+}
+
+binary=$(realpath "${1:?usage: boot.sh BINARY}")
+[ -x "$binary" ] || { echo "$binary is no executable file" >&2; exit 1; }
+[ "$(id -u)" = 0 ] || cannot "needs root"
+for tool in debootstrap unshare pivot_root findmnt; do
+    command -v "$tool" >/dev/null || cannot "no $tool on this machine"
+done
+cgroups=$(findmnt --noheadings --list --first-only --types cgroup2 --output TARGET) || cannot "no cgroup v2 hierarchy is mounted"
+
+work=$(mktemp -d)
+group=$cgroups/vm-system-boot-$$
+cleanup() {
+    # Empty by now: its processes ended with the pid namespace.
+    if [ -d "$group" ]; then find "$group" -depth -type d -exec rmdir {} + || true; fi
+    rm -rf --one-file-system "$work"
+}
+trap cleanup EXIT
+mkdir "$group" 2>/dev/null || cannot "$cgroups cannot be changed"
+
+base=${VM_SYSTEM_BASE:-$work/base}
+if [ ! -e "$base/.complete" ]; then
+    rm -rf --one-file-system "$base"
+    packages=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd
+    debootstrap --variant=minbase --include="$packages" "$release" "$base" >"$work/debootstrap.log" 2>&1 \
+        || cannot "debootstrap failed: $(tail -n 1 "$work/debootstrap.log")"
+    touch "$base/.complete"
+fi
+
+# The system: as an administrator installs the product, plus two users' folders and the service that runs the checks.
+root=$work/root
+cp -a --reflink=auto "$base" "$root"
+install -m 0755 "$binary" "$root/usr/bin/vm-system"
+install -m 0644 -D "$units/vm-system.service" -t "$root/etc/systemd/system"
+install -m 0644 -D "$units/user/vm-system.service" -t "$root/etc/systemd/user"
+install -m 0644 -D "$units/sysusers.d/vm-system.conf" -t "$root/usr/lib/sysusers.d"
+install -m 0644 -D "$units/tmpfiles.d/vm-system.conf" -t "$root/usr/lib/tmpfiles.d"
+install -m 0755 "$here/check.sh" "$root/usr/local/bin/vm-system-check"
+chroot "$root" systemd-sysusers
+chroot "$root" useradd --create-home --shell /bin/bash --groups vm-system alice
+cat >"$root/etc/systemd/system/vm-system-check.service" <<'UNIT'
+[Unit]
+Description=checks of vm-system
+After=multi-user.target
+SuccessAction=exit
+FailureAction=exit
+
+[Service]
+Type=oneshot
+ExecStart=/usr/local/bin/vm-system-check
+StandardOutput=file:/check.log
+StandardError=inherit
+TimeoutStartSec=300
+UNIT
+mkdir -p "$root/etc/systemd/system/multi-user.target.wants"
+ln -s ../vm-system-check.service "$root/etc/systemd/system/multi-user.target.wants/"
+
+status=0
+(
+    echo "$BASHPID" >"$group/cgroup.procs"
+    exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child --propagation private \
+        bash -euc '
+        cd "$1"
+        mount --bind . .
+        cd "$1"
+        mount -t proc proc proc
+        mount -t sysfs -o ro sysfs sys
+        mount -t cgroup2 -o rw,nosuid,nodev,noexec cgroup2 sys/fs/cgroup
+        mount -t tmpfs -o mode=755 tmpfs dev
+        for device in null zero full random urandom tty; do
+            touch "dev/$device"
+            mount --bind "/dev/$device" "dev/$device"
+        done
+        mkdir dev/shm dev/pts
+        mount -t tmpfs tmpfs dev/shm
+        mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
+        ln -s pts/ptmx dev/ptmx
+        ln -s /proc/self/fd dev/fd
+        mount -t tmpfs -o mode=755 tmpfs run
+        mkdir .old
+        pivot_root . .old
+        umount -l /.old
+        exec env -i container=unshare PATH=/usr/sbin:/usr/bin:/sbin:/bin /lib/systemd/systemd --system \
+            --log-target=console --show-status=0 systemd.unit=multi-user.target
+        ' boot "$root"
+) >"$work/boot.log" 2>&1 </dev/null || status=$?
+
+if [ -e "$root/check.log" ]; then cat "$root/check.log"; fi
+if [ "$status" != 0 ]; then
+    printf '==== the manager ended with %s; the end of its log:\n' "$status"
+    tail -n 40 "$work/boot.log"
+    exit 1
+fi

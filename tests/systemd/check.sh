@@ -1,0 +1,170 @@
+#!/usr/bin/env bash
+# Runs inside the system that boot.sh boots, as root: the shipped units with what a user of the product does. Every check is a
+# line of the output; the exit status is 1 if one failed.
+set -uo pipefail
+
+failed=0
+# check NAME EXPECTED COMMAND…: succeeds and prints the expected text somewhere.
+check() {
+    local name=$1 expected=$2 output
+    shift 2
+    if output=$("$@" 2>&1 </dev/null) && [[ $output == *"$expected"* ]]; then
+        printf 'ok     %s: %s\n' "$unit" "$name"
+    else
+        printf 'FAILED %s: %s: expected %q, got:\n%s\n' "$unit" "$name" "$expected" "$output"
+        failed=1
+    fi
+}
+
+# The command line, as the caller that the section names.
+v() {
+    "${as[@]}" vm-system --socket "$socket" "$@"
+}
+
+# A worktree with what the checks read.
+worktree() {
+    local owner=$1 group=$2
+    mkdir -p "$folder/lib"
+    echo 'var greeting = "from the startup file"' >"$folder/setup.js"
+    echo 'exports.twice = (x) => 2 * x' >"$folder/lib/double.js"
+    echo 'console.log("twice", require("./lib/double.js").twice(args.n))' >"$folder/main.js"
+    echo 'some text' >"$folder/data.txt"
+    cat >"$folder/program.js" <<'JS'
+function main() {
+    const before = [fs.writeFile('out/note.txt', 'written'), fs.readFile('data.txt'), fs.readFile('absent')];
+    const name = CC('who?');
+    return [...before, fs.readFile('out/note.txt'), fs.listFiles('lib').length, name].join('|');
+}
+JS
+    chown -R "$owner:$group" "$folder"
+    chmod -R g+rwX "$folder"
+}
+
+# What a user does. The names of templates and executions are unique for each owner.
+uses() {
+    local template=t-$label session
+    check "ops health" "" v ops health
+    check "ops doctor" ": ok" v ops doctor
+    check "template with fs, database and exec" "" v template create --name "$template" --module fs --module database --module exec
+    check "right to write" "" v template add-capability "$template" --kind fs --name write --enabled
+    check "right to run wc" "" v template add-capability "$template" --kind module --name exec --enabled \
+        --config '{"commands": ["wc"]}'
+    check "startup file" "" v template add-startup "$template" --path setup.js
+    check "session" "-" v session create --template-id "$template" --workspace-id w --base-commit c \
+        --worktree-path "$folder" --name "s-$label"
+    session=s-$label
+    check "what the startup file declared" "from the startup file" v exec repl "$session" greeting
+    check "run-file and require of a file" "twice 42" v exec run-file "$session" main.js --args '{"n": 21}'
+    check "import of a file" "14" v exec repl "$session" '(await import("./lib/double.js")).default.twice(7)'
+    check "fs reads" "some text" v exec repl "$session" 'require("fs").readFileSync("data.txt", "utf8")'
+    check "fs lists" "double.js" v exec repl "$session" 'require("fs").readdirSync("lib").join()'
+    check "fs writes" "made" v exec repl "$session" \
+        'require("fs").writeFileSync("made.txt", "made"); require("fs").readFileSync("made.txt", "utf8")'
+    check "database" "7" v exec repl "$session" \
+        'const db = require("database"); db.configure("sqlite3", "notes"); db.query("SELECT 3 + 4 AS n")[0].n'
+    check "exec" "1 2 10" v exec repl "$session" \
+        'require("exec").run("wc", [], { input: "some text\n" }).stdout.trim().split(/ +/).join(" ")'
+    check "exec sees the worktree" "data.txt" v exec repl "$session" \
+        'require("exec").run("wc", ["-c", "/work/data.txt"]).stdout'
+    check "fork of a session" "-" v session fork "$session"
+    check "program starts and asks" "who?" v program start "$folder/program.js" --name "p-$label" \
+        --worktree-path "$folder"
+    check "the service restarts" "" started "${manage[@]}" restart vm-system.service
+    check "the end of the session is on record" "closed" v session get "$session"
+    check "task submit; readFile, writeFile and listFiles of a program" \
+        $'true|some text\n||written|1|Ada' program_result "p-$label"
+}
+
+# JSON has the line's end as two characters.
+program_result() {
+    v task submit "$1" Ada | sed 's/\\n/\n/g'
+}
+
+# The end of a unit's log, where its start failed.
+started() {
+    if "$@"; then return 0; fi
+    journalctl --no-pager --lines=20 --output=cat
+    return 1
+}
+
+alice=$(id -u alice)
+mkdir -p /srv/work /etc/vm-system /etc/systemd/system/vm-system.service.d
+
+# ---- the system unit
+unit="system unit"
+cat >/etc/vm-system/config.toml <<'TOML'
+worktree_roots = ["/srv/work"]
+
+[allow_exec]
+wc = "/usr/bin/wc"
+TOML
+cat >/etc/systemd/system/vm-system.service.d/worktrees.conf <<'UNIT'
+[Service]
+ExecStart=
+ExecStart=/usr/bin/vm-system serve --state-dir /var/lib/vm-system --socket /run/vm-system/control.sock \
+    --config /etc/vm-system/config.toml
+ReadWritePaths=/srv/work
+UNIT
+systemctl daemon-reload
+check "start" "" started systemctl start vm-system.service
+check "exposure" "" systemd-analyze security --no-pager --threshold=15 vm-system.service
+systemd-analyze security --no-pager vm-system.service | tail -n 1
+
+socket=/run/vm-system/control.sock
+manage=(systemctl)
+unit="system unit, root" label=root as=() folder=/srv/work/service
+worktree vm-system vm-system
+uses
+
+unit="system unit, a member of the group" label=alice as=(runuser -u alice --) folder=/srv/work/alice
+worktree alice vm-system
+uses
+
+unit="system unit"
+killed() {
+    systemctl kill --kill-whom=main --signal=KILL vm-system.service
+    started systemctl start vm-system.service && v ops health
+}
+as=()
+check "another daemon after a SIGKILL" "" killed
+stopped() {
+    systemctl stop vm-system.service && [ ! -e /sys/fs/cgroup/system.slice/vm-system.service ]
+}
+check "no process is left after its stop" "" stopped
+
+# ---- the user unit
+unit="user unit"
+mkdir -p /home/alice/.cargo/bin /home/alice/.config/systemd/user/vm-system.service.d
+install -m 0755 /usr/bin/vm-system /home/alice/.cargo/bin/vm-system
+cat >/home/alice/.config/systemd/user/vm-system.service.d/exec.conf <<'UNIT'
+[Service]
+ExecStart=
+ExecStart=%h/.cargo/bin/vm-system serve --state-dir %S/vm-system --socket %t/vm-system/control.sock --allow-exec wc=/usr/bin/wc
+UNIT
+chown -R alice:alice /home/alice
+check "user manager" "" started systemctl start "user@$alice.service"
+as=(runuser -u alice -- env "XDG_RUNTIME_DIR=/run/user/$alice")
+manage=("${as[@]}" systemctl --user)
+check "start" "" started "${manage[@]}" start vm-system.service
+socket=/run/user/$alice/vm-system/control.sock label=user folder=/home/alice/work
+worktree alice alice
+uses
+
+# ---- what the product says under a unit that forbids openat2
+unit="openat2 is refused"
+printf '[Service]\nRestrictSUIDSGID=yes\n' >/etc/systemd/system/vm-system.service.d/suid.conf
+systemctl daemon-reload
+refused() {
+    if systemctl start vm-system.service; then
+        echo "the daemon started"
+        return 1
+    fi
+    journalctl --no-pager --output=cat --unit vm-system.service
+}
+check "RestrictSUIDSGID=yes: the daemon does not start and names the setting" "RestrictSUIDSGID=yes" refused
+embedded() {
+    ! systemd-run --quiet --wait --pipe --property=DynamicUser=yes vm-system run --eval 1
+}
+check "DynamicUser=yes: run names the setting" "DynamicUser=yes" embedded
+
+exit "$failed"
