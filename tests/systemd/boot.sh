@@ -7,11 +7,14 @@
 # It needs root, debootstrap with a Debian mirror, and a cgroup v2 hierarchy that root may change. It shares no folder with the
 # host: systemd's own services (tmpfiles, sysctl) change nothing outside.
 #
-# VM_SYSTEM_BASE names the folder in which the Debian system is kept between runs (default: a temporary one, made anew).
+# VM_SYSTEM_BASE names the folder in which the Debian system is kept between runs (default: a temporary one, made anew),
+# VM_SYSTEM_RELEASE the release of a new one (default: bookworm, with systemd 252).
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 units=$here/../../systemd
-release=bookworm
+release=${VM_SYSTEM_RELEASE:-bookworm}
+# Seconds; a run takes about ten.
+longest=600
 
 cannot() {
     printf 'SKIPPED: booted systemd: %s\n' "$1"
@@ -38,7 +41,7 @@ mkdir "$group" 2>/dev/null || cannot "$cgroups cannot be changed"
 
 base=${VM_SYSTEM_BASE:-$work/base}
 if [ ! -e "$base/.complete" ]; then
-    rm -rf --one-file-system "$base"
+    [ -z "$(ls -A "$base" 2>/dev/null)" ] || { echo "$base is not empty and not a system of an earlier run" >&2; exit 1; }
     packages=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd
     debootstrap --variant=minbase --include="$packages" "$release" "$base" >"$work/debootstrap.log" 2>&1 \
         || cannot "debootstrap failed: $(tail -n 1 "$work/debootstrap.log")"
@@ -76,7 +79,7 @@ ln -s ../vm-system-check.service "$root/etc/systemd/system/multi-user.target.wan
 status=0
 (
     echo "$BASHPID" >"$group/cgroup.procs"
-    exec unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child --propagation private \
+    exec timeout --kill-after=10 "$longest" unshare --mount --pid --uts --ipc --net --cgroup --fork --kill-child --propagation private \
         bash -euc '
         cd "$1"
         mount --bind . .
