@@ -119,6 +119,10 @@ uses
 unit="system unit, a member of the group" label=alice as=(runuser -u alice --) folder=/srv/work/alice
 worktree alice vm-system
 uses
+not_owned() {
+    ! v session create --template-id "t-$label" --workspace-id w --base-commit c --worktree-path /srv/work/service
+}
+check "a folder of another user is refused" "belongs to another user" not_owned
 
 unit="system unit"
 killed() {
