@@ -1,39 +1,17 @@
-//! Actions of the machine, carried out.
+//! Actions of the session machine, carried out. Nothing here waits: what takes time is begun, and polled by the owner task.
 
 use super::api::Libraries;
 use super::host;
-use super::task::{Answering, Task, fault, no_worker};
-use crate::core::{Action, Answer, Input, Refusal, Token};
-use crate::spawn::{LibraryError, SpawnError, WorkerKind, WorkerLimits};
+use super::session_task::SessionTask;
+use super::task::{fault, no_worker};
+use crate::core::{Action, Input};
+use crate::spawn::{LibraryError, SpawnError, WorkerKind, WorkerLimits, WorkerProcess};
 use crate::workspaces::Workspace;
 use std::sync::Arc;
 use std::time::Duration;
 use vm_system_protocol::worker::ToWorker;
 
-/// Callers that wait for an answer. A handful at most, so a list is quicker than a table.
-#[derive(Debug, Default)]
-pub(super) struct Waiting {
-    last: u64,
-    callers: Vec<(Token, Answering)>,
-}
-
-impl Waiting {
-    pub(super) fn add(&mut self, answer: Answering) -> Token {
-        self.last += 1;
-        let token = Token(self.last);
-        self.callers.push((token, answer));
-        token
-    }
-
-    fn answer(&mut self, token: Token, result: Result<Answer, Refusal>) {
-        if let Some(at) = self.callers.iter().position(|(waiting, _)| *waiting == token) {
-            // A caller that has gone away does not matter.
-            let _ = self.callers.swap_remove(at).1.send(result);
-        }
-    }
-}
-
-impl Task {
+impl SessionTask {
     pub(super) fn carry_out(&mut self, action: Action) {
         match action {
             Action::Spawn => self.spawn(),
@@ -46,30 +24,34 @@ impl Task {
                     process.allow_cpu(Duration::from_millis(total_ms))
                 });
             }
-            Action::Interrupt => self.on_worker("interrupt", crate::spawn::WorkerProcess::interrupt),
-            Action::Kill => self.on_worker("kill", crate::spawn::WorkerProcess::kill),
+            Action::Interrupt => self.on_worker("interrupt", WorkerProcess::interrupt),
+            Action::Kill => self.on_worker("kill", WorkerProcess::kill),
             Action::Signal(signal) => self.on_worker("signal", |process| process.signal(signal)),
             Action::LoadSource { execution, path, format, policy } => {
-                let (shared, worktree) = (Arc::clone(&self.shared), self.worktree.clone());
-                self.host = Some(host::load_source(shared, worktree, execution, path, format, policy));
+                let (shared, worktree) = (Arc::clone(&self.shared), self.host.worktree.clone());
+                self.host.work = Some(host::load_source(shared, worktree, execution, path, format, policy));
             }
             Action::HostCall { call, execution, permit, policy } => {
-                let (shared, worktree) = (Arc::clone(&self.shared), self.worktree.clone());
+                let (shared, worktree) = (Arc::clone(&self.shared), self.host.worktree.clone());
                 let workspace = Workspace {
                     owner: self.live.owner.as_str().to_owned(),
                     id: self.machine.record().workspace_id.clone(),
                 };
-                let caller =
-                    host::Caller { session: self.live.id, execution, workspace, room: self.room.clone() };
-                self.host = Some(host::call(shared, worktree, caller, call, permit, policy));
+                let caller = host::Caller {
+                    session: self.live.id,
+                    execution,
+                    workspace,
+                    room: self.host.room.clone(),
+                };
+                self.host.work = Some(host::call(shared, worktree, caller, call, permit, policy));
             }
             Action::EndHostUse => self.shared.brokers.execution_ended(self.live.id),
-            Action::DropHostWork => self.host = None,
+            Action::DropHostWork => self.host.work = None,
             Action::Write { id, batch, urgent } => {
                 let failed = self.writes.push(id, batch, urgent);
                 self.next.extend(failed);
             }
-            Action::Reply { token, result } => self.waiting.answer(token, result),
+            Action::Reply { token, result } => self.callers.reply(token, result),
             Action::Publish { execution, events } => self.followers.publish(execution, &events),
             Action::PublishEnd { execution } => {
                 self.followers.end(execution);
@@ -85,12 +67,12 @@ impl Task {
     }
 
     fn spawn(&mut self) {
-        if let Some((forked, jail)) = self.unborn.take() {
-            self.jail = Some(jail);
-            self.spawning = Some(Box::pin(std::future::ready(Ok(forked))));
+        if let Some((forked, jail)) = self.worker.unassigned.take() {
+            self.worker.jail = Some(jail);
+            self.worker.spawning = Some(Box::pin(std::future::ready(Ok(forked))));
             return;
         }
-        let kind = match &self.libraries {
+        let kind = match &self.worker.libraries {
             Libraries::Installed(set) => WorkerKind::Session(set.clone()),
             Libraries::Missing(name) => {
                 let missing = SpawnError::Library(LibraryError::NotInstalled(name.clone()));
@@ -98,32 +80,33 @@ impl Task {
             }
         };
         let spawner = self.shared.jails.present();
-        self.jail = Some(spawner.clone());
+        self.worker.jail = Some(spawner.clone());
         let session = self.live.id;
         let limits = WorkerLimits {
             memory_bytes: u64::from(self.machine.memory_mb()) * 1024 * 1024,
             // Raised per execution.
             cpu: None,
         };
-        self.spawning = Some(Box::pin(async move { spawner.spawn_worker(session, &limits, &kind).await }));
+        self.worker.spawning =
+            Some(Box::pin(async move { spawner.spawn_worker(session, &limits, &kind).await }));
     }
 
     fn send(&mut self, message: ToWorker) {
         if let ToWorker::Execute(job) = &message {
             self.shared.registry.execution_began(job.execution, &self.live);
         }
-        let Some(worker) = &mut self.worker else { return };
-        if let Some(error) = worker.outbox.push(message) {
+        let Some(link) = &mut self.worker.link else { return };
+        if let Some(error) = link.outbox.push(message) {
             self.next.push(Input::ChannelFailed(fault(error)));
         }
     }
 
-    fn on_worker(&self, what: &str, act: impl FnOnce(&crate::spawn::WorkerProcess) -> std::io::Result<()>) {
-        let Some(worker) = &self.worker else { return };
-        if let Err(error) = act(&worker.process)
+    fn on_worker(&self, what: &str, act: impl FnOnce(&WorkerProcess) -> std::io::Result<()>) {
+        let Some(link) = &self.worker.link else { return };
+        if let Err(error) = act(&link.process)
             && error.raw_os_error() != Some(libc::ESRCH)
         {
-            tracing::error!(session = %self.live.id, pid = worker.process.pid(), %error, "cannot {what} a worker");
+            tracing::error!(session = %self.live.id, pid = link.process.pid(), %error, "cannot {what} a worker");
         }
     }
 }

@@ -6,8 +6,9 @@ use super::follow::{Tail, joined};
 use super::inspect::{Facts, inspect};
 use super::jails::Jails;
 use super::registry::{Live, NoRoom, Registry};
-use super::task::{Answering, Command, FILES, Shared, Task};
-use super::writes::Writes;
+use super::rows::SessionWrites;
+use super::session_task::SessionTask;
+use super::task::{Answering, Command, FILES, Shared};
 use super::{doctor, followers};
 use crate::brokers::Brokers;
 use crate::core::durable::Refused;
@@ -104,9 +105,8 @@ impl Runtime {
         let live = Arc::new(Live::new(id, owner.clone(), commands, Arc::clone(&policy)));
         self.admit(&live)?;
         let machine = SessionMachine::new(spec(&request, &live.policy(None, &shared.operator)));
-        let writes = Writes::new(shared.store.clone(), owner, policy);
-        let task =
-            Task::new(machine, Arc::clone(shared), Arc::clone(&live), worktree, libraries, writes, inbox);
+        let writes = SessionWrites::new(shared.store.clone(), owner, policy);
+        let task = SessionTask::new(machine, (shared, &live), inbox, writes, worktree, libraries);
         self.0.tasks.spawn(task.run());
         match self.ask(&live, |answer| Command::Create { answer }).await? {
             Answer::Session(session) => {

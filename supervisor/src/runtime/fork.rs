@@ -3,14 +3,15 @@
 use super::api::{Libraries, RuntimeError};
 use super::facade::Runtime;
 use super::registry::Live;
-use super::task::{Command, Shared, Task, fault, unborn};
-use super::writes::Writes;
+use super::rows::SessionWrites;
+use super::session_task::SessionTask;
+use super::task::{Command, Shared, fault, unborn};
 use crate::core::{Action, Answer, ForkFault, Input, SessionMachine};
 use crate::spawn::{ForkError, ForkUnderWay, Spawner, WorkerHandle};
 use crate::store::Owner;
 use crate::worktree::Worktree;
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -61,8 +62,7 @@ impl Forks {
         Self { children: children.into(), made, under_way: None, told: false, born: None, order: 0 }
     }
 
-    /// What came of the fork under way.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<WorkerHandle, ForkError>> {
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<WorkerHandle, ForkError>> {
         match &mut self.under_way {
             Some(under_way) if !self.told => {
                 let result = Pin::new(under_way).poll(context);
@@ -74,13 +74,23 @@ impl Forks {
     }
 }
 
-impl Task {
+/// What came of the fork under way, if there is one. Cancel safe.
+pub(super) async fn next(forks: Option<&mut Forks>) -> Result<WorkerHandle, ForkError> {
+    match forks {
+        Some(forks) => poll_fn(|context| forks.poll(context)).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl SessionTask {
     /// Lets the worker fork once, and tells it to.
     pub(super) fn fork(&mut self, order: u64) {
-        if let Some(asked) = self.asked_forks.take() {
-            self.forks = Some(asked);
+        if let Some(requested) = self.forks.requested.take() {
+            self.forks.current = Some(requested);
         }
-        let (Some(forks), Some(worker), Some(jail)) = (&mut self.forks, &mut self.worker, &self.jail) else {
+        let (Some(forks), Some(worker), Some(jail)) =
+            (&mut self.forks.current, &mut self.worker.link, &self.worker.jail)
+        else {
             return;
         };
         let Some(child) = forks.children.pop_front() else { return };
@@ -100,7 +110,7 @@ impl Task {
 
     /// There is a child, or there is none.
     pub(super) fn forked(&mut self, result: Result<WorkerHandle, ForkError>, actions: &mut Vec<Action>) {
-        let Some(forks) = &mut self.forks else {
+        let Some(forks) = &mut self.forks.current else {
             return drop(result.map(|unwanted| end(&unwanted)));
         };
         let order = forks.order;
@@ -117,11 +127,12 @@ impl Task {
 
     /// The child is the caller's.
     pub(super) fn fork_taken(&mut self) {
-        let (Some(forks), Some(jail)) = (&mut self.forks, &self.jail) else { return };
+        let (Some(forks), Some(jail)) = (&mut self.forks.current, &self.worker.jail) else { return };
         forks.under_way = None;
         let Some(handle) = forks.born.take() else { return };
         let parent = self.machine.record().clone();
-        let offspring = Offspring { handle, jail: jail.clone(), parent, worktree: self.worktree.clone() };
+        let offspring =
+            Offspring { handle, jail: jail.clone(), parent, worktree: self.host.worktree.clone() };
         if let Err(refused) = forks.made.try_send(offspring) {
             match refused {
                 mpsc::error::TrySendError::Full(unwanted) | mpsc::error::TrySendError::Closed(unwanted) => {
@@ -133,7 +144,7 @@ impl Task {
 
     /// What was not taken is nobody's.
     pub(super) fn forks_over(&mut self) {
-        if let Some(forks) = self.forks.take()
+        if let Some(forks) = self.forks.current.take()
             && let Some(unwanted) = forks.born
         {
             end(&unwanted);
@@ -250,19 +261,18 @@ fn offspring_task(
     live: &Arc<Live>,
     inbox: mpsc::Receiver<Command>,
     offspring: Offspring,
-) -> Task {
+) -> SessionTask {
     let Offspring { handle, jail, parent: record, worktree } = offspring;
     let snapshot = Arc::clone(live.snapshot());
     let policy = live.policy(None, &shared.operator);
     let spec = super::facade::spec_of_fork(live.id, &record, &snapshot, &policy, forked_from(parent.id));
     let owner: Owner = live.owner.clone();
-    let writes = Writes::new(shared.store.clone(), owner, snapshot);
+    let writes = SessionWrites::new(shared.store.clone(), owner, snapshot);
     // What it was born with has its parent's libraries in it.
     let libraries = Libraries::Installed(crate::spawn::LibrarySet::default());
     let machine = SessionMachine::new(spec);
-    let mut task =
-        Task::new(machine, Arc::clone(shared), Arc::clone(live), worktree, libraries, writes, inbox);
-    task.unborn = Some((handle, jail));
+    let mut task = SessionTask::new(machine, (shared, live), inbox, writes, worktree, libraries);
+    task.worker.unassigned = Some((handle, jail));
     task
 }
 

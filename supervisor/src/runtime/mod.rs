@@ -9,15 +9,20 @@
 //! - [`api`]: what callers ask and get ([`CreateSession`], [`StartExecution`], [`RuntimeError`])
 //! - [`facade`]: [`Runtime`], one method for each thing that can be asked
 //! - [`registry`]: which sessions and executions live here
-//! - [`task`]: the owner task: its loop, and the actions it carries out
-//! - [`outbox`], [`mod@room`], [`writes`], [`host`], [`followers`]: its hands, one for each neighbour
+//! - [`task`]: what all sessions share, and what callers want of an owner task
+//! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
+//! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: what both kinds of owner task have: time, callers, the store,
+//!   a worker
+//! - [`rows`], [`mod@room`], [`host`], [`followers`]: what is a session's own
 //! - [`fork`]: sessions out of a live one
 //! - [`jails`]: keepers and zygotes, replaced when they die
 //! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
 //! - [`durable`]: the same for executions of durable programs
 
 mod api;
+mod callers;
 mod carry_out;
+mod clock;
 mod doctor;
 mod durable;
 mod facade;
@@ -27,9 +32,12 @@ mod fork;
 mod host;
 mod inspect;
 mod jails;
+mod link;
 mod outbox;
 mod registry;
 mod room;
+mod rows;
+mod session_task;
 mod task;
 mod writes;
 

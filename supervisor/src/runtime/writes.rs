@@ -1,80 +1,89 @@
-//! What is to be stored, in order, and what became of it.
+//! Batches on their way to the store, in order, and what came of them. Knows nothing of what is in a batch.
 
-use crate::core::{Input, Write, WriteId};
-use crate::store::{Batch, Owner, PolicySnapshot, StoreError, StoreHandle, Ticket, Urgency, Write as Stored};
+use crate::core::WriteId;
+use crate::store::{Applied, Batch, StoreError, StoreHandle, Ticket, Urgency};
 use std::collections::VecDeque;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 type Submitting = Pin<Box<dyn Future<Output = Result<Ticket, StoreError>> + Send>>;
 
-/// Batches on their way. One is handed over at a time, so that the store keeps their order; while it has no room, the
-/// owner stops reading its worker ([`Writes::is_behind`]).
-pub(super) struct Writes {
+/// Batches of one owner task, each with a note for when its outcome is known. One is handed over at a time, so that the store
+/// keeps their order; while the store has no room in its queue, nothing waits for that but the batches: the owner task stops
+/// receiving from its worker ([`Writes::is_behind`]), and so bounds them.
+pub(super) struct Writes<N> {
     store: StoreHandle,
-    /// What a session's row has besides its record; given away with the first batch.
-    row: Option<(Owner, Arc<PolicySnapshot>)>,
-    queue: VecDeque<(WriteId, Batch, Urgency)>,
-    submitting: Option<(WriteId, Submitting)>,
-    tickets: VecDeque<(WriteId, Ticket)>,
+    queue: VecDeque<(WriteId, N, Batch, Urgency)>,
+    submitting: Option<(WriteId, N, Submitting)>,
+    tickets: VecDeque<(WriteId, N, Ticket)>,
 }
 
-impl Writes {
-    pub(super) fn new(store: StoreHandle, owner: Owner, policy: Arc<PolicySnapshot>) -> Self {
-        Self {
-            store,
-            row: Some((owner, policy)),
-            queue: VecDeque::new(),
-            submitting: None,
-            tickets: VecDeque::new(),
-        }
+/// What came of a batch.
+pub(super) struct WriteOutcome<N> {
+    pub(super) id: WriteId,
+    pub(super) note: N,
+    pub(super) result: Result<Applied, StoreError>,
+}
+
+impl<N> Writes<N> {
+    pub(super) fn new(store: StoreHandle) -> Self {
+        Self { store, queue: VecDeque::new(), submitting: None, tickets: VecDeque::new() }
     }
 
-    /// Gives a batch away.
-    pub(super) fn push(&mut self, id: WriteId, batch: Vec<Write>, urgent: bool) -> Option<Input> {
-        let writes = batch.into_iter().filter_map(|write| self.translate(write)).collect::<Vec<_>>();
-        let urgency = if urgent { Urgency::Now } else { Urgency::Lazy };
-        self.queue.push_back((id, Batch(writes), urgency));
+    /// Takes a batch, and hands it over now if the store has room for it.
+    pub(super) fn push(
+        &mut self,
+        (id, note): (WriteId, N),
+        batch: Batch,
+        urgency: Urgency,
+    ) -> Option<WriteOutcome<N>> {
+        self.queue.push_back((id, note, batch, urgency));
         match self.hand_over(&mut Context::from_waker(Waker::noop())) {
-            Poll::Ready(input) => Some(input),
+            Poll::Ready(failed) => Some(failed),
             Poll::Pending => None,
         }
     }
 
-    /// Whether the store has not taken all of it.
+    /// Whether the store has not taken all of it into its queue.
     pub(super) fn is_behind(&self) -> bool {
         self.submitting.is_some() || !self.queue.is_empty()
     }
 
-    /// The next answer of the store.
-    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Poll<Input> {
-        if let Poll::Ready(input) = self.hand_over(context) {
-            return Poll::Ready(input);
-        }
-        let Some((id, ticket)) = self.tickets.front_mut() else { return Poll::Pending };
-        let Poll::Ready(result) = Pin::new(ticket).poll(context) else { return Poll::Pending };
-        let id = *id;
-        self.tickets.pop_front();
-        Poll::Ready(match result {
-            Ok(_) => Input::Stored(id),
-            Err(error) => failed(id, &error),
-        })
+    /// Whether the outcome of every batch is known.
+    pub(super) fn is_empty(&self) -> bool {
+        !self.is_behind() && self.tickets.is_empty()
     }
 
-    fn hand_over(&mut self, context: &mut Context<'_>) -> Poll<Input> {
+    /// The next outcome. Cancel safe.
+    pub(super) async fn next(&mut self) -> WriteOutcome<N> {
+        poll_fn(|context| self.poll(context)).await
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<WriteOutcome<N>> {
+        if let Poll::Ready(failed) = self.hand_over(context) {
+            return Poll::Ready(failed);
+        }
+        let Some((_, _, ticket)) = self.tickets.front_mut() else { return Poll::Pending };
+        let Poll::Ready(result) = Pin::new(ticket).poll(context) else { return Poll::Pending };
+        match self.tickets.pop_front() {
+            Some((id, note, _)) => Poll::Ready(WriteOutcome { id, note, result }),
+            None => Poll::Pending,
+        }
+    }
+
+    /// Resolves only with a batch that the store does not take.
+    fn hand_over(&mut self, context: &mut Context<'_>) -> Poll<WriteOutcome<N>> {
         loop {
-            if let Some((id, submitting)) = &mut self.submitting {
+            if let Some((_, _, submitting)) = &mut self.submitting {
                 let Poll::Ready(result) = submitting.as_mut().poll(context) else { return Poll::Pending };
-                let id = *id;
-                self.submitting = None;
+                let Some((id, note, _)) = self.submitting.take() else { return Poll::Pending };
                 match result {
-                    Ok(ticket) => self.tickets.push_back((id, ticket)),
-                    Err(error) => return Poll::Ready(failed(id, &error)),
+                    Ok(ticket) => self.tickets.push_back((id, note, ticket)),
+                    Err(error) => return Poll::Ready(WriteOutcome { id, note, result: Err(error) }),
                 }
             }
-            let Some((id, batch, urgency)) = self.queue.pop_front() else { return Poll::Pending };
+            let Some((id, note, batch, urgency)) = self.queue.pop_front() else { return Poll::Pending };
             let store = self.store.clone();
             let submitting: Submitting = Box::pin(async move {
                 match urgency {
@@ -82,39 +91,7 @@ impl Writes {
                     Urgency::Lazy => store.submit_lazy(batch).await,
                 }
             });
-            self.submitting = Some((id, submitting));
+            self.submitting = Some((id, note, submitting));
         }
     }
-
-    fn translate(&mut self, write: Write) -> Option<Stored> {
-        Some(match write {
-            Write::SessionInserted(session) => {
-                let (owner, policy) = self.row.take()?;
-                Stored::SessionInsert { owner, session, policy }
-            }
-            Write::SessionReady { session } => Stored::SessionReady { id: session },
-            Write::SessionEnded { session, status, at, reason, last_error } => {
-                Stored::SessionEnd { id: session, status, at, reason, last_error }
-            }
-            Write::ExecutionStarted(execution) => Stored::ExecutionStarted { name: None, execution },
-            Write::Events(events) => Stored::Events(events),
-            Write::ExecutionEnded(execution) => Stored::ExecutionEnded(execution),
-            Write::ExecutionDegraded(id) => Stored::ExecutionDegraded { id },
-            Write::Asked(task) => Stored::TaskInsert(task),
-            Write::AnswerUnfit { task, at } => Stored::TaskAttempt { id: task, at },
-            Write::QuestionEnded { task, outcome, answer, at } => {
-                Stored::TaskEnd { id: task, outcome, answer, at }
-            }
-            Write::QuestionsWithdrawn { execution, at } => Stored::TasksWithdraw { execution, at },
-            Write::Progress { execution, status, metrics } => {
-                Stored::RunProgress { id: execution, status, metrics }
-            }
-            Write::WorkerSeq { session, seq } => Stored::WorkerSeq { session, seq },
-        })
-    }
-}
-
-fn failed(write: WriteId, error: &StoreError) -> Input {
-    let permanent = matches!(error, StoreError::Rejected(_) | StoreError::Closed);
-    Input::StoreFailed { write, error: error.to_string(), permanent }
 }

@@ -22,16 +22,6 @@ use vm_system_protocol::time::Timestamp;
 #[derive(Debug)]
 pub struct Ticket(pub(super) oneshot::Receiver<Result<Applied, StoreError>>);
 
-impl Ticket {
-    /// Of a batch that was not even queued.
-    pub(crate) fn failed(error: StoreError) -> Self {
-        let (told, ticket) = oneshot::channel();
-        // The receiver is right here.
-        let _ = told.send(Err(error));
-        Self(ticket)
-    }
-}
-
 impl Future for Ticket {
     type Output = Result<Applied, StoreError>;
 

@@ -18,7 +18,7 @@ use super::{BoxFuture, Store, StoreStatus, Urgency};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use table::Table;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
 use vm_system_protocol::model::Event;
 use vm_system_protocol::time::Timestamp;
@@ -42,6 +42,10 @@ impl MemoryFaults {
     pub fn set_reading(&self, why: Option<&str>) {
         self.0.inner().read_fault = why.map(str::to_owned);
     }
+    /// Whether batches wait for room in the queue, as they do behind a slow disk.
+    pub fn set_full(&self, full: bool) {
+        self.0.1.send_replace(full);
+    }
     /// Whether the status says that the quota is exceeded.
     pub fn set_over_quota(&self, over: bool) {
         self.0.inner().over_quota = over;
@@ -49,7 +53,7 @@ impl MemoryFaults {
 }
 
 #[derive(Default)]
-struct MemoryStore(Mutex<Inner>);
+struct MemoryStore(Mutex<Inner>, watch::Sender<bool>);
 
 #[derive(Default)]
 struct Inner {
@@ -175,6 +179,8 @@ impl MemoryStore {
 impl Store for MemoryStore {
     fn submit(&self, batch: Batch, _urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>> {
         Box::pin(async move {
+            // It cannot fail: the sender is right here.
+            let _ = self.1.subscribe().wait_for(|full| !full).await;
             let result = self.inner().apply(&batch);
             if result == Err(StoreError::Closed) {
                 return Err(StoreError::Closed);

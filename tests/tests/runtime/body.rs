@@ -5,6 +5,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vm_system_protocol::broker::FsRequest;
 use vm_system_protocol::codec::encode;
+use vm_system_protocol::durable::{Cause, FromDurable, Stop, ToDurable};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::limits::WORKER_MESSAGE_BYTES;
@@ -45,9 +46,18 @@ impl Body for Player {
                     let done = self.play(&job, &mut link);
                     link.finish(done);
                 }
+                ToWorker::Durable(order) => play_program(&order, &mut link),
                 _ => return 91,
             }
         }
+    }
+}
+
+/// A program that begins, and then does nothing for ever.
+fn play_program(order: &ToDurable, link: &mut Link) {
+    if let ToDurable::Start { .. } = order {
+        let stop = Stop { cause: Cause::Started, cpu_us: 0, heap_bytes: 1 };
+        link.tell(&FromWorker::Durable(Box::new(FromDurable::Checkpoint(Box::new(stop)))));
     }
 }
 

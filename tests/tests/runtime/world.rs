@@ -49,7 +49,7 @@ pub(crate) fn policy(change: impl FnOnce(&mut PolicySnapshot)) -> Arc<PolicySnap
     Arc::new(policy)
 }
 
-const TEMPLATE: TemplateId = TemplateId::from_bytes([1; 16]);
+pub(crate) const TEMPLATE: TemplateId = TemplateId::from_bytes([1; 16]);
 
 fn template() -> Write {
     records::insert_template(&Owner::new("uid:0"), records::template(TEMPLATE))

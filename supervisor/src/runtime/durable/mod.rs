@@ -4,7 +4,7 @@
 //! Reading order:
 //! - this file: [`Durables`], what can be asked
 //! - `live`: which executions have an owner task; finding or making one
-//! - `task`: the owner task
+//! - `task`: the owner task; `inputs`: what happens to it; `carry_out`: what it does
 //! - `worker`: births: a process that was told code and pages
 //! - `code`: compiled programs that are kept in memory
 //! - `found`: what the store has of an execution
@@ -14,11 +14,13 @@
 //! - `alarm`: what goes on by itself: after a start of the supervisor, and when a question's time is over
 
 mod alarm;
+mod carry_out;
 mod code;
 mod files;
 mod filter;
 mod follow;
 mod found;
+mod inputs;
 mod listing;
 mod live;
 mod once;

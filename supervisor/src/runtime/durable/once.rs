@@ -68,7 +68,7 @@ pub(super) async fn compile(
         Ok(()) => hear(&mut handle).await,
         Err(error) => Err(BirthError::from(error).into()),
     };
-    durables.end(handle, (slot, jail));
+    durables.end(handle.process.clone(), (handle, slot, jail));
     match answer? {
         FromDurable::Compiled { code } => Ok(Ok(code)),
         FromDurable::NotCompiled(diagnostics) => Ok(Err(diagnostics)),
@@ -103,7 +103,7 @@ pub(super) async fn look(
     let Newborn { mut handle, birth, slot, jail, .. } = durables.bear(order_).await?;
     drop(birth);
     let answer = ask(&mut handle).await;
-    durables.end(handle, (slot, jail));
+    durables.end(handle.process.clone(), (handle, slot, jail));
     // A large state is read in parts: none of them may have been forgotten meanwhile.
     let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
     if !kept.iter().any(|row| row.seq == checkpoint) {
@@ -128,7 +128,7 @@ pub(super) async fn verify(
         Ok(()) => hear(&mut handle).await,
         Err(error) => Err(BirthError::from(error).into()),
     };
-    durables.end(handle, (slot, jail));
+    durables.end(handle.process.clone(), (handle, slot, jail));
     match answer? {
         FromDurable::Restored => Ok(Ok(())),
         FromDurable::Refused { why } => Ok(Err(why)),

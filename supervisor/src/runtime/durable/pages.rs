@@ -8,7 +8,7 @@ use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Pages that every worker may have told (bytes).
-pub(super) const FREE_BYTES: u64 = 4 << 20;
+const FREE_BYTES: u64 = 4 << 20;
 /// All others together (MiB). One execution may have more than this alone, if its limits say so.
 const ROOM_MIB: u32 = 1_024;
 
@@ -32,9 +32,36 @@ impl PageRooms {
     }
 }
 
+/// Whether the worker's messages are received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// Not until there is memory for what it may send.
+    Waits,
+    /// Again: what it would have needed memory for is stored.
+    GoesOn,
+}
+
 impl PageRoom {
+    /// After each step: so much is gathered and may be (bytes), and everything before it is stored, or not.
+    pub(super) fn adjust(
+        &mut self,
+        rooms: &PageRooms,
+        (gathered, most): (u64, u64),
+        stored: bool,
+    ) -> Option<Change> {
+        if gathered > FREE_BYTES {
+            return self.needs(rooms, most).then_some(Change::Waits);
+        }
+        if !stored {
+            return None;
+        }
+        let waited = self.is_waiting();
+        self.give_back();
+        waited.then_some(Change::GoesOn)
+    }
+
     /// Room for so many bytes; true if it begins to wait for that.
-    pub(super) fn needs(&mut self, rooms: &PageRooms, most: u64) -> bool {
+    fn needs(&mut self, rooms: &PageRooms, most: u64) -> bool {
         if self.held.is_some() || self.asking.is_some() {
             return false;
         }
@@ -57,14 +84,27 @@ impl PageRoom {
     }
 
     /// Nothing is told that is not stored.
-    pub(super) fn give_back(&mut self) {
+    fn give_back(&mut self) {
         (self.held, self.asking) = (None, None);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{PageRoom, PageRooms, ROOM_MIB};
+    use super::{Change, FREE_BYTES, PageRoom, PageRooms, ROOM_MIB};
+
+    #[tokio::test]
+    async fn a_worker_whose_pages_are_stored_while_it_waits_for_memory_goes_on() {
+        let rooms = PageRooms::new();
+        let [mut first, mut second] = [(); 2].map(|()| PageRoom::default());
+        let (more, most) = (FREE_BYTES + 1, u64::MAX);
+        assert_eq!(first.adjust(&rooms, (more, most), true), None, "there is memory for it");
+        assert_eq!(second.adjust(&rooms, (more, most), true), Some(Change::Waits));
+        assert_eq!(second.adjust(&rooms, (more, most), true), None, "it waits already");
+        assert_eq!(second.adjust(&rooms, (0, most), false), None, "not stored yet");
+        assert_eq!(second.adjust(&rooms, (0, most), true), Some(Change::GoesOn), "its time is counted again");
+        assert_eq!(second.adjust(&rooms, (0, most), true), None);
+    }
 
     #[tokio::test]
     async fn who_gets_no_room_for_everything_has_none_and_is_next() {

@@ -2,7 +2,9 @@
 
 use super::Durables;
 use crate::core::durable::{LoadFrom, Refused};
-use crate::spawn::{ChannelError, SpawnError, Spawner, WorkerHandle, WorkerKind, WorkerLimits};
+use crate::spawn::{
+    ChannelError, SpawnError, Spawner, WorkerHandle, WorkerKind, WorkerLimits, WorkerProcess,
+};
 use crate::store::StoreError;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,15 +114,15 @@ pub(super) fn memory(limits: &Limits) -> WorkerLimits {
 }
 
 impl Durables {
-    /// Ends a worker that nobody needs any more; nobody waits for it. What it holds is given back when it is gone.
-    pub(super) fn end(&self, handle: WorkerHandle, holds: impl Send + 'static) {
-        // It is gone already if it cannot be killed.
-        let _ = handle.process.kill();
+    /// Ends a worker that is not needed any more, without waiting for it. What it holds is given back when it has exited.
+    pub(super) fn end(&self, process: WorkerProcess, holds: impl Send + 'static) {
+        // It has exited already if it cannot be killed.
+        let _ = process.kill();
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
-            handle.process.exited().await;
-            drop(shared.registry.take_forbidden(handle.process.pid()));
-            handle.process.forget();
+            process.exited().await;
+            drop(shared.registry.take_forbidden(process.pid()));
+            process.forget();
             drop(holds);
         });
     }
@@ -183,7 +185,7 @@ impl Durables {
             Err(error) => (Err(error.into()), false),
         };
         if let Err(error) = told {
-            self.end(handle, jail.clone());
+            self.end(handle.process.clone(), (handle, jail.clone()));
             return Err(error);
         }
         Ok((handle, small))
