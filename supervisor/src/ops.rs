@@ -13,7 +13,6 @@
 //! - [`idempotency`]: the first answer again
 //! - [`audit`]: who changed what, who was refused what
 //! - [`policies`]: what templates say now, without asking the store for each execution
-//! - [`runtime_api`]: what the verbs need from the live sessions
 
 mod audit;
 mod built_in;
@@ -29,7 +28,6 @@ mod policies;
 mod redact;
 mod resolve;
 mod runtime;
-mod runtime_api;
 mod sessions;
 mod settings;
 mod startup_files;
@@ -37,7 +35,7 @@ mod templates;
 #[cfg(test)]
 mod tests;
 
-pub use runtime_api::{RuntimeApi, RuntimeFacts};
+pub use crate::runtime::{RuntimeApi, RuntimeFacts};
 
 use crate::libraries::Shelf;
 use crate::runtime::Follower;

@@ -33,7 +33,7 @@ impl SessionMachine {
                 self.stop(Stop::Cancelled, now, out);
                 Self::reply(token, Ok(Answer::Done), out);
             }
-            Some(Current::Loading(loading)) if loading.request.id == execution => {
+            Some(Current::Loading(loading)) if loading.job.request.id == execution => {
                 self.drop_loading(Refusal::CancelledEarly, now, out);
                 Self::reply(token, Ok(Answer::Done), out);
             }
@@ -68,7 +68,7 @@ impl SessionMachine {
             self.current.take_if(|current| matches!(current, Current::Loading(_)))
         {
             out.push(Action::DropHostWork);
-            self.abandon(&loading, why, now, out);
+            self.abandon(&loading.job, why, now, out);
         }
     }
 

@@ -8,14 +8,17 @@ use super::machine::{AdoptedExecution, Phase, SessionMachine};
 use super::record::{Mark, Pending};
 use crate::policy::{EffectivePolicy, Usage};
 use crate::store::TaskRow;
+use crate::worktree::run_file_format;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
 };
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::time::Timestamp;
-use vm_system_protocol::worker::{Execute, SourceFormat, ToWorker, WorkerEvent};
+use vm_system_protocol::worker::{Execute, ToWorker, WorkerEvent};
 
 /// Events of one execution that are kept for its answer (bytes); more are read from the store.
 const COLLECT_BYTES: u64 = 1024 * 1024;
@@ -34,12 +37,19 @@ pub(super) enum Current {
     Forking(Box<Forking>),
 }
 
-/// A request whose file is being read.
+/// A request and its rights.
 #[derive(Debug)]
-pub(super) struct Loading {
+pub(super) struct Job {
     /// Who waits; nobody for a startup file.
     pub(super) token: Option<Token>,
     pub(super) request: Box<ExecuteRequest>,
+    pub(super) policy: Arc<EffectivePolicy>,
+}
+
+/// A request whose file is being read.
+#[derive(Debug)]
+pub(super) struct Loading {
+    pub(super) job: Job,
     /// The file must be here by then (`mono_ms`).
     pub(super) until: u64,
 }
@@ -138,8 +148,8 @@ pub(super) struct Running {
 }
 
 impl Running {
-    fn new(request: &ExecuteRequest, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
-        let limits = &request.policy.wire.limits;
+    fn new(job: &Job, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
+        let limits = &job.policy.wire.limits;
         Self {
             record,
             token,
@@ -151,7 +161,7 @@ impl Running {
             cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
             lost: None,
             start_lost: false,
-            collected: request.collect_events.then(Vec::new),
+            collected: job.request.collect_events.then(Vec::new),
             usage: Usage::default(),
             own_events: 0,
             own_bytes: 0,
@@ -163,7 +173,7 @@ impl Running {
             last_ts: now.unix_ms,
             output_bytes: 0,
             collected_bytes: 0,
-            policy: Arc::clone(&request.policy),
+            policy: Arc::clone(&job.policy),
         }
     }
 
@@ -281,6 +291,7 @@ impl SessionMachine {
         &mut self,
         token: Token,
         request: Box<ExecuteRequest>,
+        policy: Arc<EffectivePolicy>,
         now: Now,
         out: &mut Vec<Action>,
     ) {
@@ -293,32 +304,27 @@ impl SessionMachine {
         if let Some(error) = self.ledger.refuses_more() {
             return Self::reply(token, Err(Refusal::Storage(error)), out);
         }
-        self.begin(Some(token), request, now, out);
+        self.begin(Job { token: Some(token), request, policy }, now, out);
     }
 
     /// Takes a request on: reads its file, or runs its text.
-    pub(super) fn begin(
-        &mut self,
-        token: Option<Token>,
-        mut request: Box<ExecuteRequest>,
-        now: Now,
-        out: &mut Vec<Action>,
-    ) {
+    pub(super) fn begin(&mut self, mut job: Job, now: Now, out: &mut Vec<Action>) {
         self.timers.idle_at = None;
-        match &mut request.source {
+        match &mut job.request.source {
             Source::Text { text, file_name, format } => {
-                let (text, file_name, format) = (std::mem::take(text), std::mem::take(file_name), *format);
-                self.run(token, &mut request, text, file_name, format, now, out);
+                let (text, file_name) = (std::mem::take(text), std::mem::take(file_name));
+                let format = format.unwrap_or_else(|| run_file_format(&file_name, job.policy.esm));
+                self.run(job, file_name, LoadedSource { text, format }, now, out);
             }
             Source::File { path, format } => {
                 out.push(Action::LoadSource {
-                    execution: request.id,
+                    execution: job.request.id,
                     path: path.clone(),
                     format: *format,
-                    policy: Arc::clone(&request.policy),
+                    policy: Arc::clone(&job.policy),
                 });
                 let until = now.mono_ms + HOST_CALL_MS;
-                self.current = Some(Current::Loading(Box::new(Loading { token, request, until })));
+                self.current = Some(Current::Loading(Box::new(Loading { job, until })));
             }
         }
     }
@@ -331,56 +337,50 @@ impl SessionMachine {
         out: &mut Vec<Action>,
     ) {
         let Some(Current::Loading(loading)) = &self.current else { return };
-        if loading.request.id != execution || !self.on_speaking_terms() {
+        if loading.job.request.id != execution || !self.on_speaking_terms() {
             return;
         }
-        let Some(Current::Loading(mut loading)) = self.current.take() else { return };
-        match (result, &loading.request.source) {
+        let Some(Current::Loading(loading)) = self.current.take() else { return };
+        let Loading { job, .. } = *loading;
+        match (result, &job.request.source) {
             (Ok(source), Source::File { path, .. }) => {
                 let file_name = path.clone();
-                let Loading { token, ref mut request, .. } = *loading;
-                self.run(token, request, source.text, file_name, source.format, now, out);
+                self.run(job, file_name, source, now, out);
             }
             (Ok(_), Source::Text { .. }) => {}
-            (Err(failure), _) => self.abandon(&loading, Refusal::Load(failure), now, out),
+            (Err(failure), _) => self.abandon(&job, Refusal::Load(failure), now, out),
         }
     }
 
     /// A request that never ran: its caller is told, nothing is recorded. A startup file takes the session with it.
-    pub(super) fn abandon(&mut self, loading: &Loading, why: Refusal, now: Now, out: &mut Vec<Action>) {
-        match loading.token {
+    pub(super) fn abandon(&mut self, job: &Job, why: Refusal, now: Now, out: &mut Vec<Action>) {
+        match job.token {
             Some(token) => {
                 Self::reply(token, Err(why), out);
                 self.rest(now);
             }
             None if self.verdict.is_none() && self.phase == Phase::Starting => {
-                let what = format!("{}: {why}", file_of(&loading.request.source));
+                let what = format!("{}: {why}", file_of(&job.request.source));
                 self.condemn(vm_system_protocol::reason::CloseReason::StartupFailed(what), now, out);
             }
             None => {}
         }
     }
 
-    #[expect(
-        clippy::too_many_arguments,
-        reason = "the parts of one request, taken apart to avoid copies of the text"
-    )]
     fn run(
         &mut self,
-        token: Option<Token>,
-        request: &mut ExecuteRequest,
-        text: String,
+        mut job: Job,
         file_name: String,
-        format: SourceFormat,
+        LoadedSource { text, format }: LoadedSource,
         now: Now,
         out: &mut Vec<Action>,
     ) {
-        let limit_kb = request.policy.wire.limits.max_source_kb;
+        let limit_kb = job.policy.wire.limits.max_source_kb;
         if text.len() as u64 > u64::from(limit_kb) * 1024 {
             let refusal = Refusal::SourceTooLarge { size_bytes: text.len() as u64, limit_kb };
-            let loading = Loading { token, request: Box::new(request.clone()), until: now.mono_ms };
-            return self.abandon(&loading, refusal, now, out);
+            return self.abandon(&job, refusal, now, out);
         }
+        let (token, request) = (job.token, &mut job.request);
         let is_repl = request.kind == ExecutionKind::Repl;
         let record = Arc::new(Execution {
             id: request.id,
@@ -388,14 +388,8 @@ impl SessionMachine {
             kind: request.kind,
             input: is_repl.then(|| text.clone()),
             path: (!is_repl).then(|| file_name.clone()),
-            args: std::mem::replace(
-                &mut request.recorded_args,
-                vm_system_protocol::json::JsonText::empty_object(),
-            ),
-            env: std::mem::replace(
-                &mut request.recorded_env,
-                vm_system_protocol::json::JsonText::empty_object(),
-            ),
+            args: std::mem::replace(&mut request.recorded_args, JsonText::empty_object()),
+            env: std::mem::replace(&mut request.recorded_env, JsonText::empty_object()),
             status: ExecutionStatus::Running,
             started_at: Timestamp(now.unix_ms),
             ended_at: None,
@@ -406,7 +400,7 @@ impl SessionMachine {
             events: None,
         });
         let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
-        let mut running = Running::new(request, at_end, Arc::clone(&record), now);
+        let mut running = Running::new(&job, at_end, Arc::clone(&record), now);
         let mut batch = vec![Write::ExecutionStarted(Arc::clone(&record))];
         let mut pending = Pending {
             execution: Some(running.id()),
@@ -420,22 +414,22 @@ impl SessionMachine {
             batch.push(Write::Events(Arc::clone(&echo)));
             pending.publish = Some(echo);
         }
-        let urgent = !request.wait;
+        let (urgent, request) = (!job.request.wait, job.request);
         self.persist(pending, batch, urgent, out);
         self.peer.repeating = false;
         self.allow_cpu(&running, now, out);
         let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
-        let argv = argv.chain(std::mem::take(&mut request.argv)).collect();
+        let argv = argv.chain(request.argv).collect();
         out.push(Action::Send(ToWorker::Execute(Box::new(Execute {
             execution: running.id(),
             kind: request.kind,
             source: text,
             file_name,
             format,
-            args: std::mem::replace(&mut request.args, vm_system_protocol::json::JsonText::empty_object()),
-            env: std::mem::take(&mut request.env),
+            args: request.args,
+            env: merged(&job.policy.env, request.env),
             argv,
-            policy: request.policy.wire.clone(),
+            policy: job.policy.wire.clone(),
         }))));
         self.ack_behind_job(out);
         self.current = Some(Current::Running(Box::new(running)));
@@ -459,6 +453,16 @@ impl SessionMachine {
             (None, None, None) => "it is starting".to_owned(),
         }
     }
+}
+
+/// The client's variables over those of the policy.
+fn merged(granted: &[(String, String)], given: Vec<(String, String)>) -> Vec<(String, String)> {
+    if granted.is_empty() {
+        return given;
+    }
+    let mut all: BTreeMap<String, String> = granted.iter().cloned().collect();
+    all.extend(given);
+    all.into_iter().collect()
 }
 
 /// What a source is called in messages.

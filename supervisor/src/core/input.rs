@@ -44,6 +44,8 @@ pub struct SessionSpec {
     pub start: Start,
     /// Startup files in order; the session is ready when all of them ended `ok`.
     pub startup: Vec<ExecuteRequest>,
+    /// The rights of the startup files.
+    pub startup_policy: Arc<EffectivePolicy>,
     /// The session ends this long after its creation (seconds), 0 = never.
     pub ttl_s: u32,
     /// The session ends this long after its last execution (seconds), 0 = never.
@@ -59,8 +61,8 @@ pub enum Source {
         text: String,
         /// Its name in stacks; `repl` for repl input.
         file_name: String,
-        /// How it is read.
-        format: SourceFormat,
+        /// How it is read; by its name when absent.
+        format: Option<SourceFormat>,
     },
     /// A file of the worktree.
     File {
@@ -71,7 +73,7 @@ pub enum Source {
     },
 }
 
-/// One run of code that a client asks for.
+/// Code that a client wants to run, from the verb to the machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExecuteRequest {
     /// Its id, made by the caller.
@@ -82,7 +84,7 @@ pub struct ExecuteRequest {
     pub source: Source,
     /// What the script sees as `args` (an object).
     pub args: JsonText,
-    /// What the script sees as `process.env`.
+    /// What the script sees in `process.env`, over the variables of the policy.
     pub env: Vec<(String, String)>,
     /// What the script sees as `process.argv` behind the program's and the script's name.
     pub argv: Vec<String>,
@@ -90,8 +92,6 @@ pub struct ExecuteRequest {
     pub recorded_args: JsonText,
     /// What is stored of `env` (an object; secrets redacted).
     pub recorded_env: JsonText,
-    /// The rights of this run.
-    pub policy: Arc<EffectivePolicy>,
     /// Answer when it has ended (true), or as soon as its start is stored.
     pub wait: bool,
     /// The answer carries the events.
@@ -204,6 +204,8 @@ pub enum Input {
         token: Token,
         /// What.
         request: Box<ExecuteRequest>,
+        /// The rights of this run.
+        policy: Arc<EffectivePolicy>,
     },
     /// Other sessions are to be made out of this one.
     Fork {

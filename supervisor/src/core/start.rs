@@ -1,7 +1,7 @@
 //! From nothing to `Ready`: the worker, its set-up, the startup files.
 
 use super::deadlines::DEATH_MS;
-use super::execution::Current;
+use super::execution::{Current, Job};
 use super::input::{Action, CloseCause, LibraryFailure, Now, Refusal, SpawnFailure, Token, Write};
 use super::machine::{Phase, SessionMachine};
 use super::record::{Mark, Pending};
@@ -94,7 +94,8 @@ impl SessionMachine {
     /// `Started` came, or a startup file ended well: the next one, or `Ready`.
     pub(super) fn go_on_starting(&mut self, now: Now, out: &mut Vec<Action>) {
         if let Some(request) = self.startup.pop_front() {
-            return self.begin(None, Box::new(request), now, out);
+            let policy = Arc::clone(&self.startup_policy);
+            return self.begin(Job { token: None, request: Box::new(request), policy }, now, out);
         }
         self.phase = Phase::Ready;
         self.record.status = SessionStatus::Ready;

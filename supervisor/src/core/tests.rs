@@ -78,6 +78,7 @@ impl Bench {
                 console: true,
             },
             startup: Vec::new(),
+            startup_policy: Arc::clone(&policy),
             ttl_s: 0,
             idle_timeout_s,
         };
@@ -127,18 +128,21 @@ impl Bench {
             source: Source::Text {
                 text: "1 + 2".to_owned(),
                 file_name: "repl".to_owned(),
-                format: SourceFormat::Script,
+                format: Some(SourceFormat::Script),
             },
             args: JsonText::empty_object(),
             env: Vec::new(),
             argv: Vec::new(),
             recorded_args: JsonText::empty_object(),
             recorded_env: JsonText::empty_object(),
-            policy: Arc::clone(&self.policy),
             wait: true,
             collect_events: true,
         };
-        self.input(Input::Execute { token: Token(token), request: Box::new(request) });
+        self.input(Input::Execute {
+            token: Token(token),
+            request: Box::new(request),
+            policy: Arc::clone(&self.policy),
+        });
     }
 
     fn input(&mut self, input: Input) {

@@ -6,7 +6,7 @@ use crate::brokers::BrokerConfig;
 use crate::libraries::Shelf;
 use crate::ops::{self, Ops, OpsOptions};
 use crate::policy::Operator;
-use crate::runtime::{Administrators, DurableConfig, Runtime, RuntimeConfig};
+use crate::runtime::{Administrators, DurableConfig, Runtime, RuntimeApi, RuntimeConfig};
 use crate::spawn::SpawnConfig;
 use crate::store::{Owner, StoreHandle};
 use crate::workspaces::Workspaces;

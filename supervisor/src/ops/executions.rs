@@ -4,7 +4,8 @@
 use super::errors::{invalid, not_found, stored};
 use super::sessions::not_ready;
 use super::{Call, Ops, REPLY_BYTES, fitting, page, redact};
-use crate::runtime::{Follower, RuntimeError, StartExecution};
+use crate::core::{ExecuteRequest, Source};
+use crate::runtime::{Follower, RuntimeError};
 use crate::store::{Entity, is_last_page};
 use crate::worktree::clean_relative;
 use serde_json::Value;
@@ -14,6 +15,7 @@ use tokio::sync::mpsc;
 use vm_system_protocol::control::{DurableOp, ErrorCode, ListPage, NewExecution, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus};
+use vm_system_protocol::worker::SourceFormat;
 
 /// Largest `args`, `env` and `argv` (bytes each).
 const ARGS_BYTES: usize = 1 << 20;
@@ -27,27 +29,25 @@ const LIST_MAX: u32 = 1_000;
 const EVENTS_PAGE: u32 = 2_000;
 
 impl Ops {
-    pub(super) async fn exec_start(&self, call: Call<'_>, new: NewExecution) -> Result<Reply, OpError> {
+    pub(super) async fn exec_start(&self, call: Call<'_>, mut new: NewExecution) -> Result<Reply, OpError> {
         let parsed_args = check_body(&new)?;
-        let session = self.runnable(&call, &new).await?;
+        let (session, source) = self.runnable(&call, &mut new).await?;
         self.has_room()?;
-        let policy_now = self.policies.of_session(session).await?;
-        let start = StartExecution {
+        let template = self.policies.of_session(session).await?;
+        let follower = call.follower.clone().filter(|_| new.follow);
+        let request = Box::new(ExecuteRequest {
             id: ExecutionId::from_uuid(call.subject),
-            session,
             kind: new.kind,
+            source,
             recorded_args: redact::args(&new.args, &parsed_args),
             recorded_env: redact::env(&new.env),
-            input: new.input,
-            path: new.path,
             args: new.args,
             env: new.env,
             argv: new.argv,
-            policy_now,
             wait: new.wait,
-            follower: if new.follow { call.follower.clone() } else { None },
-        };
-        let execution = match self.runtime.execute(start).await {
+            collect_events: new.wait && follower.is_none(),
+        });
+        let execution = match self.runtime.execute(session, request, template, follower).await {
             Ok(execution) => execution,
             Err(RuntimeError::NotLive) => return Err(Box::pin(self.not_live(&call, session)).await),
             Err(error) => return Err(refused(error, session)),
@@ -58,23 +58,20 @@ impl Ops {
         finished(execution)
     }
 
-    /// The session, if the caller may run this there.
-    async fn runnable(&self, call: &Call<'_>, new: &NewExecution) -> Result<SessionId, OpError> {
+    /// The session, if the caller may run this there, and what is to be run.
+    async fn runnable(
+        &self,
+        call: &Call<'_>,
+        new: &mut NewExecution,
+    ) -> Result<(SessionId, Source), OpError> {
         let id = match new.session.parse::<SessionId>() {
             Ok(id) => id,
             Err(_) => Box::pin(self.session_id(call, &new.session)).await?,
         };
-        let check_path = || match (&new.path, &new.input) {
-            // With a text of the client's own the path is only its name.
-            (Some(path), None) => clean_relative(path)
-                .map(|_| ())
-                .map_err(|error| OpError::new(ErrorCode::InvalidPath, error.to_string())),
-            _ => Ok(()),
-        };
         match self.runtime.session_owner(id) {
-            Some(owner) if call.caller.may_see(&owner) => check_path().map(|()| id),
+            Some(owner) if call.caller.may_see(&owner) => source(new).map(|source| (id, source)),
             Some(_) => Err(not_found(Entity::Session, &new.session)),
-            None => Err(Box::pin(self.unrunnable(call, id, check_path())).await),
+            None => Err(Box::pin(self.unrunnable(call, id, source(new).map(drop))).await),
         }
     }
 
@@ -267,6 +264,21 @@ fn check_body(new: &NewExecution) -> Result<Value, OpError> {
         return Err(invalid("argv is too long"));
     }
     Ok(args)
+}
+
+/// What is to be run, of a body that was checked.
+fn source(new: &mut NewExecution) -> Result<Source, OpError> {
+    match (new.input.take(), new.path.take()) {
+        // With a text of the client's own the path is only its name.
+        (Some(text), Some(file_name)) => Ok(Source::Text { text, file_name, format: None }),
+        (Some(text), None) => {
+            Ok(Source::Text { text, file_name: "repl".to_owned(), format: Some(SourceFormat::Script) })
+        }
+        (None, path) => match clean_relative(&path.unwrap_or_default()) {
+            Ok(path) => Ok(Source::File { path, format: None }),
+            Err(error) => Err(OpError::new(ErrorCode::InvalidPath, error.to_string())),
+        },
+    }
 }
 
 /// What a program is started with.

@@ -11,9 +11,7 @@ use crate::worktree::{Roots, WorktreeClient, WorktreeError};
 use std::path::PathBuf;
 use std::sync::Arc;
 use vm_system_protocol::control::{ErrorCode, OpError};
-use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
-use vm_system_protocol::json::JsonText;
-use vm_system_protocol::model::ExecutionKind;
+use vm_system_protocol::ids::{SessionId, TemplateId};
 
 /// How a runtime is set up.
 #[derive(Debug, Clone)]
@@ -91,37 +89,6 @@ pub enum Libraries {
     Installed(LibrarySet),
     /// This one is not (`id-version`): the session cannot be.
     Missing(String),
-}
-
-/// Code that is to be run.
-#[derive(Debug, Clone)]
-pub struct StartExecution {
-    /// Its id, made by the caller.
-    pub id: ExecutionId,
-    /// Where.
-    pub session: SessionId,
-    /// [`ExecutionKind::Repl`] (then `input`) or [`ExecutionKind::RunFile`] (then `path`).
-    pub kind: ExecutionKind,
-    /// Source text. With a run-file: the client's own text of that name, so that no file is read.
-    pub input: Option<String>,
-    /// File relative to the worktree.
-    pub path: Option<String>,
-    /// What the script sees as `args` (an object).
-    pub args: JsonText,
-    /// What the script sees as `process.env`.
-    pub env: Vec<(String, String)>,
-    /// What the script sees as `process.argv`.
-    pub argv: Vec<String>,
-    /// What is stored of `args` (secrets redacted).
-    pub recorded_args: JsonText,
-    /// What is stored of `env` (an object; secrets redacted).
-    pub recorded_env: JsonText,
-    /// What the template says now; `None`: it was deleted, the session goes on with its own.
-    pub policy_now: Option<Arc<PolicySnapshot>>,
-    /// Answer at the end (true), or once the start is stored.
-    pub wait: bool,
-    /// Gets the events while it runs (with `wait`); the answer then carries none.
-    pub follower: Option<super::Follower>,
 }
 
 /// Why the runtime did not do it.

@@ -96,9 +96,13 @@ impl Tail {
 }
 
 impl Runtime {
-    /// Passes on the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
-    /// when it has ended or nobody listens any more. `None`: there is none; everything is in the store.
-    pub async fn follow(&self, execution: ExecutionId, after_seq: u64, follower: Follower) -> Option<()> {
+    /// The body of [`super::RuntimeApi::follow`].
+    pub(super) async fn follow_events(
+        &self,
+        execution: ExecutionId,
+        after_seq: u64,
+        follower: Follower,
+    ) -> Option<()> {
         let Some(mut batches) = self.subscribe(execution).await else {
             return self.durables().follow(execution, after_seq, follower).await;
         };

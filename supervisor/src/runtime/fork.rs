@@ -162,17 +162,16 @@ pub struct ForkSession {
 }
 
 impl Runtime {
-    /// Makes sessions that go on from where an idle one stands; answers when all of them are `ready`. All or none: what was
-    /// made before another one failed is ended.
-    pub async fn fork_session(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
+    /// The body of [`super::RuntimeApi::fork_session`].
+    pub(super) async fn fork(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
         let parent = self.live(request.parent)?;
         let runtime = self.clone();
         // Whoever asked may go away in the middle; the workers must not be left without an owner.
-        let forks = self.tasks().spawn(async move { runtime.fork(&parent, request.children).await });
+        let forks = self.tasks().spawn(async move { runtime.fork_all(&parent, request.children).await });
         forks.await.map_err(|error| RuntimeError::Internal(error.to_string()))?
     }
 
-    async fn fork(&self, parent: &Arc<Live>, ids: Vec<SessionId>) -> Result<Vec<Session>, RuntimeError> {
+    async fn fork_all(&self, parent: &Arc<Live>, ids: Vec<SessionId>) -> Result<Vec<Session>, RuntimeError> {
         let reserved = self.reserve(parent, &ids)?;
         let (made, mut offspring) = mpsc::channel(ids.len().max(1));
         let forked = self.ask(parent, |answer| Command::Fork { children: ids, made, answer }).await;
@@ -265,7 +264,7 @@ fn offspring_task(
     let Offspring { handle, jail, parent: record, worktree } = offspring;
     let snapshot = Arc::clone(live.snapshot());
     let policy = live.policy(None, &shared.operator);
-    let spec = super::facade::spec_of_fork(live.id, &record, &snapshot, &policy, forked_from(parent.id));
+    let spec = super::specs::spec_of_fork(live.id, &record, &snapshot, &policy, forked_from(parent.id));
     let owner: Owner = live.owner.clone();
     let writes = SessionWrites::new(shared.store.clone(), owner, snapshot);
     // What it was born with has its parent's libraries in it.

@@ -6,8 +6,9 @@
 //! `cancel` or `kill`.
 //!
 //! Reading order:
-//! - [`api`]: what callers ask and get ([`CreateSession`], [`StartExecution`], [`RuntimeError`])
-//! - [`facade`]: [`Runtime`], one method for each thing that can be asked
+//! - [`api`]: requests and errors ([`CreateSession`], [`RuntimeError`]; code is run by a [`crate::core::ExecuteRequest`])
+//! - [`interface`]: [`RuntimeApi`], what the verbs do with live sessions; [`facade`]: [`Runtime`], which does it
+//! - [`specs`]: what the machine of a session is made from
 //! - [`registry`]: which sessions and executions live here
 //! - [`task`]: what all sessions share, and what callers want of an owner task
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
@@ -31,6 +32,7 @@ mod followers;
 mod fork;
 mod host;
 mod inspect;
+mod interface;
 mod jails;
 mod link;
 mod outbox;
@@ -38,12 +40,14 @@ mod registry;
 mod room;
 mod rows;
 mod session_task;
+mod specs;
 mod task;
 mod writes;
 
-pub use api::{Administrators, CreateSession, Libraries, RuntimeConfig, RuntimeError, StartExecution};
+pub use api::{Administrators, CreateSession, Libraries, RuntimeConfig, RuntimeError};
 pub use doctor::examine_host;
 pub use durable::{DurableConfig, Durables, Identity, StartProgram};
 pub use facade::{Runtime, StartError};
 pub use follow::Follower;
 pub use fork::ForkSession;
+pub use interface::{RuntimeApi, RuntimeFacts};

@@ -198,11 +198,11 @@ impl SessionTask {
                 self.forks.requested = None;
                 return;
             }
-            Command::Execute { request, follower, answer } => {
+            Command::Execute { request, policy, follower, answer } => {
                 if let Some(follower) = follower {
                     self.followers.add(request.id, follower);
                 }
-                Input::Execute { token: self.callers.add(answer), request }
+                Input::Execute { token: self.callers.add(answer), request, policy }
             }
             Command::Submit { execution, task, given, wait, answer } => {
                 Input::Submit { token: self.callers.add(answer), execution, task, answer: given, wait }

@@ -13,7 +13,7 @@ use crate::core::{
     Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LibraryFailure, LibraryProblem, Refusal,
     SpawnFailure, SpawnFault,
 };
-use crate::policy::Operator;
+use crate::policy::{EffectivePolicy, Operator};
 use crate::spawn::{ChannelError, LibraryError, SpawnError, WorkerDeath};
 use crate::store::StoreHandle;
 use crate::workspaces::Workspaces;
@@ -73,15 +73,46 @@ impl Shared {
 /// What callers ask of an owner task.
 #[derive(Debug)]
 pub(super) enum Command {
-    Create { answer: Answering },
-    Fork { children: Vec<SessionId>, made: mpsc::Sender<Offspring>, answer: Answering },
-    Execute { request: Box<ExecuteRequest>, follower: Option<mpsc::Sender<Arc<[Event]>>>, answer: Answering },
-    Submit { execution: ExecutionId, task: Option<TaskId>, given: GivenAnswer, wait: bool, answer: Answering },
-    Cancel { execution: ExecutionId, answer: Answering },
-    Close { cause: CloseCause, answer: Answering },
-    Kill { signal: i32, answer: Answering },
-    Follow { execution: ExecutionId, answer: oneshot::Sender<Option<Batches>> },
-    Inspect { answer: oneshot::Sender<Facts> },
+    Create {
+        answer: Answering,
+    },
+    Fork {
+        children: Vec<SessionId>,
+        made: mpsc::Sender<Offspring>,
+        answer: Answering,
+    },
+    Execute {
+        request: Box<ExecuteRequest>,
+        policy: Arc<EffectivePolicy>,
+        follower: Option<mpsc::Sender<Arc<[Event]>>>,
+        answer: Answering,
+    },
+    Submit {
+        execution: ExecutionId,
+        task: Option<TaskId>,
+        given: GivenAnswer,
+        wait: bool,
+        answer: Answering,
+    },
+    Cancel {
+        execution: ExecutionId,
+        answer: Answering,
+    },
+    Close {
+        cause: CloseCause,
+        answer: Answering,
+    },
+    Kill {
+        signal: i32,
+        answer: Answering,
+    },
+    Follow {
+        execution: ExecutionId,
+        answer: oneshot::Sender<Option<Batches>>,
+    },
+    Inspect {
+        answer: oneshot::Sender<Facts>,
+    },
     Violation(String),
     Forbidden(String),
 }

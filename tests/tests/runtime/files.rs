@@ -19,7 +19,7 @@ async fn run_file_reads_beneath_the_worktree_only() {
     let session = world.session().await;
     world.write("scripts/app.js", "echo:from a file");
     symlink("/etc/passwd", world.worktree.path().join("outside.js")).expect("a link");
-    let ran = world.runtime.execute(run_file(session, "./scripts/app.js")).await.expect("runs");
+    let ran = world.execute(run_file(session, "./scripts/app.js")).await.expect("runs");
     assert_eq!(ran.result, Some(JsonText::from_untrusted("\"from a file\"".to_owned())));
     assert_eq!((ran.path.as_deref(), ran.input), (Some("scripts/app.js"), None));
     for (path, code) in [
@@ -31,8 +31,8 @@ async fn run_file_reads_beneath_the_worktree_only() {
         ("nothing.js", ErrorCode::FileNotFound),
     ] {
         let request = run_file(session, path);
-        let id = request.id;
-        let error = world.runtime.execute(request).await.expect_err("refused");
+        let id = request.1.id;
+        let error = world.execute(request).await.expect_err("refused");
         assert_eq!(error.code(), code, "{path}: {error}");
         assert_eq!(world.stored_execution(id).await, None, "{path} left a row behind");
     }
@@ -46,8 +46,8 @@ async fn a_source_over_its_limit_is_refused_before_it_runs() {
     let big = format!("echo:{}", "x".repeat(2_000));
     world.write("big.js", &big);
     for request in [repl(session, &big), run_file(session, "big.js")] {
-        let id = request.id;
-        let error = world.runtime.execute(request).await.expect_err("refused");
+        let id = request.1.id;
+        let error = world.execute(request).await.expect_err("refused");
         assert_eq!(error.code(), ErrorCode::ValidationError);
         assert!(error.to_string().contains("max_source_kb"), "{error}");
         assert_eq!(world.stored_execution(id).await, None);

@@ -32,7 +32,8 @@ fn main() -> ExitCode {
         return code;
     }
     let only = std::env::args().skip(1).find(|argument| !argument.starts_with('-'));
-    let rooms = [sessions::CASES, limits::CASES, hostile::CASES, files::CASES, store_faults::CASES, programs::CASES];
+    let rooms =
+        [sessions::CASES, limits::CASES, hostile::CASES, files::CASES, store_faults::CASES, programs::CASES];
     let mut failed = 0;
     for (name, case) in rooms.into_iter().flatten() {
         if only.as_deref().is_some_and(|only| !name.contains(only)) {

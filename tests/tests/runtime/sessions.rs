@@ -8,6 +8,7 @@ use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::ids::{SessionId, StartupFileId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, SessionStatus, StartupFile, StartupMode};
+use vm_system_supervisor::runtime::RuntimeApi;
 
 cases! {
     a_session_lives_and_remembers_until_it_is_closed,
@@ -67,8 +68,8 @@ async fn the_second_execution_is_refused_at_once() {
     let session = world.session().await;
     let first = world.busy(session, "spin").await;
     let second = repl(session, "echo:x");
-    let id = second.id;
-    let refused = world.runtime.execute(second).await.expect_err("busy");
+    let id = second.1.id;
+    let refused = world.execute(second).await.expect_err("busy");
     assert_eq!(refused.code(), ErrorCode::SessionBusy);
     assert_eq!(world.stored_execution(id).await, None, "no row is left behind");
     world.runtime.cancel_execution(first).await.expect("cancelled");
@@ -106,8 +107,8 @@ async fn a_follower_sees_every_event_once() {
     let session = world.session().await;
     let (follower, mut events) = tokio::sync::mpsc::channel(1);
     let mut request = repl(session, "print:900");
-    request.follower = Some(follower);
-    let id = request.id;
+    (request.1.collect_events, request.1.wait) = (false, true);
+    let id = request.1.id;
     let reading = async {
         let mut seen = Vec::new();
         while let Some(batch) = events.recv().await {
@@ -115,7 +116,8 @@ async fn a_follower_sees_every_event_once() {
         }
         seen
     };
-    let (answer, seen) = tokio::join!(world.runtime.execute(request), reading);
+    let (answer, seen) =
+        tokio::join!(world.runtime.execute(request.0, Box::new(request.1), None, Some(follower)), reading);
     assert_eq!(answer.expect("runs").events, None, "they were passed on already");
     assert_eq!(seen, world.store.events(id, 0, 0).await.expect("readable"));
     assert_eq!(seen.len(), 902);

@@ -4,6 +4,7 @@ use crate::cases;
 use crate::world::{World, policy};
 use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
+use vm_system_supervisor::runtime::RuntimeApi;
 
 cases! {
     a_full_disk_is_an_error_and_a_mark_and_heals,
@@ -18,8 +19,8 @@ async fn a_full_disk_is_an_error_and_a_mark_and_heals() {
     let session = world.session().await;
     world.faults.set(Some(FULL));
     let request = crate::world::repl(session, "echo:lost");
-    let id = request.id;
-    let error = world.runtime.execute(request).await.expect_err("not stored");
+    let id = request.1.id;
+    let error = world.execute(request).await.expect_err("not stored");
     assert_eq!(error.code(), ErrorCode::StorageUnavailable);
     assert!(error.to_string().contains(FULL), "{error}");
     let shown = world.runtime.degraded(id).expect("kept in memory");

@@ -9,11 +9,13 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings,
 };
+use vm_system_protocol::worker::SourceFormat;
 use vm_system_supervisor::brokers::BrokerConfig;
+use vm_system_supervisor::core::{ExecuteRequest, Source};
 use vm_system_supervisor::policy::Operator;
 use vm_system_supervisor::runtime::Administrators;
 use vm_system_supervisor::runtime::{
-    CreateSession, Libraries, Runtime, RuntimeConfig, RuntimeError, StartExecution,
+    CreateSession, Libraries, Runtime, RuntimeApi, RuntimeConfig, RuntimeError,
 };
 use vm_system_supervisor::spawn::{LibrarySet, SpawnConfig};
 use vm_system_supervisor::store::{
@@ -103,7 +105,11 @@ impl World {
     }
 
     pub(crate) async fn run(&self, session: SessionId, source: &str) -> Result<Execution, RuntimeError> {
-        self.runtime.execute(repl(session, source)).await
+        self.execute(repl(session, source)).await
+    }
+
+    pub(crate) async fn execute(&self, (session, request): Run) -> Result<Execution, RuntimeError> {
+        self.runtime.execute(session, Box::new(request), None, None).await
     }
 
     /// What is stored of a session.
@@ -131,9 +137,9 @@ impl World {
     /// Starts something and waits until its first event is stored.
     pub(crate) async fn busy(&self, session: SessionId, source: &str) -> ExecutionId {
         let mut request = repl(session, source);
-        request.wait = false;
-        let id = request.id;
-        let running = self.runtime.execute(request).await.expect("it runs");
+        (request.1.wait, request.1.collect_events) = (false, false);
+        let id = request.1.id;
+        let running = self.execute(request).await.expect("it runs");
         assert_eq!(running.status, vm_system_protocol::model::ExecutionStatus::Running);
         id
     }
@@ -174,30 +180,34 @@ impl World {
     }
 }
 
-pub(crate) fn repl(session: SessionId, source: &str) -> StartExecution {
-    StartExecution {
+/// Code for a session.
+pub(crate) type Run = (SessionId, ExecuteRequest);
+
+pub(crate) fn repl(session: SessionId, source: &str) -> Run {
+    let source = Source::Text {
+        text: source.to_owned(),
+        file_name: "repl".to_owned(),
+        format: Some(SourceFormat::Script),
+    };
+    (session, request(ExecutionKind::Repl, source))
+}
+
+pub(crate) fn run_file(session: SessionId, path: &str) -> Run {
+    (session, request(ExecutionKind::RunFile, Source::File { path: path.to_owned(), format: None }))
+}
+
+fn request(kind: ExecutionKind, source: Source) -> ExecuteRequest {
+    ExecuteRequest {
         id: ExecutionId::from_uuid(Uuid::now_v7()),
-        session,
-        kind: ExecutionKind::Repl,
-        input: Some(source.to_owned()),
-        path: None,
+        kind,
+        source,
         args: JsonText::empty_object(),
         env: Vec::new(),
         argv: Vec::new(),
         recorded_args: JsonText::empty_object(),
         recorded_env: JsonText::empty_object(),
-        policy_now: None,
         wait: true,
-        follower: None,
-    }
-}
-
-pub(crate) fn run_file(session: SessionId, path: &str) -> StartExecution {
-    StartExecution {
-        kind: ExecutionKind::RunFile,
-        input: None,
-        path: Some(path.to_owned()),
-        ..repl(session, "")
+        collect_events: true,
     }
 }
 

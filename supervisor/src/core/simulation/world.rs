@@ -81,9 +81,8 @@ pub(super) struct World {
 
 fn spec(rng: &mut Rng, policy: &Arc<EffectivePolicy>) -> SessionSpec {
     let id = SessionId::from_bytes(rng.id());
-    let startup = (0..rng.below(4).saturating_sub(2) * 2)
-        .map(|_| request(rng, policy, ExecutionKind::Startup))
-        .collect();
+    let startup =
+        (0..rng.below(4).saturating_sub(2) * 2).map(|_| request(rng, ExecutionKind::Startup)).collect();
     SessionSpec {
         record: Session {
             id,
@@ -104,15 +103,16 @@ fn spec(rng: &mut Rng, policy: &Arc<EffectivePolicy>) -> SessionSpec {
         },
         start: Start { session: id, limits: policy.wire.limits.clone(), random_seed: [0; 32], console: true },
         startup,
+        startup_policy: Arc::clone(policy),
         ttl_s: if rng.one_in(8) { 60 } else { 0 },
         idle_timeout_s: if rng.one_in(8) { 5 } else { 0 },
     }
 }
 
-fn request(rng: &mut Rng, policy: &Arc<EffectivePolicy>, kind: ExecutionKind) -> ExecuteRequest {
+fn request(rng: &mut Rng, kind: ExecutionKind) -> ExecuteRequest {
     let source = if kind == ExecutionKind::Repl {
         let text = if rng.one_in(30) { "x".repeat(2 * 1024 * 1024) } else { "1".to_owned() };
-        Source::Text { text, file_name: "repl".to_owned(), format: SourceFormat::Script }
+        Source::Text { text, file_name: "repl".to_owned(), format: Some(SourceFormat::Script) }
     } else {
         Source::File { path: "a.js".to_owned(), format: None }
     };
@@ -125,7 +125,6 @@ fn request(rng: &mut Rng, policy: &Arc<EffectivePolicy>, kind: ExecutionKind) ->
         argv: Vec::new(),
         recorded_args: JsonText::empty_object(),
         recorded_env: JsonText::empty_object(),
-        policy: Arc::clone(policy),
         wait: rng.below(4) > 0,
         collect_events: rng.one_in(2),
     }
@@ -432,9 +431,9 @@ impl World {
             26..=30 => Input::Fork { token, count: self.rng.below(3) as u32 + 1 },
             _ => {
                 let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };
-                let request = Box::new(request(&mut self.rng, &self.policy, kind));
+                let request = Box::new(request(&mut self.rng, kind));
                 self.known.push(request.id);
-                Input::Execute { token, request }
+                Input::Execute { token, request, policy: Arc::clone(&self.policy) }
             }
         };
         let cancelled = match &input {

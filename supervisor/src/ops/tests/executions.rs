@@ -176,8 +176,8 @@ async fn secrets_reach_the_script_and_no_record() {
     let shown = format!("{} {}", made.args.as_str(), made.env.as_str());
     assert!(!shown.contains("hunter2") && shown.contains("[redacted]"), "{shown}");
     let script = bench.fake.script();
-    assert!(script.started[0].args.as_str().contains("hunter2"));
-    assert_eq!(script.started[0].env[0].1, "hunter2");
+    assert!(script.started[0].0.args.as_str().contains("hunter2"));
+    assert_eq!(script.started[0].0.env[0].1, "hunter2");
 }
 
 #[tokio::test]
@@ -205,8 +205,8 @@ async fn execution_is_told_what_the_template_says_at_that_moment() {
     let told: Vec<_> = script
         .started
         .iter()
-        .map(|start| {
-            start.policy_now.as_ref().map(|policy| (policy.settings.limits.cpu_ms, policy.modules.len()))
+        .map(|(_, template)| {
+            template.as_ref().map(|policy| (policy.settings.limits.cpu_ms, policy.modules.len()))
         })
         .collect();
     assert_eq!(told, [Some((5_000, 0)), Some((9, 0)), Some((9, 1)), None]);

@@ -1,9 +1,10 @@
 //! A runtime without processes that keeps rows as the real one does, and verbs on top of it.
 
+use crate::core::{ExecuteRequest, Source};
 use crate::core::{LoadFailure, Refusal};
 use crate::libraries::Shelf;
 use crate::ops::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts};
-use crate::runtime::{CreateSession, Follower, ForkSession, RuntimeError, StartExecution};
+use crate::runtime::{CreateSession, Follower, ForkSession, RuntimeError};
 use crate::store::{BoxFuture, MemoryFaults, Owner, PolicySnapshot, StoreHandle, Write, open_memory};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -32,8 +33,8 @@ pub(super) struct Script {
     pub(super) fail: Option<ExecutionError>,
     /// The next execution waits for this before it ends.
     pub(super) hold: Option<Arc<Notify>>,
-    /// Everything that was started.
-    pub(super) started: Vec<StartExecution>,
+    /// Everything that was started, and the template's state as it was given.
+    pub(super) started: Vec<(ExecuteRequest, Option<Arc<PolicySnapshot>>)>,
     live: BTreeMap<SessionId, Owner>,
     killed: Vec<(SessionId, i32)>,
     degraded: BTreeMap<ExecutionId, Arc<Execution>>,
@@ -146,22 +147,32 @@ impl Fake {
         Ok(row.map(|row| row.session))
     }
 
-    async fn run(&self, start: StartExecution) -> Result<Execution, RuntimeError> {
-        self.live(start.session)?;
+    async fn run(
+        &self,
+        session: SessionId,
+        request: ExecuteRequest,
+        template: Option<Arc<PolicySnapshot>>,
+        follower: Option<Follower>,
+    ) -> Result<Execution, RuntimeError> {
+        self.live(session)?;
         self.refusal()?;
         let (fail, hold) = {
             let mut script = self.script();
-            script.started.push(StartExecution { follower: None, ..start.clone() });
+            script.started.push((request.clone(), template));
             (script.fail.take(), script.hold.take())
         };
+        let (input, path) = match request.source {
+            Source::Text { text, .. } if request.kind == ExecutionKind::Repl => (Some(text), None),
+            Source::Text { file_name: path, .. } | Source::File { path, .. } => (None, Some(path)),
+        };
         let mut execution = Execution {
-            id: start.id,
-            session_id: start.session,
-            kind: start.kind,
-            input: start.input,
-            path: start.path,
-            args: start.recorded_args,
-            env: start.recorded_env,
+            id: request.id,
+            session_id: session,
+            kind: request.kind,
+            input,
+            path,
+            args: request.recorded_args,
+            env: request.recorded_env,
             status: ExecutionStatus::Running,
             started_at: Timestamp(5),
             ended_at: None,
@@ -177,17 +188,17 @@ impl Fake {
         if let Some(hold) = hold {
             hold.notified().await;
         }
-        if !start.wait {
+        if !request.wait {
             return Ok(execution);
         }
-        let events: Vec<Event> = (1..=3).map(|seq| line(start.id, seq)).collect();
+        let events: Vec<Event> = (1..=3).map(|seq| line(request.id, seq)).collect();
         execution.status = if fail.is_some() { ExecutionStatus::Error } else { ExecutionStatus::Ok };
         execution.error = fail;
         execution.ended_at = Some(Timestamp(6));
         let end =
             vec![Write::Events(events.clone().into()), Write::ExecutionEnded(Arc::new(execution.clone()))];
         self.store.apply(end).await.map_err(RuntimeError::Store)?;
-        match start.follower {
+        match follower {
             Some(follower) => drop(follower.send(events).await),
             None => execution.events = Some(events),
         }
@@ -245,8 +256,14 @@ impl RuntimeApi for Fake {
             })
         })
     }
-    fn execute(&self, start: StartExecution) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
-        Box::pin(self.run(start))
+    fn execute(
+        &self,
+        session: SessionId,
+        request: Box<ExecuteRequest>,
+        template: Option<Arc<PolicySnapshot>>,
+        follower: Option<Follower>,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(self.run(session, *request, template, follower))
     }
     fn submit_answer(
         &self,
