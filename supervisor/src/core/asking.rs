@@ -68,10 +68,10 @@ impl SessionMachine {
             Err(Unfit::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
         }
         let Question { number, prompt, options } = question;
-        if number == running.asked {
+        if number == running.question.asked {
             return self.ask_again(call, now, out);
         }
-        running.asked = number;
+        running.question.asked = number;
         let refused = if running.record.kind == ExecutionKind::Startup {
             Some("a startup file cannot ask: its session is not there yet")
         } else if running.policy.wire.disabled_globals.iter().any(|name| name == "CC") {
@@ -104,16 +104,19 @@ impl SessionMachine {
         record.status = ExecutionStatus::Waiting;
         record.metrics = metrics;
         let mut batch = Vec::with_capacity(4);
-        if running.lost.is_some() {
+        if running.loss.lost.is_some() {
             // The end of an earlier question may be among what was lost.
             batch.push(Write::QuestionsWithdrawn { execution: id, at: Timestamp(now.unix_ms) });
         }
         batch.push(Write::Events(Arc::clone(&events)));
         batch.push(Write::Asked(Box::new(row.clone())));
         batch.push(Write::Progress { execution: id, status: ExecutionStatus::Waiting, metrics });
-        let executed = Executed { record: Arc::clone(&running.record), events: running.collected.take() };
+        let executed = Executed {
+            record: Arc::clone(&running.record),
+            events: running.collected.take().map(|(batches, _)| batches),
+        };
         let mark = Mark::Asked { token: running.token.take(), task: row.id, executed };
-        running.asking = Some(Asking::new(row, false, now));
+        running.question.asking = Some(Asking::new(row, false, now));
         let pending = Pending { execution: Some(id), publish: Some(events), mark, ..Pending::default() };
         self.persist(pending, batch, true, out);
     }
@@ -122,10 +125,10 @@ impl SessionMachine {
     /// supervisor, or the worker has it and goes on.
     fn ask_again(&mut self, call: u64, now: Now, out: &mut Vec<Action>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
-        let Some(row) = running.known_question.take() else { return };
+        let Some(row) = running.question.known_question.take() else { return };
         if row.ended_at.is_none() {
             Arc::make_mut(&mut running.record).status = ExecutionStatus::Waiting;
-            running.asking = Some(Asking::new(row, true, now));
+            running.question.asking = Some(Asking::new(row, true, now));
             return;
         }
         let withdrawn = || TaskAnswer::Failed("the question was withdrawn".to_owned());
@@ -142,7 +145,7 @@ impl SessionMachine {
         out: &mut Vec<Action>,
     ) {
         if let Some(Current::Running(running)) = &mut self.current
-            && let Some(asking) = running.asking.as_mut().filter(|asking| asking.row.id == task)
+            && let Some(asking) = running.question.asking.as_mut().filter(|asking| asking.row.id == task)
         {
             asking.stored = true;
         }
@@ -170,7 +173,7 @@ impl SessionMachine {
             }
         };
         running.token = running.token.or(token);
-        if running.asking.take().is_some() {
+        if running.question.asking.take().is_some() {
             Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
             if let Some(call) = running.host.map(|wait| wait.call) {
                 let why = format!("the question could not be stored: {error}");
@@ -196,7 +199,7 @@ impl SessionMachine {
             _ => return Self::reply(token, Err(Refusal::Task(Refused::NotPending)), out),
         };
         let fits = |asking: &&mut Asking| asking.stored && task.is_none_or(|task| asking.row.id == task);
-        let Some(asking) = running.asking.as_mut().filter(fits) else {
+        let Some(asking) = running.question.asking.as_mut().filter(fits) else {
             return Self::reply(token, Err(Refusal::Task(Refused::NotPending)), out);
         };
         match judged(&asking.row, answer) {
@@ -236,7 +239,7 @@ impl SessionMachine {
         }
         let Some(Current::Running(running)) = &self.current else { return };
         let due = |asking: &&Asking| asking.due_at().is_some_and(|at| at <= now.mono_ms);
-        let Some(asking) = running.asking.as_ref().filter(due) else { return };
+        let Some(asking) = running.question.asking.as_ref().filter(due) else { return };
         let execution = running.id();
         let (outcome, answer) = when_due(&asking.row);
         let batch = self.go_on_with(outcome, answer, now, out);
@@ -252,7 +255,9 @@ impl SessionMachine {
         out: &mut Vec<Action>,
     ) -> Vec<Write> {
         let Some(Current::Running(running)) = &mut self.current else { return Vec::new() };
-        let (Some(mut asking), Some(wait)) = (running.asking.take(), running.host) else { return Vec::new() };
+        let (Some(mut asking), Some(wait)) = (running.question.asking.take(), running.host) else {
+            return Vec::new();
+        };
         Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
         asking.row.outcome = Some(outcome);
         asking.row.answer = Some(answer.clone());
@@ -293,9 +298,10 @@ fn judge(running: &Running, question: &Question, repeating: bool) -> Result<(), 
     if options.as_ref().is_some_and(|options| !options.is_valid()) {
         return Err(Unfit::Forbidden("invalid JSON in the options of a question"));
     }
-    let again = repeating && *number == running.asked && running.known_question.is_some();
+    let again = repeating && *number == running.question.asked && running.question.known_question.is_some();
     // Behind an adoption nobody knows how many were refused before they were stored.
-    let next = *number == running.asked.saturating_add(1) || (repeating && *number > running.asked);
+    let next = *number == running.question.asked.saturating_add(1)
+        || (repeating && *number > running.question.asked);
     if *number == 0 || *number > NUMBER_MAX || !(again || next) {
         return Err(Unfit::Forbidden("a question out of order"));
     }

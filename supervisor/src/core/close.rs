@@ -47,12 +47,12 @@ impl SessionMachine {
             return;
         }
         let Some(Current::Running(running)) = &mut self.current else { return };
-        if running.stop.is_some() {
+        if running.stopping.stop.is_some() {
             return;
         }
-        running.stop = Some(stop);
-        running.grace_until = Some(now.mono_ms + INTERRUPT_GRACE_MS);
-        running.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
+        running.stopping.stop = Some(stop);
+        running.stopping.grace_until = Some(now.mono_ms + INTERRUPT_GRACE_MS);
+        running.stopping.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
         // The flag first: it is read when the script goes on after its host call.
         out.push(Action::Interrupt);
         if let Some(wait) = running.host {
@@ -88,25 +88,25 @@ impl SessionMachine {
             return false;
         }
         let unmade = self.phase == Phase::New && !wants_record;
-        if unmade || self.enders.len() >= ENDERS_MAX {
+        if unmade || self.ending.enders.len() >= ENDERS_MAX {
             Self::reply(token, Err(Refusal::Busy), out);
             return false;
         }
-        self.enders.push(Ender { token, wants_record });
+        self.ending.enders.push(Ender { token, wants_record });
         true
     }
 
     /// Ends the session in good order: the execution first, as `cancelled`.
     pub(super) fn begin_close(&mut self, cause: CloseCause, now: Now, out: &mut Vec<Action>) {
-        if self.closing.is_some() || self.verdict.is_some() {
+        if self.ending.closing.is_some() || self.ending.verdict.is_some() {
             return;
         }
         match self.phase {
             Phase::Ended | Phase::Released | Phase::Dying | Phase::Closing => {}
             // One that is not made yet is made and closed.
-            Phase::New | Phase::Spawning => self.closing = Some(cause),
+            Phase::New | Phase::Spawning => self.ending.closing = Some(cause),
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
-                self.closing = Some(cause);
+                self.ending.closing = Some(cause);
                 self.phase = Phase::Closing;
                 self.timers = Timers { hang_up_at: self.timers.hang_up_at, ..Timers::default() };
                 self.drop_loading(Refusal::NotReady("it is closing".to_owned()), now, out);
@@ -130,7 +130,7 @@ impl SessionMachine {
             if !self.has_worker() {
                 return Self::reply(token, Err(Refusal::NotReady("it has no worker".to_owned())), out);
             }
-            self.operator_signal = Some(signal);
+            self.ending.operator_signal = Some(signal);
             out.push(Action::Signal(signal));
             return Self::reply(token, Ok(Answer::Done), out);
         }
@@ -141,10 +141,11 @@ impl SessionMachine {
 
     /// Decides to kill. The first verdict stands.
     pub(super) fn condemn(&mut self, reason: CloseReason, now: Now, out: &mut Vec<Action>) {
-        if self.verdict.is_some() || matches!(self.phase, Phase::New | Phase::Ended | Phase::Released) {
+        if self.ending.verdict.is_some() || matches!(self.phase, Phase::New | Phase::Ended | Phase::Released)
+        {
             return;
         }
-        self.verdict = Some(reason);
+        self.ending.verdict = Some(reason);
         if self.phase == Phase::Spawning {
             return;
         }
@@ -181,7 +182,7 @@ impl SessionMachine {
             }
             _ => (Vec::with_capacity(1), Pending::default()),
         };
-        let asked_for = self.closing.is_some();
+        let asked_for = self.ending.closing.is_some();
         self.record.status = if asked_for { SessionStatus::Closed } else { SessionStatus::Crashed };
         self.record.closed_at = Some(Timestamp(now.unix_ms));
         self.record.close_reason = Some(reason.to_string());
@@ -194,10 +195,10 @@ impl SessionMachine {
             last_error: self.record.last_error.clone(),
         });
         pending.mark = Mark::SessionEnded;
-        self.verdict.get_or_insert(reason);
+        self.ending.verdict.get_or_insert(reason);
         self.phase = Phase::Ended;
         self.timers = Timers::default();
-        self.startup.clear();
+        self.creation.startup.clear();
         self.persist(pending, batch, true, out);
     }
 
@@ -213,7 +214,7 @@ impl SessionMachine {
 
     /// The end is recorded (or the store refused it, then `stored` says why): whoever waits is told.
     pub(super) fn tell_end(&mut self, stored: Result<(), &str>, out: &mut Vec<Action>) {
-        for ender in std::mem::take(&mut self.enders) {
+        for ender in std::mem::take(&mut self.ending.enders) {
             let result = match stored {
                 Ok(()) if ender.wants_record => Ok(Answer::Session(Box::new(self.record.clone()))),
                 Ok(()) => Ok(Answer::Done),
@@ -221,12 +222,12 @@ impl SessionMachine {
             };
             Self::reply(ender.token, result, out);
         }
-        if let Some(token) = self.creator.take() {
-            let refusal = match (stored, self.library_failure.take(), &self.verdict) {
+        if let Some(token) = self.creation.creator.take() {
+            let refusal = match (stored, self.creation.library_failure.take(), &self.ending.verdict) {
                 (Err(error), ..) => Refusal::Storage(error.to_owned()),
                 (Ok(()), Some(failure), _) => Refusal::Library(failure),
                 (Ok(()), None, Some(CloseReason::SpawnFailed(why))) => Refusal::SpawnFailed(
-                    self.unborn.take().unwrap_or_else(|| SpawnFailure::late(why.clone())),
+                    self.creation.spawn_failure.take().unwrap_or_else(|| SpawnFailure::late(why.clone())),
                 ),
                 (Ok(()), None, Some(CloseReason::StartupFailed(what))) => {
                     Refusal::StartupFailed(what.clone())

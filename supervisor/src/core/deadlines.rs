@@ -43,10 +43,10 @@ impl SessionMachine {
             None => [None; 3],
             Some(Current::Loading(loading)) => [Some(loading.until), None, None],
             Some(Current::Forking(forking)) => [Some(forking.until), None, None],
-            Some(Current::Running(running)) => match (running.grace_until, running.host) {
-                (Some(grace), _) => [Some(grace), Some(running.interrupt_again_at), None],
-                (None, Some(_)) if running.asking.is_some() => {
-                    [running.asking.as_ref().and_then(super::asking::Asking::due_at), None, None]
+            Some(Current::Running(running)) => match (running.stopping.grace_until, running.host) {
+                (Some(grace), _) => [Some(grace), Some(running.stopping.interrupt_again_at), None],
+                (None, Some(_)) if running.question.asking.is_some() => {
+                    [running.question.asking.as_ref().and_then(super::asking::Asking::due_at), None, None]
                 }
                 (None, Some(wait)) => [Some(wait.since + HOST_CALL_MS), None, None],
                 (None, None) => [running.wall.runs_out(), Some(running.cpu_check_at), None],
@@ -88,7 +88,7 @@ impl SessionMachine {
             Phase::Ready => self.violation("no answer to Adopt", now, out),
             // It is closed all the same; that it had to be killed is not its client's concern.
             Phase::Closing => {
-                let reason = self.closing.map_or(CloseReason::Exited, CloseCause::reason);
+                let reason = self.ending.closing.map_or(CloseReason::Exited, CloseCause::reason);
                 self.condemn(reason, now, out);
             }
             Phase::Dying => {
@@ -113,9 +113,9 @@ impl SessionMachine {
                 self.violation("did not say how its fork went", now, out);
             }
             None | Some(Current::Loading(_) | Current::Forking(_)) => {}
-            Some(Current::Running(running)) => match (running.grace_until, running.host) {
+            Some(Current::Running(running)) => match (running.stopping.grace_until, running.host) {
                 (Some(grace), _) if grace <= now.mono_ms => {
-                    let reason = match (self.closing, running.stop) {
+                    let reason = match (self.ending.closing, running.stopping.stop) {
                         (Some(cause), _) => cause.reason(),
                         (None, Some(Stop::Limit(kind))) => CloseReason::Limit(kind),
                         (None, _) => CloseReason::KilledByOperator,
@@ -123,12 +123,12 @@ impl SessionMachine {
                     self.condemn(reason, now, out);
                 }
                 (Some(_), _) => {
-                    if running.interrupt_again_at <= now.mono_ms {
-                        running.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
+                    if running.stopping.interrupt_again_at <= now.mono_ms {
+                        running.stopping.interrupt_again_at = now.mono_ms + INTERRUPT_AGAIN_MS;
                         out.push(Action::Interrupt);
                     }
                 }
-                (None, Some(_)) if running.asking.is_some() => self.expire_question(now, out),
+                (None, Some(_)) if running.question.asking.is_some() => self.expire_question(now, out),
                 (None, Some(wait)) => {
                     if wait.since + HOST_CALL_MS <= now.mono_ms {
                         out.push(Action::DropHostWork);

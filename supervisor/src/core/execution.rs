@@ -106,6 +106,49 @@ pub(super) struct HostWait {
     pub(super) module: Option<&'static str>,
 }
 
+/// How this side ends an execution.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    /// Why; none while it runs on.
+    pub(super) stop: Option<Stop>,
+    /// After a stop it must end by itself before this (`mono_ms`).
+    pub(super) grace_until: Option<u64>,
+    /// When it is interrupted again (`mono_ms`): a signal that comes before the worker begins the execution is cleared
+    /// by that beginning.
+    pub(super) interrupt_again_at: u64,
+}
+
+/// Its output as numbered events.
+#[derive(Debug)]
+pub(super) struct Output {
+    next_seq: u64,
+    last_ts: i64,
+    output_bytes: u64,
+    /// Events that this side added, and their bytes: the worker's limits do not count them.
+    pub(super) own_events: u64,
+    pub(super) own_bytes: u64,
+}
+
+/// The tasks of an execution.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    /// The one that it waits for; then `host` is the call in which it does.
+    pub(super) asking: Option<Asking>,
+    /// Number of the last one.
+    pub(super) asked: u64,
+    /// That one as the previous supervisor left it.
+    pub(super) known_question: Option<TaskRow>,
+}
+
+/// What the store has lost of an execution.
+#[derive(Debug, Default)]
+pub(super) struct Loss {
+    /// Error of the store, once a write was lost.
+    pub(super) lost: Option<String>,
+    /// Its start was lost.
+    pub(super) start_lost: bool,
+}
+
 /// A request that the worker has.
 #[derive(Debug)]
 pub(super) struct Running {
@@ -113,99 +156,66 @@ pub(super) struct Running {
     /// Who is answered at its end.
     pub(super) token: Option<Token>,
     pub(super) policy: Arc<EffectivePolicy>,
-    pub(super) stop: Option<Stop>,
-    /// After a stop it must end by itself before this (`mono_ms`).
-    pub(super) grace_until: Option<u64>,
-    /// When it is interrupted again (`mono_ms`): a signal that comes before the worker begins the execution is cleared
-    /// by that beginning.
-    pub(super) interrupt_again_at: u64,
+    pub(super) stopping: Stopping,
     pub(super) wall: WallClock,
     pub(super) host: Option<HostWait>,
-    /// When the CPU time is worth a look (`mono_ms`).
+    /// When the CPU time is worth a sample (`mono_ms`).
     pub(super) cpu_check_at: u64,
-    /// Error of the store, once a write of this execution was lost.
-    pub(super) lost: Option<String>,
-    /// Its start was lost.
-    pub(super) start_lost: bool,
-    /// Events for the answer, in the batches in which they were stored.
-    pub(super) collected: Option<Vec<Arc<[Event]>>>,
+    pub(super) loss: Loss,
+    /// Events for the response, in the batches in which they were stored, and their size (bytes).
+    pub(super) collected: Option<(Vec<Arc<[Event]>>, u64)>,
     /// What it used of its host modules.
     pub(super) usage: Usage,
-    /// Events that this side added, and their bytes: the worker's limits do not count them.
-    pub(super) own_events: u64,
-    pub(super) own_bytes: u64,
-    /// The question that it waits for; then `host` is the call in which it does.
-    pub(super) asking: Option<Asking>,
-    /// Number of its last question.
-    pub(super) asked: u64,
-    /// That question as the previous supervisor left it.
-    pub(super) known_question: Option<TaskRow>,
+    pub(super) output: Output,
+    pub(super) question: Questions,
     started: Now,
-    next_seq: u64,
-    last_ts: i64,
-    output_bytes: u64,
-    collected_bytes: u64,
 }
 
 impl Running {
     fn new(job: &Job, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
-        let limits = &job.policy.wire.limits;
-        Self {
-            record,
-            token,
-            stop: None,
-            grace_until: None,
-            interrupt_again_at: u64::MAX,
-            wall: WallClock::started(u64::from(limits.wall_ms), now),
-            host: None,
-            cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
-            lost: None,
-            start_lost: false,
-            collected: job.request.collect_events.then(Vec::new),
-            usage: Usage::default(),
-            own_events: 0,
-            own_bytes: 0,
-            asking: None,
-            asked: 0,
-            known_question: None,
-            started: now,
-            next_seq: 1,
-            last_ts: now.unix_ms,
-            output_bytes: 0,
-            collected_bytes: 0,
-            policy: Arc::clone(&job.policy),
-        }
+        let output =
+            Output { next_seq: 1, last_ts: now.unix_ms, output_bytes: 0, own_events: 0, own_bytes: 0 };
+        let mut running = Self::with(record, &job.policy, output, now);
+        running.token = token;
+        running.collected = job.request.collect_events.then(|| (Vec::new(), 0));
+        running
     }
 
-    /// One that the worker ran on while nobody watched. Its limits start anew: what it used meanwhile is not known, and
+    /// One that the worker ran on while no supervisor was there. Its limits start anew: what it used meanwhile is not known, and
     /// an honest worker's own limits went on counting.
     pub(super) fn adopted(adopted: AdoptedExecution, now: Now) -> Self {
-        let limits = &adopted.policy.wire.limits;
-        Self {
-            token: None,
-            stop: None,
-            grace_until: None,
-            interrupt_again_at: u64::MAX,
-            wall: WallClock::started(u64::from(limits.wall_ms), now),
-            host: None,
-            cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
-            lost: None,
-            start_lost: false,
-            collected: None,
-            usage: Usage::default(),
-            // How many of those that are stored were the previous supervisor's own is not known.
-            own_events: ADOPTED_OWN_EVENTS.min(adopted.events),
-            own_bytes: 0,
-            asking: None,
-            asked: adopted.question.as_ref().map_or(0, |row| row.checkpoint),
-            known_question: adopted.question,
-            started: Now { unix_ms: adopted.record.started_at.0, ..now },
+        let output = Output {
             next_seq: adopted.events + 1,
             last_ts: adopted.last_ts.0,
             output_bytes: adopted.output_bytes,
-            collected_bytes: 0,
-            record: Arc::new(adopted.record),
-            policy: adopted.policy,
+            // How many of those that are stored were the previous supervisor's own is not known.
+            own_events: ADOPTED_OWN_EVENTS.min(adopted.events),
+            own_bytes: 0,
+        };
+        let started = Now { unix_ms: adopted.record.started_at.0, ..now };
+        let mut running = Self::with(Arc::new(adopted.record), &adopted.policy, output, now);
+        running.started = started;
+        running.question.asked = adopted.question.as_ref().map_or(0, |row| row.checkpoint);
+        running.question.known_question = adopted.question;
+        running
+    }
+
+    fn with(record: Arc<Execution>, policy: &Arc<EffectivePolicy>, output: Output, now: Now) -> Self {
+        let limits = &policy.wire.limits;
+        Self {
+            record,
+            token: None,
+            policy: Arc::clone(policy),
+            stopping: Stopping { stop: None, grace_until: None, interrupt_again_at: u64::MAX },
+            wall: WallClock::started(u64::from(limits.wall_ms), now),
+            host: None,
+            cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
+            loss: Loss::default(),
+            collected: None,
+            usage: Usage::default(),
+            output,
+            question: Questions::default(),
+            started: now,
         }
     }
 
@@ -220,18 +230,22 @@ impl Running {
 
     /// Gives an event its place and counts it.
     pub(super) fn number(&mut self, ts: i64, payload: EventPayload) -> Event {
-        self.last_ts = self.last_ts.max(ts);
-        self.output_bytes = self.output_bytes.saturating_add(payload.output_bytes());
-        let event =
-            Event { execution_id: self.id(), seq: self.next_seq, ts: Timestamp(self.last_ts), payload };
-        self.next_seq += 1;
+        self.output.last_ts = self.output.last_ts.max(ts);
+        self.output.output_bytes = self.output.output_bytes.saturating_add(payload.output_bytes());
+        let event = Event {
+            execution_id: self.id(),
+            seq: self.output.next_seq,
+            ts: Timestamp(self.output.last_ts),
+            payload,
+        };
+        self.output.next_seq += 1;
         event
     }
 
     /// An event of this side's own about a running execution.
     pub(super) fn number_own(&mut self, message: String, level: ConsoleLevel, now: Now) -> Event {
-        self.own_events += 1;
-        self.own_bytes += message.len() as u64;
+        self.output.own_events += 1;
+        self.output.own_bytes += message.len() as u64;
         self.number(now.unix_ms, EventPayload::System { message, level })
     }
 
@@ -247,31 +261,30 @@ impl Running {
             .collect()
     }
 
-    /// Keeps a batch for the answer, while there is room.
+    /// Keeps a batch for the response, while there is room.
     pub(super) fn collect(&mut self, batch: &Arc<[Event]>) {
-        if let Some(collected) = &mut self.collected {
-            self.collected_bytes += batch.iter().map(|event| event.payload.output_bytes() + 64).sum::<u64>();
-            if self.collected_bytes > COLLECT_BYTES {
-                self.collected = None;
-            } else {
-                collected.push(Arc::clone(batch));
-            }
+        let Some((collected, bytes)) = &mut self.collected else { return };
+        *bytes += batch.iter().map(|event| event.payload.output_bytes() + 64).sum::<u64>();
+        if *bytes > COLLECT_BYTES {
+            self.collected = None;
+        } else {
+            collected.push(Arc::clone(batch));
         }
     }
 
     /// Events numbered so far.
     pub(super) fn events(&self) -> u64 {
-        self.next_seq - 1
+        self.output.next_seq - 1
     }
 
     /// Bytes in them.
     pub(super) fn output_bytes(&self) -> u64 {
-        self.output_bytes
+        self.output.output_bytes
     }
 
     /// When it ended: never before its last event.
     pub(super) fn ended_at(&self, now: Now) -> Timestamp {
-        Timestamp(now.unix_ms.max(self.last_ts))
+        Timestamp(now.unix_ms.max(self.output.last_ts))
     }
 
     pub(super) fn metrics(&self, now: Now, heap_peak_bytes: u64) -> Metrics {
@@ -280,7 +293,7 @@ impl Running {
             cpu_ms: self.cpu_us(now) / 1_000,
             host_wait_ms: self.wall.waited_ms,
             events: self.events(),
-            output_bytes: self.output_bytes,
+            output_bytes: self.output.output_bytes,
             heap_peak_bytes,
         }
     }
@@ -295,7 +308,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<Action>,
     ) {
-        if self.phase != Phase::Ready || self.verdict.is_some() {
+        if self.phase != Phase::Ready || self.ending.verdict.is_some() {
             return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
         }
         if self.current.is_some() {
@@ -359,7 +372,7 @@ impl SessionMachine {
                 Self::reply(token, Err(why), out);
                 self.rest(now);
             }
-            None if self.verdict.is_none() && self.phase == Phase::Starting => {
+            None if self.ending.verdict.is_none() && self.phase == Phase::Starting => {
                 let what = format!("{}: {why}", file_of(&job.request.source));
                 self.condemn(vm_system_protocol::reason::CloseReason::StartupFailed(what), now, out);
             }
@@ -446,7 +459,7 @@ impl SessionMachine {
     }
 
     pub(super) fn not_ready_because(&self) -> String {
-        match (&self.record.close_reason, &self.verdict, self.closing) {
+        match (&self.record.close_reason, &self.ending.verdict, self.ending.closing) {
             (Some(reason), _, _) => format!("it is {} ({reason})", self.record.status),
             (None, Some(verdict), _) => format!("it is being ended ({verdict})"),
             (None, None, Some(_)) => "it is closing".to_owned(),

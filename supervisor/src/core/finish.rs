@@ -94,7 +94,7 @@ impl Ending {
         if closing {
             return Self::stopped(Stop::Cancelled, running);
         }
-        match (reason, running.stop) {
+        match (reason, running.stopping.stop) {
             (CloseReason::Limit(kind), _) => return Self::limit(*kind, &running.policy.wire.limits),
             (CloseReason::KilledByOperator, Some(Stop::Cancelled)) => {
                 return Self::stopped(Stop::Cancelled, running);
@@ -123,7 +123,7 @@ impl SessionMachine {
         let before = running.output_bytes();
         let mut events = host_use(&mut running, now, out);
         events.extend(running.number_all(done.events, now));
-        let ending = match running.stop {
+        let ending = match running.stopping.stop {
             Some(stop) => Ending::stopped(stop, &running),
             None => Ending::said(done.outcome, &running),
         };
@@ -139,7 +139,7 @@ impl SessionMachine {
         let heap_peak = done.usage.heap_peak_bytes.min(STORED_MAX);
         let (batch, pending) = conclude(*running, ending, result, events, heap_peak, now);
         self.persist(pending, batch, true, out);
-        if self.closing.is_some() {
+        if self.ending.closing.is_some() {
             self.shut_down(now, out);
         } else if kind == ExecutionKind::Startup && self.phase == Phase::Starting {
             self.startup_ended(&what, status, now, out);
@@ -155,7 +155,7 @@ impl SessionMachine {
         reason: &CloseReason,
         now: Now,
     ) -> (Vec<Write>, Pending) {
-        let ending = Ending::died(reason, self.closing.is_some(), &running);
+        let ending = Ending::died(reason, self.ending.closing.is_some(), &running);
         // The session's broker ends with it.
         let mut events = host_use(&mut running, now, &mut Vec::new());
         let text = format!("the worker ended in the middle of this execution: {reason}");
@@ -218,7 +218,7 @@ fn conclude(
     heap_peak_bytes: u64,
     now: Now,
 ) -> (Vec<Write>, Pending) {
-    let lost = running.lost.take();
+    let lost = running.loss.lost.take();
     if let Some(error) = &lost {
         let message = format!("the store lost output of this execution: {error}");
         events
@@ -233,7 +233,7 @@ fn conclude(
         batch.push(Write::Events(Arc::clone(&events)));
         publish = Some(events);
     }
-    if running.start_lost {
+    if running.loss.start_lost {
         batch.insert(0, Write::ExecutionStarted(Arc::clone(&running.record)));
     }
     let id = running.id();
@@ -245,19 +245,19 @@ fn conclude(
     ended.result = result;
     ended.ended_at = Some(ended_at);
     ended.metrics = metrics;
-    let asked = running.asked > 0;
+    let asked = running.question.asked > 0;
     if asked {
         batch.push(Write::QuestionsWithdrawn { execution: id, at: ended_at });
     }
     batch.push(Write::ExecutionEnded(Arc::clone(&record)));
-    let executed = Executed { record, events: running.collected };
+    let executed = Executed { record, events: running.collected.map(|(batches, _)| batches) };
     let pending = Pending {
         execution: Some(id),
         publish,
         ended: Some(Box::new(Ended {
             executed,
             token: running.token,
-            start_lost: running.start_lost,
+            start_lost: running.loss.start_lost,
             asked,
             lost,
         })),

@@ -29,7 +29,7 @@ pub(super) struct Forking {
 
 impl SessionMachine {
     pub(super) fn fork(&mut self, token: Token, count: u32, now: Now, out: &mut Vec<Action>) {
-        if self.phase != Phase::Ready || self.verdict.is_some() {
+        if self.phase != Phase::Ready || self.ending.verdict.is_some() {
             return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
         }
         if self.current.is_some() || self.peer.adopting.is_some() || count == 0 {

@@ -17,7 +17,7 @@ use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToW
 use super::death::Death;
 
 /// The moment of a step. The machine has no clock of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Now {
     /// A clock that never goes back (milliseconds since any fixed point).
     pub mono_ms: u64,

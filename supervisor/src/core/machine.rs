@@ -54,6 +54,15 @@ pub(super) struct Timers {
     pub(super) hang_up_at: Option<u64>,
 }
 
+/// How long a session may live (milliseconds); none = for ever.
+#[derive(Debug)]
+pub(super) struct Lifetime {
+    /// At all.
+    pub(super) ttl_ms: Option<u64>,
+    /// Without an execution.
+    pub(super) idle_ms: Option<u64>,
+}
+
 /// The worker's side of the channel.
 #[derive(Debug)]
 pub(super) struct Peer {
@@ -76,32 +85,44 @@ pub(super) struct Peer {
     pub(super) forks: u64,
 }
 
+/// What a session is made from, and what its creator hears.
+#[derive(Debug)]
+pub(super) struct Creation {
+    pub(super) start: Option<Box<Start>>,
+    pub(super) startup: VecDeque<super::ExecuteRequest>,
+    pub(super) startup_policy: Arc<EffectivePolicy>,
+    pub(super) creator: Option<Token>,
+    /// Why there is no worker.
+    pub(super) spawn_failure: Option<SpawnFailure>,
+    /// The library for which there is no worker.
+    pub(super) library_failure: Option<LibraryFailure>,
+}
+
+/// Why a session ends, and who hears when it has.
+#[derive(Debug, Default)]
+pub(super) struct SessionEnd {
+    pub(super) enders: Vec<Ender>,
+    pub(super) closing: Option<CloseCause>,
+    pub(super) verdict: Option<CloseReason>,
+    pub(super) operator_signal: Option<i32>,
+}
+
 /// One session.
 #[derive(Debug)]
 pub struct SessionMachine {
     pub(super) record: Session,
-    pub(super) start: Option<Box<Start>>,
-    pub(super) startup: VecDeque<super::ExecuteRequest>,
-    pub(super) startup_policy: Arc<EffectivePolicy>,
     pub(super) phase: Phase,
-    pub(super) creator: Option<Token>,
-    /// Why there is no worker.
-    pub(super) unborn: Option<SpawnFailure>,
-    pub(super) enders: Vec<Ender>,
+    pub(super) creation: Creation,
     pub(super) current: Option<Current>,
-    pub(super) closing: Option<CloseCause>,
-    pub(super) verdict: Option<CloseReason>,
-    /// The library for which there is no worker.
-    pub(super) library_failure: Option<LibraryFailure>,
-    pub(super) operator_signal: Option<i32>,
+    pub(super) ending: SessionEnd,
     pub(super) timers: Timers,
+    pub(super) lifetime: Lifetime,
     memory_mb: u32,
-    pub(super) ttl_ms: Option<u64>,
-    pub(super) idle_ms: Option<u64>,
     pub(super) peer: Peer,
     pub(super) ledger: Ledger,
     /// What its executions used of host modules, since this supervisor knows it.
     pub(super) host_usage: SessionUsage,
+    adopted: bool,
 }
 
 /// The execution that was running when the previous supervisor died, as the store knows it.
@@ -127,21 +148,22 @@ impl SessionMachine {
         Self {
             memory_mb: spec.start.limits.mem_mb,
             record: spec.record,
-            start: Some(Box::new(spec.start)),
-            startup: spec.startup.into(),
-            startup_policy: spec.startup_policy,
             phase: Phase::New,
-            creator: None,
-            unborn: None,
-            enders: Vec::new(),
+            creation: Creation {
+                start: Some(Box::new(spec.start)),
+                startup: spec.startup.into(),
+                startup_policy: spec.startup_policy,
+                creator: None,
+                spawn_failure: None,
+                library_failure: None,
+            },
             current: None,
-            closing: None,
-            verdict: None,
-            library_failure: None,
-            operator_signal: None,
+            ending: SessionEnd::default(),
             timers: Timers::default(),
-            ttl_ms: (spec.ttl_s > 0).then(|| u64::from(spec.ttl_s) * 1_000),
-            idle_ms: (spec.idle_timeout_s > 0).then(|| u64::from(spec.idle_timeout_s) * 1_000),
+            lifetime: Lifetime {
+                ttl_ms: (spec.ttl_s > 0).then(|| u64::from(spec.ttl_s) * 1_000),
+                idle_ms: (spec.idle_timeout_s > 0).then(|| u64::from(spec.idle_timeout_s) * 1_000),
+            },
             peer: Peer {
                 next_seq: 1,
                 next_call: Some(1),
@@ -154,6 +176,7 @@ impl SessionMachine {
             },
             ledger: Ledger::default(),
             host_usage: SessionUsage::default(),
+            adopted: false,
         }
     }
 
@@ -168,8 +191,9 @@ impl SessionMachine {
         out: &mut Vec<Action>,
     ) -> Self {
         let mut machine = Self::new(spec);
-        machine.start = None;
-        machine.startup.clear();
+        machine.creation.start = None;
+        machine.creation.startup.clear();
+        machine.adopted = true;
         machine.record.status = SessionStatus::Ready;
         machine.phase = Phase::Ready;
         machine.peer.next_call = None;
@@ -181,7 +205,7 @@ impl SessionMachine {
         machine.peer.adopting = Some(last_committed);
         machine.ledger.resume(last_committed);
         let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
-        machine.timers.ttl_at = machine.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
+        machine.timers.ttl_at = machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
         machine.timers.phase_at = Some(now.mono_ms + super::deadlines::ADOPTED_MS);
         out.push(Action::Send(ToWorker::Adopt { last_committed }));
         match running {
@@ -242,6 +266,11 @@ impl SessionMachine {
         }
     }
 
+    /// Whether its worker was started by an earlier supervisor.
+    pub fn is_adopted(&self) -> bool {
+        self.adopted
+    }
+
     /// JavaScript heap that the worker may have (MiB).
     pub fn memory_mb(&self) -> u32 {
         self.memory_mb
@@ -267,20 +296,20 @@ impl SessionMachine {
 
     /// Whether the worker is still listened to and spoken to.
     pub(super) fn on_speaking_terms(&self) -> bool {
-        self.verdict.is_none() && self.has_worker()
+        self.ending.verdict.is_none() && self.has_worker()
     }
 
     /// Nothing runs: the idle time begins.
     pub(super) fn rest(&mut self, now: Now) {
-        self.timers.idle_at = self.idle_ms.map(|idle| now.mono_ms + idle);
+        self.timers.idle_at = self.lifetime.idle_ms.map(|idle| now.mono_ms + idle);
     }
 
     pub(super) fn death_of(&self, death: Death) -> CloseReason {
         super::death::judge(
-            self.verdict.as_ref(),
-            self.closing.map(CloseCause::reason),
-            self.operator_signal,
-            matches!(&self.current, Some(Current::Running(running)) if running.stop.is_some()),
+            self.ending.verdict.as_ref(),
+            self.ending.closing.map(CloseCause::reason),
+            self.ending.operator_signal,
+            matches!(&self.current, Some(Current::Running(running)) if running.stopping.stop.is_some()),
             death,
         )
     }

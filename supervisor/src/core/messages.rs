@@ -75,7 +75,7 @@ impl SessionMachine {
             && let Some(wait) = running.host.take()
         {
             running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
-            let asking = running.asking.take();
+            let asking = running.question.asking.take();
             self.ledger.settle(wait.seq, 0);
             match asking {
                 Some(asking) => self.answered_elsewhere(&asking, now, out),
@@ -144,7 +144,7 @@ impl SessionMachine {
         running.wall.pause(now);
         running.host = Some(HostWait { call, seq, since: now.mono_ms, module: module_of(&request) });
         let policy = Arc::clone(&running.policy);
-        let stopped = running.stop.is_some();
+        let stopped = running.stopping.stop.is_some();
         if stopped {
             let error = host_error("ECANCELED", "the execution is being ended");
             return self.host_replied(call, HostReply::Failed(error), now, out);
@@ -211,7 +211,7 @@ impl SessionMachine {
         let Some(Current::Running(running)) = &mut self.current else { return };
         let Some(wait) = running.host.filter(|wait| wait.call == call) else { return };
         running.host = None;
-        running.asking = None;
+        running.question.asking = None;
         running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
         out.push(Action::Send(ToWorker::HostReply { call, reply }));
         self.ledger.settle(wait.seq, 0);
@@ -286,11 +286,11 @@ impl Running {
     /// Whether a worker may put out so many more events with so much text in them.
     pub(super) fn has_room_for(&self, events: u64, bytes: u64) -> Result<(), Unfit> {
         let limits = &self.policy.wire.limits;
-        let said = self.events().saturating_sub(self.own_events) + events;
+        let said = self.events().saturating_sub(self.output.own_events) + events;
         if said > u64::from(limits.max_events) + EVENTS_SLACK {
             return Err(Unfit::TooMuch(LimitKind::Events));
         }
-        let bytes = self.output_bytes().saturating_sub(self.own_bytes).saturating_add(bytes);
+        let bytes = self.output_bytes().saturating_sub(self.output.own_bytes).saturating_add(bytes);
         if bytes > u64::from(limits.max_output_kb) * 1024 + OUTPUT_SLACK_BYTES {
             return Err(Unfit::TooMuch(LimitKind::Output));
         }

@@ -207,7 +207,7 @@ impl SessionMachine {
             }
             Mark::SessionReady => {
                 if self.phase == Phase::Ready
-                    && let Some(token) = self.creator.take()
+                    && let Some(token) = self.creation.creator.take()
                 {
                     Self::reply(token, Ok(Answer::Session(Box::new(self.record.clone()))), out);
                 }
@@ -272,7 +272,7 @@ impl SessionMachine {
             }
             Mark::SessionInserted | Mark::SessionReady => {
                 // Nobody can reach a session whose creation failed.
-                if let Some(token) = self.creator.take() {
+                if let Some(token) = self.creation.creator.take() {
                     Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
                 }
                 let why = format!("its record could not be stored: {error}");
@@ -306,8 +306,8 @@ impl SessionMachine {
         let Some(execution) = execution else { return };
         match &mut self.current {
             Some(Current::Running(running)) if running.id() == execution => {
-                running.lost.get_or_insert_with(|| error.to_owned());
-                running.start_lost |= is_start;
+                running.loss.lost.get_or_insert_with(|| error.to_owned());
+                running.loss.start_lost |= is_start;
             }
             _ => {
                 for pending in &mut self.ledger.pending {
@@ -439,7 +439,7 @@ impl SessionMachine {
             session: self.id(),
             status: self.record.status,
             at: self.record.closed_at.unwrap_or(self.record.created_at),
-            reason: self.verdict.clone().unwrap_or(CloseReason::Exited),
+            reason: self.ending.verdict.clone().unwrap_or(CloseReason::Exited),
             last_error: self.record.last_error.clone(),
         }
     }

@@ -17,12 +17,12 @@ impl SessionMachine {
             return Self::reply(token, Err(Refusal::NotReady("it was made before".to_owned())), out);
         }
         self.phase = Phase::Spawning;
-        self.creator = Some(token);
-        self.timers.ttl_at = self.ttl_ms.map(|ttl| now.mono_ms + ttl);
+        self.creation.creator = Some(token);
+        self.timers.ttl_at = self.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl);
         let pending = Pending { mark: Mark::SessionInserted, ..Pending::default() };
         let insert = Write::SessionInserted(Arc::new(self.record.clone()));
         self.persist(pending, vec![insert], false, out);
-        match self.closing {
+        match self.ending.closing {
             // Somebody who closes it was quicker: nothing is born.
             Some(cause) => self.end(cause.reason(), now, out),
             None => out.push(Action::Spawn),
@@ -33,9 +33,9 @@ impl SessionMachine {
         if self.phase != Phase::Spawning {
             return;
         }
-        if let Some(unwanted) = self.verdict.clone().or(self.closing.map(CloseCause::reason)) {
+        if let Some(unwanted) = self.ending.verdict.clone().or(self.ending.closing.map(CloseCause::reason)) {
             // Nothing has run in it.
-            self.verdict = Some(unwanted);
+            self.ending.verdict = Some(unwanted);
             self.phase = Phase::Dying;
             self.timers.phase_at = Some(now.mono_ms + DEATH_MS);
             out.push(Action::Kill);
@@ -43,7 +43,7 @@ impl SessionMachine {
         }
         self.phase = Phase::SettingUp;
         self.timers.phase_at = Some(now.mono_ms + HELLO_MS);
-        if let Some(start) = self.start.take() {
+        if let Some(start) = self.creation.start.take() {
             out.push(Action::Send(ToWorker::Start(start)));
         }
     }
@@ -53,8 +53,8 @@ impl SessionMachine {
             return;
         }
         let why = failure.why.clone();
-        self.unborn = Some(failure);
-        let reason = match (&self.verdict, self.closing) {
+        self.creation.spawn_failure = Some(failure);
+        let reason = match (&self.ending.verdict, self.ending.closing) {
             (Some(verdict), _) => verdict.clone(),
             (None, Some(cause)) => cause.reason(),
             (None, None) => CloseReason::SpawnFailed(why),
@@ -67,12 +67,12 @@ impl SessionMachine {
         if self.phase != Phase::Spawning {
             return;
         }
-        let reason = match (&self.verdict, self.closing) {
+        let reason = match (&self.ending.verdict, self.ending.closing) {
             (Some(verdict), _) => verdict.clone(),
             (None, Some(cause)) => cause.reason(),
             (None, None) => CloseReason::StartupFailed(failure.text.clone()),
         };
-        self.library_failure = Some(failure);
+        self.creation.library_failure = Some(failure);
         self.end(reason, now, out);
     }
 
@@ -93,8 +93,8 @@ impl SessionMachine {
 
     /// `Started` came, or a startup file ended well: the next one, or `Ready`.
     pub(super) fn go_on_starting(&mut self, now: Now, out: &mut Vec<Action>) {
-        if let Some(request) = self.startup.pop_front() {
-            let policy = Arc::clone(&self.startup_policy);
+        if let Some(request) = self.creation.startup.pop_front() {
+            let policy = Arc::clone(&self.creation.startup_policy);
             return self.begin(Job { token: None, request: Box::new(request), policy }, now, out);
         }
         self.phase = Phase::Ready;

@@ -239,9 +239,9 @@ impl RuntimeApi for Runtime {
             if !(1..=64).contains(&signal) {
                 return Err(RuntimeError::Invalid(format!("{signal} is not the number of a signal")));
             }
-            if let Some((_, worker)) = self.0.durables.worker(id) {
+            if let Some(worker) = self.0.durables.worker(id) {
                 // Its program goes on from its last checkpoint.
-                return worker.signal(signal).map_err(|_| RuntimeError::NotLive);
+                return worker.process.signal(signal).map_err(|_| RuntimeError::NotLive);
             }
             let live = self.live(id)?;
             self.ask(&live, |answer| Command::Kill { signal, answer }).await.map(|_| ())
@@ -250,8 +250,8 @@ impl RuntimeApi for Runtime {
 
     fn inspect_session(&self, id: SessionId) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
         Box::pin(async move {
-            let facts = if let Some((execution, worker)) = self.0.durables.worker(id) {
-                Facts::of_program(execution, worker)
+            let facts = if let Some(worker) = self.0.durables.worker(id) {
+                Facts::of_program(worker)
             } else {
                 let live = self.live(id)?;
                 let (answer, answered) = oneshot::channel();

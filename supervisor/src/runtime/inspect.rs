@@ -1,5 +1,6 @@
 //! A live session as the kernel sees it. Reads `/proc`, so it blocks: callers use the blocking pool.
 
+use super::durable::ProgramWorker;
 use crate::spawn::WorkerProcess;
 use std::fs;
 use std::time::Duration;
@@ -14,17 +15,20 @@ pub(super) struct Facts {
     pub(super) running: Option<ExecutionId>,
     pub(super) heap_bytes: u64,
     pub(super) silent_for: Duration,
+    /// The worker was started by an earlier supervisor.
+    pub(super) adopted: bool,
 }
 
 impl Facts {
-    /// Of a program's worker, which says nothing between its turns.
-    pub(super) fn of_program(execution: ExecutionId, worker: WorkerProcess) -> Self {
+    /// Of a program's worker. It is never adopted, and reports no size of its heap between two checkpoints.
+    pub(super) fn of_program(worker: ProgramWorker) -> Self {
         Self {
             status: SessionStatus::Ready,
-            process: Some(worker),
-            running: Some(execution),
+            process: Some(worker.process),
+            running: Some(worker.execution),
             heap_bytes: 0,
-            silent_for: Duration::ZERO,
+            silent_for: worker.last_received.elapsed(),
+            adopted: false,
         }
     }
 }
@@ -56,7 +60,7 @@ pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspect
         rlimits: rlimits(pid),
         running_execution: facts.running,
         heartbeat_age_ms: u64::try_from(facts.silent_for.as_millis()).unwrap_or(u64::MAX),
-        adopted: false,
+        adopted: facts.adopted,
     };
     // The pid is the worker's only if the worker lives after everything was read.
     process.signal(0).is_ok().then_some(inspection)

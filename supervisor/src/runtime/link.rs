@@ -5,6 +5,7 @@ use super::room::Room;
 use crate::spawn::{ChannelError, Received, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -19,7 +20,26 @@ pub(super) struct WorkerLink {
     exited: Exit,
     /// Nothing more is received: only its exit is still to come.
     closed: bool,
-    last_received: Instant,
+    last_received: LastReceived,
+}
+
+/// When the last message of a worker was received; shared with those who only inspect the worker.
+#[derive(Debug, Clone)]
+pub(super) struct LastReceived(Arc<Mutex<Instant>>);
+
+impl LastReceived {
+    fn now() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    fn update(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// For how long nothing was received.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
 }
 
 /// What happened on a link.
@@ -43,13 +63,12 @@ impl WorkerLink {
             receiver,
             exited: Box::pin(async move { watched.exited().await }),
             closed: false,
-            last_received: Instant::now(),
+            last_received: LastReceived::now(),
         }
     }
 
-    /// How long nothing was received.
-    pub(super) fn silent_for(&self) -> Duration {
-        self.last_received.elapsed()
+    pub(super) fn last_received(&self) -> &LastReceived {
+        &self.last_received
     }
 
     /// The next event; sends what is in the outbox meanwhile. Messages are received if `receive` says so and the worker takes
@@ -78,7 +97,7 @@ impl WorkerLink {
             .await
         };
         match &event {
-            LinkEvent::Received(_) => *last_received = Instant::now(),
+            LinkEvent::Received(_) => last_received.update(),
             LinkEvent::ReceiveFailed(_) => *closed = true,
             LinkEvent::SendFailed(_) | LinkEvent::Exited(_) => {}
         }

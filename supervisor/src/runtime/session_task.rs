@@ -239,7 +239,8 @@ impl SessionTask {
             process: link.map(|link| link.process.clone()),
             running: self.machine.running(),
             heap_bytes: self.machine.heap_bytes(),
-            silent_for: link.map_or(Duration::ZERO, WorkerLink::silent_for),
+            silent_for: link.map(|link| link.last_received().elapsed()).unwrap_or_default(),
+            adopted: self.machine.is_adopted(),
         }
     }
 

@@ -95,3 +95,27 @@ impl<N> Writes<N> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Writes;
+    use crate::core::WriteId;
+    use crate::store::{Batch, Urgency, open_memory};
+
+    #[tokio::test]
+    async fn batches_wait_in_their_order_for_a_store_without_room() {
+        let (store, faults) = open_memory();
+        faults.set_full(true);
+        let mut writes = Writes::new(store);
+        for number in 1..=3 {
+            assert!(writes.push((WriteId(number), number), Batch(Vec::new()), Urgency::Now).is_none());
+        }
+        assert!(writes.is_behind() && !writes.is_empty());
+        faults.set_full(false);
+        for number in 1..=3 {
+            let outcome = writes.next().await;
+            assert_eq!((outcome.id, outcome.note, outcome.result.is_ok()), (WriteId(number), number, true));
+        }
+        assert!(writes.is_empty());
+    }
+}

@@ -17,7 +17,8 @@ impl DurableMachine {
     /// its giver can know: never the next one, which is only being stored.
     pub(super) fn defer(&mut self, mut input: Input, actions: &mut Vec<Action>) {
         if let Input::Submit { token, task: task @ None, .. } = &mut input {
-            let known = self.next == Next::Wait && !self.writing.iter().any(|(_, then)| *then == Then::Wait);
+            let known =
+                self.next == Next::Wait && !self.writes.writing.iter().any(|(_, then)| *then == Then::Wait);
             let Some(row) = self.task.as_ref().filter(|_| known) else {
                 let over = self.ended || self.record.status.is_final();
                 let why = if over { Refused::Ended } else { Refused::NotPending };
@@ -26,7 +27,7 @@ impl DurableMachine {
             };
             *task = Some(row.id);
         }
-        self.deferred.push(input);
+        self.requests.deferred.push(input);
     }
 
     pub(super) fn submit(
@@ -49,7 +50,7 @@ impl DurableMachine {
         match judged(row, answer) {
             Ok(answer) => {
                 self.asks(token, wait);
-                self.unwritten.extend(with);
+                self.writes.unwritten.extend(with);
                 self.accept(TaskOutcome::Answered, answer, now, actions);
                 if !wait {
                     self.commit_alone(now, actions);
@@ -68,7 +69,7 @@ impl DurableMachine {
         let Some(what) = super::found::answer_of(&row) else { return };
         self.next = Next::Answer(what);
         self.record.status = ExecutionStatus::Running;
-        self.unwritten.push(Write::TaskEnd { id: row.id, outcome, answer: Some(answer), at });
+        self.writes.unwritten.push(Write::TaskEnd { id: row.id, outcome, answer: Some(answer), at });
         if !self.settle((outcome, &row), now, actions) {
             return;
         }
@@ -76,11 +77,11 @@ impl DurableMachine {
             Stage::Warm(_) => self.go_on(now, actions),
             Stage::Cold => {
                 // A worker for a small state is born and done within the time that an answer may wait.
-                self.commit_at = Some(now.mono_ms + COMMIT_MS);
+                self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
                 self.spawn(actions);
             }
             // The next one is born as soon as this one is gone.
-            Stage::Dying => self.commit_at = Some(now.mono_ms + COMMIT_MS),
+            Stage::Dying => self.writes.commit_at = Some(now.mono_ms + COMMIT_MS),
             // A worker that is on its way is told when it is there.
             _ => self.commit_alone(now, actions),
         }
@@ -90,7 +91,7 @@ impl DurableMachine {
         let Some(row) = &mut self.task else { return };
         let at = Timestamp(now.unix_ms);
         let (refusal, last) = unfit(row, why, at);
-        self.unwritten.push(Write::TaskAttempt { id: row.id, at });
+        self.writes.unwritten.push(Write::TaskAttempt { id: row.id, at });
         if let Some(message) = last {
             // Whoever hears that it was the last one no longer finds the question.
             self.accept(TaskOutcome::Failed, message, now, actions);
@@ -101,7 +102,7 @@ impl DurableMachine {
 
     pub(super) fn expire_if_due(&mut self, now: Now, actions: &mut Vec<Action>) {
         let due = self.deadline_of_question().is_some_and(|at| at.0 <= now.unix_ms);
-        if !due || self.next != Next::Wait || self.ended || !self.writing.is_empty() {
+        if !due || self.next != Next::Wait || self.ended || !self.writes.writing.is_empty() {
             return;
         }
         let Some((outcome, answer)) = self.task.as_ref().map(when_due) else { return };
@@ -119,7 +120,7 @@ impl DurableMachine {
     ) {
         let refusal = if self.ended {
             Some(Refused::Ended)
-        } else if self.next != Next::Wait || self.set.is_some() || self.setting.is_some() {
+        } else if self.next != Next::Wait || self.requests.set.is_some() || self.requests.setting.is_some() {
             Some(Refused::NotPending)
         } else {
             None
@@ -128,7 +129,7 @@ impl DurableMachine {
             actions.push(Action::Reply { token, result: Err(why) });
             return;
         }
-        self.set = Some((token, frame, name, value));
+        self.requests.set = Some((token, frame, name, value));
         match self.stage {
             Stage::Warm(_) => self.go_on(now, actions),
             Stage::Cold => self.spawn(actions),
@@ -141,8 +142,8 @@ impl DurableMachine {
             actions.push(Action::Reply { token, result: Err(Refused::Ended) });
             return;
         }
-        if !self.writing.is_empty() {
-            self.deferred.push(Input::Cancel { token, with });
+        if !self.writes.writing.is_empty() {
+            self.requests.deferred.push(Input::Cancel { token, with });
             return;
         }
         match self.stage {
@@ -150,8 +151,8 @@ impl DurableMachine {
             Stage::Calling => self.end_call(now),
             _ => {}
         }
-        self.unwritten.extend(with);
-        self.waiting.push(token);
+        self.writes.unwritten.extend(with);
+        self.requests.waiting.push(token);
         self.end(ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None)), now, actions);
     }
 
@@ -159,7 +160,7 @@ impl DurableMachine {
     pub(super) fn stop(&mut self, now: Now, actions: &mut Vec<Action>) {
         self.released = true;
         self.refuse_all(&Refused::Stopping, actions);
-        for input in std::mem::take(&mut self.deferred) {
+        for input in std::mem::take(&mut self.requests.deferred) {
             if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
                 input
             {
@@ -167,7 +168,7 @@ impl DurableMachine {
             }
         }
         if self.creation_pending() {
-            self.unwritten.clear();
+            self.writes.unwritten.clear();
         } else {
             self.commit_alone(now, actions);
         }

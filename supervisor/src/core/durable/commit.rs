@@ -23,33 +23,34 @@ impl DurableMachine {
     /// Writes what there is as one batch. The store has one batch of an execution at a time: what is decided meanwhile
     /// stands on it, and goes with it if it is lost.
     pub(super) fn flush(&mut self, _now: Now, then: Then, actions: &mut Vec<Action>) {
-        self.commit_at = None;
-        let batch = std::mem::take(&mut self.unwritten);
+        self.writes.commit_at = None;
+        let batch = std::mem::take(&mut self.writes.unwritten);
         if batch.is_empty() && then == Then::Nothing {
             return;
         }
-        self.last_write += 1;
-        let id = WriteId(self.last_write);
+        self.writes.last_write += 1;
+        let id = WriteId(self.writes.last_write);
         if batch.iter().any(|write| matches!(write, Write::StateBound { .. })) {
-            self.weighed = Some((id, batch.iter().filter(|write| stands_alone(write)).cloned().collect()));
+            self.writes.weighed =
+                Some((id, batch.iter().filter(|write| stands_alone(write)).cloned().collect()));
         }
-        let alone = self.writing.is_empty();
-        self.writing.push((id, then));
-        for token in std::mem::take(&mut self.early) {
+        let alone = self.writes.writing.is_empty();
+        self.writes.writing.push((id, then));
+        for token in std::mem::take(&mut self.requests.early) {
             let stand = Box::new(self.stand());
-            self.promised.push((id, token, stand));
+            self.writes.promised.push((id, token, stand));
         }
         if alone {
             actions.push(Action::Write { id, batch });
         } else {
-            self.held.push_back((id, batch));
+            self.writes.held.push_back((id, batch));
         }
     }
 
     /// What was taken has waited long enough for a checkpoint to be stored with.
     pub(super) fn commit_alone(&mut self, now: Now, actions: &mut Vec<Action>) {
-        self.commit_at = None;
-        if self.unwritten.is_empty() {
+        self.writes.commit_at = None;
+        if self.writes.unwritten.is_empty() {
             return;
         }
         if self.creation_pending() {
@@ -75,10 +76,11 @@ impl DurableMachine {
 
     fn add_pages(&mut self, cause: &str, pages: BTreeMap<u64, Vec<u8>>, now: Now) {
         self.seq += 1;
-        self.unweighed += pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum::<u64>();
-        let too_large = self.unweighed > self.compact_after();
+        self.counters.unweighed +=
+            pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum::<u64>();
+        let too_large = self.counters.unweighed > self.compact_after();
         if too_large {
-            self.unweighed = 0;
+            self.counters.unweighed = 0;
         }
         let pages = pages
             .into_iter()
@@ -87,10 +89,10 @@ impl DurableMachine {
             .filter(|(_, bytes)| self.seq > 1 || bytes.is_some())
             .collect();
         let (execution, seq, at) = (self.spec.execution, self.seq, Timestamp(now.unix_ms));
-        let (unweighed, written) = (Some(self.unweighed), self.written);
+        let (unweighed, written) = (Some(self.counters.unweighed), self.counters.written);
         let checkpoint =
             Checkpoint { execution, seq, at, cause: cause.to_owned(), pages, unweighed, written };
-        self.unwritten.push(Write::Checkpoint(Box::new(checkpoint)));
+        self.writes.unwritten.push(Write::Checkpoint(Box::new(checkpoint)));
         self.compact(too_large);
     }
 
@@ -104,11 +106,11 @@ impl DurableMachine {
             let execution = self.spec.execution;
             let keep_from = self.seq.saturating_sub(history);
             let keep_bytes = too_large.then_some(KEEP_STATES * self.compact_after());
-            self.unwritten.push(Write::CheckpointCompact { execution, keep_from, keep_bytes });
+            self.writes.unwritten.push(Write::CheckpointCompact { execution, keep_from, keep_bytes });
         }
         if too_large {
             let (execution, most) = (self.spec.execution, self.state_most());
-            self.unwritten.push(Write::StateBound { execution, most });
+            self.writes.unwritten.push(Write::StateBound { execution, most });
         }
     }
 
@@ -127,7 +129,7 @@ impl DurableMachine {
     pub(super) fn add_events(&mut self, now: Now) {
         let gathered = std::mem::take(&mut self.gathered.events);
         let metrics = &mut self.record.metrics;
-        let begun = self.segment.2;
+        let begun = self.clock.began.unix_ms;
         let events: Vec<Event> = gathered
             .into_iter()
             .map(|(at_us, payload)| {
@@ -143,14 +145,14 @@ impl DurableMachine {
             })
             .collect();
         if !events.is_empty() {
-            self.unwritten.push(Write::Events(Arc::from(events)));
+            self.writes.unwritten.push(Write::Events(Arc::from(events)));
         }
     }
 
     pub(super) fn add_progress(&mut self, status: ExecutionStatus) {
         self.record.status = status;
         let (id, metrics) = (self.spec.execution, self.record.metrics);
-        self.unwritten.push(Write::RunProgress { id, status, metrics });
+        self.writes.unwritten.push(Write::RunProgress { id, status, metrics });
     }
 
     /// Rows of the end: the execution's and its session's.
@@ -159,10 +161,10 @@ impl DurableMachine {
         self.record.ended_at = Some(at);
         if let Some(task) = self.task.take() {
             let outcome = crate::store::TaskOutcome::Withdrawn;
-            self.unwritten.push(Write::TaskEnd { id: task.id, outcome, answer: None, at });
+            self.writes.unwritten.push(Write::TaskEnd { id: task.id, outcome, answer: None, at });
         }
-        self.unwritten.push(Write::ExecutionEnded(Arc::new(self.record.clone())));
-        self.unwritten.push(Write::SessionEnd {
+        self.writes.unwritten.push(Write::ExecutionEnded(Arc::new(self.record.clone())));
+        self.writes.unwritten.push(Write::SessionEnd {
             id: self.spec.session,
             status: SessionStatus::Closed,
             at,
@@ -172,13 +174,13 @@ impl DurableMachine {
     }
 
     pub(super) fn stored(&mut self, id: WriteId, now: Now, actions: &mut Vec<Action>) {
-        let Some(place) = self.writing.iter().position(|(writing, _)| *writing == id) else { return };
-        let (_, then) = self.writing.remove(place);
-        self.weighed.take_if(|(weighed, _)| *weighed == id);
-        for (_, token, stand) in self.promised.extract_if(.., |(writing, ..)| *writing == id) {
+        let Some(place) = self.writes.writing.iter().position(|(writing, _)| *writing == id) else { return };
+        let (_, then) = self.writes.writing.remove(place);
+        self.writes.weighed.take_if(|(weighed, _)| *weighed == id);
+        for (_, token, stand) in self.writes.promised.extract_if(.., |(writing, ..)| *writing == id) {
             actions.push(Action::Reply { token, result: Ok(stand) });
         }
-        if let Some((id, batch)) = self.held.pop_front() {
+        if let Some((id, batch)) = self.writes.held.pop_front() {
             actions.push(Action::Write { id, batch });
         }
         match then {
@@ -214,7 +216,7 @@ impl DurableMachine {
                 }
             }
         }
-        if self.writing.is_empty() {
+        if self.writes.writing.is_empty() {
             self.after_writing(now, actions);
         }
     }
@@ -222,7 +224,7 @@ impl DurableMachine {
     /// What had to wait for the store.
     fn after_writing(&mut self, now: Now, actions: &mut Vec<Action>) {
         let idle = self.stage == Stage::Cold && !self.ended && !self.released;
-        if idle && (self.next != Next::Wait || self.set.is_some()) {
+        if idle && (self.next != Next::Wait || self.requests.set.is_some()) {
             self.spawn(actions);
         }
         self.catch_up(now, actions);
@@ -230,21 +232,21 @@ impl DurableMachine {
 
     /// A state is larger than any honest worker's: it is not stored, and the execution ends where it was before.
     fn too_large(&mut self, rest: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
-        self.held.clear();
-        for (_, then) in std::mem::take(&mut self.writing) {
+        self.writes.held.clear();
+        for (_, then) in std::mem::take(&mut self.writes.writing) {
             match then {
                 Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
                 Then::Edited(token) => actions.push(Action::Reply { token, result: Err(Refused::Ended) }),
                 _ => {}
             }
         }
-        let promised = std::mem::take(&mut self.promised);
-        self.early.extend(promised.into_iter().map(|(_, token, _)| token));
+        let promised = std::mem::take(&mut self.writes.promised);
+        self.requests.early.extend(promised.into_iter().map(|(_, token, _)| token));
         let (execution, at) = (self.spec.execution, Timestamp(now.unix_ms));
-        self.unwritten = rest;
+        self.writes.unwritten = rest;
         // What it asked was in that batch, or stands before it.
         self.task = None;
-        self.unwritten.push(Write::TasksWithdraw { execution, at });
+        self.writes.unwritten.push(Write::TasksWithdraw { execution, at });
         self.gathered = Gathered::default();
         self.record.result = None;
         self.end_by_limit(DurableLimit::Heap, now, actions);
@@ -260,10 +262,10 @@ impl DurableMachine {
         now: Now,
         actions: &mut Vec<Action>,
     ) {
-        if !self.writing.iter().any(|(writing, _)| *writing == id) {
+        if !self.writes.writing.iter().any(|(writing, _)| *writing == id) {
             return;
         }
-        let weighed = self.weighed.take().filter(|(weighed, _)| *weighed == id);
+        let weighed = self.writes.weighed.take().filter(|(weighed, _)| *weighed == id);
         if let (Unstored::TooLarge, Some((_, rest))) = (why, weighed) {
             self.too_large(rest, now, actions);
             return;
@@ -273,25 +275,25 @@ impl DurableMachine {
         } else {
             Refused::Storage(error)
         };
-        self.held.clear();
-        for (_, then) in std::mem::take(&mut self.writing) {
+        self.writes.held.clear();
+        for (_, then) in std::mem::take(&mut self.writes.writing) {
             if let Then::Refuse(token, _) | Then::Edited(token) = then {
                 actions.push(Action::Reply { token, result: Err(why.clone()) });
             }
         }
-        for (_, token, _) in std::mem::take(&mut self.promised) {
+        for (_, token, _) in std::mem::take(&mut self.writes.promised) {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
         self.refuse_all(&why, actions);
-        for input in std::mem::take(&mut self.deferred) {
+        for input in std::mem::take(&mut self.requests.deferred) {
             if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
                 input
             {
                 actions.push(Action::Reply { token, result: Err(why.clone()) });
             }
         }
-        self.unwritten.clear();
-        self.commit_at = None;
+        self.writes.unwritten.clear();
+        self.writes.commit_at = None;
         self.released = true;
         if !matches!(self.stage, Stage::Cold | Stage::Dying) {
             self.let_worker_go(actions);

@@ -87,6 +87,76 @@ pub(super) struct Gathered {
     pub(super) events: Vec<(u64, EventPayload)>,
 }
 
+/// Batches, from what goes into the next one to what the store has.
+#[derive(Debug, Default)]
+pub(super) struct WriteQueue {
+    /// Goes with the next batch.
+    pub(super) unwritten: Vec<Write>,
+    pub(super) commit_at: Option<u64>,
+    /// Batches that are not stored yet, in order.
+    pub(super) writing: Vec<(WriteId, Then)>,
+    /// Callers whose batch is being written, and what they hear: where the program stands with that batch.
+    pub(super) promised: Vec<(WriteId, Token, Box<Stand>)>,
+    /// All of them but the first, which the store has.
+    pub(super) held: VecDeque<(WriteId, Vec<Write>)>,
+    pub(super) last_write: u64,
+    /// A batch whose state is weighed, without what is about that state: all that is left of it if the state is too large.
+    pub(super) weighed: Option<(WriteId, Vec<Write>)>,
+}
+
+/// What callers wait for.
+#[derive(Debug, Default)]
+pub(super) struct Requests {
+    /// Callers that hear as soon as the next batch is stored.
+    pub(super) early: Vec<Token>,
+    /// Callers that hear when the program stands still.
+    pub(super) waiting: Vec<Token>,
+    /// Came while a batch was being written.
+    pub(super) deferred: Vec<Input>,
+    /// The worker is to be sent this change when it stands.
+    pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
+    /// The worker was sent one, and has not reported what came of it.
+    pub(super) setting: Option<Token>,
+}
+
+/// What was used of the limits, and of the store.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) scope: Spent,
+    /// As of the last checkpoint.
+    pub(super) scope_kept: Spent,
+    /// How much waiting has given limits back so far (milliseconds).
+    pub(super) refilled_ms: u64,
+    /// What was written of the state since it was last weighed, and versions were forgotten by their size (bytes).
+    pub(super) unweighed: u64,
+    /// What the program has written to files in its life (bytes).
+    pub(super) written: u64,
+}
+
+/// The time of a segment.
+#[derive(Debug, Default)]
+pub(super) struct SegmentClock {
+    /// When the segment began.
+    pub(super) began: Now,
+    /// The worker is killed then.
+    pub(super) hard_stop: Option<u64>,
+    /// Nothing is received from the worker: when it would have been killed, and since when.
+    pub(super) stalled: Option<(u64, u64)>,
+}
+
+/// What is known of the worker beside its stage.
+#[derive(Debug, Default)]
+pub(super) struct WorkerNotes {
+    /// It was started to announce the effect that the last checkpoint is about.
+    pub(super) effect_known: bool,
+    /// It was sent what comes next before it has reported that its state stands.
+    pub(super) owes_restored: bool,
+    /// Exits of workers behind the same checkpoint.
+    pub(super) deaths: u32,
+    /// Why this machine killed it.
+    pub(super) verdict: Option<String>,
+}
+
 /// One execution of a durable program.
 #[derive(Debug)]
 pub struct DurableMachine {
@@ -98,52 +168,14 @@ pub struct DurableMachine {
     pub(super) stage: Stage,
     /// Number of the last checkpoint that was given to the store.
     pub(super) seq: u64,
-    /// The worker was born to announce the effect that the last checkpoint is about.
-    pub(super) effect_known: bool,
-    /// The worker was told what comes next before it has said that its state stands.
-    pub(super) owes_restored: bool,
     pub(super) gathered: Gathered,
     /// The pages of the beginning, until they or a later checkpoint are stored.
     pub(super) start_pages: Option<BTreeMap<u64, Vec<u8>>>,
-    /// Goes with the next batch.
-    pub(super) unwritten: Vec<Write>,
-    pub(super) commit_at: Option<u64>,
-    /// Batches that are not stored yet, in order.
-    pub(super) writing: Vec<(WriteId, Then)>,
-    /// Callers that hear as soon as the next batch is stored.
-    pub(super) early: Vec<Token>,
-    /// Those whose batch is being written, and what they hear: where the program stands with that batch.
-    pub(super) promised: Vec<(WriteId, Token, Box<Stand>)>,
-    /// All of them but the first, which the store has.
-    pub(super) held: VecDeque<(WriteId, Vec<Write>)>,
-    pub(super) last_write: u64,
-    pub(super) deaths: u32,
-    pub(super) waiting: Vec<Token>,
-    /// Came while a batch was being written.
-    pub(super) deferred: Vec<Input>,
-    /// The worker is to be told this change when it stands.
-    pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
-    /// The worker was told one, and has not said what came of it.
-    pub(super) setting: Option<Token>,
-    pub(super) scope: Spent,
-    /// As of the last checkpoint.
-    pub(super) scope_kept: Spent,
-    /// What was written of the state since it was last weighed, and versions were forgotten by their size (bytes).
-    pub(super) unweighed: u64,
-    /// A batch whose state is weighed, without what is about that state: all that is left of it if the state is too large.
-    pub(super) weighed: Option<(WriteId, Vec<Write>)>,
-    /// What the program has written to files in its life (bytes).
-    pub(super) written: u64,
-    /// How much waiting has given limits back so far (milliseconds).
-    pub(super) refilled_ms: u64,
-    /// When the segment began: monotonic milliseconds, CPU microseconds, calendar.
-    pub(super) segment: (u64, u64, i64),
-    /// The worker is killed then.
-    pub(super) hard_stop: Option<u64>,
-    /// Nobody listens to the worker: when it would have been killed, and since when.
-    pub(super) stalled: Option<(u64, u64)>,
-    /// Why this machine killed the worker.
-    pub(super) verdict: Option<String>,
+    pub(super) worker: WorkerNotes,
+    pub(super) clock: SegmentClock,
+    pub(super) writes: WriteQueue,
+    pub(super) requests: Requests,
+    pub(super) counters: Counters,
     pub(super) ended: bool,
     pub(super) released: bool,
 }
@@ -153,7 +185,7 @@ impl DurableMachine {
     pub fn fresh(spec: DurableSpec, record: Execution, mut fresh: Fresh) -> Self {
         let creation = std::mem::take(&mut fresh.creation);
         let mut machine = Self::new(spec, record, Next::Begin);
-        machine.unwritten = creation;
+        machine.writes.unwritten = creation;
         machine.fresh = Some(fresh);
         machine
     }
@@ -167,8 +199,8 @@ impl DurableMachine {
         machine.task = found.task.filter(|task| task.ended_at.is_none());
         machine.ended = ended;
         let unknown = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
-        machine.unweighed = found.unweighed.unwrap_or(unknown);
-        machine.written = found.written;
+        machine.counters.unweighed = found.unweighed.unwrap_or(unknown);
+        machine.counters.written = found.written;
         machine
     }
 
@@ -181,32 +213,13 @@ impl DurableMachine {
             next,
             stage: Stage::Cold,
             seq: 0,
-            effect_known: false,
-            owes_restored: false,
             gathered: Gathered::default(),
             start_pages: None,
-            unwritten: Vec::new(),
-            commit_at: None,
-            writing: Vec::new(),
-            early: Vec::new(),
-            promised: Vec::new(),
-            held: VecDeque::new(),
-            last_write: 0,
-            deaths: 0,
-            waiting: Vec::new(),
-            deferred: Vec::new(),
-            set: None,
-            setting: None,
-            scope: Spent::default(),
-            scope_kept: Spent::default(),
-            unweighed: 0,
-            weighed: None,
-            written: 0,
-            refilled_ms: 0,
-            segment: (0, 0, 0),
-            hard_stop: None,
-            stalled: None,
-            verdict: None,
+            worker: WorkerNotes::default(),
+            clock: SegmentClock::default(),
+            writes: WriteQueue::default(),
+            requests: Requests::default(),
+            counters: Counters::default(),
             ended: false,
             released: false,
         }
@@ -229,7 +242,7 @@ impl DurableMachine {
 
     /// What it has written to files in its life (bytes).
     pub fn written(&self) -> u64 {
-        self.written
+        self.counters.written
     }
 
     /// Memory of pages that the worker has told and no checkpoint has taken yet, roughly (bytes).
@@ -249,8 +262,11 @@ impl DurableMachine {
 
     /// Nothing is under way that is not in the store: its owner may let it go.
     pub fn is_released(&self) -> bool {
-        let idle = self.stage == Stage::Cold && self.writing.is_empty() && self.unwritten.is_empty();
-        let asked = !self.waiting.is_empty() || !self.early.is_empty() || self.set.is_some();
+        let idle =
+            self.stage == Stage::Cold && self.writes.writing.is_empty() && self.writes.unwritten.is_empty();
+        let asked = !self.requests.waiting.is_empty()
+            || !self.requests.early.is_empty()
+            || self.requests.set.is_some();
         idle && (self.released || self.ended || self.next == Next::Wait) && !asked
     }
 
@@ -259,12 +275,12 @@ impl DurableMachine {
         let warm = if let Stage::Warm(until) = self.stage { Some(until) } else { None };
         let question = self
             .deadline_of_question()
-            .filter(|_| matches!(self.stage, Stage::Warm(_)) && self.writing.is_empty());
+            .filter(|_| matches!(self.stage, Stage::Warm(_)) && self.writes.writing.is_empty());
         let question = question.map(|at| {
             let left = u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
             now.mono_ms.saturating_add(left)
         });
-        [warm, question, self.commit_at, self.hard_stop].into_iter().flatten().min()
+        [warm, question, self.writes.commit_at, self.clock.hard_stop].into_iter().flatten().min()
     }
 
     pub(super) fn deadline_of_question(&self) -> Option<Timestamp> {
@@ -295,16 +311,16 @@ impl DurableMachine {
             Input::Violation(what) => self.violation(&what, actions),
             Input::Died(death) => self.died(death, now, actions),
             Input::DiedOfCall(call) => {
-                self.verdict.get_or_insert_with(|| format!("seccomp({call})"));
+                self.worker.verdict.get_or_insert_with(|| format!("seccomp({call})"));
                 self.died(Death::Unknown, now, actions);
             }
             Input::Stored(id) => self.stored(id, now, actions),
             Input::NotStored { write, why, error } => self.not_stored(write, why, error, now, actions),
             Input::Called { result, written } => {
-                self.written = written;
+                self.counters.written = written;
                 self.called(result, now, actions);
             }
-            Input::Stalled => self.stalled = self.hard_stop.take().map(|at| (at, now.mono_ms)),
+            Input::Stalled => self.clock.stalled = self.clock.hard_stop.take().map(|at| (at, now.mono_ms)),
             Input::GoesOn => self.goes_on(now),
             Input::Tick => self.tick(now, actions),
             Input::Pressure => {
@@ -318,7 +334,7 @@ impl DurableMachine {
 
     /// A batch is being written, or a variable changed: what is asked meanwhile is judged behind that.
     fn is_busy(&self) -> bool {
-        !self.writing.is_empty() || self.stage == Stage::Setting
+        !self.writes.writing.is_empty() || self.stage == Stage::Setting
     }
 
     /// What was asked meanwhile.
@@ -326,7 +342,7 @@ impl DurableMachine {
         if self.is_busy() {
             return;
         }
-        for input in std::mem::take(&mut self.deferred) {
+        for input in std::mem::take(&mut self.requests.deferred) {
             self.step(input, now, actions);
         }
     }
@@ -344,14 +360,14 @@ impl DurableMachine {
 
     pub(super) fn spawn(&mut self, actions: &mut Vec<Action>) {
         self.gathered = Gathered::default();
-        (self.start_pages, self.stalled) = (None, None);
-        self.scope = self.scope_kept;
+        (self.start_pages, self.clock.stalled) = (None, None);
+        self.counters.scope = self.counters.scope_kept;
         self.stage = Stage::Starting;
         // It goes on, whatever it was about to leave for.
         self.released = false;
-        self.verdict = None;
-        self.owes_restored = false;
-        self.effect_known = self.next == Next::Effect;
+        self.worker.verdict = None;
+        self.worker.owes_restored = false;
+        self.worker.effect_known = self.next == Next::Effect;
         let from = if self.seq == 0 { LoadFrom::Beginning } else { LoadFrom::Checkpoint(self.seq) };
         actions.push(Action::Spawn(from));
     }
@@ -363,11 +379,11 @@ impl DurableMachine {
         if self.seq == 0 {
             self.go_on(now, actions);
         } else if small && self.next != Next::Wait {
-            self.owes_restored = true;
+            self.worker.owes_restored = true;
             self.go_on(now, actions);
         } else {
             self.stage = Stage::Restoring;
-            self.hard_stop = Some(now.mono_ms + RESTORE_MS);
+            self.clock.hard_stop = Some(now.mono_ms + RESTORE_MS);
         }
     }
 
@@ -386,7 +402,7 @@ impl DurableMachine {
         self.refuse_all(&Refused::NoWorker(why), actions);
         self.released = true;
         if self.creation_pending() {
-            self.unwritten.clear();
+            self.writes.unwritten.clear();
         } else {
             // The store is to say that there is something to do; it is tried again later.
             self.commit_alone(now, actions);
@@ -395,17 +411,17 @@ impl DurableMachine {
 
     /// Nothing of this execution is in the store yet.
     pub(super) fn creation_pending(&self) -> bool {
-        self.unwritten.iter().any(|write| matches!(write, Write::ExecutionStarted { .. }))
+        self.writes.unwritten.iter().any(|write| matches!(write, Write::ExecutionStarted { .. }))
     }
 
     /// The worker is told what comes next.
     pub(super) fn go_on(&mut self, now: Now, actions: &mut Vec<Action>) {
-        self.hard_stop = None;
-        if let Some((token, frame, name, value)) = self.set.take() {
+        self.clock.hard_stop = None;
+        if let Some((token, frame, name, value)) = self.requests.set.take() {
             if self.next == Next::Wait {
                 self.stage = Stage::Setting;
-                self.setting = Some(token);
-                self.hard_stop = Some(now.mono_ms + RESTORE_MS);
+                self.requests.setting = Some(token);
+                self.clock.hard_stop = Some(now.mono_ms + RESTORE_MS);
                 actions.push(Action::Tell(Box::new(ToDurable::Set { frame, name, value })));
                 return;
             }
@@ -426,14 +442,14 @@ impl DurableMachine {
             Next::Answer(answer) => ToDurable::Answer { answer: answer.clone(), segment },
             Next::GoOn | Next::Effect => ToDurable::GoOn { segment },
             Next::Wait => {
-                self.hard_stop = None;
+                self.clock.hard_stop = None;
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 return;
             }
         };
         self.stage = Stage::Running;
-        if !self.unwritten.is_empty() {
-            self.commit_at = self.commit_at.or(Some(now.mono_ms + COMMIT_MS));
+        if !self.writes.unwritten.is_empty() {
+            self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + COMMIT_MS));
         }
         actions.push(Action::Tell(Box::new(order)));
     }
@@ -442,13 +458,13 @@ impl DurableMachine {
     pub(super) fn begin_segment(&mut self, now: Now, actions: &mut Vec<Action>) -> Segment {
         let limits = &self.spec.limits;
         let left = |most: u64, used: u64| most.saturating_sub(used).max(1);
-        let wall_ms = left(u64::from(limits.wall_ms), self.scope.wall_ms);
-        let cpu_ms = left(u64::from(limits.cpu_ms), self.scope.cpu_us / 1_000);
-        let events = u64::from(limits.max_events).saturating_sub(self.scope.events);
-        let output = (u64::from(limits.max_output_kb) << 10).saturating_sub(self.scope.output);
+        let wall_ms = left(u64::from(limits.wall_ms), self.counters.scope.wall_ms);
+        let cpu_ms = left(u64::from(limits.cpu_ms), self.counters.scope.cpu_us / 1_000);
+        let events = u64::from(limits.max_events).saturating_sub(self.counters.scope.events);
+        let output = (u64::from(limits.max_output_kb) << 10).saturating_sub(self.counters.scope.output);
         let output = output.min(self.record_left());
-        self.segment = (now.mono_ms, now.cpu_us, now.unix_ms);
-        self.hard_stop = Some(now.mono_ms + wall_ms + INTERRUPT_GRACE_MS);
+        self.clock.began = now;
+        self.clock.hard_stop = Some(now.mono_ms + wall_ms + INTERRUPT_GRACE_MS);
         actions.push(Action::AllowCpu(now.cpu_us / 1_000 + cpu_ms + INTERRUPT_GRACE_MS));
         Segment {
             now_ms: now.unix_ms,
@@ -463,14 +479,14 @@ impl DurableMachine {
 
     /// The segment is over, or stands still.
     pub(super) fn end_segment(&mut self, now: Now) {
-        self.hard_stop = None;
-        let wall = now.mono_ms.saturating_sub(self.segment.0);
-        let cpu = now.cpu_us.saturating_sub(self.segment.1);
-        self.scope.wall_ms += wall;
-        self.scope.cpu_us += cpu;
+        self.clock.hard_stop = None;
+        let wall = now.mono_ms.saturating_sub(self.clock.began.mono_ms);
+        let cpu = now.cpu_us.saturating_sub(self.clock.began.cpu_us);
+        self.counters.scope.wall_ms += wall;
+        self.counters.scope.cpu_us += cpu;
         self.record.metrics.duration_ms += wall;
         self.record.metrics.cpu_ms += cpu / 1_000;
-        self.segment = (now.mono_ms, now.cpu_us, now.unix_ms);
+        self.clock.began = now;
     }
 
     fn called(
@@ -489,7 +505,7 @@ impl DurableMachine {
     }
 
     pub(super) fn end_call(&mut self, now: Now) {
-        self.record.metrics.host_wait_ms += now.mono_ms.saturating_sub(self.segment.0);
+        self.record.metrics.host_wait_ms += now.mono_ms.saturating_sub(self.clock.began.mono_ms);
     }
 
     pub(super) fn make_call(
@@ -500,27 +516,27 @@ impl DurableMachine {
         actions: &mut Vec<Action>,
     ) {
         self.stage = Stage::Calling;
-        self.segment = (now.mono_ms, now.cpu_us, now.unix_ms);
+        self.clock.began = now;
         actions.push(Action::Host(HostWork { call, effect }));
     }
 
     /// The worker could not help that nobody listened: its time is not counted.
     fn goes_on(&mut self, now: Now) {
-        let Some((at, since)) = self.stalled.take() else { return };
+        let Some((at, since)) = self.clock.stalled.take() else { return };
         if !matches!(self.stage, Stage::Running | Stage::Setting) {
             return;
         }
         let waited = now.mono_ms.saturating_sub(since);
-        self.hard_stop = Some(at.saturating_add(waited));
-        self.segment.0 = self.segment.0.saturating_add(waited);
+        self.clock.hard_stop = Some(at.saturating_add(waited));
+        self.clock.began.mono_ms = self.clock.began.mono_ms.saturating_add(waited);
     }
 
     fn tick(&mut self, now: Now, actions: &mut Vec<Action>) {
-        if self.commit_at.is_some_and(|at| at <= now.mono_ms) {
+        if self.writes.commit_at.is_some_and(|at| at <= now.mono_ms) {
             self.commit_alone(now, actions);
         }
-        if self.hard_stop.is_some_and(|at| at <= now.mono_ms) {
-            self.hard_stop = None;
+        if self.clock.hard_stop.is_some_and(|at| at <= now.mono_ms) {
+            self.clock.hard_stop = None;
             let what = match self.stage {
                 Stage::Running => "limit(wall)",
                 _ => "protocol_violation(did not answer in time)",
@@ -540,15 +556,15 @@ impl DurableMachine {
     /// The worker is of no more use now; what it holds is in the store.
     pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
         self.refuse_setter(&Refused::NoWorker("it was ended meanwhile".to_owned()), actions);
-        self.verdict = Some("exited".to_owned());
+        self.worker.verdict = Some("exited".to_owned());
         self.stage = Stage::Dying;
         actions.push(Action::LetGo);
     }
 
     pub(super) fn kill(&mut self, why: &str, actions: &mut Vec<Action>) {
         self.refuse_setter(&Refused::NoWorker(why.to_owned()), actions);
-        self.verdict.get_or_insert_with(|| why.to_owned());
-        self.hard_stop = None;
+        self.worker.verdict.get_or_insert_with(|| why.to_owned());
+        self.clock.hard_stop = None;
         self.stage = Stage::Dying;
         actions.push(Action::Kill);
     }
@@ -562,9 +578,9 @@ impl DurableMachine {
     /// Somebody who hears when the program stands still, or as soon as what was asked is stored.
     pub(super) fn asks(&mut self, token: Token, wait: bool) {
         if wait {
-            self.waiting.push(token);
+            self.requests.waiting.push(token);
         } else {
-            self.early.push(token);
+            self.requests.early.push(token);
         }
     }
 
@@ -573,22 +589,22 @@ impl DurableMachine {
     }
 
     pub(super) fn tell_all(&mut self, actions: &mut Vec<Action>) {
-        for token in std::mem::take(&mut self.waiting) {
+        for token in std::mem::take(&mut self.requests.waiting) {
             actions.push(Action::Reply { token, result: Ok(Box::new(self.stand())) });
         }
     }
 
     /// Whoever has a variable changed hears that the worker will not do it.
     pub(super) fn refuse_setter(&mut self, why: &Refused, actions: &mut Vec<Action>) {
-        if let Some(token) = self.setting.take() {
+        if let Some(token) = self.requests.setting.take() {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
     }
 
     pub(super) fn refuse_all(&mut self, why: &Refused, actions: &mut Vec<Action>) {
         self.refuse_setter(why, actions);
-        let set = self.set.take().map(|(token, ..)| token);
-        for token in self.waiting.drain(..).chain(self.early.drain(..)).chain(set) {
+        let set = self.requests.set.take().map(|(token, ..)| token);
+        for token in self.requests.waiting.drain(..).chain(self.requests.early.drain(..)).chain(set) {
             actions.push(Action::Reply { token, result: Err(why.clone()) });
         }
     }

@@ -74,18 +74,18 @@ impl DurableMachine {
     /// What is to be remembered of an execution that waits for a moment, while it has no machine.
     pub fn spent(&self) -> Option<Spent> {
         let timed = self.next == Next::Wait && self.deadline_of_question().is_some();
-        timed.then_some(self.scope_kept)
+        timed.then_some(self.counters.scope_kept)
     }
 
     /// How much waiting has given limits back in the life of this machine (milliseconds, of [`REFILL_MS`] for all of them).
     pub fn refilled_ms(&self) -> u64 {
-        self.refilled_ms
+        self.counters.refilled_ms
     }
 
     /// What was remembered.
     pub fn remember(&mut self, spent: Spent) {
-        self.scope = spent;
-        self.scope_kept = spent;
+        self.counters.scope = spent;
+        self.counters.scope_kept = spent;
     }
 
     /// A question is over; whether the program may go on.
@@ -96,9 +96,9 @@ impl DurableMachine {
         actions: &mut Vec<Action>,
     ) -> bool {
         let refilled = if answers_itself(outcome) { waited(task, now) } else { REFILL_MS };
-        self.refilled_ms = self.refilled_ms.saturating_add(refilled);
+        self.counters.refilled_ms = self.counters.refilled_ms.saturating_add(refilled);
         let limits = &self.spec.limits;
-        let spent = self.scope_kept.behind(outcome, task, limits, now);
+        let spent = self.counters.scope_kept.behind(outcome, task, limits, now);
         let used_up = if spent == Spent::default() { None } else { spent.used_up(limits) };
         self.remember(spent);
         let Some(limit) = used_up else { return true };
@@ -108,8 +108,8 @@ impl DurableMachine {
 
     /// What the record may still take (bytes of output and questions).
     pub(super) fn record_left(&self) -> u64 {
-        let gathered = self.scope.output.saturating_sub(self.scope_kept.output);
-        let lines = self.scope.events.saturating_sub(self.scope_kept.events);
+        let gathered = self.counters.scope.output.saturating_sub(self.counters.scope_kept.output);
+        let lines = self.counters.scope.events.saturating_sub(self.counters.scope_kept.events);
         let metrics = &self.record.metrics;
         let rows = DURABLE_ROW_BYTES.saturating_mul(metrics.events.saturating_add(lines));
         DURABLE_RECORD_BYTES
@@ -249,7 +249,7 @@ mod tests {
         assert!(spent.output >= PROMPT as u64);
         let mut next = Asking::new();
         next.machine.remember(spent);
-        assert_eq!(next.machine.scope, spent);
+        assert_eq!(next.machine.counters.scope, spent);
     }
 
     #[test]

@@ -28,8 +28,8 @@ impl DurableMachine {
                 self.go_on(now, actions);
                 return;
             }
-            (Stage::Running, FromDurable::Restored) if self.owes_restored => {
-                self.owes_restored = false;
+            (Stage::Running, FromDurable::Restored) if self.worker.owes_restored => {
+                self.worker.owes_restored = false;
                 return;
             }
             (Stage::Restoring | Stage::Running, FromDurable::Refused { why }) => {
@@ -45,7 +45,7 @@ impl DurableMachine {
             }
             (Stage::Setting, FromDurable::NotSet) => {
                 self.refuse_setter(&Refused::NoVariable, actions);
-                self.hard_stop = None;
+                self.clock.hard_stop = None;
                 self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 self.catch_up(now, actions);
                 return;
@@ -57,7 +57,7 @@ impl DurableMachine {
             | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
             _ => false,
         };
-        let fits = fits && !self.owes_restored;
+        let fits = fits && !self.worker.owes_restored;
         let result = match message {
             _ if !fits => Err("out of turn"),
             FromDurable::Pages(pages) if pages.is_empty() => Err("pages that are none"),
@@ -115,10 +115,10 @@ impl DurableMachine {
             if !matches!(payload, EventPayload::Console { .. } | EventPayload::Exception { .. }) {
                 return Err("an event of a kind that is not a worker's");
             }
-            self.scope.events += 1;
-            self.scope.output += payload.output_bytes();
+            self.counters.scope.events += 1;
+            self.counters.scope.output += payload.output_bytes();
             let count = u64::from(limits.max_events) + OWN_EVENTS;
-            if self.scope.events > count || self.scope.output > most {
+            if self.counters.scope.events > count || self.counters.scope.output > most {
                 return Err("more output than it may");
             }
             self.gathered.events.push((at_us, payload));
@@ -128,9 +128,9 @@ impl DurableMachine {
 
     /// The worker stands at a checkpoint.
     fn stands(&mut self, cause: Cause, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
-        if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.setting) {
-            self.setting = None;
-            self.hard_stop = None;
+        if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.requests.setting) {
+            self.requests.setting = None;
+            self.clock.hard_stop = None;
             self.stage = Stage::Held;
             self.add_checkpoint("edit", now);
             self.flush(now, Then::Edited(token), actions);
@@ -144,8 +144,8 @@ impl DurableMachine {
                 return Err("a second beginning");
             }
             self.start_pages = Some(std::mem::take(&mut self.gathered.pages));
-            if self.early.is_empty() {
-                self.commit_at = Some(now.mono_ms + COMMIT_MS);
+            if self.requests.early.is_empty() {
+                self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
             } else {
                 self.commit_alone(now, actions);
             }
@@ -173,7 +173,7 @@ impl DurableMachine {
 
     /// A program that would go on and has no time left ends here.
     fn end_out_of_time(&mut self, now: Now, actions: &mut Vec<Action>) -> bool {
-        let Some(limit) = self.scope.out_of_time(&self.spec.limits) else { return false };
+        let Some(limit) = self.counters.scope.out_of_time(&self.spec.limits) else { return false };
         self.end_by_limit(limit, now, actions);
         true
     }
@@ -188,10 +188,10 @@ impl DurableMachine {
         self.add_checkpoint(cause, now);
         self.next = next;
         self.stage = Stage::Held;
-        self.effect_known = false;
-        self.deaths = 0;
+        self.worker.effect_known = false;
+        self.worker.deaths = 0;
         self.fresh = None;
-        self.scope_kept = self.scope;
+        self.counters.scope_kept = self.counters.scope;
     }
 
     fn paused(&mut self, prompt: String, options: Option<&JsonText>, now: Now, actions: &mut Vec<Action>) {
@@ -205,12 +205,12 @@ impl DurableMachine {
         match task_of_pause(execution, seq, prompt, options, at) {
             Ok(task) => {
                 let event = EventPayload::Task { task_id: task.id, prompt: task.prompt.clone() };
-                let since = now.unix_ms.saturating_sub(self.segment.2);
+                let since = now.unix_ms.saturating_sub(self.clock.began.unix_ms);
                 self.gathered.events.push((u64::try_from(since).unwrap_or(0) * 1_000, event));
                 // The prompt counts as that event.
                 self.record.metrics.output_bytes += more as u64;
                 self.take_checkpoint("pause", Next::Wait, now);
-                self.unwritten.push(crate::store::Write::TaskInsert(Box::new(task.clone())));
+                self.writes.unwritten.push(crate::store::Write::TaskInsert(Box::new(task.clone())));
                 self.task = Some(task);
                 self.add_progress(ExecutionStatus::Waiting);
                 self.flush(now, Then::Wait, actions);
@@ -231,9 +231,9 @@ impl DurableMachine {
     }
 
     fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
-        if self.effect_known && self.next == Next::Effect {
+        if self.worker.effect_known && self.next == Next::Effect {
             // Restored from the checkpoint of this very effect: what is stored stands.
-            self.effect_known = false;
+            self.worker.effect_known = false;
             self.gathered.pages.clear();
             self.gathered.page_bytes = 0;
             self.make_call(call, Some(self.seq), now, actions);
@@ -280,7 +280,7 @@ impl DurableMachine {
             reason,
         });
         self.refuse_setter(&Refused::Ended, actions);
-        if let Some((token, ..)) = self.set.take() {
+        if let Some((token, ..)) = self.requests.set.take() {
             actions.push(Action::Reply { token, result: Err(Refused::Ended) });
         }
         self.add_events(now);
@@ -308,11 +308,11 @@ impl DurableMachine {
 
     pub(super) fn died(&mut self, death: Death, now: Now, actions: &mut Vec<Action>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Cold);
-        (self.hard_stop, self.stalled) = (None, None);
-        let verdict = self.verdict.take();
+        (self.clock.hard_stop, self.clock.stalled) = (None, None);
+        let verdict = self.worker.verdict.take();
         let why = Refused::NoWorker("the worker died while it changed the variable".to_owned());
         self.refuse_setter(&why, actions);
-        let writing_end = self.writing.iter().any(|(_, then)| *then == Then::End);
+        let writing_end = self.writes.writing.iter().any(|(_, then)| *then == Then::End);
         if self.ended || self.released || writing_end {
             return;
         }
@@ -325,7 +325,7 @@ impl DurableMachine {
             return;
         }
         // It died at rest. What came meanwhile, or was being written, goes on from the last checkpoint.
-        if self.writing.is_empty() && (self.next != Next::Wait || self.set.is_some()) {
+        if self.writes.writing.is_empty() && (self.next != Next::Wait || self.requests.set.is_some()) {
             self.spawn(actions);
         }
         self.catch_up(now, actions);
@@ -348,15 +348,15 @@ impl DurableMachine {
             Death::Unknown => "signal(unknown)".to_owned(),
         });
         // A jail that is lost says nothing about the program.
-        self.deaths += u32::from(death != Death::KeeperLost);
-        if self.deaths >= DEATHS {
+        self.worker.deaths += u32::from(death != Death::KeeperLost);
+        if self.worker.deaths >= DEATHS {
             let message =
                 format!("its worker died {DEATHS} times at the same point, the last time by {reason}");
             self.gathered = super::machine::Gathered::default();
             self.give_up("WORKER_DIED", &message, Some(reason), now, actions);
             return;
         }
-        if self.writing.is_empty() {
+        if self.writes.writing.is_empty() {
             self.spawn(actions);
         }
     }

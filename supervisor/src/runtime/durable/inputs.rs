@@ -1,5 +1,6 @@
 //! What happened, as an input of the machine.
 
+use super::ProgramWorker;
 use super::live::{Ask, Command, lock};
 use super::task::{Owner, Woken, Worker};
 use super::worker::{BirthError, Newborn};
@@ -71,9 +72,13 @@ impl Owner {
                 }
                 // Of an earlier process with this number.
                 drop(self.durables.shared.registry.take_forbidden(handle.process.pid()));
-                let known = (self.execution, handle.process.clone());
-                lock(&self.durables.workers).insert(session, known);
                 let link = WorkerLink::new(handle, self.files.room.clone());
+                let worker = ProgramWorker {
+                    execution: self.execution,
+                    process: link.process.clone(),
+                    last_received: link.last_received().clone(),
+                };
+                lock(&self.durables.workers).insert(session, worker);
                 self.worker = Some(Worker { session, link, allowed_s: 0, jail, slot, birth: Some(birth) });
                 Input::Loaded { small }
             }

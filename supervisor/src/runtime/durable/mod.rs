@@ -31,6 +31,7 @@ mod worker;
 pub use live::Identity;
 
 use super::api::RuntimeError;
+use super::link::LastReceived;
 use super::task::Shared;
 use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Spent, Stand};
 use crate::policy::{EffectivePolicy, Operator, Snapshot, Usage, effective};
@@ -100,6 +101,14 @@ const COMPILATIONS: usize = 2;
 /// States that are looked into at a time: restoring a large one takes a while.
 const LOOKS: usize = 4;
 
+/// A program's running worker.
+#[derive(Debug, Clone)]
+pub(super) struct ProgramWorker {
+    pub(super) execution: ExecutionId,
+    pub(super) process: WorkerProcess,
+    pub(super) last_received: LastReceived,
+}
+
 /// All durable executions.
 #[derive(Debug)]
 pub struct Durables {
@@ -115,8 +124,8 @@ pub struct Durables {
     compilations: Semaphore,
     /// States that are looked into at a time.
     looks: Semaphore,
-    /// Living workers, for whoever wants to look at one.
-    workers: Mutex<HashMap<SessionId, (ExecutionId, WorkerProcess)>>,
+    /// Running workers, for inspection and signals.
+    workers: Mutex<HashMap<SessionId, ProgramWorker>>,
     /// What executions without an owner task, whose question has an end, have used of their limits; as long as this daemon runs.
     spent: Mutex<HashMap<ExecutionId, (Spent, Usage)>>,
     /// Room for pages that are not stored yet.
@@ -237,7 +246,7 @@ impl Durables {
     }
 
     /// The worker that an execution has now, by its session; none while it waits for long.
-    pub(super) fn worker(&self, session: SessionId) -> Option<(ExecutionId, WorkerProcess)> {
+    pub(super) fn worker(&self, session: SessionId) -> Option<ProgramWorker> {
         live::lock(&self.workers).get(&session).cloned()
     }
 

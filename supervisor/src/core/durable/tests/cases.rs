@@ -201,7 +201,7 @@ fn a_state_is_weighed_after_as_much_as_the_largest_has_whoever_writes_it() {
         machine.gathered.pages = BTreeMap::from([(0, vec![0; 64 << 10])]);
         machine.add_checkpoint("steps", world.now);
         world.machine = Some(machine);
-        let writes = &world.machine.as_ref().expect("just put there").unwritten;
+        let writes = &world.machine.as_ref().expect("just put there").writes.unwritten;
         let kept = writes.iter().find_map(|write| match write {
             Write::Checkpoint(point) => point.unweighed,
             _ => None,
@@ -266,7 +266,7 @@ const WRITTEN: WriteId = WriteId(1_000);
 /// Something is at the store, and stays there until it is said to be stored.
 fn writes(world: &mut World) {
     let machine = world.machine.as_mut().expect("a machine");
-    machine.writing.push((WRITTEN, super::super::machine::Then::Nothing));
+    machine.writes.writing.push((WRITTEN, super::super::machine::Then::Nothing));
 }
 
 #[test]
@@ -313,7 +313,8 @@ fn what_was_used_until_it_was_cancelled_is_on_record() {
 
 #[test]
 fn time_in_which_nobody_listens_to_a_worker_is_not_its_own() {
-    let deadline = |world: &World| world.machine.as_ref().expect("a machine").hard_stop.expect("it runs");
+    let deadline =
+        |world: &World| world.machine.as_ref().expect("a machine").clock.hard_stop.expect("it runs");
     let mut world = running();
     let before = deadline(&world);
     world.step(DurableInput::Stalled);
