@@ -1,9 +1,9 @@
 //! Ends: of an execution on request, of a session by request, by decision and by death.
 
 use super::deadlines::{DEATH_MS, INTERRUPT_AGAIN_MS};
-use super::death::Death;
 use super::execution::{Current, Stop};
-use super::input::{Action, Answer, CloseCause, Now, Refusal, SpawnFailure, Token, Write};
+use super::exit::ExitStatus;
+use super::input::{Action, CloseCause, Now, Refusal, SessionReply, SpawnFailure, Token, Write};
 use super::machine::{Phase, SessionMachine, Timers};
 use super::messages::host_error;
 use super::record::{Mark, Pending};
@@ -31,11 +31,11 @@ impl SessionMachine {
         match &self.current {
             Some(Current::Running(running)) if running.id() == execution => {
                 self.stop(Stop::Cancelled, now, out);
-                Self::reply(token, Ok(Answer::Done), out);
+                Self::reply(token, Ok(SessionReply::Done), out);
             }
             Some(Current::Loading(loading)) if loading.job.request.id == execution => {
                 self.drop_loading(Refusal::CancelledEarly, now, out);
-                Self::reply(token, Ok(Answer::Done), out);
+                Self::reply(token, Ok(SessionReply::Done), out);
             }
             _ => Self::reply(token, Err(Refusal::NoSuchExecution), out),
         }
@@ -43,7 +43,7 @@ impl SessionMachine {
 
     /// Ends the running execution; the first reason stands.
     pub(super) fn stop(&mut self, stop: Stop, now: Now, out: &mut Vec<Action>) {
-        if !self.on_speaking_terms() {
+        if !self.channel_usable() {
             return;
         }
         let Some(Current::Running(running)) = &mut self.current else { return };
@@ -82,8 +82,11 @@ impl SessionMachine {
     /// Keeps a caller until the end is recorded; false if the caller was answered at once.
     fn await_end(&mut self, token: Token, wants_record: bool, out: &mut Vec<Action>) -> bool {
         if self.phase == Phase::Released {
-            let answer =
-                if wants_record { Answer::Session(Box::new(self.record.clone())) } else { Answer::Done };
+            let answer = if wants_record {
+                SessionReply::Session(Box::new(self.record.clone()))
+            } else {
+                SessionReply::Done
+            };
             Self::reply(token, Ok(answer), out);
             return false;
         }
@@ -102,7 +105,7 @@ impl SessionMachine {
             return;
         }
         match self.phase {
-            Phase::Ended | Phase::Released | Phase::Dying | Phase::Closing => {}
+            Phase::Ended | Phase::Released | Phase::Killed | Phase::Closing => {}
             // One that is not made yet is made and closed.
             Phase::New | Phase::Spawning => self.ending.closing = Some(cause),
             Phase::SettingUp | Phase::Starting | Phase::Ready => {
@@ -132,7 +135,7 @@ impl SessionMachine {
             }
             self.ending.operator_signal = Some(signal);
             out.push(Action::Signal(signal));
-            return Self::reply(token, Ok(Answer::Done), out);
+            return Self::reply(token, Ok(SessionReply::Done), out);
         }
         if self.await_end(token, false, out) {
             self.condemn(CloseReason::KilledByOperator, now, out);
@@ -149,7 +152,7 @@ impl SessionMachine {
         if self.phase == Phase::Spawning {
             return;
         }
-        self.phase = Phase::Dying;
+        self.phase = Phase::Killed;
         out.push(Action::Kill);
         self.drop_loading(Refusal::NotReady("its worker is being ended".to_owned()), now, out);
         self.drop_forks(Refusal::NotReady(self.not_ready_because()), out);
@@ -161,11 +164,11 @@ impl SessionMachine {
         }
     }
 
-    pub(super) fn died(&mut self, death: Death, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn on_exit(&mut self, death: ExitStatus, now: Now, out: &mut Vec<Action>) {
         if !self.has_worker() {
             return;
         }
-        let reason = self.death_of(death);
+        let reason = self.close_reason_of(death);
         self.end(reason, now, out);
     }
 
@@ -216,8 +219,8 @@ impl SessionMachine {
     pub(super) fn tell_end(&mut self, stored: Result<(), &str>, out: &mut Vec<Action>) {
         for ender in std::mem::take(&mut self.ending.enders) {
             let result = match stored {
-                Ok(()) if ender.wants_record => Ok(Answer::Session(Box::new(self.record.clone()))),
-                Ok(()) => Ok(Answer::Done),
+                Ok(()) if ender.wants_record => Ok(SessionReply::Session(Box::new(self.record.clone()))),
+                Ok(()) => Ok(SessionReply::Done),
                 Err(error) => Err(Refusal::Storage(error.to_owned())),
             };
             Self::reply(ender.token, result, out);

@@ -36,7 +36,7 @@ impl SessionMachine {
     }
 
     fn execution_deadlines(&self) -> [Option<u64>; 3] {
-        if self.phase == Phase::Dying {
+        if self.phase == Phase::Killed {
             return [None; 3];
         }
         match &self.current {
@@ -45,9 +45,11 @@ impl SessionMachine {
             Some(Current::Forking(forking)) => [Some(forking.until), None, None],
             Some(Current::Running(running)) => match (running.stopping.grace_until, running.host) {
                 (Some(grace), _) => [Some(grace), Some(running.stopping.interrupt_again_at), None],
-                (None, Some(_)) if running.question.asking.is_some() => {
-                    [running.question.asking.as_ref().and_then(super::asking::Asking::due_at), None, None]
-                }
+                (None, Some(_)) if running.question.asking.is_some() => [
+                    running.question.asking.as_ref().and_then(super::pending_task::PendingTask::due_at),
+                    None,
+                    None,
+                ],
                 (None, Some(wait)) => [Some(wait.since + HOST_CALL_MS), None, None],
                 (None, None) => [running.wall.runs_out(), Some(running.cpu_check_at), None],
             },
@@ -66,7 +68,7 @@ impl SessionMachine {
         }
         if due(self.timers.hang_up_at) {
             self.timers.hang_up_at = None;
-            self.violation(super::death::HANG_UP, now, out);
+            self.violation(super::exit::HANG_UP, now, out);
         }
         if due(self.timers.ttl_at) {
             self.timers.ttl_at = None;
@@ -91,8 +93,8 @@ impl SessionMachine {
                 let reason = self.ending.closing.map_or(CloseReason::Exited, CloseCause::reason);
                 self.condemn(reason, now, out);
             }
-            Phase::Dying => {
-                let reason = self.death_of(super::Death::Unknown);
+            Phase::Killed => {
+                let reason = self.close_reason_of(super::ExitStatus::Unknown);
                 self.end(reason, now, out);
             }
             Phase::New | Phase::Spawning | Phase::Starting | Phase::Ended | Phase::Released => {}
@@ -100,7 +102,7 @@ impl SessionMachine {
     }
 
     fn tick_execution(&mut self, now: Now, out: &mut Vec<Action>) {
-        if !self.on_speaking_terms() {
+        if !self.channel_usable() {
             return;
         }
         match &mut self.current {

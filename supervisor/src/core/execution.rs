@@ -1,10 +1,10 @@
 //! The execution under way: its clock, its counters, its way from a request to the worker.
 
-use super::asking::Asking;
 use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
 use super::fork::Forking;
 use super::input::{Action, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Source, Token, Write};
 use super::machine::{AdoptedExecution, Phase, SessionMachine};
+use super::pending_task::PendingTask;
 use super::record::{Mark, Pending};
 use crate::policy::{EffectivePolicy, Usage};
 use crate::store::TaskRow;
@@ -133,7 +133,7 @@ pub(super) struct Output {
 #[derive(Debug, Default)]
 pub(super) struct Questions {
     /// The one that it waits for; then `host` is the call in which it does.
-    pub(super) asking: Option<Asking>,
+    pub(super) asking: Option<PendingTask>,
     /// Number of the last one.
     pub(super) asked: u64,
     /// That one as the previous supervisor left it.
@@ -350,7 +350,7 @@ impl SessionMachine {
         out: &mut Vec<Action>,
     ) {
         let Some(Current::Loading(loading)) = &self.current else { return };
-        if loading.job.request.id != execution || !self.on_speaking_terms() {
+        if loading.job.request.id != execution || !self.channel_usable() {
             return;
         }
         let Some(Current::Loading(loading)) = self.current.take() else { return };

@@ -5,7 +5,7 @@
 //! is killed, and so is one that says nothing.
 
 use super::execution::Current;
-use super::input::{Action, Answer, ForkFault, Now, Refusal, SpawnFailure, SpawnFault, Token};
+use super::input::{Action, ForkFault, Now, Refusal, SessionReply, SpawnFailure, SpawnFault, Token};
 use super::machine::{Phase, SessionMachine};
 use vm_system_protocol::limits::HELLO_MS;
 
@@ -75,7 +75,7 @@ impl SessionMachine {
             return;
         }
         match seen {
-            Err(ForkFault::Lie(what)) => self.violation(&what, now, out),
+            Err(ForkFault::Violation(what)) => self.violation(&what, now, out),
             Err(ForkFault::NotOrdered(failure)) => self.forks_over(Err(Refusal::Fork(failure)), now, out),
             seen => {
                 forking.seen = Some(seen);
@@ -93,7 +93,7 @@ impl SessionMachine {
                 out.push(Action::ForkTaken);
                 let (token, left) = (forking.token, forking.left - 1);
                 match left {
-                    0 => self.forks_over(Ok(Answer::Done), now, out),
+                    0 => self.forks_over(Ok(SessionReply::Done), now, out),
                     _ if self.phase != Phase::Ready => {
                         let why = Refusal::NotReady(self.not_ready_because());
                         self.forks_over(Err(why), now, out);
@@ -109,12 +109,12 @@ impl SessionMachine {
                 self.forks_over(Err(Refusal::Fork(failure)), now, out);
             }
             // Dealt with when they were seen.
-            (Ok(()), Err(ForkFault::Lie(_) | ForkFault::NotOrdered(_))) => {}
+            (Ok(()), Err(ForkFault::Violation(_) | ForkFault::NotOrdered(_))) => {}
         }
     }
 
     /// The session is idle again, or goes on with its end.
-    fn forks_over(&mut self, result: Result<Answer, Refusal>, now: Now, out: &mut Vec<Action>) {
+    fn forks_over(&mut self, result: Result<SessionReply, Refusal>, now: Now, out: &mut Vec<Action>) {
         let Some(Current::Forking(forking)) = self.current.take() else { return };
         out.push(Action::ForksOver);
         Self::reply(forking.token, result, out);

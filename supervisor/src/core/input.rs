@@ -14,7 +14,7 @@ use vm_system_protocol::reason::CloseReason;
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
 
-use super::death::Death;
+use super::exit::ExitStatus;
 
 /// The moment of a step. The machine has no clock of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -92,7 +92,7 @@ pub struct ExecuteRequest {
     pub recorded_args: JsonText,
     /// What is stored of `env` (an object; secrets redacted).
     pub recorded_env: JsonText,
-    /// Answer when it has ended (true), or as soon as its start is stored.
+    /// SessionReply when it has ended (true), or as soon as its start is stored.
     pub wait: bool,
     /// The answer carries the events.
     pub collect_events: bool,
@@ -179,7 +179,7 @@ pub enum ForkFault {
     /// There is no child, and nobody is to blame.
     Failed(SpawnFailure),
     /// Worker or child did what no honest one does; says what.
-    Lie(String),
+    Violation(String),
 }
 
 /// Something that happened.
@@ -292,7 +292,7 @@ pub enum Input {
         signal: i32,
     },
     /// The worker is dead, and everything it had said came in before.
-    Died(Death),
+    Exited(ExitStatus),
 }
 
 /// Something to do.
@@ -357,12 +357,12 @@ pub enum Action {
         /// Somebody waits for it; others may be committed together with the next urgent one.
         urgent: bool,
     },
-    /// Answer a caller. Each token is answered exactly once.
+    /// SessionReply a caller. Each token is answered exactly once.
     Reply {
         /// Whom.
         token: Token,
         /// What.
-        result: Result<Answer, Refusal>,
+        result: Result<SessionReply, Refusal>,
     },
     /// Show followers events that are committed (or, on a degraded execution, lost).
     Publish {
@@ -462,7 +462,7 @@ pub enum Write {
 
 /// A good answer.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
+pub enum SessionReply {
     /// It is done, or under way.
     Done,
     /// The session as it is now.

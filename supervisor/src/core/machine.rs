@@ -1,10 +1,10 @@
 //! The machine's state and the table of inputs. Each transition has its own file.
 
 use super::close::Ender;
-use super::death::Death;
 use super::execution::{Current, Running};
+use super::exit::ExitStatus;
 use super::input::{
-    Action, Answer, CloseCause, Input, LibraryFailure, Now, Refusal, SessionSpec, SpawnFailure, Token,
+    Action, CloseCause, Input, LibraryFailure, Now, Refusal, SessionReply, SessionSpec, SpawnFailure, Token,
 };
 use super::record::Ledger;
 use crate::policy::{EffectivePolicy, SessionUsage};
@@ -33,7 +33,7 @@ pub(super) enum Phase {
     /// Is to end; the worker may still finish what it does.
     Closing,
     /// SIGKILL was sent.
-    Dying,
+    Killed,
     /// The worker is dead, its end is being recorded.
     Ended,
     /// Recorded.
@@ -243,7 +243,7 @@ impl SessionMachine {
             Input::Cancel { token, execution } => self.cancel(token, execution, now, out),
             Input::Close { token, cause } => self.close(token, cause, now, out),
             Input::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),
-            Input::Died(death) => self.died(death, now, out),
+            Input::Exited(death) => self.on_exit(death, now, out),
         }
         self.release_if_done(out);
     }
@@ -285,17 +285,17 @@ impl SessionMachine {
     pub fn has_worker(&self) -> bool {
         matches!(
             self.phase,
-            Phase::SettingUp | Phase::Starting | Phase::Ready | Phase::Closing | Phase::Dying
+            Phase::SettingUp | Phase::Starting | Phase::Ready | Phase::Closing | Phase::Killed
         )
     }
 
     /// Answers a caller.
-    pub(super) fn reply(token: Token, result: Result<Answer, Refusal>, out: &mut Vec<Action>) {
+    pub(super) fn reply(token: Token, result: Result<SessionReply, Refusal>, out: &mut Vec<Action>) {
         out.push(Action::Reply { token, result });
     }
 
     /// Whether the worker is still listened to and spoken to.
-    pub(super) fn on_speaking_terms(&self) -> bool {
+    pub(super) fn channel_usable(&self) -> bool {
         self.ending.verdict.is_none() && self.has_worker()
     }
 
@@ -304,8 +304,8 @@ impl SessionMachine {
         self.timers.idle_at = self.lifetime.idle_ms.map(|idle| now.mono_ms + idle);
     }
 
-    pub(super) fn death_of(&self, death: Death) -> CloseReason {
-        super::death::judge(
+    pub(super) fn close_reason_of(&self, death: ExitStatus) -> CloseReason {
+        super::exit::judge(
             self.ending.verdict.as_ref(),
             self.ending.closing.map(CloseCause::reason),
             self.ending.operator_signal,

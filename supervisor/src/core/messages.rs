@@ -1,9 +1,9 @@
 //! What a worker says, judged: anything that an honest one cannot say at that moment is a violation.
 
-use super::asking::Question;
 use super::execution::{Current, HostWait, Running};
 use super::input::{Action, ChannelFault, Now, Write};
 use super::machine::SessionMachine;
+use super::pending_task::Question;
 use super::record::Pending;
 use crate::policy::{Denial, judge};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ const SETTLE_EVERY: u64 = 32;
 
 impl SessionMachine {
     pub(super) fn message(&mut self, seq: u64, message: FromWorker, now: Now, out: &mut Vec<Action>) {
-        if !self.on_speaking_terms() {
+        if !self.channel_usable() {
             return;
         }
         if let Some(last_committed) = self.peer.adopting {
@@ -185,7 +185,7 @@ impl SessionMachine {
 
     /// The host's answer, from whom it may come: late ones, to calls that were answered before, are dropped.
     pub(super) fn host_replied(&mut self, call: u64, reply: HostReply, now: Now, out: &mut Vec<Action>) {
-        if !self.on_speaking_terms() {
+        if !self.channel_usable() {
             return;
         }
         let Some(Current::Running(running)) = &mut self.current else { return };
@@ -221,7 +221,7 @@ impl SessionMachine {
     }
 
     pub(super) fn channel_failed(&mut self, fault: ChannelFault, now: Now, out: &mut Vec<Action>) {
-        if !self.on_speaking_terms() {
+        if !self.channel_usable() {
             return;
         }
         match fault {

@@ -11,15 +11,15 @@
 //!     │                   │                                   │
 //!     │ close             │ close                             │ close (client, idle, ttl, supervisor's stop)
 //!     ▼                   ▼                                   ▼
-//!   (kill at birth)    Dying ◀──── grace is over ────────── Closing      the running execution ends first, as
+//!   (kill at once)     Killed ◀─── grace is over ────────── Closing      the running execution ends first, as
 //!                        │                                    │          `cancelled`; then Shutdown is sent
-//!                        │ Died                               │ Died
+//!                        │ Exited                             │ Exited
 //!                        ▼                                    ▼
 //!                      Ended ─── end committed ──▶ released
 //! ```
-//! - Any state → `Dying`: this machine decided to kill (protocol violation, limit's hard stop, operator, failed start).
+//! - Any state → `Killed`: this machine decided to kill (protocol violation, limit's hard stop, operator, failed start).
 //!   The first decision is kept as the *verdict*; messages that still arrive are dropped unread.
-//! - Any state → `Ended`: the worker died. Why is [`death::judge`]d from the verdict and the wait status.
+//! - Any state → `Ended`: the worker died. Why is [`exit::judge`]d from the verdict and the wait status.
 //! - `Ended` is left only when the end is committed: a store that fails is asked again, with growing pauses.
 //! - The session is recorded as `closed` if its end was asked for, as `crashed` if not.
 //!
@@ -31,7 +31,7 @@
 //!   refused     host call, or a question (`waiting`)
 //! ```
 //! - `Loading` only for files: the session is busy, but a file that is not there leaves no execution behind.
-//! - *question*: `CC` is a host call that somebody outside answers, perhaps much later ([`asking`]).
+//! - *question*: `CC` is a host call that somebody outside answers, perhaps much later ([`pending_task`]).
 //! - *stop*: cancel, close or a limit that this side measured. The worker is interrupted; `Done` ends the execution with
 //!   the status of the stop, whatever the worker says; if none comes within the grace, the verdict is to kill.
 //! - The start is written before dispatch and not awaited; the end is one awaited commit, after which the caller is
@@ -45,17 +45,17 @@
 //! # The worker is hostile
 //! Each message is judged in [`messages`]. Anything that an honest worker cannot say at that moment ends the session.
 
-mod asking;
 mod close;
 mod deadlines;
-mod death;
 pub mod durable;
 mod execution;
+mod exit;
 mod finish;
 mod fork;
 mod input;
 mod machine;
 mod messages;
+mod pending_task;
 mod record;
 mod start;
 
@@ -64,10 +64,10 @@ mod simulation;
 #[cfg(test)]
 mod tests;
 
-pub use death::{Death, signal_name};
+pub use exit::{ExitStatus, signal_name};
 pub use input::{
-    Action, Answer, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, Input, LibraryFailure,
-    LibraryProblem, LoadFailure, LoadedSource, Now, Refusal, SessionSpec, Source, SpawnFailure, SpawnFault,
-    Token, Write, WriteId,
+    Action, ChannelFault, CloseCause, ExecuteRequest, Executed, ForkFault, Input, LibraryFailure,
+    LibraryProblem, LoadFailure, LoadedSource, Now, Refusal, SessionReply, SessionSpec, Source, SpawnFailure,
+    SpawnFault, Token, Write, WriteId,
 };
 pub use machine::{AdoptedExecution, SessionMachine};

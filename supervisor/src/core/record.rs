@@ -7,7 +7,7 @@
 
 use super::durable::Refused;
 use super::execution::Current;
-use super::input::{Action, Answer, Executed, Now, Refusal, Token, Write, WriteId};
+use super::input::{Action, Executed, Now, Refusal, SessionReply, Token, Write, WriteId};
 use super::machine::{Phase, SessionMachine};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -203,18 +203,18 @@ impl SessionMachine {
         match pending.mark {
             Mark::Nothing | Mark::Started { token: None, .. } | Mark::SessionInserted => {}
             Mark::Started { token: Some(token), record } => {
-                Self::reply(token, Ok(Answer::Executed(Executed { record, events: None })), out);
+                Self::reply(token, Ok(SessionReply::Executed(Executed { record, events: None })), out);
             }
             Mark::SessionReady => {
                 if self.phase == Phase::Ready
                     && let Some(token) = self.creation.creator.take()
                 {
-                    Self::reply(token, Ok(Answer::Session(Box::new(self.record.clone()))), out);
+                    Self::reply(token, Ok(SessionReply::Session(Box::new(self.record.clone()))), out);
                 }
             }
             Mark::SessionEnded => self.session_end_stored(out),
             Mark::Asked { token, task, executed } => self.question_stored(token, task, executed, out),
-            Mark::Taken { token, executed } => Self::reply(token, Ok(Answer::Executed(executed)), out),
+            Mark::Taken { token, executed } => Self::reply(token, Ok(SessionReply::Executed(executed)), out),
             Mark::Refused { token, why } => Self::reply(token, Err(Refusal::Task(why)), out),
             Mark::Retry => self.retried(true, now, out),
         }
@@ -230,7 +230,7 @@ impl SessionMachine {
             self.ledger.owe(Owed::Mark(ended.executed.record.id), now);
         }
         if let Some(token) = ended.token {
-            Self::reply(token, Ok(Answer::Executed(ended.executed)), out);
+            Self::reply(token, Ok(SessionReply::Executed(ended.executed)), out);
         }
     }
 
@@ -424,8 +424,7 @@ impl SessionMachine {
 
     /// Tells the worker what it may forget, if there is anything and it still listens.
     fn ack_now(&mut self, out: &mut Vec<Action>) {
-        let listens =
-            self.on_speaking_terms() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
+        let listens = self.channel_usable() && self.peer.adopting.is_none() && self.phase != Phase::Closing;
         let ledger = &mut self.ledger;
         if listens && ledger.committed > ledger.acked {
             ledger.acked = ledger.committed;

@@ -36,7 +36,7 @@ impl SessionMachine {
         if let Some(unwanted) = self.ending.verdict.clone().or(self.ending.closing.map(CloseCause::reason)) {
             // Nothing has run in it.
             self.ending.verdict = Some(unwanted);
-            self.phase = Phase::Dying;
+            self.phase = Phase::Killed;
             self.timers.phase_at = Some(now.mono_ms + DEATH_MS);
             out.push(Action::Kill);
             return;

@@ -6,8 +6,8 @@ mod questions;
 mod violations;
 
 use super::{
-    Action, Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Executed, Input, Now, Refusal,
-    SessionMachine, SessionSpec, Source, Token, Write, WriteId,
+    Action, ChannelFault, CloseCause, ExecuteRequest, Executed, ExitStatus, Input, Now, Refusal,
+    SessionMachine, SessionReply, SessionSpec, Source, Token, Write, WriteId,
 };
 use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use std::sync::Arc;
@@ -37,7 +37,7 @@ struct Bench {
     writes: Vec<Write>,
     /// What a slow store has not answered yet.
     held: Option<Vec<WriteId>>,
-    replies: Vec<(Token, Result<Answer, Refusal>)>,
+    replies: Vec<(Token, Result<SessionReply, Refusal>)>,
     killed: bool,
     interrupts: u32,
     host_calls: u32,
@@ -102,7 +102,7 @@ impl Bench {
         bench.input(Input::Create { token: Token(1) });
         bench.input(Input::Spawned);
         bench.says(FromWorker::Started { heap_bytes: 1 });
-        assert!(matches!(bench.reply(1), Some(Ok(Answer::Session(_)))));
+        assert!(matches!(bench.reply(1), Some(Ok(SessionReply::Session(_)))));
         bench
     }
 
@@ -202,7 +202,7 @@ impl Bench {
         self.input(Input::StoreFailed { write, error: error.to_owned(), permanent });
     }
 
-    fn reply(&self, token: u64) -> Option<&Result<Answer, Refusal>> {
+    fn reply(&self, token: u64) -> Option<&Result<SessionReply, Refusal>> {
         self.replies.iter().find(|(answered, _)| answered.0 == token).map(|(_, result)| result)
     }
 

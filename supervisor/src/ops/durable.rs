@@ -18,7 +18,7 @@ pub(super) use import::Imports;
 
 use super::errors::{invalid, stored};
 use super::{Call, Ops};
-use crate::core::durable::{Refused, Stand};
+use crate::core::durable::{Refused, RunStatus};
 use crate::runtime::{Durables, Identity};
 use crate::store::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
 use std::sync::Arc;
@@ -204,7 +204,7 @@ fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
 }
 
 /// The answer of a verb after which an execution stands somewhere.
-fn standing(stand: Stand, identity: &Identity) -> DurableReply {
+fn standing(stand: RunStatus, identity: &Identity) -> DurableReply {
     DurableReply::Run(Box::new(Run {
         execution: stand.record,
         name: identity.name.clone(),

@@ -41,7 +41,7 @@ impl SessionTask {
                     session: self.live.id,
                     execution,
                     workspace,
-                    room: self.host.room.clone(),
+                    reservation: self.host.reservation.clone(),
                 };
                 self.host.work = Some(host::call(shared, worktree, caller, call, permit, policy));
             }

@@ -9,7 +9,7 @@ use vm_system_sandbox::step::Layer;
 /// An empty jail ends within.
 const END: Duration = Duration::from_secs(2);
 
-/// Builds a jail, reports, and ends it. What stands in the way is part of the report.
+/// Builds a jail, reports, and ends it. What prevents it is part of the report.
 pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
     match Spawner::start(config.clone()).await {
         Ok((jail, _events)) => {
@@ -21,7 +21,7 @@ pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
     }
 }
 
-/// About a jail that stands, or why none does.
+/// About a jail, or why there is none.
 pub(super) async fn report(config: &SpawnConfig, jail: Result<&Spawner, String>) -> DoctorReport {
     let (layers, mut problem) = match jail {
         Ok(jail) => (layers(jail, config.sandbox), None),

@@ -7,7 +7,7 @@ use super::fork::ForkSession;
 use super::inspect::{Facts, inspect};
 use super::interface::{RuntimeApi, RuntimeFacts};
 use super::jails::Jails;
-use super::registry::{Live, NoRoom, Registry};
+use super::registry::{AdmissionError, Live, Registry};
 use super::rows::SessionWrites;
 use super::session_task::SessionTask;
 use super::specs::{spec, timestamp};
@@ -15,7 +15,7 @@ use super::task::{Answering, Command, FILES, Shared};
 use super::{doctor, followers};
 use crate::brokers::Brokers;
 use crate::core::durable::Refused;
-use crate::core::{Answer, CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, Source};
+use crate::core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
 use crate::spawn::{SpawnError, Spawner, WorkerKind};
 use crate::store::{BoxFuture, Owner, PolicySnapshot, StoreError, StoreHandle, Write};
 use crate::worktree::clean_relative;
@@ -76,7 +76,7 @@ impl Runtime {
             operator: config.operator,
             started: Instant::now(),
             files: Semaphore::new(FILES),
-            rooms: super::room::Rooms::new(),
+            budget: super::memory::MemoryBudget::new(),
         };
         let shared = Arc::new(shared);
         let durables = Durables::start(Arc::clone(&shared), config.durable);
@@ -166,13 +166,13 @@ impl Runtime {
         &self.0.tasks
     }
 
-    /// Takes a session in, if there is room for one more.
+    /// Admits a session, if there may be one more.
     pub(super) fn admit(&self, live: &Arc<Live>) -> Result<(), RuntimeError> {
         let admitted = self.0.shared.registry.insert(Arc::clone(live), self.0.max_sessions);
-        admitted.map_err(|no_room| match no_room {
-            NoRoom::Full => RuntimeError::Full(self.0.max_sessions),
-            NoRoom::Duplicate => RuntimeError::Duplicate,
-            NoRoom::Stopping => RuntimeError::ShuttingDown,
+        admitted.map_err(|refused| match refused {
+            AdmissionError::Full => RuntimeError::Full(self.0.max_sessions),
+            AdmissionError::Duplicate => RuntimeError::Duplicate,
+            AdmissionError::Stopping => RuntimeError::ShuttingDown,
         })
     }
 
@@ -184,7 +184,7 @@ impl Runtime {
         &self,
         live: &Live,
         command: impl FnOnce(Answering) -> Command,
-    ) -> Result<Answer, RuntimeError> {
+    ) -> Result<SessionReply, RuntimeError> {
         let (answer, answered) = oneshot::channel();
         live.commands.send(command(answer)).await.map_err(|_| RuntimeError::NotLive)?;
         Ok(answered.await.map_err(|_| RuntimeError::NotLive)??)
@@ -209,7 +209,7 @@ impl RuntimeApi for Runtime {
             let task = SessionTask::new(machine, (shared, &live), inbox, writes, worktree, libraries);
             self.0.tasks.spawn(task.run());
             match self.ask(&live, |answer| Command::Create { answer }).await? {
-                Answer::Session(session) => {
+                SessionReply::Session(session) => {
                     shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
                     Ok(*session)
                 }
@@ -226,7 +226,7 @@ impl RuntimeApi for Runtime {
         Box::pin(async move {
             let Some(live) = self.0.shared.registry.get(id) else { return Ok(None) };
             match self.ask(&live, |answer| Command::Close { cause: CloseCause::Request, answer }).await {
-                Ok(Answer::Session(session)) => Ok(Some(*session)),
+                Ok(SessionReply::Session(session)) => Ok(Some(*session)),
                 Ok(other) => Err(unexpected(&other)),
                 Err(RuntimeError::NotLive) => Ok(None),
                 Err(error) => Err(error),
@@ -290,7 +290,7 @@ impl RuntimeApi for Runtime {
                 _ => (answered.await, None),
             };
             let executed = match result.map_err(|_| RuntimeError::NotLive)?? {
-                Answer::Executed(executed) => executed,
+                SessionReply::Executed(executed) => executed,
                 other => return Err(unexpected(&other)),
             };
             if let Some(mut tail) = tail {
@@ -314,9 +314,9 @@ impl RuntimeApi for Runtime {
             let not_pending = || RuntimeError::Refused(Refusal::Task(Refused::NotPending));
             let live = self.session_of(execution).ok_or_else(not_pending)?;
             match self.ask(&live, |answer| Command::Submit { execution, task, given, wait, answer }).await {
-                Ok(Answer::Executed(executed)) => Ok(Arc::unwrap_or_clone(executed.record)),
+                Ok(SessionReply::Executed(executed)) => Ok(Arc::unwrap_or_clone(executed.record)),
                 Ok(other) => Err(unexpected(&other)),
-                // It ended while it was asked.
+                // It ended meanwhile.
                 Err(RuntimeError::NotLive) => Err(not_pending()),
                 Err(error) => Err(error),
             }
@@ -388,6 +388,6 @@ pub(super) fn commands() -> (mpsc::Sender<Command>, mpsc::Receiver<Command>) {
     mpsc::channel(COMMANDS)
 }
 
-pub(super) fn unexpected(answer: &Answer) -> RuntimeError {
+pub(super) fn unexpected(answer: &SessionReply) -> RuntimeError {
     RuntimeError::Internal(format!("an answer of the wrong kind: {answer:?}"))
 }

@@ -42,7 +42,7 @@ impl Tail {
                     Some(batch) => self.pass(&batch).await,
                     None => return,
                 },
-                // Also while nothing happens: nobody should wait for a reader that has left.
+                // Also while nothing happens: the owner task must not wait for a reader that has left.
                 () = self.follower.closed() => self.gone = true,
             }
         }
@@ -68,7 +68,7 @@ impl Tail {
         }
     }
 
-    /// Whether nobody listens any more.
+    /// Whether the follower is gone.
     pub(super) fn is_gone(&self) -> bool {
         self.gone
     }

@@ -1,5 +1,5 @@
 //! Who wants to see events as they are committed. A follower that is too slow is let go, and reads the store instead:
-//! nobody's reading speed holds up a session.
+//! no reader holds up a session.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -5,8 +5,8 @@ use super::facade::Runtime;
 use super::registry::Live;
 use super::rows::SessionWrites;
 use super::session_task::SessionTask;
-use super::task::{Command, Shared, fault, unborn};
-use crate::core::{Action, Answer, ForkFault, Input, SessionMachine};
+use super::task::{Command, Shared, fault, spawn_failure};
+use crate::core::{Action, ForkFault, Input, SessionMachine, SessionReply};
 use crate::spawn::{ForkError, ForkUnderWay, Spawner, WorkerHandle};
 use crate::store::Owner;
 use crate::worktree::Worktree;
@@ -24,7 +24,7 @@ use vm_system_protocol::worker::ToWorker;
 
 /// A worker that was forked for a session that is still to be made, and what it has of its parent.
 #[derive(Debug)]
-pub(super) struct Offspring {
+pub(super) struct ForkedWorker {
     pub(super) handle: WorkerHandle,
     /// It lives where its parent does.
     pub(super) jail: Spawner,
@@ -32,15 +32,15 @@ pub(super) struct Offspring {
     worktree: Worktree,
 }
 
-impl Offspring {
-    /// Nobody wants it.
+impl ForkedWorker {
+    /// It is not wanted.
     fn end(self) {
         end(&self.handle);
     }
 }
 
 pub(super) fn end(handle: &WorkerHandle) {
-    // Already dead is as good.
+    // It may have exited already.
     let _ = handle.process.kill();
     handle.process.forget();
 }
@@ -49,16 +49,16 @@ pub(super) fn end(handle: &WorkerHandle) {
 #[derive(Debug)]
 pub(super) struct Forks {
     children: VecDeque<SessionId>,
-    made: mpsc::Sender<Offspring>,
+    made: mpsc::Sender<ForkedWorker>,
     under_way: Option<ForkUnderWay>,
-    /// Has told what came of it.
+    /// Its result was taken.
     told: bool,
     born: Option<WorkerHandle>,
     order: u64,
 }
 
 impl Forks {
-    pub(super) fn new(children: Vec<SessionId>, made: mpsc::Sender<Offspring>) -> Self {
+    pub(super) fn new(children: Vec<SessionId>, made: mpsc::Sender<ForkedWorker>) -> Self {
         Self { children: children.into(), made, under_way: None, told: false, born: None, order: 0 }
     }
 
@@ -83,7 +83,7 @@ pub(super) async fn next(forks: Option<&mut Forks>) -> Result<WorkerHandle, Fork
 }
 
 impl SessionTask {
-    /// Lets the worker fork once, and tells it to.
+    /// Lets the worker fork once, and sends it the order.
     pub(super) fn fork(&mut self, order: u64) {
         if let Some(requested) = self.forks.requested.take() {
             self.forks.current = Some(requested);
@@ -102,7 +102,7 @@ impl SessionTask {
                 }
             }
             Err(error) => {
-                let result = Err(ForkFault::NotOrdered(unborn(&error)));
+                let result = Err(ForkFault::NotOrdered(spawn_failure(&error)));
                 self.next.push(Input::ForkEnded { order, result });
             }
         }
@@ -119,8 +119,8 @@ impl SessionTask {
                 forks.born = Some(handle);
                 Ok(())
             }
-            Err(ForkError::Failed(error)) => Err(ForkFault::Failed(unborn(&error))),
-            Err(ForkError::Lie(what)) => Err(ForkFault::Lie(what)),
+            Err(ForkError::Failed(error)) => Err(ForkFault::Failed(spawn_failure(&error))),
+            Err(ForkError::Lie(what)) => Err(ForkFault::Violation(what)),
         };
         self.step(Input::ForkEnded { order, result }, actions);
     }
@@ -131,9 +131,9 @@ impl SessionTask {
         forks.under_way = None;
         let Some(handle) = forks.born.take() else { return };
         let parent = self.machine.record().clone();
-        let offspring =
-            Offspring { handle, jail: jail.clone(), parent, worktree: self.host.worktree.clone() };
-        if let Err(refused) = forks.made.try_send(offspring) {
+        let forked =
+            ForkedWorker { handle, jail: jail.clone(), parent, worktree: self.host.worktree.clone() };
+        if let Err(refused) = forks.made.try_send(forked) {
             match refused {
                 mpsc::error::TrySendError::Full(unwanted) | mpsc::error::TrySendError::Closed(unwanted) => {
                     unwanted.end();
@@ -142,7 +142,7 @@ impl SessionTask {
         }
     }
 
-    /// What was not taken is nobody's.
+    /// A child that was not taken has no owner: it is killed.
     pub(super) fn forks_over(&mut self) {
         if let Some(forks) = self.forks.current.take()
             && let Some(unwanted) = forks.born
@@ -166,17 +166,17 @@ impl Runtime {
     pub(super) async fn fork(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
         let parent = self.live(request.parent)?;
         let runtime = self.clone();
-        // Whoever asked may go away in the middle; the workers must not be left without an owner.
+        // The caller may go away in the middle; the workers must not be left without an owner.
         let forks = self.tasks().spawn(async move { runtime.fork_all(&parent, request.children).await });
         forks.await.map_err(|error| RuntimeError::Internal(error.to_string()))?
     }
 
     async fn fork_all(&self, parent: &Arc<Live>, ids: Vec<SessionId>) -> Result<Vec<Session>, RuntimeError> {
         let reserved = self.reserve(parent, &ids)?;
-        let (made, mut offspring) = mpsc::channel(ids.len().max(1));
+        let (made, mut workers) = mpsc::channel(ids.len().max(1));
         let forked = self.ask(parent, |answer| Command::Fork { children: ids, made, answer }).await;
         let mut born = Vec::with_capacity(reserved.len());
-        while let Ok(child) = offspring.try_recv() {
+        while let Ok(child) = workers.try_recv() {
             born.push(child);
         }
         let refused = match forked {
@@ -184,24 +184,24 @@ impl Runtime {
             Ok(answer) => RuntimeError::Internal(format!("{} workers for {answer:?}", born.len())),
             Err(error) => error,
         };
-        born.into_iter().for_each(Offspring::end);
+        born.into_iter().for_each(ForkedWorker::end);
         for (live, _) in reserved {
             self.shared().registry.remove(live.id);
         }
         Err(refused)
     }
 
-    /// Their places among the live sessions, so that there is room for all of them before the first is made.
+    /// Admits all of them among the live sessions, before the first is made.
     fn reserve(&self, parent: &Live, ids: &[SessionId]) -> Result<Vec<Reserved>, RuntimeError> {
         let mut reserved: Vec<Reserved> = Vec::with_capacity(ids.len());
         for id in ids {
             let (commands, inbox) = super::facade::commands();
-            let live = Arc::new(parent.offspring(*id, commands));
-            if let Err(no_room) = self.admit(&live) {
+            let live = Arc::new(parent.for_fork(*id, commands));
+            if let Err(refused) = self.admit(&live) {
                 for (live, _) in reserved {
                     self.shared().registry.remove(live.id);
                 }
-                return Err(no_room);
+                return Err(refused);
             }
             reserved.push((live, inbox));
         }
@@ -212,12 +212,12 @@ impl Runtime {
         &self,
         parent: &Live,
         reserved: Vec<Reserved>,
-        born: Vec<Offspring>,
+        born: Vec<ForkedWorker>,
     ) -> Result<Vec<Session>, RuntimeError> {
         let mut answers = Vec::with_capacity(reserved.len());
         for ((live, inbox), child) in reserved.into_iter().zip(born) {
             let (answer, answered) = oneshot::channel();
-            let task = offspring_task(self.shared(), parent, &live, inbox, child);
+            let task = forked_task(self.shared(), parent, &live, inbox, child);
             self.tasks().spawn(task.run());
             let asked = live.commands.send(Command::Create { answer }).await;
             answers.push((live, asked.is_ok().then_some(answered)));
@@ -242,7 +242,7 @@ impl Runtime {
     async fn created(&self, answered: Option<Answered>) -> Result<Session, RuntimeError> {
         let answered = answered.ok_or(RuntimeError::NotLive)?;
         match answered.await.map_err(|_| RuntimeError::NotLive)?? {
-            Answer::Session(session) => {
+            SessionReply::Session(session) => {
                 self.shared().registry.sessions_created.fetch_add(1, Ordering::Relaxed);
                 Ok(*session)
             }
@@ -252,22 +252,22 @@ impl Runtime {
 }
 
 type Reserved = (Arc<Live>, mpsc::Receiver<Command>);
-type Answered = oneshot::Receiver<Result<Answer, crate::core::Refusal>>;
+type Answered = oneshot::Receiver<Result<SessionReply, crate::core::Refusal>>;
 
-fn offspring_task(
+fn forked_task(
     shared: &Arc<Shared>,
     parent: &Live,
     live: &Arc<Live>,
     inbox: mpsc::Receiver<Command>,
-    offspring: Offspring,
+    forked: ForkedWorker,
 ) -> SessionTask {
-    let Offspring { handle, jail, parent: record, worktree } = offspring;
+    let ForkedWorker { handle, jail, parent: record, worktree } = forked;
     let snapshot = Arc::clone(live.snapshot());
     let policy = live.policy(None, &shared.operator);
     let spec = super::specs::spec_of_fork(live.id, &record, &snapshot, &policy, forked_from(parent.id));
     let owner: Owner = live.owner.clone();
     let writes = SessionWrites::new(shared.store.clone(), owner, snapshot);
-    // What it was born with has its parent's libraries in it.
+    // Its memory has its parent's libraries in it already.
     let libraries = Libraries::Installed(crate::spawn::LibrarySet::default());
     let machine = SessionMachine::new(spec);
     let mut task = SessionTask::new(machine, (shared, live), inbox, writes, worktree, libraries);

@@ -1,6 +1,6 @@
-//! What a session asks of the host: files to run, modules, calls of the `fs` module. The policy was checked before.
+//! What a session requests of the host: files to run, modules, calls of the `fs` module. The policy was checked before.
 
-use super::room::{Room, largest_answer};
+use super::memory::{Reservation, largest_answer};
 use super::task::Shared;
 use crate::brokers::Call;
 use crate::core::{Input, LoadFailure, LoadedSource};
@@ -51,17 +51,17 @@ fn load_failure(error: &WorktreeError) -> LoadFailure {
     }
 }
 
-/// Whose call it is.
+/// The caller of a host call.
 pub(super) struct Caller {
     pub(super) session: SessionId,
     pub(super) execution: ExecutionId,
-    /// Whose databases it uses.
+    /// The owner of the databases that it uses.
     pub(super) workspace: Workspace,
-    /// Holds the room of the answer until it is sent.
-    pub(super) room: Room,
+    /// The memory of the reply, until it is sent.
+    pub(super) reservation: Reservation,
 }
 
-/// Does what a script asks for.
+/// Carries out a host call.
 pub(super) fn call(
     shared: Arc<Shared>,
     worktree: Worktree,
@@ -74,9 +74,9 @@ pub(super) fn call(
         let reply = match permit {
             Permit::LoadModule { specifier, referrer, import } => {
                 let most = u64::from(policy.wire.limits.max_source_kb) * 1024;
-                let held = shared.rooms.wait(most).await;
+                let held = shared.budget.wait(most).await;
                 let reply = load_module(&shared, worktree, policy, specifier, referrer, import).await;
-                caller.room.hold(held);
+                caller.reservation.hold(held);
                 reply
             }
             Permit::Broker(request) => broker_call(&shared, &worktree, caller, request, &policy)
@@ -94,8 +94,8 @@ async fn broker_call(
     request: BrokerCall,
     policy: &EffectivePolicy,
 ) -> Result<HostReply, HostError> {
-    let Caller { session, execution, workspace, room } = caller;
-    let held = shared.rooms.wait(largest_answer(&request)).await;
+    let Caller { session, execution, workspace, reservation } = caller;
+    let held = shared.budget.wait(largest_answer(&request)).await;
     let call = Call {
         execution,
         request,
@@ -105,7 +105,7 @@ async fn broker_call(
         workspace,
     };
     let reply = shared.brokers.call(session, call).await?;
-    room.hold(held);
+    reservation.hold(held);
     Ok(match reply {
         BrokerReply::Fs(reply) => HostReply::Fs(reply),
         BrokerReply::Database(reply) => HostReply::Database(reply),

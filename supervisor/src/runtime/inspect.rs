@@ -50,7 +50,7 @@ pub(super) fn inspect(session: SessionId, facts: Facts) -> Option<SessionInspect
         rss_kib: memory.map(|memory| memory.rss / 1024),
         pss_kib: memory.map(|memory| memory.pss / 1024),
         uss_kib: memory.map(|memory| memory.uss / 1024),
-        // Nothing was said of it yet.
+        // Not reported yet.
         js_heap_bytes: (facts.heap_bytes > 0).then_some(facts.heap_bytes),
         fds: fs::read_dir(format!("/proc/{pid}/fd")).ok().map(|entries| entries.count() as u32),
         seccomp_mode: field("Seccomp").and_then(|mode| mode.parse().ok()),

@@ -1,4 +1,4 @@
-//! The jail that new workers are born in. One that loses its keeper or its zygotes is replaced; workers of the old one
+//! The jail that new workers are started in. One that loses its keeper or its zygotes is replaced; workers of the old one
 //! that still live keep it up.
 
 use super::registry::Registry;
@@ -45,7 +45,7 @@ impl Jails {
         self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells when the present jail is another one. To be asked for before [`Self::present`].
+    /// Changes when the present jail is another one. To be taken before [`Self::present`].
     pub(super) fn changes(&self) -> watch::Receiver<u64> {
         self.count.subscribe()
     }
@@ -97,14 +97,14 @@ impl Jails {
     }
 }
 
-/// What a lost jail still says about its workers; ends with the last of them.
+/// What a lost jail still reports of its workers; ends with the last of them.
 async fn relay_rest(registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
     while let Some(event) = events.recv().await {
         relay(&registry, event).await;
     }
 }
 
-/// Tells a session what its worker did.
+/// Reports to a session what its worker did.
 async fn relay(registry: &Registry, event: SpawnEvent) {
     match event {
         SpawnEvent::UnorderedFork { pid } => {
@@ -117,7 +117,7 @@ async fn relay(registry: &Registry, event: SpawnEvent) {
             if let Some(live) = registry.by_pid(pid) {
                 let _ = live.commands.send(Command::Forbidden(call)).await;
             } else {
-                // A program's worker, whose owner finds the name when it hears of the death; a zygote; or one that is not
+                // A program's worker, whose owner task finds the name at its exit; a zygote; or one that is not
                 // known yet.
                 registry.note_forbidden(pid, call);
                 let _ = PidFd::open(pid).and_then(|process| process.kill());

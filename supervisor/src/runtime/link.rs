@@ -1,7 +1,7 @@
 //! A running worker and the channel to it, as both owner tasks use it. Knows no message and decides nothing.
 
+use super::memory::Reservation;
 use super::outbox::Outbox;
-use super::room::Room;
 use crate::spawn::{ChannelError, Received, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver};
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -53,13 +53,13 @@ pub(super) enum LinkEvent {
 }
 
 impl WorkerLink {
-    /// What `room` holds is given back whenever everything is sent.
-    pub(super) fn new(handle: WorkerHandle, room: Room) -> Self {
+    /// The reservation is given back whenever everything is sent.
+    pub(super) fn new(handle: WorkerHandle, reservation: Reservation) -> Self {
         let WorkerHandle { sender, receiver, process } = handle;
         let watched = process.clone();
         Self {
             process,
-            outbox: Outbox::new(sender, room),
+            outbox: Outbox::new(sender, reservation),
             receiver,
             exited: Box::pin(async move { watched.exited().await }),
             closed: false,

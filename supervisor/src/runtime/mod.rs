@@ -1,6 +1,6 @@
 //! Live sessions: one owner task each, which drives [`crate::core`] with real time, processes and the store.
 //!
-//! The machine decides, this room carries out. Owns no rule about sessions; knows no door, no SQL, no wall of the jail.
+//! The machine decides, this module carries out. Owns no rule about sessions; knows no API, no SQL, no wall of the jail.
 //! An owner task never waits for one thing only: sending to a worker, submitting to the store, host calls and the
 //! worker's words are all polled side by side, so that a stopped worker or a slow disk never keeps it from hearing
 //! `cancel` or `kill`.
@@ -14,7 +14,7 @@
 //! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
 //! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: what both kinds of owner task have: time, callers, the store,
 //!   a worker
-//! - [`rows`], [`mod@room`], [`host`], [`followers`]: what is a session's own
+//! - [`rows`], [`memory`], [`host`], [`followers`]: what is a session's own
 //! - [`fork`]: sessions out of a live one
 //! - [`jails`]: keepers and zygotes, replaced when they die
 //! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
@@ -35,9 +35,9 @@ mod inspect;
 mod interface;
 mod jails;
 mod link;
+mod memory;
 mod outbox;
 mod registry;
-mod room;
 mod rows;
 mod session_task;
 mod specs;

@@ -1,6 +1,6 @@
-//! What is to be said to a worker, in order. A worker that does not read keeps the outbox busy, never its owner.
+//! Messages to a worker, in order. A worker that does not read keeps the outbox busy, never its owner.
 
-use super::room::Room;
+use super::memory::Reservation;
 use crate::spawn::{ChannelError, WorkerSender};
 use std::collections::VecDeque;
 use std::future::Future;
@@ -11,22 +11,22 @@ use vm_system_protocol::worker::ToWorker;
 
 type Sending = Pin<Box<dyn Future<Output = (WorkerSender, Result<(), ChannelError>)> + Send>>;
 
-/// Messages that wait; more are not asked for.
+/// Messages that wait; behind them nothing more is received.
 const QUEUE: usize = 16;
 
 /// The queue is short for a worker that keeps to the rules: a job, a host reply, an acknowledgement, the end. One that calls
-/// and does not read what it is answered is not heard until it does.
+/// and does not read what it is answered is not received from until it does.
 pub(super) struct Outbox {
     sender: Option<WorkerSender>,
     sending: Option<Sending>,
     queue: VecDeque<(ToWorker, Option<OwnedFd>)>,
-    room: Room,
+    reservation: Reservation,
 }
 
 impl Outbox {
-    /// What `room` holds is given back whenever nothing is left to be said.
-    pub(super) fn new(sender: WorkerSender, room: Room) -> Self {
-        Self { sender: Some(sender), sending: None, queue: VecDeque::new(), room }
+    /// The reservation is given back whenever nothing is left to be sent.
+    pub(super) fn new(sender: WorkerSender, reservation: Reservation) -> Self {
+        Self { sender: Some(sender), sending: None, queue: VecDeque::new(), reservation }
     }
 
     /// Whether so much waits that the worker's next message has to wait too.
@@ -34,7 +34,7 @@ impl Outbox {
         self.queue.len() >= QUEUE
     }
 
-    /// Says it now if the worker takes it at once, later if not. The error of a failed send comes from
+    /// Sends it now if the worker takes it at once, later if not. The error of a failed send comes from
     /// [`Outbox::drive`].
     pub(super) fn push(&mut self, message: ToWorker) -> Option<ChannelError> {
         self.push_with(message, None)
@@ -64,7 +64,7 @@ impl Outbox {
                 self.sender = Some(sender);
             }
             let Some((message, fd)) = self.queue.pop_front() else {
-                self.room.give_back();
+                self.reservation.give_back();
                 return Poll::Pending;
             };
             let Some(mut sender) = self.sender.take() else { return Poll::Pending };
@@ -82,15 +82,15 @@ impl Outbox {
 #[cfg(test)]
 mod tests {
     use super::{Outbox, QUEUE};
-    use crate::runtime::room::Room;
+    use crate::runtime::memory::Reservation;
     use crate::spawn::WorkerSender;
     use std::future::poll_fn;
     use vm_system_protocol::worker::ToWorker;
 
     #[tokio::test]
-    async fn a_worker_that_does_not_read_is_not_heard_until_it_does() {
+    async fn nothing_is_received_from_a_worker_that_does_not_read() {
         let (ours, theirs) = vm_system_sandbox::socket::pair().expect("a pair of sockets");
-        let mut outbox = Outbox::new(WorkerSender::over(ours).expect("a socket"), Room::default());
+        let mut outbox = Outbox::new(WorkerSender::over(ours).expect("a socket"), Reservation::default());
         let mut said = 0_u32;
         while !outbox.is_behind() {
             assert!(said < 1_000_000, "the socket takes everything");

@@ -13,7 +13,7 @@ use vm_system_protocol::model::Execution;
 /// Records that are shown in place of what the store has. A store that fails for longer stops executions anyway.
 const DEGRADED: usize = 10_000;
 
-/// Forbidden calls that wait for the news of their process's death.
+/// Forbidden calls that wait for the exit of their process.
 const FORBIDDEN: usize = 64;
 
 /// What callers need to know of a live session without asking its owner task.
@@ -45,12 +45,12 @@ impl Live {
         Self { id, owner, commands, pid: AtomicU32::new(0), snapshot, cached: Mutex::new(None) }
     }
 
-    /// The place of a session that is forked from this one: the same owner, the same rights.
-    pub(super) fn offspring(&self, id: SessionId, commands: mpsc::Sender<Command>) -> Self {
+    /// Of a session that is forked from this one: the same owner, the same rights.
+    pub(super) fn for_fork(&self, id: SessionId, commands: mpsc::Sender<Command>) -> Self {
         Self::new(id, self.owner.clone(), commands, Arc::clone(&self.snapshot))
     }
 
-    /// What the session's template said when it was made.
+    /// The session's template as it was when the session was made.
     pub(super) fn snapshot(&self) -> &Arc<PolicySnapshot> {
         &self.snapshot
     }
@@ -96,7 +96,7 @@ pub(super) struct Registry {
     sessions: Mutex<HashMap<SessionId, Arc<Live>>>,
     executions: Mutex<HashMap<ExecutionId, Arc<Live>>>,
     degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
-    /// Forbidden calls of processes that are no session's, by pid, until their death is heard of.
+    /// Forbidden calls of processes that are no session's, by pid, until their exit is known.
     forbidden: Mutex<VecDeque<(u32, String)>>,
     stopping: AtomicBool,
     changed: watch::Sender<()>,
@@ -105,24 +105,24 @@ pub(super) struct Registry {
 }
 
 /// Why a session is not taken in.
-pub(super) enum NoRoom {
+pub(super) enum AdmissionError {
     Full,
     Duplicate,
     Stopping,
 }
 
 impl Registry {
-    pub(super) fn insert(&self, live: Arc<Live>, most: usize) -> Result<(), NoRoom> {
+    pub(super) fn insert(&self, live: Arc<Live>, most: usize) -> Result<(), AdmissionError> {
         let mut sessions = lock(&self.sessions);
         // Under the lock, so that whoever stops the runtime sees every session that was let in.
         if self.stopping.load(Ordering::Acquire) {
-            return Err(NoRoom::Stopping);
+            return Err(AdmissionError::Stopping);
         }
         if sessions.len() >= most {
-            return Err(NoRoom::Full);
+            return Err(AdmissionError::Full);
         }
         if sessions.contains_key(&live.id) {
-            return Err(NoRoom::Duplicate);
+            return Err(AdmissionError::Duplicate);
         }
         sessions.insert(live.id, live);
         Ok(())
@@ -139,7 +139,7 @@ impl Registry {
         self.changed.subscribe()
     }
 
-    /// Tells whoever watches.
+    /// Notifies those who watch.
     pub(super) fn has_changed(&self) {
         self.changed.send_replace(());
     }

@@ -9,11 +9,11 @@ use super::fork::{self, Forks};
 use super::host::HostWork;
 use super::inspect::Facts;
 use super::link::{LinkEvent, WorkerLink, maybe, next_event};
+use super::memory::Reservation;
 use super::registry::Live;
-use super::room::Room;
 use super::rows::SessionWrites;
 use super::task::{Command, Shared, fault, no_worker};
-use crate::core::{Action, Answer, ChannelFault, Input, Refusal, SessionMachine};
+use crate::core::{Action, ChannelFault, Input, Refusal, SessionMachine, SessionReply};
 use crate::spawn::{ForkError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess};
 use crate::worktree::Worktree;
 use std::future::Future;
@@ -34,7 +34,7 @@ pub(super) struct SessionTask {
     pub(super) machine: SessionMachine,
     pub(super) shared: Arc<Shared>,
     pub(super) live: Arc<Live>,
-    pub(super) callers: Callers<Answer, Refusal>,
+    pub(super) callers: Callers<SessionReply, Refusal>,
     pub(super) followers: Followers,
     pub(super) writes: SessionWrites,
     pub(super) worker: SessionWorker,
@@ -72,7 +72,7 @@ pub(super) struct ForkRequests {
 pub(super) struct HostCalls {
     pub(super) worktree: Worktree,
     pub(super) work: Option<HostWork>,
-    pub(super) room: Room,
+    pub(super) reservation: Reservation,
 }
 
 /// What woke the task up.
@@ -111,7 +111,7 @@ impl SessionTask {
             writes,
             worker,
             forks: ForkRequests::default(),
-            host: HostCalls { worktree, work: None, room: Room::default() },
+            host: HostCalls { worktree, work: None, reservation: Reservation::default() },
             next: Vec::new(),
             released: false,
             inbox,
@@ -167,7 +167,7 @@ impl SessionTask {
         self.next.push(input);
         while !self.next.is_empty() {
             for input in std::mem::take(&mut self.next) {
-                // Only where an execution may end or be over its limit: the kernel is asked for it. The next one begins
+                // Only where an execution may end or be over its limit: the kernel is queried for it. The next one begins
                 // where the last one ended; the little that a worker does between them counts for it.
                 if matches!(input, Input::Message { .. } | Input::Tick)
                     && let Some(link) = &self.worker.link
@@ -250,7 +250,7 @@ impl SessionTask {
             Ok(handle) => {
                 self.live.pid.store(handle.process.pid(), Ordering::Relaxed);
                 self.worker.process = Some(handle.process.clone());
-                self.worker.link = Some(WorkerLink::new(handle, self.host.room.clone()));
+                self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone()));
                 Input::Spawned
             }
             Err(error) => {
@@ -271,7 +271,7 @@ impl SessionTask {
         }
         self.worker.link = None;
         self.live.pid.store(0, Ordering::Relaxed);
-        self.step(Input::Died(exit.into()), actions);
+        self.step(Input::Exited(exit.into()), actions);
     }
 
     /// Everything of this session that is elsewhere.
@@ -296,6 +296,6 @@ fn link_input(event: LinkEvent) -> Input {
     match event {
         LinkEvent::Received(received) => Input::Message { seq: received.seq, message: received.message },
         LinkEvent::ReceiveFailed(error) | LinkEvent::SendFailed(error) => Input::ChannelFailed(fault(error)),
-        LinkEvent::Exited(exit) => Input::Died(exit.into()),
+        LinkEvent::Exited(exit) => Input::Exited(exit.into()),
     }
 }

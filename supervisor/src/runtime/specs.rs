@@ -48,12 +48,12 @@ pub(super) fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> Se
     }
 }
 
-/// What a worker is told first of all.
+/// The first message to a worker.
 fn start_of(session: SessionId, policy: &EffectivePolicy, console: bool) -> Start {
     Start { session, limits: policy.wire.limits.clone(), random_seed: seed(), console }
 }
 
-/// A session that goes on from where its parent stands: the same place and rights, no name, no startup files.
+/// A session that goes on from where its parent is: the same worktree and rights, no name, no startup files.
 pub(super) fn spec_of_fork(
     id: SessionId,
     parent: &Session,

@@ -1,17 +1,17 @@
-//! What all sessions share, what callers want of an owner task, and what the machines are told of errors below them.
+//! What all sessions share, what callers want of an owner task, and errors from below as inputs of the machines.
 
 use super::api::{Administrators, RuntimeError};
 use super::callers::Responder;
 use super::followers::Batches;
-use super::fork::Offspring;
+use super::fork::ForkedWorker;
 use super::inspect::Facts;
 use super::jails::Jails;
+use super::memory::MemoryBudget;
 use super::registry::Registry;
-use super::room::Rooms;
 use crate::brokers::Brokers;
 use crate::core::{
-    Answer, ChannelFault, CloseCause, Death, ExecuteRequest, Input, LibraryFailure, LibraryProblem, Refusal,
-    SpawnFailure, SpawnFault,
+    ChannelFault, CloseCause, ExecuteRequest, ExitStatus, Input, LibraryFailure, LibraryProblem, Refusal,
+    SessionReply, SpawnFailure, SpawnFault,
 };
 use crate::policy::{EffectivePolicy, Operator};
 use crate::spawn::{ChannelError, LibraryError, SpawnError, WorkerDeath};
@@ -42,7 +42,7 @@ pub(super) struct Shared {
     pub(super) operator: Operator,
     pub(super) started: Instant,
     pub(super) files: Semaphore,
-    pub(super) rooms: Rooms,
+    pub(super) budget: MemoryBudget,
 }
 
 impl Shared {
@@ -78,7 +78,7 @@ pub(super) enum Command {
     },
     Fork {
         children: Vec<SessionId>,
-        made: mpsc::Sender<Offspring>,
+        made: mpsc::Sender<ForkedWorker>,
         answer: Answering,
     },
     Execute {
@@ -118,17 +118,17 @@ pub(super) enum Command {
 }
 
 /// Where an answer goes.
-pub(super) type Answering = Responder<Answer, Refusal>;
+pub(super) type Answering = Responder<SessionReply, Refusal>;
 
-/// What the machine is told when no worker was made.
+/// The machine's input when no worker was started.
 pub(super) fn no_worker(error: SpawnError) -> Input {
     match error {
         SpawnError::Library(error) => Input::LibraryFailed(error.into()),
-        error => Input::SpawnFailed(unborn(&error)),
+        error => Input::SpawnFailed(spawn_failure(&error)),
     }
 }
 
-pub(super) fn unborn(error: &SpawnError) -> SpawnFailure {
+pub(super) fn spawn_failure(error: &SpawnError) -> SpawnFailure {
     let fault = match error {
         SpawnError::WrongHello { .. } | SpawnError::NotJailed(_) => SpawnFault::Wrong,
         _ if error.is_temporary() => SpawnFault::Busy,
@@ -159,7 +159,7 @@ impl From<LibraryError> for LibraryFailure {
     }
 }
 
-impl From<WorkerDeath> for Death {
+impl From<WorkerDeath> for ExitStatus {
     fn from(death: WorkerDeath) -> Self {
         match death {
             WorkerDeath::Exited(code) => Self::Exited(code),

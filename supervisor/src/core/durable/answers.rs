@@ -66,7 +66,7 @@ impl DurableMachine {
         let at = Timestamp(now.unix_ms);
         row.outcome = Some(outcome);
         row.answer = Some(answer.clone());
-        let Some(what) = super::found::answer_of(&row) else { return };
+        let Some(what) = super::stored::answer_of(&row) else { return };
         self.next = Next::Answer(what);
         self.record.status = ExecutionStatus::Running;
         self.writes.unwritten.push(Write::TaskEnd { id: row.id, outcome, answer: Some(answer), at });
@@ -81,7 +81,7 @@ impl DurableMachine {
                 self.spawn(actions);
             }
             // The next one is born as soon as this one is gone.
-            Stage::Dying => self.writes.commit_at = Some(now.mono_ms + COMMIT_MS),
+            Stage::Exiting => self.writes.commit_at = Some(now.mono_ms + COMMIT_MS),
             // A worker that is on its way is told when it is there.
             _ => self.commit_alone(now, actions),
         }
@@ -172,7 +172,7 @@ impl DurableMachine {
         } else {
             self.commit_alone(now, actions);
         }
-        if !matches!(self.stage, Stage::Cold | Stage::Dying) {
+        if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
             self.let_worker_go(actions);
         }
     }

@@ -37,7 +37,7 @@ impl DurableMachine {
         let alone = self.writes.writing.is_empty();
         self.writes.writing.push((id, then));
         for token in std::mem::take(&mut self.requests.early) {
-            let stand = Box::new(self.stand());
+            let stand = Box::new(self.run_status());
             self.writes.promised.push((id, token, stand));
         }
         if alone {
@@ -200,18 +200,18 @@ impl DurableMachine {
                 if self.stage == Stage::Held {
                     self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 }
-                self.tell_all(actions);
+                self.reply_all(actions);
             }
             Then::Edited(token) => {
                 if self.stage == Stage::Held {
                     self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
                 }
-                actions.push(Action::Reply { token, result: Ok(Box::new(self.stand())) });
+                actions.push(Action::Reply { token, result: Ok(Box::new(self.run_status())) });
             }
             Then::End => {
                 self.ended = true;
-                self.tell_all(actions);
-                if !matches!(self.stage, Stage::Cold | Stage::Dying) {
+                self.reply_all(actions);
+                if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
                     self.let_worker_go(actions);
                 }
             }
@@ -295,7 +295,7 @@ impl DurableMachine {
         self.writes.unwritten.clear();
         self.writes.commit_at = None;
         self.released = true;
-        if !matches!(self.stage, Stage::Cold | Stage::Dying) {
+        if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
             self.let_worker_go(actions);
         }
     }

@@ -1,6 +1,6 @@
 //! What goes into the machine and what comes out of it.
 
-use crate::core::{Death, Token, WriteId};
+use crate::core::{ExitStatus, Token, WriteId};
 use crate::store::{TaskRow, Write};
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::durable::{DurableLimits, FromDurable, HostCall, ToDurable};
@@ -58,7 +58,7 @@ pub struct Fresh {
 
 /// What the store has of an execution.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct StoredExecution {
     /// The execution.
     pub record: Execution,
     /// Number and cause of its last checkpoint.
@@ -131,9 +131,9 @@ pub enum DurableInput {
     /// The worker broke the protocol below the level of messages.
     Violation(String),
     /// The worker is dead.
-    Died(Death),
+    Exited(ExitStatus),
     /// The worker is dead: it made this system call, which it may not make.
-    DiedOfCall(String),
+    ForbiddenCall(String),
     /// A batch is stored.
     Stored(WriteId),
     /// A batch is not stored.
@@ -198,13 +198,13 @@ pub struct HostWork {
 pub enum DurableAction {
     /// A worker is to be born and loaded.
     Spawn(LoadFrom),
-    /// Tell the worker.
-    Tell(Box<ToDurable>),
+    /// Send to the worker.
+    Send(Box<ToDurable>),
     /// The worker may use so much CPU time from its birth (milliseconds) before the kernel ends it.
     AllowCpu(u64),
     /// Kill the worker; how it ends is to be told.
     Kill,
-    /// The worker stands still and is of no more use: it may end whenever it does. `Died` is to come at once, or when a
+    /// The worker stands still and is of no more use: it may end whenever it does. `Exited` is to come at once, or when a
     /// worker that is on its way is there.
     LetGo,
     /// Write a batch.
@@ -221,13 +221,13 @@ pub enum DurableAction {
         /// Who.
         token: Token,
         /// What.
-        result: Result<Box<Stand>, Refused>,
+        result: Result<Box<RunStatus>, Refused>,
     },
 }
 
 /// Where an execution stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stand {
+pub struct RunStatus {
     /// Its record.
     pub record: Execution,
     /// Its question, while it waits.

@@ -1,11 +1,11 @@
 //! The machine: its state, and which input goes where.
 
 use super::input::{
-    DurableAction as Action, DurableInput as Input, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused,
-    Stand,
+    DurableAction as Action, DurableInput as Input, DurableSpec, Fresh, HostWork, LoadFrom, Refused,
+    RunStatus, StoredExecution,
 };
 use super::spent::Spent;
-use crate::core::{Death, Now, Token, WriteId};
+use crate::core::{ExitStatus, Now, Token, WriteId};
 use crate::store::{TaskRow, Write};
 use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::durable::{HostCall, Segment, TaskAnswer, ToDurable};
@@ -16,7 +16,7 @@ use vm_system_protocol::time::Timestamp;
 /// What is not stored yet waits at most this long for a checkpoint to be stored with (milliseconds).
 pub(super) const COMMIT_MS: u64 = 20;
 /// Deaths of workers behind the same checkpoint before the execution is given up.
-pub(super) const DEATHS: u32 = 3;
+pub(super) const EXITS_MAX: u32 = 3;
 /// A worker must have made a state of its pages within (milliseconds).
 const RESTORE_MS: u64 = 30_000;
 /// Events beyond the limit's count that the machine itself makes in one segment.
@@ -57,7 +57,7 @@ pub(super) enum Stage {
     /// Waits for an answer until then (monotonic milliseconds).
     Warm(u64),
     /// Was killed or let go by this machine; its death is awaited.
-    Dying,
+    Exiting,
 }
 
 /// What happens once a batch is stored.
@@ -96,7 +96,7 @@ pub(super) struct WriteQueue {
     /// Batches that are not stored yet, in order.
     pub(super) writing: Vec<(WriteId, Then)>,
     /// Callers whose batch is being written, and what they hear: where the program stands with that batch.
-    pub(super) promised: Vec<(WriteId, Token, Box<Stand>)>,
+    pub(super) promised: Vec<(WriteId, Token, Box<RunStatus>)>,
     /// All of them but the first, which the store has.
     pub(super) held: VecDeque<(WriteId, Vec<Write>)>,
     pub(super) last_write: u64,
@@ -152,7 +152,7 @@ pub(super) struct WorkerNotes {
     /// It was sent what comes next before it has reported that its state stands.
     pub(super) owes_restored: bool,
     /// Exits of workers behind the same checkpoint.
-    pub(super) deaths: u32,
+    pub(super) exits: u32,
     /// Why this machine killed it.
     pub(super) verdict: Option<String>,
 }
@@ -191,8 +191,8 @@ impl DurableMachine {
     }
 
     /// For what the store has.
-    pub fn found(spec: DurableSpec, found: Found) -> Self {
-        let next = super::found::next(&found);
+    pub fn from_stored(spec: DurableSpec, found: StoredExecution) -> Self {
+        let next = super::stored::next(&found);
         let ended = found.record.status.is_final();
         let mut machine = Self::new(spec, found.record, next);
         machine.seq = found.checkpoint.map_or(0, |(seq, _)| seq);
@@ -307,12 +307,12 @@ impl DurableMachine {
             Input::Cancel { token, with } => self.cancel(token, with, now, actions),
             Input::Loaded { small } => self.loaded(small, now, actions),
             Input::NotLoaded { why, permanent } => self.not_loaded(why, permanent, now, actions),
-            Input::Message(message) => self.heard(message, now, actions),
+            Input::Message(message) => self.on_message(message, now, actions),
             Input::Violation(what) => self.violation(&what, actions),
-            Input::Died(death) => self.died(death, now, actions),
-            Input::DiedOfCall(call) => {
+            Input::Exited(death) => self.on_exit(death, now, actions),
+            Input::ForbiddenCall(call) => {
                 self.worker.verdict.get_or_insert_with(|| format!("seccomp({call})"));
-                self.died(Death::Unknown, now, actions);
+                self.on_exit(ExitStatus::Unknown, now, actions);
             }
             Input::Stored(id) => self.stored(id, now, actions),
             Input::NotStored { write, why, error } => self.not_stored(write, why, error, now, actions),
@@ -422,7 +422,7 @@ impl DurableMachine {
                 self.stage = Stage::Setting;
                 self.requests.setting = Some(token);
                 self.clock.hard_stop = Some(now.mono_ms + RESTORE_MS);
-                actions.push(Action::Tell(Box::new(ToDurable::Set { frame, name, value })));
+                actions.push(Action::Send(Box::new(ToDurable::Set { frame, name, value })));
                 return;
             }
             // The answer was quicker.
@@ -451,7 +451,7 @@ impl DurableMachine {
         if !self.writes.unwritten.is_empty() {
             self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + COMMIT_MS));
         }
-        actions.push(Action::Tell(Box::new(order)));
+        actions.push(Action::Send(Box::new(order)));
     }
 
     /// What is left of the limits since the last pause.
@@ -501,7 +501,7 @@ impl DurableMachine {
         self.end_call(now);
         let segment = self.begin_segment(now, actions);
         self.stage = Stage::Running;
-        actions.push(Action::Tell(Box::new(ToDurable::HostResult { result, segment })));
+        actions.push(Action::Send(Box::new(ToDurable::HostResult { result, segment })));
     }
 
     pub(super) fn end_call(&mut self, now: Now) {
@@ -557,7 +557,7 @@ impl DurableMachine {
     pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
         self.refuse_setter(&Refused::NoWorker("it was ended meanwhile".to_owned()), actions);
         self.worker.verdict = Some("exited".to_owned());
-        self.stage = Stage::Dying;
+        self.stage = Stage::Exiting;
         actions.push(Action::LetGo);
     }
 
@@ -565,12 +565,12 @@ impl DurableMachine {
         self.refuse_setter(&Refused::NoWorker(why.to_owned()), actions);
         self.worker.verdict.get_or_insert_with(|| why.to_owned());
         self.clock.hard_stop = None;
-        self.stage = Stage::Dying;
+        self.stage = Stage::Exiting;
         actions.push(Action::Kill);
     }
 
     pub(super) fn violation(&mut self, what: &str, actions: &mut Vec<Action>) {
-        if !matches!(self.stage, Stage::Cold | Stage::Dying | Stage::Starting) {
+        if !matches!(self.stage, Stage::Cold | Stage::Exiting | Stage::Starting) {
             self.kill(&format!("protocol_violation({what})"), actions);
         }
     }
@@ -584,13 +584,13 @@ impl DurableMachine {
         }
     }
 
-    pub(super) fn stand(&self) -> Stand {
-        Stand { record: self.record.clone(), task: self.task.clone() }
+    pub(super) fn run_status(&self) -> RunStatus {
+        RunStatus { record: self.record.clone(), task: self.task.clone() }
     }
 
-    pub(super) fn tell_all(&mut self, actions: &mut Vec<Action>) {
+    pub(super) fn reply_all(&mut self, actions: &mut Vec<Action>) {
         for token in std::mem::take(&mut self.requests.waiting) {
-            actions.push(Action::Reply { token, result: Ok(Box::new(self.stand())) });
+            actions.push(Action::Reply { token, result: Ok(Box::new(self.run_status())) });
         }
     }
 

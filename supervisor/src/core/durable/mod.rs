@@ -14,29 +14,29 @@
 //!   [`machine::COMMIT_MS`]: until one of the two is stored nobody was told that it was taken, and no effect was made.
 //! - An *effect* (a call that others can see) is made after the checkpoint before it is stored, under an id of that
 //!   checkpoint; after a death or a restart it is made again under the same id.
-//! - What the store has is enough to go on: [`input::Found`]. Whatever this machine knows beyond it may be lost at any
+//! - What the store has is enough to go on: [`input::StoredExecution`]. Whatever this machine knows beyond it may be lost at any
 //!   moment.
 //! - The worker is hostile: a message that does not fit costs it its life, and that counts as a death.
 
 mod answers;
 mod commit;
-mod found;
 mod input;
 mod machine;
 mod options;
 pub mod schema;
 mod spent;
 mod stops;
+mod stored;
 #[cfg(test)]
 mod tests;
 
 pub(super) use answers::{judged, unfit, when_due};
-pub(super) use found::answer_of;
-pub use found::{fresh_record, session_record};
 pub use input::{
-    DurableAction, DurableInput, DurableSpec, Found, Fresh, HostWork, LoadFrom, Refused, Stand, Unstored,
-    life,
+    DurableAction, DurableInput, DurableSpec, Fresh, HostWork, LoadFrom, Refused, RunStatus, StoredExecution,
+    Unstored, life,
 };
 pub use machine::DurableMachine;
 pub use options::{TIMEOUT_MAX_MS, task_id, task_of_pause};
 pub use spent::{REFILL_MS, Spent};
+pub(super) use stored::answer_of;
+pub use stored::{fresh_record, session_record};

@@ -9,7 +9,7 @@ mod patterns;
 #[cfg(test)]
 mod tests;
 
-use judge::{Judge, Place, Unfit};
+use judge::{Judge, Unfit, ValuePath};
 use serde_json::{Map, Value};
 
 /// Deepest nesting of a schema; the parser allows no more either.
@@ -62,7 +62,7 @@ impl Schema {
 
     /// Whether a value fits a schema that passed [`Schema::check`]; in words where and why not.
     pub fn fits(schema: &Value, value: &Value) -> Result<(), String> {
-        Judge::new(schema).fits(schema, value, &Place::Top, 0).map_err(Unfit::into_words)
+        Judge::new(schema).fits(schema, value, &ValuePath::Top, 0).map_err(Unfit::into_words)
     }
 }
 

@@ -142,12 +142,12 @@ mod tests {
     const PROMPT: usize = 100_000;
 
     /// A program that asks the same for ever.
-    struct Asking {
+    struct Prompter {
         machine: DurableMachine,
         now_ms: u64,
     }
 
-    impl Asking {
+    impl Prompter {
         fn new() -> Self {
             let spec = DurableSpec {
                 execution: ExecutionId::from_bytes([1; 16]),
@@ -163,11 +163,11 @@ mod tests {
             let record =
                 fresh_record(spec.execution, spec.session, status, json("[]"), json("{}"), Timestamp(0));
             let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation: Vec::new() };
-            let mut asking = Self { machine: DurableMachine::fresh(spec, record, fresh), now_ms: 0 };
-            asking.step(DurableInput::Start { token: Token(1), wait: true });
-            asking.step(DurableInput::Loaded { small: false });
-            asking.says(Cause::Started);
-            asking
+            let mut prompter = Self { machine: DurableMachine::fresh(spec, record, fresh), now_ms: 0 };
+            prompter.step(DurableInput::Start { token: Token(1), wait: true });
+            prompter.step(DurableInput::Loaded { small: false });
+            prompter.says(Cause::Started);
+            prompter
         }
 
         /// Everything is stored at once.
@@ -219,55 +219,55 @@ mod tests {
 
     #[test]
     fn a_program_that_answers_itself_comes_to_the_end_of_its_limits() {
-        let mut asking = Asking::new();
+        let mut prompter = Prompter::new();
         let output = u64::from(Limits::default().max_output_kb) << 10;
-        let rounds = (0..100).take_while(|_| asking.ask(0, false)).count() as u64;
-        assert_eq!((rounds, asking.error()), (output / PROMPT as u64, "OUTPUT_LIMIT_EXCEEDED"));
+        let rounds = (0..100).take_while(|_| prompter.ask(0, false)).count() as u64;
+        assert_eq!((rounds, prompter.error()), (output / PROMPT as u64, "OUTPUT_LIMIT_EXCEEDED"));
     }
 
     #[test]
     fn waiting_gives_the_limits_back_in_proportion_and_an_answer_all_of_them() {
-        let mut asking = Asking::new();
+        let mut prompter = Prompter::new();
         // A fifth of a minute's output at a time, and a fifth of a minute to wait for it.
-        assert!((0..100).all(|_| asking.ask(12_000, false)), "{}", asking.error());
-        let mut asking = Asking::new();
-        assert!((0..100).all(|_| asking.ask(1, true)), "{}", asking.error());
-        let mut asking = Asking::new();
-        let rounds = (0..100).take_while(|_| asking.ask(1_000, false)).count();
+        assert!((0..100).all(|_| prompter.ask(12_000, false)), "{}", prompter.error());
+        let mut prompter = Prompter::new();
+        assert!((0..100).all(|_| prompter.ask(1, true)), "{}", prompter.error());
+        let mut prompter = Prompter::new();
+        let rounds = (0..100).take_while(|_| prompter.ask(1_000, false)).count();
         assert!((5..10).contains(&rounds), "{rounds}");
     }
 
     #[test]
     fn what_was_used_is_still_known_to_the_next_machine() {
-        let mut asking = Asking::new();
-        assert!(asking.ask(0, false));
-        asking.says(Cause::Pause {
+        let mut prompter = Prompter::new();
+        assert!(prompter.ask(0, false));
+        prompter.says(Cause::Pause {
             prompt: String::new(),
             options: Some(JsonText::from_untrusted("{\"timeout_ms\": 9}".to_owned())),
         });
-        let spent = asking.machine.spent().expect("the time of its question ends");
+        let spent = prompter.machine.spent().expect("the time of its question ends");
         assert!(spent.output >= PROMPT as u64);
-        let mut next = Asking::new();
+        let mut next = Prompter::new();
         next.machine.remember(spent);
         assert_eq!(next.machine.counters.scope, spent);
     }
 
     #[test]
     fn a_record_has_a_size_however_often_it_is_answered() {
-        let mut asking = Asking::new();
+        let mut prompter = Prompter::new();
         let most = DURABLE_RECORD_BYTES / (PROMPT as u64 + DURABLE_ROW_BYTES);
-        let rounds = (0..=most).take_while(|_| asking.ask(1, true)).count() as u64;
+        let rounds = (0..=most).take_while(|_| prompter.ask(1, true)).count() as u64;
         assert!((most - 5..=most).contains(&rounds), "{rounds}");
-        assert_eq!(asking.error(), "OUTPUT_LIMIT_EXCEEDED");
+        assert_eq!(prompter.error(), "OUTPUT_LIMIT_EXCEEDED");
     }
 
     #[test]
     fn questions_without_a_text_come_to_the_end_of_the_record_too() {
-        let mut asking = Asking::new();
-        assert!(asking.asks(String::new(), 1, true));
-        asking.machine.record.metrics.events = DURABLE_RECORD_BYTES / DURABLE_ROW_BYTES - 10;
-        let rounds = (0..20).take_while(|_| asking.asks(String::new(), 1, true)).count();
+        let mut prompter = Prompter::new();
+        assert!(prompter.asks(String::new(), 1, true));
+        prompter.machine.record.metrics.events = DURABLE_RECORD_BYTES / DURABLE_ROW_BYTES - 10;
+        let rounds = (0..20).take_while(|_| prompter.asks(String::new(), 1, true)).count();
         assert!((1..=10).contains(&rounds), "{rounds}");
-        assert_eq!(asking.error(), "OUTPUT_LIMIT_EXCEEDED");
+        assert_eq!(prompter.error(), "OUTPUT_LIMIT_EXCEEDED");
     }
 }

@@ -1,9 +1,9 @@
 //! What a worker says, and its death.
 
 use super::input::{DurableAction as Action, Refused};
-use super::machine::{COMMIT_MS, DEATHS, DurableMachine, Next, OWN_EVENTS, Stage, Then};
+use super::machine::{COMMIT_MS, DurableMachine, EXITS_MAX, Next, OWN_EVENTS, Stage, Then};
 use super::options::task_of_pause;
-use crate::core::{Death, Now, signal_name};
+use crate::core::{ExitStatus, Now, signal_name};
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, StatePage,
     Stop, TaskAnswer,
@@ -21,9 +21,9 @@ const SIGSYS: i32 = 31;
 pub(super) type Failure<'a> = (&'a str, &'a str, Option<String>);
 
 impl DurableMachine {
-    pub(super) fn heard(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
+    pub(super) fn on_message(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
         let fits = match (&self.stage, &message) {
-            (Stage::Dying | Stage::Cold, _) => return,
+            (Stage::Exiting | Stage::Cold, _) => return,
             (Stage::Restoring, FromDurable::Restored) => {
                 self.go_on(now, actions);
                 return;
@@ -189,7 +189,7 @@ impl DurableMachine {
         self.next = next;
         self.stage = Stage::Held;
         self.worker.effect_known = false;
-        self.worker.deaths = 0;
+        self.worker.exits = 0;
         self.fresh = None;
         self.counters.scope_kept = self.counters.scope;
     }
@@ -225,7 +225,7 @@ impl DurableMachine {
                 let segment = self.begin_segment(now, actions);
                 let answer = TaskAnswer::Wrong(why);
                 let order = vm_system_protocol::durable::ToDurable::Answer { answer, segment };
-                actions.push(Action::Tell(Box::new(order)));
+                actions.push(Action::Send(Box::new(order)));
             }
         }
     }
@@ -286,7 +286,7 @@ impl DurableMachine {
         self.add_events(now);
         self.add_end(now);
         self.flush(now, Then::End, actions);
-        if !matches!(self.stage, Stage::Cold | Stage::Dying) {
+        if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
             self.let_worker_go(actions);
         }
     }
@@ -306,7 +306,7 @@ impl DurableMachine {
         self.end(ExecutionStatus::Error, Some((code, message, reason)), now, actions);
     }
 
-    pub(super) fn died(&mut self, death: Death, now: Now, actions: &mut Vec<Action>) {
+    pub(super) fn on_exit(&mut self, death: ExitStatus, now: Now, actions: &mut Vec<Action>) {
         let stage = std::mem::replace(&mut self.stage, Stage::Cold);
         (self.clock.hard_stop, self.clock.stalled) = (None, None);
         let verdict = self.worker.verdict.take();
@@ -316,12 +316,12 @@ impl DurableMachine {
         if self.ended || self.released || writing_end {
             return;
         }
-        let asked = stage == Stage::Dying && verdict.as_deref() == Some("exited");
+        let asked = stage == Stage::Exiting && verdict.as_deref() == Some("exited");
         if matches!(stage, Stage::Running | Stage::Calling | Stage::Restoring | Stage::Starting)
-            || (stage == Stage::Dying && !asked)
+            || (stage == Stage::Exiting && !asked)
         {
             self.end_segment(now);
-            self.died_at_work(verdict, death, now, actions);
+            self.exited_at_work(verdict, death, now, actions);
             return;
         }
         // It died at rest. What came meanwhile, or was being written, goes on from the last checkpoint.
@@ -331,27 +331,33 @@ impl DurableMachine {
         self.catch_up(now, actions);
     }
 
-    fn died_at_work(&mut self, verdict: Option<String>, death: Death, now: Now, actions: &mut Vec<Action>) {
+    fn exited_at_work(
+        &mut self,
+        verdict: Option<String>,
+        death: ExitStatus,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
         let limit = match (verdict.as_deref(), death) {
             (Some("limit(wall)"), _) => Some(DurableLimit::Wall),
-            (_, Death::Signaled(SIGXCPU)) => Some(DurableLimit::Cpu),
+            (_, ExitStatus::Signaled(SIGXCPU)) => Some(DurableLimit::Cpu),
             _ => None,
         };
         if let Some(limit) = limit {
             return self.end_by_limit(limit, now, actions);
         }
         let reason = verdict.unwrap_or_else(|| match death {
-            Death::Exited(code) => format!("exited({code})"),
-            Death::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
-            Death::Signaled(signal) => format!("signal({})", signal_name(signal)),
-            Death::KeeperLost => "keeper_lost".to_owned(),
-            Death::Unknown => "signal(unknown)".to_owned(),
+            ExitStatus::Exited(code) => format!("exited({code})"),
+            ExitStatus::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
+            ExitStatus::Signaled(signal) => format!("signal({})", signal_name(signal)),
+            ExitStatus::KeeperLost => "keeper_lost".to_owned(),
+            ExitStatus::Unknown => "signal(unknown)".to_owned(),
         });
         // A jail that is lost says nothing about the program.
-        self.worker.deaths += u32::from(death != Death::KeeperLost);
-        if self.worker.deaths >= DEATHS {
+        self.worker.exits += u32::from(death != ExitStatus::KeeperLost);
+        if self.worker.exits >= EXITS_MAX {
             let message =
-                format!("its worker died {DEATHS} times at the same point, the last time by {reason}");
+                format!("its worker died {EXITS_MAX} times at the same point, the last time by {reason}");
             self.gathered = super::machine::Gathered::default();
             self.give_up("WORKER_DIED", &message, Some(reason), now, actions);
             return;

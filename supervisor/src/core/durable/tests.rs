@@ -5,9 +5,11 @@
 
 mod cases;
 
-use super::input::{DurableAction, DurableInput, DurableSpec, Found, Fresh, LoadFrom, Refused, Unstored};
+use super::input::{
+    DurableAction, DurableInput, DurableSpec, Fresh, LoadFrom, Refused, StoredExecution, Unstored,
+};
 use super::{DurableMachine, fresh_record};
-use crate::core::{Death, Now, Token, WriteId};
+use crate::core::{ExitStatus, Now, Token, WriteId};
 use crate::store::{TaskOutcome, TaskRow, Write};
 use std::collections::{BTreeMap, VecDeque};
 use vm_system_protocol::control::GivenAnswer;
@@ -195,10 +197,16 @@ impl Rows {
         assert_eq!(waits, asks, "who waits has a question, and nobody else: the status is the work list");
     }
 
-    fn found(&self) -> Option<Found> {
+    fn found(&self) -> Option<StoredExecution> {
         let record = self.record.clone()?;
         let checkpoint = self.checkpoints.last_key_value().map(|(seq, (cause, _))| (*seq, cause.clone()));
-        Some(Found { record, checkpoint, unweighed: Some(0), written: 0, task: self.tasks.last().cloned() })
+        Some(StoredExecution {
+            record,
+            checkpoint,
+            unweighed: Some(0),
+            written: 0,
+            task: self.tasks.last().cloned(),
+        })
     }
 }
 
@@ -280,7 +288,7 @@ impl World {
                 self.dying = false;
                 self.loading = Some(from);
             }
-            DurableAction::Tell(order) => {
+            DurableAction::Send(order) => {
                 if let Some(worker) = &mut self.worker {
                     self.said.extend(worker.hear(&order));
                 }
@@ -342,7 +350,7 @@ impl World {
             Some(found) if found.record.status.is_final() => {}
             Some(found) => {
                 let runs = found.record.status == ExecutionStatus::Running;
-                self.machine = Some(DurableMachine::found(self.spec(), found));
+                self.machine = Some(DurableMachine::from_stored(self.spec(), found));
                 if runs {
                     self.step(DurableInput::Wake);
                 }
@@ -376,7 +384,7 @@ impl World {
             }
             5..=9 => {
                 if self.dying {
-                    self.dead(Death::Signaled(9));
+                    self.dead(ExitStatus::Signaled(9));
                 } else if let Some(message) = self.said.pop_front() {
                     self.step(DurableInput::Message(message));
                 }
@@ -403,7 +411,7 @@ impl World {
             }
             20 => self.step(DurableInput::Pressure),
             // Not too often: a program whose worker dies again and again is given up, as it should be.
-            21 if self.worker.is_some() && self.rng.below(8) == 0 => self.dead(Death::KeeperLost),
+            21 if self.worker.is_some() && self.rng.below(8) == 0 => self.dead(ExitStatus::KeeperLost),
             22 if self.rng.below(12) == 0 && !self.is_leaving() => {
                 self.stops += 1;
                 self.step(DurableInput::Stop);
@@ -445,8 +453,8 @@ impl World {
         }
     }
 
-    fn dead(&mut self, death: Death) {
-        self.ends(DurableInput::Died(death));
+    fn dead(&mut self, death: ExitStatus) {
+        self.ends(DurableInput::Exited(death));
     }
 
     /// The worker is gone, and the machine hears this of it.
@@ -472,7 +480,7 @@ impl World {
     fn born(&mut self) {
         let Some(from) = self.loading.take() else { return };
         if self.dying {
-            self.dead(Death::Signaled(9));
+            self.dead(ExitStatus::Signaled(9));
             return;
         }
         self.worker = Some(match from {
@@ -557,7 +565,7 @@ fn every_answer_is_used_once_whatever_crashes_when() {
 fn the_forbidden_call_that_ended_a_programs_worker_is_named() {
     let mut world = World::new(1);
     world.begin();
-    world.each_ends(|| DurableInput::DiedOfCall("openat".to_owned()));
+    world.each_ends(|| DurableInput::ForbiddenCall("openat".to_owned()));
     let error = world.rows.record.and_then(|record| record.error).expect("an error");
     assert_eq!(error.reason.as_deref(), Some("seccomp(openat)"));
 }

@@ -1,7 +1,7 @@
 //! The invariants, seen from outside: every action is looked at, and the end of each history.
 
 use super::database::Database;
-use crate::core::{Action, Answer, Write};
+use crate::core::{Action, SessionReply, Write};
 use std::collections::{BTreeMap, BTreeSet};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::ExecutionStatus;
@@ -261,8 +261,8 @@ impl Checks {
         Ok(())
     }
 
-    fn reply(result: &Result<Answer, crate::core::Refusal>, database: &Database) -> Result<(), String> {
-        let Ok(Answer::Executed(executed)) = result else { return Ok(()) };
+    fn reply(result: &Result<SessionReply, crate::core::Refusal>, database: &Database) -> Result<(), String> {
+        let Ok(SessionReply::Executed(executed)) = result else { return Ok(()) };
         let Some(stored) = database.executions.get(&executed.record.id) else {
             return Err("answered before the execution is stored".to_owned());
         };

@@ -1,7 +1,7 @@
 //! A worker: honest by its rules, hostile by the dice.
 
 use super::rng::Rng;
-use crate::core::Death;
+use crate::core::ExitStatus;
 use std::collections::VecDeque;
 use vm_system_protocol::broker::FsRequest;
 use vm_system_protocol::ids::ExecutionId;
@@ -42,7 +42,7 @@ pub(super) struct Worker {
     interrupted: bool,
     started: bool,
     adopted: bool,
-    pub(super) dead: Option<Death>,
+    pub(super) dead: Option<ExitStatus>,
     pub(super) acked: u64,
     pub(super) lied: bool,
     /// Ordered, and nothing said about it.
@@ -78,7 +78,7 @@ impl Worker {
         self.script.is_some()
     }
 
-    pub(super) fn die(&mut self, death: Death) {
+    pub(super) fn die(&mut self, death: ExitStatus) {
         if self.dead.is_none() {
             self.dead = Some(death);
         }
@@ -130,7 +130,7 @@ impl Worker {
                 self.said.push_back((0, FromWorker::Adopted { last_committed }));
                 self.said.extend(self.kept.iter().cloned());
             }
-            ToWorker::Shutdown => self.die(Death::Exited(0)),
+            ToWorker::Shutdown => self.die(ExitStatus::Exited(0)),
         }
         Ok(())
     }

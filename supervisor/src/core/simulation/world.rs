@@ -5,8 +5,8 @@ use super::database::{Database, Outcome};
 use super::rng::Rng;
 use super::worker::Worker;
 use crate::core::{
-    Action, AdoptedExecution, ChannelFault, CloseCause, Death, ExecuteRequest, ForkFault, Input, LoadFailure,
-    LoadedSource, Now, SessionMachine, SessionSpec, Source, SpawnFailure, Token,
+    Action, AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ExitStatus, ForkFault, Input,
+    LoadFailure, LoadedSource, Now, SessionMachine, SessionSpec, Source, SpawnFailure, Token,
 };
 use crate::policy::{EffectivePolicy, Operator, Snapshot, effective};
 use std::sync::Arc;
@@ -256,8 +256,8 @@ impl World {
                     }
                 }
                 Action::Interrupt => self.worker.interrupt(),
-                Action::Kill | Action::Signal(9) => self.worker.die(Death::Signaled(9)),
-                Action::Signal(15) => self.worker.die(Death::Signaled(15)),
+                Action::Kill | Action::Signal(9) => self.worker.die(ExitStatus::Signaled(9)),
+                Action::Signal(15) => self.worker.die(ExitStatus::Signaled(15)),
                 Action::LoadSource { execution, .. } => self.loading = Some(execution),
                 Action::Fork { order } => {
                     let ordered = !self.faults.deaths || self.rng.below(10) > 0;
@@ -343,7 +343,7 @@ impl World {
                 return self.input(Input::ChannelFailed(ChannelFault::Closed));
             }
             self.told_dead = true;
-            self.input(Input::Died(death));
+            self.input(Input::Exited(death));
         }
     }
 
@@ -364,7 +364,7 @@ impl World {
             },
             Fork::Said { made: true } => (Fork::Over, Some(Ok(()))),
             Fork::Said { made: false } if self.faults.hostile && self.rng.one_in(4) => {
-                (Fork::Over, Some(Err(ForkFault::Lie("two children".to_owned()))))
+                (Fork::Over, Some(Err(ForkFault::Violation("two children".to_owned()))))
             }
             Fork::Said { made: false } => {
                 let why = SpawnFailure::late("it died".to_owned());
@@ -475,13 +475,13 @@ impl World {
         match self.rng.below(6) {
             0 if self.faults.deaths && worker_lives => {
                 let deaths = [
-                    Death::Signaled(11),
-                    Death::Signaled(9),
-                    Death::Signaled(31),
-                    Death::Signaled(24),
-                    Death::Exited(3),
-                    Death::KeeperLost,
-                    Death::Unknown,
+                    ExitStatus::Signaled(11),
+                    ExitStatus::Signaled(9),
+                    ExitStatus::Signaled(31),
+                    ExitStatus::Signaled(24),
+                    ExitStatus::Exited(3),
+                    ExitStatus::KeeperLost,
+                    ExitStatus::Unknown,
                 ];
                 let at = self.rng.below(deaths.len() as u64) as usize;
                 self.worker.die(deaths[at]);

@@ -8,13 +8,13 @@ fn what_does_not_end_within_the_grace_is_killed_for_what_stopped_it() {
     wall.after(10);
     wall.after(INTERRUPT_GRACE_MS);
     assert!(wall.killed);
-    wall.input(Input::Died(Death::Signaled(9)));
+    wall.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!((wall.ended().status, wall.reason().as_str()), (ExecutionStatus::Timeout, "limit(wall)"));
 
     let mut cancel = Bench::running();
     cancel.input(Input::Cancel { token: Token(3), execution: EXECUTION });
     cancel.after(INTERRUPT_GRACE_MS);
-    cancel.input(Input::Died(Death::Signaled(9)));
+    cancel.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!(
         (cancel.ended().status, cancel.reason().as_str()),
         (ExecutionStatus::Cancelled, "killed(operator)")
@@ -24,22 +24,22 @@ fn what_does_not_end_within_the_grace_is_killed_for_what_stopped_it() {
 #[test]
 fn deaths_have_the_kernels_reason() {
     for (death, reason) in [
-        (Death::Signaled(11), "signal(SIGSEGV)"),
-        (Death::Signaled(9), "signal(SIGKILL)"),
-        (Death::Signaled(31), "seccomp(unknown)"),
-        (Death::Signaled(24), "limit(cpu)"),
-        (Death::Signaled(40), "signal(SIG40)"),
-        (Death::Exited(3), "exited(3)"),
-        (Death::Exited(0), "exited(0)"),
-        (Death::KeeperLost, "keeper_lost"),
-        (Death::Unknown, "signal(unknown)"),
+        (ExitStatus::Signaled(11), "signal(SIGSEGV)"),
+        (ExitStatus::Signaled(9), "signal(SIGKILL)"),
+        (ExitStatus::Signaled(31), "seccomp(unknown)"),
+        (ExitStatus::Signaled(24), "limit(cpu)"),
+        (ExitStatus::Signaled(40), "signal(SIG40)"),
+        (ExitStatus::Exited(3), "exited(3)"),
+        (ExitStatus::Exited(0), "exited(0)"),
+        (ExitStatus::KeeperLost, "keeper_lost"),
+        (ExitStatus::Unknown, "signal(unknown)"),
     ] {
         let mut bench = Bench::running();
-        bench.input(Input::Died(death));
+        bench.input(Input::Exited(death));
         assert_eq!(bench.reason(), reason, "{death:?}");
         assert_eq!(bench.machine.record().status, SessionStatus::Crashed);
         let ended = bench.ended();
-        if death == Death::Signaled(24) {
+        if death == ExitStatus::Signaled(24) {
             assert_eq!(ended.status, ExecutionStatus::Timeout);
         } else {
             let error = ended.error.expect("says why");
@@ -54,7 +54,7 @@ fn a_forbidden_call_is_named_although_the_kernel_only_saw_our_kill() {
     let mut bench = Bench::running();
     bench.input(Input::ForbiddenCall("ptrace".to_owned()));
     assert!(bench.killed);
-    bench.input(Input::Died(Death::Signaled(9)));
+    bench.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "seccomp(ptrace)");
     let error = bench.ended().error.expect("says why");
     assert_eq!((error.code.as_str(), error.reason.as_deref()), ("WORKER_DIED", Some("seccomp(ptrace)")));
@@ -64,11 +64,11 @@ fn a_forbidden_call_is_named_although_the_kernel_only_saw_our_kill() {
 fn a_worker_that_our_interruption_kills_has_not_handled_it() {
     let mut bench = Bench::running();
     bench.input(Input::Cancel { token: Token(3), execution: EXECUTION });
-    bench.input(Input::Died(Death::Signaled(10)));
+    bench.input(Input::Exited(ExitStatus::Signaled(10)));
     assert_eq!(bench.reason(), "protocol_violation(was ended by an interruption that it must handle)");
 
     let mut others = Bench::running();
-    others.input(Input::Died(Death::Signaled(10)));
+    others.input(Input::Exited(ExitStatus::Signaled(10)));
     assert_eq!(others.reason(), "signal(SIGUSR1)", "nobody here had interrupted it");
 }
 
@@ -81,9 +81,9 @@ fn closing_cancels_what_runs_and_waits_for_the_exit() {
     assert_eq!(bench.ended().status, ExecutionStatus::Cancelled);
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)));
     assert_eq!(bench.reply(3), None);
-    bench.input(Input::Died(Death::Exited(0)));
+    bench.input(Input::Exited(ExitStatus::Exited(0)));
     assert!(
-        matches!(bench.reply(3), Some(Ok(Answer::Session(session))) if session.status == SessionStatus::Closed)
+        matches!(bench.reply(3), Some(Ok(SessionReply::Session(session))) if session.status == SessionStatus::Closed)
     );
     assert_eq!(bench.reason(), "exited");
 }
@@ -94,7 +94,7 @@ fn a_worker_that_does_not_exit_is_killed_and_the_session_is_closed_all_the_same(
     bench.input(Input::Close { token: Token(3), cause: CloseCause::Request });
     bench.after(CLOSE_GRACE_MS);
     assert!(bench.killed);
-    bench.input(Input::Died(Death::Signaled(9)));
+    bench.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!((bench.machine.record().status, bench.reason().as_str()), (SessionStatus::Closed, "exited"));
 }
 
@@ -102,12 +102,12 @@ fn a_worker_that_does_not_exit_is_killed_and_the_session_is_closed_all_the_same(
 fn an_operators_signal_is_the_reason_only_if_it_kills() {
     let mut bench = Bench::ready();
     bench.input(Input::Kill { token: Token(3), signal: 15 });
-    assert_eq!(bench.reply(3), Some(&Ok(Answer::Done)));
-    bench.input(Input::Died(Death::Signaled(15)));
+    assert_eq!(bench.reply(3), Some(&Ok(SessionReply::Done)));
+    bench.input(Input::Exited(ExitStatus::Signaled(15)));
     assert_eq!(bench.reason(), "killed(operator)");
     let mut other = Bench::ready();
     other.input(Input::Kill { token: Token(3), signal: 19 });
-    other.input(Input::Died(Death::Signaled(11)));
+    other.input(Input::Exited(ExitStatus::Signaled(11)));
     assert_eq!(other.reason(), "signal(SIGSEGV)");
 }
 
@@ -134,7 +134,7 @@ fn an_idle_session_ends_but_not_while_something_runs() {
     assert!(!bench.sent.iter().any(|message| matches!(message, ToWorker::Shutdown)));
     bench.after(1);
     assert!(matches!(bench.sent.last(), Some(ToWorker::Shutdown)));
-    bench.input(Input::Died(Death::Exited(0)));
+    bench.input(Input::Exited(ExitStatus::Exited(0)));
     assert_eq!(bench.reason(), "idle");
 }
 
@@ -144,7 +144,7 @@ fn a_session_that_is_closed_before_it_is_made_is_made_and_closed() {
     bench.input(Input::Close { token: Token(1), cause: CloseCause::Shutdown });
     assert!(bench.reply(1).is_none(), "there is nothing to be closed yet");
     bench.input(Input::Create { token: Token(2) });
-    let Some(Ok(Answer::Session(record))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
+    let Some(Ok(SessionReply::Session(record))) = bench.reply(1) else { panic!("{:?}", bench.replies) };
     assert_eq!(record.status, SessionStatus::Closed);
     assert!(matches!(bench.reply(2), Some(Err(Refusal::NotReady(_)))), "{:?}", bench.replies);
     assert!(bench.machine.is_released() && !bench.killed);

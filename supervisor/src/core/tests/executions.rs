@@ -7,7 +7,9 @@ fn an_execution_is_answered_with_its_events_after_the_commit() {
     let mut bench = Bench::running();
     bench.prints(10, "hello");
     bench.ends(Outcome::Ok);
-    let Some(Ok(Answer::Executed(Executed { record, events }))) = bench.reply(2) else { panic!("no answer") };
+    let Some(Ok(SessionReply::Executed(Executed { record, events }))) = bench.reply(2) else {
+        panic!("no answer")
+    };
     assert_eq!(record.status, ExecutionStatus::Ok);
     let seqs: Vec<u64> =
         events.iter().flatten().flat_map(|batch| batch.iter().map(|event| event.seq)).collect();
@@ -155,7 +157,7 @@ fn a_module_that_is_not_granted_never_reaches_the_host() {
 fn our_own_record_decides_between_timeout_and_cancelled() {
     let mut cancelled = Bench::running();
     cancelled.input(Input::Cancel { token: Token(3), execution: EXECUTION });
-    assert_eq!(cancelled.reply(3), Some(&Ok(Answer::Done)));
+    assert_eq!(cancelled.reply(3), Some(&Ok(SessionReply::Done)));
     cancelled.ends(Outcome::Limit(LimitKind::Wall));
     assert_eq!(cancelled.ended().status, ExecutionStatus::Cancelled);
     let mut late = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));

@@ -52,13 +52,13 @@ impl Bench {
 
     fn status(&self, token: u64) -> Option<ExecutionStatus> {
         match self.reply(token) {
-            Some(Ok(Answer::Executed(executed))) => Some(executed.record.status),
+            Some(Ok(SessionReply::Executed(executed))) => Some(executed.record.status),
             _ => None,
         }
     }
 }
 
-fn not_pending() -> Result<Answer, Refusal> {
+fn not_pending() -> Result<SessionReply, Refusal> {
     Err(Refusal::Task(Refused::NotPending))
 }
 
@@ -67,7 +67,9 @@ fn the_caller_hears_of_the_pause_and_the_answerer_of_the_end() {
     let mut bench = Bench::running();
     bench.prints(0, "before");
     bench.asks(1, 1, None);
-    let Some(Ok(Answer::Executed(Executed { record, events }))) = bench.reply(2) else { panic!("no answer") };
+    let Some(Ok(SessionReply::Executed(Executed { record, events }))) = bench.reply(2) else {
+        panic!("no answer")
+    };
     assert_eq!((record.status, record.metrics.events), (ExecutionStatus::Waiting, 3));
     let last = events.iter().flatten().flat_map(|batch| batch.iter()).last().expect("there are events");
     let task = bench.question().id;
@@ -195,7 +197,7 @@ fn whatever_ends_a_waiting_execution_withdraws_its_question() {
     withdrawn(&closed);
     let mut dead = Bench::running();
     dead.asks(1, 1, None);
-    dead.input(Input::Died(Death::Signaled(11)));
+    dead.input(Input::Exited(ExitStatus::Signaled(11)));
     assert_eq!((dead.ended().status, dead.code().as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
     assert_eq!(dead.reason(), "signal(SIGSEGV)");
     withdrawn(&dead);
@@ -258,6 +260,6 @@ fn questions_that_no_honest_worker_asks_are_violations() {
             chatty.after(0);
         }
     }
-    chatty.input(Input::Died(Death::Signaled(9)));
+    chatty.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!(chatty.reason(), "limit(events)");
 }

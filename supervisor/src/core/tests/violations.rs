@@ -47,7 +47,7 @@ fn what_no_honest_worker_says_is_a_violation() {
         let mut bench = Bench::running();
         bench.says(lie);
         assert!(bench.killed, "{name}");
-        bench.input(Input::Died(Death::Exited(0)));
+        bench.input(Input::Exited(ExitStatus::Exited(0)));
         assert!(bench.reason().starts_with("protocol_violation("), "{name}: {}", bench.reason());
         assert_eq!(
             (bench.ended().status, bench.code().as_str()),
@@ -75,7 +75,7 @@ fn sequences_and_repetitions_are_judged() {
     assert!(impatient.killed, "a host call while one is pending");
     let mut faulty = Bench::running();
     faulty.input(Input::ChannelFailed(ChannelFault::Violation("an empty packet".to_owned())));
-    faulty.input(Input::Died(Death::Signaled(9)));
+    faulty.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!(faulty.reason(), "protocol_violation(an empty packet)");
 }
 
@@ -95,7 +95,7 @@ fn a_worker_that_never_starts_is_killed() {
     bench.input(Input::Spawned);
     bench.after(HELLO_MS);
     assert!(bench.killed);
-    bench.input(Input::Died(Death::Signaled(9)));
+    bench.input(Input::Exited(ExitStatus::Signaled(9)));
     assert!(matches!(bench.reply(1), Some(Err(Refusal::SpawnFailed(_)))));
     assert!(bench.machine.is_released());
 }
@@ -107,11 +107,11 @@ fn output_beyond_the_workers_own_limit_ends_the_worker() {
         bench.prints(0, "x");
     }
     assert!(bench.killed);
-    bench.input(Input::Died(Death::Signaled(9)));
+    bench.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!((bench.reason().as_str(), bench.code().as_str()), ("limit(events)", "OUTPUT_LIMIT_EXCEEDED"));
     let mut loud = Bench::running_with(rights(|snapshot| snapshot.settings.limits.max_output_kb = 1));
     loud.prints(0, &"x".repeat(600 * 1024));
-    loud.input(Input::Died(Death::Signaled(9)));
+    loud.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!((loud.reason().as_str(), loud.code().as_str()), ("limit(output)", "OUTPUT_LIMIT_EXCEEDED"));
 }
 
@@ -122,7 +122,7 @@ fn a_worker_that_hangs_up_and_lives_on_is_killed() {
     assert!(!bench.killed);
     bench.after(CLOSE_GRACE_MS);
     assert!(bench.killed);
-    bench.input(Input::Died(Death::Signaled(9)));
+    bench.input(Input::Exited(ExitStatus::Signaled(9)));
     assert_eq!(bench.reason(), "protocol_violation(closed its channel)");
 }
 

@@ -1,5 +1,5 @@
-//! What goes on by itself: after a start of the supervisor everything that the store says has something to do, and at
-//! any time the questions whose time is over. Only as many at a time as workers can be born.
+//! What goes on by itself: after a start of the supervisor every execution that has something to do by its rows, and at
+//! any time the questions whose time is over. Only as many at a time as workers can be started.
 
 use super::Durables;
 use super::live::{Ask, Command};
@@ -113,7 +113,7 @@ async fn expire_what_is_due(durables: &Arc<Durables>) {
     }
 }
 
-/// Wakes executions one by one as workers of others stand.
+/// Wakes executions one by one as workers of others are loaded.
 async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     let Ok(turn) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
     let (answer, _) = oneshot::channel();

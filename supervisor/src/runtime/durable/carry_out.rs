@@ -3,9 +3,9 @@
 use super::files;
 use super::follow::News;
 use super::pages::Change;
-use super::task::{Owner, Place, Starting, Worker};
+use super::task::{Owner, ProgramContext, Starting, Worker};
 use super::worker::{Order, order};
-use crate::core::Death;
+use crate::core::ExitStatus;
 use crate::core::durable::{
     DurableAction as Action, DurableInput as Input, DurableMachine, HostWork, LoadFrom,
 };
@@ -17,7 +17,7 @@ use vm_system_protocol::durable::{FromDurable, ToDurable};
 
 impl Owner {
     /// Drives the machine with an input, and with what comes of carrying out its actions.
-    pub(super) fn step(&mut self, machine: &mut DurableMachine, place: &Place, input: Input) {
+    pub(super) fn step(&mut self, machine: &mut DurableMachine, context: &ProgramContext, input: Input) {
         let mut actions = Vec::new();
         // It costs two system calls; what is only gathered ends no segment and begins none.
         if !matches!(&input, Input::Message(FromDurable::Pages(_) | FromDurable::Events(_)))
@@ -31,10 +31,10 @@ impl Owner {
             let refilled = machine.refilled_ms().saturating_sub(self.files.refilled_ms);
             if refilled > 0 {
                 self.files.refilled_ms += refilled;
-                files::give_back(&self.files.used, &place.policy, refilled);
+                files::give_back(&self.files.used, &context.policy, refilled);
             }
             for action in actions.drain(..) {
-                next.extend(self.carry_out(machine, place, action));
+                next.extend(self.carry_out(machine, context, action));
             }
             if next.is_empty() {
                 next.extend(self.reserve_pages(machine));
@@ -46,16 +46,21 @@ impl Owner {
     fn reserve_pages(&mut self, machine: &DurableMachine) -> Option<Input> {
         let gathered = (machine.gathered_bytes(), machine.gathered_most());
         let stored = self.writes.is_empty();
-        self.pages.adjust(&self.durables.page_rooms, gathered, stored).map(|change| match change {
+        self.pages.adjust(&self.durables.page_budget, gathered, stored).map(|change| match change {
             Change::Waits => Input::Stalled,
             Change::GoesOn => Input::GoesOn,
         })
     }
 
-    fn carry_out(&mut self, machine: &DurableMachine, place: &Place, action: Action) -> Option<Input> {
+    fn carry_out(
+        &mut self,
+        machine: &DurableMachine,
+        context: &ProgramContext,
+        action: Action,
+    ) -> Option<Input> {
         match action {
-            Action::Spawn(from) => self.start(machine, place, from),
-            Action::Tell(message) => self.send(*message),
+            Action::Spawn(from) => self.start(machine, context, from),
+            Action::Send(message) => self.send(*message),
             Action::AllowCpu(total_ms) => {
                 // The kernel counts whole seconds: most steps change nothing.
                 let seconds = total_ms.div_ceil(1_000);
@@ -79,25 +84,25 @@ impl Owner {
                 let failed = self.writes.push((id, news), Batch(batch), Urgency::Now);
                 return failed.map(|outcome| self.written(outcome));
             }
-            Action::Host(work) => self.call(machine, place, work),
+            Action::Host(work) => self.call(machine, context, work),
             Action::Reply { token, result } => self.callers.reply(token, result.map(|stand| *stand)),
         }
         None
     }
 
-    fn start(&mut self, machine: &DurableMachine, place: &Place, from: LoadFrom) {
+    fn start(&mut self, machine: &DurableMachine, context: &ProgramContext, from: LoadFrom) {
         let whole = self.whole.take().filter(|(seq, _)| from == LoadFrom::Checkpoint(*seq));
         let order = Order {
             pages: whole.map(|(_, pages)| pages),
             execution: self.execution,
             session: machine.record().session_id,
-            program: place.program,
+            program: context.program,
             from,
             limits: machine.spec().limits.clone(),
             life: machine.spec().life(),
         };
         let durables = Arc::clone(&self.durables);
-        let worker = Box::pin(async move { durables.bear(order).await });
+        let worker = Box::pin(async move { durables.start_worker(order).await });
         self.starting = Some(Starting { worker, unwanted: false });
     }
 
@@ -112,7 +117,7 @@ impl Owner {
     /// To this execution it has exited: the next one may be started while it ends.
     fn let_worker_go(&mut self) -> Option<Input> {
         self.files.under_way = None;
-        self.pages.asking = None;
+        self.pages.acquiring = None;
         if let Some(Worker { session, link, jail, slot, .. }) = self.worker.take() {
             self.forget_worker(session);
             let process = link.process.clone();
@@ -123,14 +128,14 @@ impl Owner {
                 starting.unwanted = true;
                 None
             }
-            None => Some(Input::Died(Death::Unknown)),
+            None => Some(Input::Exited(ExitStatus::Unknown)),
         }
     }
 
-    fn call(&mut self, machine: &DurableMachine, place: &Place, work: HostWork) {
+    fn call(&mut self, machine: &DurableMachine, context: &ProgramContext, work: HostWork) {
         let shared = Arc::clone(&self.durables.shared);
         let session = machine.record().session_id;
-        let files = (place.clone(), Arc::clone(&self.files.used), self.files.room.clone());
+        let files = (context.clone(), Arc::clone(&self.files.used), self.files.reservation.clone());
         self.files.under_way = Some(Box::pin(files::call(shared, (self.execution, session), files, work)));
     }
 }

@@ -6,7 +6,7 @@ use vm_system_protocol::ids::ProgramId;
 
 /// What is kept at most (bytes). One that is larger is not kept.
 const BYTES: usize = 64 << 20;
-/// Versions that are kept at most: making room looks at each of them.
+/// Versions that are kept at most: evicting one goes through all of them.
 const VERSIONS: usize = 1_024;
 
 /// A version of a program.

@@ -5,12 +5,12 @@
 use super::filter::Filter;
 use super::listing::Listing;
 use super::live::lock;
-use super::task::Place;
+use super::task::ProgramContext;
 use crate::brokers::{Call, CallFailure};
 use crate::core::durable::{HostWork, REFILL_MS};
 use crate::policy::{EffectivePolicy, Permit, SessionUsage, Usage, judge};
 use crate::runtime::RuntimeError;
-use crate::runtime::room::{Room, largest_answer};
+use crate::runtime::memory::{Reservation, largest_answer};
 use crate::runtime::task::Shared;
 use crate::workspaces::{Workspace, Workspaces};
 use crate::worktree::Worktree;
@@ -71,10 +71,10 @@ pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
 pub(super) async fn call(
     shared: Arc<Shared>,
     (execution, session): (ExecutionId, SessionId),
-    (place, used, room): (Place, Used, Room),
+    (context, used, reservation): (ProgramContext, Used, Reservation),
     work: HostWork,
 ) -> Result<JsonText, String> {
-    if place.worktree.is_empty() {
+    if context.worktree.is_empty() {
         let why = "this execution has no worktree: to use files, start it with one (--worktree-path DIR; `worktree` of \
                    the tool `start`; `worktree_path` over REST)";
         return Err(why.to_owned());
@@ -83,12 +83,12 @@ pub(super) async fn call(
         Some(Value::Array(args)) => args,
         _ => Vec::new(),
     };
-    let client = shared.administrators.client(&place.owner);
-    let worktree = match shared.open_worktree(PathBuf::from(&place.worktree), client).await {
+    let client = shared.administrators.client(&context.owner);
+    let worktree = match shared.open_worktree(PathBuf::from(&context.worktree), client).await {
         Err(RuntimeError::ShuttingDown) => return stopping().await,
         opened => opened.map_err(|error| format!("the worktree cannot be used: {error}"))?,
     };
-    let files = Files { shared, execution, session, worktree, place, used, room };
+    let files = Files { shared, execution, session, worktree, context, used, reservation };
     let result = match work.call.name.as_str() {
         "readFile" => files.read(&args).await?,
         "listFiles" => files.list(&args).await?,
@@ -121,15 +121,15 @@ struct Files {
     execution: ExecutionId,
     session: SessionId,
     worktree: Worktree,
-    place: Place,
+    context: ProgramContext,
     used: Used,
-    room: Room,
+    reservation: Reservation,
 }
 
 impl Files {
     /// A path as the broker takes it: relative to the worktree.
     fn relative(&self, path: &str) -> Option<String> {
-        let path = match path.strip_prefix(self.place.worktree.trim_end_matches('/')) {
+        let path = match path.strip_prefix(self.context.worktree.trim_end_matches('/')) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
             _ => path,
         };
@@ -139,14 +139,14 @@ impl Files {
 
     /// `None`: it is not there or not allowed. An error: the call could not be carried out.
     async fn ask(&self, request: FsRequest) -> Result<Option<FsReply>, String> {
-        let policy = &self.place.policy;
+        let policy = &self.context.policy;
         let permit = {
             let mut used = lock(&self.used);
             let (usage, session) = &mut *used;
             judge(policy, HostRequest::Fs(request), usage, session)
         };
         let Ok(Permit::Broker(request)) = permit else { return Ok(None) };
-        let held = self.shared.rooms.wait(largest_answer(&request)).await;
+        let held = self.shared.budget.wait(largest_answer(&request)).await;
         let reply = self.answer(request).await;
         let bytes = match &reply {
             Ok(BrokerReply::Fs(FsReply::Bytes(bytes))) => bytes.len(),
@@ -159,7 +159,7 @@ impl Files {
         match reply {
             Ok(BrokerReply::Fs(reply)) => {
                 if let FsReply::Bytes(_) = &reply {
-                    self.room.hold(held);
+                    self.reservation.hold(held);
                 }
                 Ok(Some(reply))
             }
@@ -178,7 +178,7 @@ impl Files {
             let call = Call {
                 execution: self.execution,
                 request: request.clone(),
-                access: self.place.policy.broker_access(),
+                access: self.context.policy.broker_access(),
                 worktree: self.worktree.clone(),
                 // Programs have no database.
                 workspaces: Workspaces::default(),
@@ -251,7 +251,7 @@ impl Files {
         let until = Instant::now() + LIST;
         let recursive = options.and_then(|o| o.get("recursive")).is_some_and(|value| *value == true);
         let base = if start == "." { String::new() } else { format!("{}/", start.trim_end_matches('/')) };
-        let root = format!("{}/{base}", self.place.worktree.trim_end_matches('/'));
+        let root = format!("{}/{base}", self.context.worktree.trim_end_matches('/'));
         let mut listing = Listing::new(root, recursive, filter);
         while let Some(folder) = listing.next_folder() {
             if Instant::now() >= until {

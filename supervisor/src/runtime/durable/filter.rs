@@ -28,7 +28,7 @@ enum Piece {
 #[derive(Debug)]
 pub(super) struct Filter {
     pieces: Vec<Piece>,
-    /// Which pieces may come next; one more than there are pieces, the last one says that all are done.
+    /// Which pieces may come next; one more than there are pieces, the last one means that all are done.
     now: Vec<bool>,
     next: Vec<bool>,
     left: u64,
@@ -50,7 +50,7 @@ impl Filter {
                 '?' => (1, Piece::One),
                 other => (other.len_utf8(), Piece::Is(other)),
             };
-            // A star again says nothing new.
+            // A second star changes nothing.
             let again = matches!(piece, Piece::Star | Piece::All) && pieces.last() == Some(&piece);
             if !again {
                 pieces.push(piece);
@@ -79,7 +79,7 @@ impl Filter {
         Some(self.now[self.pieces.len()])
     }
 
-    /// Pieces that may stand for nothing lead on to the next ones.
+    /// Pieces that may match nothing lead on to the next ones.
     fn skip(&mut self) {
         for (at, piece) in self.pieces.iter().enumerate() {
             if self.now[at] {

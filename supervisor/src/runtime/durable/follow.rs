@@ -11,10 +11,10 @@ use std::time::Duration;
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{Event, ExecutionKind};
 
-/// After this long a store that could not be read is asked again.
+/// After this long a store that could not be read is read again.
 const AGAIN: Duration = Duration::from_secs(1);
 
-/// What of a batch is to be told once it is stored.
+/// What followers get of a batch once it is stored.
 #[derive(Debug, Default)]
 pub(super) struct News {
     events: Vec<Arc<[Event]>>,
@@ -63,7 +63,7 @@ impl Following {
 
 impl Durables {
     /// Passes on the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
-    /// when it has ended, nobody listens any more, or the supervisor stops. `None`: there is no unfinished execution of a
+    /// when it has ended, the follower is gone, or the supervisor stops. `None`: there is no unfinished execution of a
     /// program with this id; everything is in the store.
     pub(in crate::runtime) async fn follow(
         &self,
@@ -75,11 +75,11 @@ impl Durables {
         let store = &self.shared.store;
         let mut is_first = true;
         loop {
-            // First of all: what is stored from here on is told, what was stored before is read.
+            // First of all: what is stored from here on is published, what was stored before is read.
             let batches = self.following.add(execution);
             let record = match store.execution(&Scope::All, execution).await {
                 Ok(record) => record,
-                // That says nothing about the execution.
+                // That means nothing for the execution.
                 Err(error) => {
                     tracing::warn!(%execution, %error, "cannot see whether it has ended");
                     tokio::select! {

@@ -1,9 +1,9 @@
 //! What the store has of an execution, as a machine.
 
-use super::task::Place;
+use super::task::ProgramContext;
 use super::worker::Part;
 use super::{Durables, policy};
-use crate::core::durable::{DurableMachine, Found, Refused};
+use crate::core::durable::{DurableMachine, Refused, StoredExecution};
 use crate::store::{Standing, StoreError};
 use std::sync::Arc;
 use vm_system_protocol::ids::ExecutionId;
@@ -13,12 +13,12 @@ fn failed(error: &StoreError) -> Refused {
 }
 
 /// The whole state of a checkpoint.
-pub(super) type Whole = (u64, Part);
+pub(super) type StoredState = (u64, Part);
 
 pub(super) async fn load(
     durables: &Durables,
     execution: ExecutionId,
-) -> Result<(DurableMachine, Place, Option<Whole>), Refused> {
+) -> Result<(DurableMachine, ProgramContext, Option<StoredState>), Refused> {
     let found = durables.shared.store.standing(execution).await.map_err(|error| failed(&error))?;
     let found = *found.ok_or(Refused::Ended)?;
     let Standing {
@@ -41,7 +41,8 @@ pub(super) async fn load(
     let (unweighed, written) = checkpoint.as_ref().map_or((None, 0), |row| (row.unweighed, row.written));
     let checkpoint = checkpoint.map(|row| (row.seq, row.cause));
     let whole = checkpoint.as_ref().map(|(seq, _)| *seq).zip(state);
-    let machine = DurableMachine::found(spec, Found { record, checkpoint, unweighed, written, task });
-    let place = Place { program: (program, version), worktree: worktree_path, owner, policy };
-    Ok((machine, place, whole))
+    let machine =
+        DurableMachine::from_stored(spec, StoredExecution { record, checkpoint, unweighed, written, task });
+    let context = ProgramContext { program: (program, version), worktree: worktree_path, owner, policy };
+    Ok((machine, context, whole))
 }

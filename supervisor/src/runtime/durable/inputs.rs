@@ -3,8 +3,8 @@
 use super::ProgramWorker;
 use super::live::{Ask, Command, lock};
 use super::task::{Owner, Woken, Worker};
-use super::worker::{BirthError, Newborn};
-use crate::core::Death;
+use super::worker::{LoadedWorker, WorkerStartError};
+use crate::core::ExitStatus;
 use crate::core::WriteId;
 use crate::core::durable::{DurableInput as Input, Unstored};
 use crate::runtime::link::{LinkEvent, WorkerLink};
@@ -30,7 +30,7 @@ impl Owner {
                 return None;
             }
             Woken::Link(LinkEvent::Exited(exit)) => self.exited(exit),
-            Woken::Room(held) => {
+            Woken::PagesReserved(held) => {
                 self.pages.has(held);
                 Input::GoesOn
             }
@@ -63,16 +63,16 @@ impl Owner {
         }
     }
 
-    fn started(&mut self, started: Result<Newborn, BirthError>) -> Input {
+    fn started(&mut self, started: Result<LoadedWorker, WorkerStartError>) -> Input {
         let unwanted = self.starting.take().is_some_and(|starting| starting.unwanted);
         match started {
-            Ok(Newborn { session, handle, small, jail, slot, birth }) => {
+            Ok(LoadedWorker { session, handle, small, jail, slot, birth }) => {
                 if unwanted {
                     let _ = handle.process.kill();
                 }
                 // Of an earlier process with this number.
                 drop(self.durables.shared.registry.take_forbidden(handle.process.pid()));
-                let link = WorkerLink::new(handle, self.files.room.clone());
+                let link = WorkerLink::new(handle, self.files.reservation.clone());
                 let worker = ProgramWorker {
                     execution: self.execution,
                     process: link.process.clone(),
@@ -82,9 +82,9 @@ impl Owner {
                 self.worker = Some(Worker { session, link, allowed_s: 0, jail, slot, birth: Some(birth) });
                 Input::Loaded { small }
             }
-            Err(_) if unwanted => Input::Died(Death::Unknown),
+            Err(_) if unwanted => Input::Exited(ExitStatus::Unknown),
             Err(error) => {
-                let permanent = matches!(error, BirthError::NoCode);
+                let permanent = matches!(error, WorkerStartError::NoCode);
                 Input::NotLoaded { why: error.to_string(), permanent }
             }
         }
@@ -104,7 +104,7 @@ impl Owner {
 
     fn exited(&mut self, exit: WorkerDeath) -> Input {
         self.files.under_way = None;
-        self.pages.asking = None;
+        self.pages.acquiring = None;
         let mut forbidden = None;
         if let Some(Worker { session, link, .. }) = self.worker.take() {
             self.forget_worker(session);
@@ -112,8 +112,8 @@ impl Owner {
             link.process.forget();
         }
         match forbidden {
-            Some(call) => Input::DiedOfCall(call),
-            None => Input::Died(exit.into()),
+            Some(call) => Input::ForbiddenCall(call),
+            None => Input::Exited(exit.into()),
         }
     }
 

@@ -2,9 +2,9 @@
 //! between.
 
 use super::files::Used;
-use super::task::{Owner, Place};
+use super::task::{Owner, ProgramContext};
 use super::{Durables, found};
-use crate::core::durable::{DurableMachine, Refused, Spent, Stand};
+use crate::core::durable::{DurableMachine, Refused, RunStatus, Spent};
 use crate::policy::SessionUsage;
 use crate::store::{Owner as Whose, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,7 +19,7 @@ const COMMANDS: usize = 32;
 /// Executions of which it is known what they used of their limits; of more, some begin anew.
 const REMEMBERED: usize = 100_000;
 
-/// What is asked of an owner task.
+/// A request to an owner task.
 #[derive(Debug)]
 pub(super) enum Ask {
     Start { wait: bool },
@@ -30,14 +30,14 @@ pub(super) enum Ask {
 }
 
 /// Where an answer goes.
-pub(super) type Answering = oneshot::Sender<Result<Stand, Refused>>;
+pub(super) type Answering = oneshot::Sender<Result<RunStatus, Refused>>;
 
-/// A question with the one who asks.
+/// A request with its caller.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) ask: Ask,
     pub(super) answer: Answering,
-    /// Held until its worker stands, or nothing is to be done: bounds what is woken at a time.
+    /// Held until its worker is loaded, or nothing is to be done: bounds what is woken at a time.
     pub(super) turn: Option<OwnedSemaphorePermit>,
 }
 
@@ -60,7 +60,7 @@ pub struct Identity {
 #[derive(Debug)]
 pub(super) struct Live {
     commands: mpsc::Sender<Command>,
-    /// What it is, if a caller has said so.
+    /// What it is, if a caller has named it.
     identity: Option<Arc<Identity>>,
 }
 
@@ -87,7 +87,7 @@ impl Durables {
         execution: ExecutionId,
         identity: Option<Arc<Identity>>,
         ask: Ask,
-    ) -> Result<Stand, Refused> {
+    ) -> Result<RunStatus, Refused> {
         let (answer, answered) = oneshot::channel();
         self.hand_over(execution, identity, Command::asking(ask, answer))?;
         answered.await.unwrap_or(Err(Refused::Stopping))
@@ -97,7 +97,7 @@ impl Durables {
     pub(super) fn begin(
         self: &Arc<Self>,
         execution: ExecutionId,
-        (machine, place): (DurableMachine, Place),
+        (machine, context): (DurableMachine, ProgramContext),
         identity: Arc<Identity>,
         command: Command,
     ) -> Result<(), Refused> {
@@ -110,7 +110,7 @@ impl Durables {
             return Err(Refused::Stopping);
         }
         live.insert(execution, Live { commands, identity: Some(identity) });
-        self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(Some((machine, place))));
+        self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(Some((machine, context))));
         Ok(())
     }
 
@@ -140,18 +140,18 @@ impl Durables {
         live.commands.try_send(command).map_err(|_| Refused::NoWorker("it is busy; try again".to_owned()))
     }
 
-    /// An owner task that has nothing left to do leaves; false if somebody asked it something meanwhile.
+    /// An owner task that has nothing left to do leaves; false if there is a new request.
     pub(super) fn retire(&self, execution: ExecutionId, inbox: &mpsc::Receiver<Command>) -> bool {
         let mut live = lock(&self.live);
         inbox.is_empty() && live.remove(&execution).is_some()
     }
 
-    /// What an execution is, if it runs or was answered a moment ago, and a caller has said so.
+    /// What an execution is, if it runs or was answered a moment ago, and a caller has named it.
     pub fn identity(&self, execution: ExecutionId) -> Option<Arc<Identity>> {
         lock(&self.live).get(&execution).and_then(|live| live.identity.clone())
     }
 
-    /// A program was deleted: its executions no longer tell its name.
+    /// A program was deleted: its executions no longer show its name.
     pub fn program_deleted(&self, program: ProgramId) {
         for live in lock(&self.live).values_mut() {
             live.identity.take_if(|identity| identity.program == program);
@@ -162,12 +162,12 @@ impl Durables {
     pub(super) async fn find(
         &self,
         execution: ExecutionId,
-    ) -> Result<(DurableMachine, Place, Option<found::Whole>, Used), Refused> {
-        let (mut machine, place, whole) = found::load(self, execution).await?;
+    ) -> Result<(DurableMachine, ProgramContext, Option<found::StoredState>, Used), Refused> {
+        let (mut machine, context, whole) = found::load(self, execution).await?;
         let (spent, files) = lock(&self.spent).remove(&execution).unwrap_or_default();
         machine.remember(spent);
         let life = SessionUsage { written_bytes: machine.written() };
-        Ok((machine, place, whole, Arc::new(Mutex::new((files, life)))))
+        Ok((machine, context, whole, Arc::new(Mutex::new((files, life)))))
     }
 
     /// What an execution has used of its limits, until it has a machine again.

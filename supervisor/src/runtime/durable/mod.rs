@@ -2,14 +2,14 @@
 //! [`crate::core::durable`] with real time, processes and the store. One that waits has no task, no process, no memory.
 //!
 //! Reading order:
-//! - this file: [`Durables`], what can be asked
+//! - this file: [`Durables`], its requests
 //! - `live`: which executions have an owner task; finding or making one
 //! - `task`: the owner task; `inputs`: what happens to it; `carry_out`: what it does
-//! - `worker`: births: a process that was told code and pages
+//! - `worker`: starts of workers: a process that was sent code and pages
 //! - `code`: compiled programs that are kept in memory
 //! - `found`: what the store has of an execution
 //! - `files`, `listing`, `filter`: the calls of `fs`; what a list has of folders; which paths it shows
-//! - `pages`: room in memory for what workers have told of their states
+//! - `pages`: the memory budget for what workers have sent of their states
 //! - `once`: workers for one question: compiling, looking inside
 //! - `alarm`: what goes on by itself: after a start of the supervisor, and when a question's time is over
 
@@ -33,7 +33,7 @@ pub use live::Identity;
 use super::api::RuntimeError;
 use super::link::LastReceived;
 use super::task::Shared;
-use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, Spent, Stand};
+use crate::core::durable::{DurableMachine, DurableSpec, Fresh, Refused, RunStatus, Spent};
 use crate::policy::{EffectivePolicy, Operator, Snapshot, Usage, effective};
 use crate::spawn::WorkerProcess;
 use crate::store::{PolicySnapshot, StoreError, TemplateRow, Write};
@@ -58,7 +58,7 @@ pub struct DurableConfig {
     pub warm: Duration,
     /// Workers of durable executions at a time; more wait for their turn.
     pub workers: usize,
-    /// Workers that are being born and loaded at a time.
+    /// Workers that are being started and loaded at a time.
     pub births: usize,
     /// A checkpoint after so much computing without another one.
     pub checkpoint: Duration,
@@ -128,9 +128,9 @@ pub struct Durables {
     workers: Mutex<HashMap<SessionId, ProgramWorker>>,
     /// What executions without an owner task, whose question has an end, have used of their limits; as long as this daemon runs.
     spent: Mutex<HashMap<ExecutionId, (Spent, Usage)>>,
-    /// Room for pages that are not stored yet.
-    page_rooms: pages::PageRooms,
-    /// Somebody waits for a worker: those that are only kept warm are to go.
+    /// Reservation for pages that are not stored yet.
+    page_budget: pages::PageBudget,
+    /// An execution waits for a worker: those that are only kept warm are to go.
     pressure: Notify,
     /// There is something new for the alarm to look at.
     alarm: Notify,
@@ -152,7 +152,7 @@ impl Durables {
             wakes: Arc::new(Semaphore::new(2 * config.births.max(1))),
             compilations: Semaphore::new(COMPILATIONS),
             looks: Semaphore::new(LOOKS),
-            page_rooms: pages::PageRooms::new(),
+            page_budget: pages::PageBudget::new(),
             pressure: Notify::new(),
             alarm: Notify::new(),
             stop: CancellationToken::new(),
@@ -174,17 +174,17 @@ impl Durables {
     }
 
     /// Runs a program: to its first stop, or (without `wait`) until its beginning is stored.
-    pub async fn run(self: &Arc<Self>, start: StartProgram, wait: bool) -> Result<Stand, Refused> {
+    pub async fn run(self: &Arc<Self>, start: StartProgram, wait: bool) -> Result<RunStatus, Refused> {
         let policy = Arc::new(policy(&start.policy, None, &self.shared.operator));
         let spec = self.spec(&start.record, &policy);
         let id = start.record.id;
         let program = (start.identity.program, start.identity.version);
         let owner = start.identity.owner.clone();
-        let place = task::Place { program, worktree: start.worktree_path, owner, policy };
+        let context = task::ProgramContext { program, worktree: start.worktree_path, owner, policy };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
         let (answer, answered) = oneshot::channel();
         let ask = Command::asking(Ask::Start { wait }, answer);
-        self.begin(id, (machine, place), start.identity, ask)?;
+        self.begin(id, (machine, context), start.identity, ask)?;
         answered.await.unwrap_or(Err(Refused::Stopping))
     }
 
@@ -197,7 +197,7 @@ impl Durables {
         (task, answer): (Option<TaskId>, GivenAnswer),
         wait: bool,
         with: Vec<Write>,
-    ) -> Result<Stand, Refused> {
+    ) -> Result<RunStatus, Refused> {
         self.ask(execution, Some(identity), Ask::Submit { task, answer, with, wait }).await
     }
 
@@ -208,7 +208,7 @@ impl Durables {
         frame: u32,
         name: String,
         value: JsonText,
-    ) -> Result<Stand, Refused> {
+    ) -> Result<RunStatus, Refused> {
         self.ask(execution, None, Ask::Set { frame, name, value }).await
     }
 
@@ -217,7 +217,7 @@ impl Durables {
         self: &Arc<Self>,
         execution: ExecutionId,
         with: Vec<Write>,
-    ) -> Result<Stand, Refused> {
+    ) -> Result<RunStatus, Refused> {
         self.ask(execution, None, Ask::Cancel { with }).await
     }
 

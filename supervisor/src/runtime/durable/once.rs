@@ -1,6 +1,6 @@
-//! Workers for one question: compiling, looking inside. Each is told one thing, answers, and is killed.
+//! Workers for one question: compiling, looking inside. Each gets one request, replies, and is killed.
 
-use super::worker::{BirthError, Newborn, Order, memory, name, order};
+use super::worker::{LoadedWorker, Order, WorkerStartError, memory, name, order};
 use super::{Durables, policy};
 use crate::core::durable::{LoadFrom, life};
 use crate::runtime::api::RuntimeError;
@@ -19,17 +19,17 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const COMPILE_BYTES: u64 = 512 << 20;
 const COMPILE_CPU: Duration = Duration::from_secs(20);
 
-impl From<BirthError> for RuntimeError {
-    fn from(error: BirthError) -> Self {
+impl From<WorkerStartError> for RuntimeError {
+    fn from(error: WorkerStartError) -> Self {
         match error {
-            BirthError::Store(error) => Self::Store(error),
-            BirthError::Stopping => Self::ShuttingDown,
+            WorkerStartError::Store(error) => Self::Store(error),
+            WorkerStartError::Stopping => Self::ShuttingDown,
             other => Self::Internal(other.to_string()),
         }
     }
 }
 
-/// What the worker says next.
+/// The worker's next message.
 async fn hear(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
     match tokio::time::timeout(PATIENCE, handle.receiver.recv()).await {
         Ok(Ok(received)) => match received.message {
@@ -41,15 +41,16 @@ async fn hear(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
     }
 }
 
-/// A worker that knows nothing, and what it holds as long as it lives. Its place among those that are being born is given back:
-/// how long it takes for its answer is nobody else's affair.
+/// A worker that knows nothing, and what it holds as long as it lives. Its slot among those that are being started is given back:
+/// how long it takes for its reply concerns no other worker.
 async fn blank(
     durables: &Durables,
     limits: &WorkerLimits,
 ) -> Result<(WorkerHandle, OwnedSemaphorePermit, Spawner), RuntimeError> {
     let (slot, _birth) = durables.turn().await?;
     let jail = durables.shared.jails.present();
-    let handle = jail.spawn_worker(name(), limits, &WorkerKind::Program).await.map_err(BirthError::from)?;
+    let handle =
+        jail.spawn_worker(name(), limits, &WorkerKind::Program).await.map_err(WorkerStartError::from)?;
     Ok((handle, slot, jail))
 }
 
@@ -59,14 +60,14 @@ pub(super) async fn compile(
     file_name: String,
     typescript: Option<bool>,
 ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
-    // Before a place among the workers: a queue of texts must not fill the places of programs.
-    let _turn = durables.compilations.acquire().await.map_err(|_| BirthError::Stopping)?;
+    // Before a worker's slot: a queue of texts must not fill the slots of programs.
+    let _turn = durables.compilations.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
     let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
     let (mut handle, slot, jail) = blank(durables, &limits).await?;
     let question = order(ToDurable::Compile { source, file_name, typescript });
     let answer = match handle.sender.send(&question).await {
         Ok(()) => hear(&mut handle).await,
-        Err(error) => Err(BirthError::from(error).into()),
+        Err(error) => Err(WorkerStartError::from(error).into()),
     };
     durables.end(handle.process.clone(), (handle, slot, jail));
     match answer? {
@@ -98,9 +99,9 @@ pub(super) async fn look(
         life: spec.life(),
         limits: spec.limits,
     };
-    let _turn = durables.looks.acquire().await.map_err(|_| BirthError::Stopping)?;
-    // The place among those that are being born is given back at once: restoring may take long.
-    let Newborn { mut handle, birth, slot, jail, .. } = durables.bear(order_).await?;
+    let _turn = durables.looks.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    // The slot among those that are being started is given back at once: restoring may take long.
+    let LoadedWorker { mut handle, birth, slot, jail, .. } = durables.start_worker(order_).await?;
     drop(birth);
     let answer = ask(&mut handle).await;
     durables.end(handle.process.clone(), (handle, slot, jail));
@@ -122,11 +123,11 @@ pub(super) async fn verify(
     code: Vec<u8>,
     pages: impl Iterator<Item = (u64, &[u8])> + Send,
 ) -> Result<Result<(), String>, RuntimeError> {
-    let _turn = durables.looks.acquire().await.map_err(|_| BirthError::Stopping)?;
+    let _turn = durables.looks.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
     let (mut handle, slot, jail) = blank(durables, &memory(&limits)).await?;
     let answer = match tell(&mut handle, code, life(&limits), pages).await {
         Ok(()) => hear(&mut handle).await,
-        Err(error) => Err(BirthError::from(error).into()),
+        Err(error) => Err(WorkerStartError::from(error).into()),
     };
     durables.end(handle.process.clone(), (handle, slot, jail));
     match answer? {
@@ -162,7 +163,7 @@ async fn tell(
 async fn ask(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
     match hear(handle).await? {
         FromDurable::Restored => {
-            handle.sender.send(&order(ToDurable::Inspect)).await.map_err(BirthError::from)?;
+            handle.sender.send(&order(ToDurable::Inspect)).await.map_err(WorkerStartError::from)?;
             hear(handle).await
         }
         other => Ok(other),

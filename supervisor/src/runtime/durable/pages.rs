@@ -1,32 +1,32 @@
-//! Room in memory for pages that workers have told and that are not stored yet. A little is everybody's; who tells more has room
-//! for all that it may tell, or is not listened to until there is: so nobody waits for room while holding some that others
-//! wait for.
+//! The memory budget for pages that workers have sent and that are not stored yet. A little of it is everybody's; a worker that
+//! sends more has reserved all that it may send, or nothing is received from it until it has: so none waits for a reservation
+//! while it holds memory that others wait for.
 
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Pages that every worker may have told (bytes).
+/// Pages that every worker may have sent (bytes).
 const FREE_BYTES: u64 = 4 << 20;
 /// All others together (MiB). One execution may have more than this alone, if its limits say so.
 const ROOM_MIB: u32 = 1_024;
 
-type Asking = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
+type Acquiring = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
 
-/// The room of all.
+/// The budget of all executions.
 #[derive(Debug)]
-pub(super) struct PageRooms(Arc<Semaphore>);
+pub(super) struct PageBudget(Arc<Semaphore>);
 
 /// What one execution has of it.
 #[derive(Default)]
-pub(super) struct PageRoom {
+pub(super) struct PageReservation {
     held: Option<OwnedSemaphorePermit>,
     /// Waits for it.
-    pub(super) asking: Option<Asking>,
+    pub(super) acquiring: Option<Acquiring>,
 }
 
-impl PageRooms {
+impl PageBudget {
     pub(super) fn new() -> Self {
         Self(Arc::new(Semaphore::new(ROOM_MIB as usize)))
     }
@@ -41,16 +41,16 @@ pub(super) enum Change {
     GoesOn,
 }
 
-impl PageRoom {
+impl PageReservation {
     /// After each step: so much is gathered and may be (bytes), and everything before it is stored, or not.
     pub(super) fn adjust(
         &mut self,
-        rooms: &PageRooms,
+        budget: &PageBudget,
         (gathered, most): (u64, u64),
         stored: bool,
     ) -> Option<Change> {
         if gathered > FREE_BYTES {
-            return self.needs(rooms, most).then_some(Change::Waits);
+            return self.needs(budget, most).then_some(Change::Waits);
         }
         if !stored {
             return None;
@@ -60,77 +60,82 @@ impl PageRoom {
         waited.then_some(Change::GoesOn)
     }
 
-    /// Room for so many bytes; true if it begins to wait for that.
-    fn needs(&mut self, rooms: &PageRooms, most: u64) -> bool {
-        if self.held.is_some() || self.asking.is_some() {
+    /// Reserves so many bytes; true if it begins to wait for that.
+    fn needs(&mut self, budget: &PageBudget, most: u64) -> bool {
+        if self.held.is_some() || self.acquiring.is_some() {
             return false;
         }
         let mebibytes = u32::try_from(most.div_ceil(1 << 20)).unwrap_or(u32::MAX).min(ROOM_MIB);
-        let room = Arc::clone(&rooms.0);
-        self.held = Arc::clone(&room).try_acquire_many_owned(mebibytes).ok();
+        let semaphore = Arc::clone(&budget.0);
+        self.held = Arc::clone(&semaphore).try_acquire_many_owned(mebibytes).ok();
         if self.held.is_none() {
-            self.asking = Some(Box::pin(async move { room.acquire_many_owned(mebibytes).await.ok() }));
+            self.acquiring =
+                Some(Box::pin(async move { semaphore.acquire_many_owned(mebibytes).await.ok() }));
         }
         self.is_waiting()
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        self.asking.is_some()
+        self.acquiring.is_some()
     }
 
     /// It is there.
     pub(super) fn has(&mut self, held: Option<OwnedSemaphorePermit>) {
-        (self.held, self.asking) = (held, None);
+        (self.held, self.acquiring) = (held, None);
     }
 
-    /// Nothing is told that is not stored.
+    /// Everything that was sent is stored.
     fn give_back(&mut self) {
-        (self.held, self.asking) = (None, None);
+        (self.held, self.acquiring) = (None, None);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Change, FREE_BYTES, PageRoom, PageRooms, ROOM_MIB};
+    use super::{Change, FREE_BYTES, PageBudget, PageReservation, ROOM_MIB};
 
     #[tokio::test]
     async fn a_worker_whose_pages_are_stored_while_it_waits_for_memory_goes_on() {
-        let rooms = PageRooms::new();
-        let [mut first, mut second] = [(); 2].map(|()| PageRoom::default());
+        let budget = PageBudget::new();
+        let [mut first, mut second] = [(); 2].map(|()| PageReservation::default());
         let (more, most) = (FREE_BYTES + 1, u64::MAX);
-        assert_eq!(first.adjust(&rooms, (more, most), true), None, "there is memory for it");
-        assert_eq!(second.adjust(&rooms, (more, most), true), Some(Change::Waits));
-        assert_eq!(second.adjust(&rooms, (more, most), true), None, "it waits already");
-        assert_eq!(second.adjust(&rooms, (0, most), false), None, "not stored yet");
-        assert_eq!(second.adjust(&rooms, (0, most), true), Some(Change::GoesOn), "its time is counted again");
-        assert_eq!(second.adjust(&rooms, (0, most), true), None);
+        assert_eq!(first.adjust(&budget, (more, most), true), None, "there is memory for it");
+        assert_eq!(second.adjust(&budget, (more, most), true), Some(Change::Waits));
+        assert_eq!(second.adjust(&budget, (more, most), true), None, "it waits already");
+        assert_eq!(second.adjust(&budget, (0, most), false), None, "not stored yet");
+        assert_eq!(
+            second.adjust(&budget, (0, most), true),
+            Some(Change::GoesOn),
+            "its time is counted again"
+        );
+        assert_eq!(second.adjust(&budget, (0, most), true), None);
     }
 
     #[tokio::test]
-    async fn who_gets_no_room_for_everything_has_none_and_is_next() {
-        let rooms = PageRooms::new();
+    async fn a_worker_that_cannot_reserve_everything_has_reserved_nothing_and_is_next() {
+        let budget = PageBudget::new();
         let half = u64::from(ROOM_MIB / 2 + 1) << 20;
-        let [mut first, mut second, mut third] = [(); 3].map(|()| PageRoom::default());
-        assert!(!first.needs(&rooms, half) && !first.needs(&rooms, half), "it has room for all already");
-        assert!(second.needs(&rooms, half) && !second.needs(&rooms, half), "it begins to wait once");
-        let mut asking = second.asking.take().expect("it waits");
-        assert!(is_pending(&mut asking).await);
-        assert!(third.needs(&rooms, 1), "not before those who came before");
+        let [mut first, mut second, mut third] = [(); 3].map(|()| PageReservation::default());
+        assert!(!first.needs(&budget, half) && !first.needs(&budget, half), "it has room for all already");
+        assert!(second.needs(&budget, half) && !second.needs(&budget, half), "it begins to wait once");
+        let mut acquiring = second.acquiring.take().expect("it waits");
+        assert!(is_pending(&mut acquiring).await);
+        assert!(third.needs(&budget, 1), "not before those who came before");
         first.give_back();
-        second.has(asking.await);
+        second.has(acquiring.await);
         assert!(!second.is_waiting());
-        let asking = third.asking.take().expect("it waits");
-        third.has(asking.await);
+        let acquiring = third.acquiring.take().expect("it waits");
+        third.has(acquiring.await);
         second.give_back();
         third.give_back();
         assert!(
-            !first.needs(&rooms, u64::MAX),
+            !first.needs(&budget, u64::MAX),
             "one that may tell more than there is room for has all of it"
         );
     }
 
-    async fn is_pending(asking: &mut super::Asking) -> bool {
-        std::future::poll_fn(|context| std::task::Poll::Ready(asking.as_mut().poll(context).is_pending()))
+    async fn is_pending(acquiring: &mut super::Acquiring) -> bool {
+        std::future::poll_fn(|context| std::task::Poll::Ready(acquiring.as_mut().poll(context).is_pending()))
             .await
     }
 }

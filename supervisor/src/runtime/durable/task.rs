@@ -5,16 +5,16 @@
 use super::Durables;
 use super::files::Used;
 use super::follow::News;
-use super::found::Whole;
+use super::found::StoredState;
 use super::live::{Command, lock};
-use super::pages::PageRoom;
-use super::worker::{BirthError, Newborn};
-use crate::core::durable::{DurableMachine, Refused, Stand};
+use super::pages::PageReservation;
+use super::worker::{LoadedWorker, WorkerStartError};
+use crate::core::durable::{DurableMachine, Refused, RunStatus};
 use crate::policy::EffectivePolicy;
 use crate::runtime::callers::Callers;
 use crate::runtime::clock::Clock;
 use crate::runtime::link::{LinkEvent, WorkerLink, maybe, next_event};
-use crate::runtime::room::Room;
+use crate::runtime::memory::Reservation;
 use crate::runtime::writes::{WriteOutcome, Writes};
 use crate::spawn::Spawner;
 use crate::store::Owner as Principal;
@@ -28,7 +28,7 @@ use vm_system_protocol::model::ExecutionStatus;
 
 /// What an execution runs, and on which files.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct ProgramContext {
     pub(super) program: (ProgramId, u32),
     pub(super) worktree: String,
     /// The owner of the execution, with whose rights the worktree is opened.
@@ -38,7 +38,7 @@ pub(super) struct Place {
 
 /// A worker that is being started and loaded.
 pub(super) struct Starting {
-    pub(super) worker: Pin<Box<dyn Future<Output = Result<Newborn, BirthError>> + Send>>,
+    pub(super) worker: Pin<Box<dyn Future<Output = Result<LoadedWorker, WorkerStartError>> + Send>>,
     /// It is to be killed as soon as it is there.
     pub(super) unwanted: bool,
 }
@@ -62,22 +62,22 @@ pub(super) struct FileCalls {
     /// Waiting that has given limits of files back already (milliseconds).
     pub(super) refilled_ms: u64,
     /// Memory of a result that is not sent to the worker yet.
-    pub(super) room: Room,
+    pub(super) reservation: Reservation,
 }
 
 /// The owner task.
 pub(super) struct Owner {
     pub(super) durables: Arc<Durables>,
     pub(super) execution: ExecutionId,
-    pub(super) callers: Callers<Stand, Refused>,
+    pub(super) callers: Callers<RunStatus, Refused>,
     pub(super) writes: Writes<News>,
     pub(super) clock: Clock,
     pub(super) starting: Option<Starting>,
     pub(super) worker: Option<Worker>,
     pub(super) files: FileCalls,
-    pub(super) pages: PageRoom,
+    pub(super) pages: PageReservation,
     /// What was read of the state with everything else, for the first worker.
-    pub(super) whole: Option<Whole>,
+    pub(super) whole: Option<StoredState>,
     /// Held until a worker is loaded, or nothing is to be done: bounds what is woken at a time.
     pub(super) turn: Option<OwnedSemaphorePermit>,
     inbox: mpsc::Receiver<Command>,
@@ -86,10 +86,10 @@ pub(super) struct Owner {
 /// What woke the task up.
 pub(super) enum Woken {
     Command(Option<Command>),
-    Started(Result<Newborn, BirthError>),
+    Started(Result<LoadedWorker, WorkerStartError>),
     Link(LinkEvent),
     Called(Result<JsonText, String>),
-    Room(Option<OwnedSemaphorePermit>),
+    PagesReserved(Option<OwnedSemaphorePermit>),
     Written(WriteOutcome<News>),
     Tick,
     Pressure,
@@ -110,7 +110,7 @@ impl Owner {
             starting: None,
             worker: None,
             files: FileCalls::default(),
-            pages: PageRoom::default(),
+            pages: PageReservation::default(),
             whole: None,
             turn: None,
             inbox,
@@ -119,13 +119,13 @@ impl Owner {
     }
 
     /// Lives until nothing is under way that is not in the store.
-    pub(super) async fn run(mut self, begun: Option<(DurableMachine, Place)>) {
-        let (mut machine, place) = match begun {
+    pub(super) async fn run(mut self, begun: Option<(DurableMachine, ProgramContext)>) {
+        let (mut machine, context) = match begun {
             Some(begun) => begun,
             None => match self.durables.find(self.execution).await {
-                Ok((machine, place, whole, used)) => {
+                Ok((machine, context, whole, used)) => {
                     (self.whole, self.files.used) = (whole, used);
-                    (machine, place)
+                    (machine, context)
                 }
                 Err(why) => return self.refuse_everybody(&why),
             },
@@ -135,7 +135,7 @@ impl Owner {
             let woken = self.wait(&machine, stopping).await;
             stopping |= matches!(woken, Woken::Stop);
             let Some(input) = self.input(woken) else { continue };
-            self.step(&mut machine, &place, input);
+            self.step(&mut machine, &context, input);
             let still = machine.record().status != ExecutionStatus::Running;
             if still || machine.is_released() {
                 self.turn = None;
@@ -194,7 +194,7 @@ impl Owner {
             command = inbox.recv(), if takes_commands => Woken::Command(command),
             started = maybe(starting.as_mut().map(|starting| &mut starting.worker)) => Woken::Started(started),
             called = maybe(files.under_way.as_mut()) => Woken::Called(called),
-            room = maybe(pages.asking.as_mut()) => Woken::Room(room),
+            reserved = maybe(pages.acquiring.as_mut()) => Woken::PagesReserved(reserved),
             // Before the worker's messages: it must not be able to put a deadline off.
             () = clock.alarm() => Woken::Tick,
             event = next_event(worker.as_mut().map(|worker| &mut worker.link), receive) => Woken::Link(event),

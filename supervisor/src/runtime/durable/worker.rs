@@ -1,4 +1,4 @@
-//! Births of workers: a process that was told a program's code and the pages to go on from.
+//! Starts of workers: a process that was sent a program's code and the pages to go on from.
 
 use super::Durables;
 use crate::core::durable::{LoadFrom, Refused};
@@ -15,9 +15,9 @@ use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::ToWorker;
 
-/// Births that are tried for one worker.
+/// Starts that are tried for one worker.
 const TRIES: u32 = 3;
-/// How long a birth waits for a jail in place of a lost one.
+/// How long a start waits for a jail instead of a lost one.
 const NEXT_JAIL: Duration = Duration::from_secs(2);
 
 /// A state of at most so many bytes is made of its pages in a fraction of a millisecond.
@@ -30,11 +30,11 @@ fn bytes(part: &Part) -> usize {
     part.iter().map(|(_, page)| page.len()).sum()
 }
 
-/// What is to be born.
+/// A worker that is to be started.
 #[derive(Debug, Clone)]
 pub(super) struct Order {
     pub(super) execution: ExecutionId,
-    /// Whose worker it will be.
+    /// Its session.
     pub(super) session: SessionId,
     pub(super) program: (ProgramId, u32),
     pub(super) from: LoadFrom,
@@ -44,24 +44,24 @@ pub(super) struct Order {
     pub(super) life: DurableLimits,
 }
 
-/// A worker that was told everything.
-pub(super) struct Newborn {
-    /// Whose worker it is.
+/// A worker that was sent everything.
+pub(super) struct LoadedWorker {
+    /// Its session.
     pub(super) session: SessionId,
     pub(super) handle: WorkerHandle,
     /// Its state is small.
     pub(super) small: bool,
     /// The jail that it lives in.
     pub(super) jail: Spawner,
-    /// Its place among all workers.
+    /// One of the slots of all workers.
     pub(super) slot: OwnedSemaphorePermit,
-    /// Its place among those that are being born; given back once it stands.
+    /// One of the slots of those that are being started; given back once its state is restored.
     pub(super) birth: OwnedSemaphorePermit,
 }
 
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BirthError {
+pub(super) enum WorkerStartError {
     #[error("{0}")]
     Spawn(#[from] SpawnError),
     #[error("{0}")]
@@ -74,7 +74,7 @@ pub(super) enum BirthError {
     Stopping,
 }
 
-impl BirthError {
+impl WorkerStartError {
     /// Another try may do.
     fn may_pass(&self) -> bool {
         matches!(self, Self::Spawn(_) | Self::Channel(_))
@@ -86,11 +86,11 @@ impl BirthError {
     }
 }
 
-impl From<BirthError> for Refused {
-    fn from(error: BirthError) -> Self {
+impl From<WorkerStartError> for Refused {
+    fn from(error: WorkerStartError) -> Self {
         match error {
-            BirthError::Store(error) => Self::Storage(error.to_string()),
-            BirthError::Stopping => Self::Stopping,
+            WorkerStartError::Store(error) => Self::Storage(error.to_string()),
+            WorkerStartError::Stopping => Self::Stopping,
             other => Self::NoWorker(other.to_string()),
         }
     }
@@ -101,7 +101,7 @@ pub(super) fn order(what: ToDurable) -> ToWorker {
     ToWorker::Durable(Box::new(what))
 }
 
-/// A worker's name in its jail, that nobody else has: a session's next worker may be born while its last one ends.
+/// A worker's name in its jail, which no other has: a session's next worker may be started while its last one exits.
 pub(super) fn name() -> SessionId {
     SessionId::from_uuid(Uuid::now_v7())
 }
@@ -127,32 +127,34 @@ impl Durables {
         });
     }
 
-    /// A place among all workers; whoever only keeps one warm is asked to let it go.
-    pub(super) async fn turn(&self) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), BirthError> {
+    /// The slots of a worker; executions that only keep one warm are to let it go.
+    pub(super) async fn turn(
+        &self,
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), WorkerStartError> {
         let slot = if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
             slot
         } else {
             self.pressure.notify_waiters();
-            Arc::clone(&self.slots).acquire_owned().await.map_err(|_| BirthError::Stopping)?
+            Arc::clone(&self.slots).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?
         };
-        let birth = Arc::clone(&self.births).acquire_owned().await.map_err(|_| BirthError::Stopping)?;
+        let birth = Arc::clone(&self.births).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?;
         Ok((slot, birth))
     }
 
-    /// Gives birth to a worker and tells it everything that it has to know. A jail or a newborn that dies meanwhile is
-    /// no reason to give up: there is another one soon.
-    pub(super) async fn bear(&self, order: Order) -> Result<Newborn, BirthError> {
+    /// Starts a worker and sends it everything that it has to know. A jail or a worker that exits meanwhile is no reason to give
+    /// up: there is another one soon.
+    pub(super) async fn start_worker(&self, order: Order) -> Result<LoadedWorker, WorkerStartError> {
         let (slot, birth) = self.turn().await?;
         let (program, version) = order.program;
-        let code = self.code(program, version).await?.ok_or(BirthError::NoCode)?;
+        let code = self.code(program, version).await?.ok_or(WorkerStartError::NoCode)?;
         let mut tries = 0;
         loop {
             tries += 1;
             let mut jails = self.shared.jails.changes();
             let jail = self.shared.jails.present();
-            let error = match self.bear_in(&jail, &order, &code).await {
+            let error = match self.start_in(&jail, &order, &code).await {
                 Ok((handle, small)) => {
-                    return Ok(Newborn { session: order.session, handle, small, jail, slot, birth });
+                    return Ok(LoadedWorker { session: order.session, handle, small, jail, slot, birth });
                 }
                 Err(error) => error,
             };
@@ -160,19 +162,19 @@ impl Durables {
                 return Err(error);
             }
             if error.is_of_the_jail() {
-                // Without another one the next try says why not.
+                // Without another one the next try reports why.
                 let _ = tokio::time::timeout(NEXT_JAIL, jails.changed()).await;
             }
         }
     }
 
-    async fn bear_in(
+    async fn start_in(
         &self,
         jail: &Spawner,
         order: &Order,
         code: &Arc<Vec<u8>>,
-    ) -> Result<(WorkerHandle, bool), BirthError> {
-        // The store is asked while the worker is being born.
+    ) -> Result<(WorkerHandle, bool), WorkerStartError> {
+        // The store is read while the worker is being started.
         let limits = memory(&order.limits);
         let born = jail.spawn_worker(name(), &limits, &WorkerKind::Program);
         let (born, first) = tokio::join!(born, self.part(order, None));
@@ -180,7 +182,7 @@ impl Durables {
         let (told, small) = match first {
             Ok(first) => {
                 let small = bytes(&first) <= SMALL_BYTES;
-                (self.tell_all(&mut handle, order, code, first).await, small)
+                (self.reply_all(&mut handle, order, code, first).await, small)
             }
             Err(error) => (Err(error.into()), false),
         };
@@ -191,13 +193,13 @@ impl Durables {
         Ok((handle, small))
     }
 
-    async fn tell_all(
+    async fn reply_all(
         &self,
         handle: &mut WorkerHandle,
         what: &Order,
         code: &Arc<Vec<u8>>,
         first: Part,
-    ) -> Result<(), BirthError> {
+    ) -> Result<(), WorkerStartError> {
         let load = ToDurable::Load { code: code.as_ref().clone(), limits: what.life };
         handle.sender.send(&order(load)).await?;
         if what.from == LoadFrom::Beginning {

@@ -39,13 +39,13 @@ impl Unfit {
 type Verdict = Result<(), Unfit>;
 
 /// Where in the answer.
-pub(super) enum Place<'a> {
+pub(super) enum ValuePath<'a> {
     Top,
-    Key(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, usize),
+    Key(&'a ValuePath<'a>, &'a str),
+    Item(&'a ValuePath<'a>, usize),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for ValuePath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Top => f.write_str("answer"),
@@ -86,7 +86,7 @@ impl<'s> Judge<'s> {
         &mut self,
         schema: &'s Value,
         value: &Value,
-        place: &Place<'_>,
+        place: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
         self.spend(1)?;
@@ -117,7 +117,7 @@ impl<'s> Judge<'s> {
         &mut self,
         schema: &'s Value,
         value: &Value,
-        place: &Place<'_>,
+        place: &ValuePath<'_>,
         depth: usize,
     ) -> Result<bool, Unfit> {
         match self.fits(schema, value, place, depth + 1) {
@@ -128,7 +128,7 @@ impl<'s> Judge<'s> {
     }
 
     /// `type`, `enum`, `const`.
-    fn kind(&mut self, fields: &'s Map<String, Value>, value: &Value, place: &Place<'_>) -> Verdict {
+    fn kind(&mut self, fields: &'s Map<String, Value>, value: &Value, place: &ValuePath<'_>) -> Verdict {
         let wrong = |what: String| Err(Unfit::Here(format!("{place} {what}")));
         match fields.get("type") {
             Some(Value::String(name)) if !is_type(value, name) => {
@@ -187,7 +187,7 @@ impl<'s> Judge<'s> {
     }
 
     /// Counts, bounds and patterns.
-    fn sizes(&mut self, fields: &'s Map<String, Value>, value: &Value, place: &Place<'_>) -> Verdict {
+    fn sizes(&mut self, fields: &'s Map<String, Value>, value: &Value, place: &ValuePath<'_>) -> Verdict {
         match value {
             Value::String(text) => {
                 self.spend(text.len() / 64)?;
@@ -223,7 +223,7 @@ impl<'s> Judge<'s> {
         &mut self,
         fields: &'s Map<String, Value>,
         object: &Map<String, Value>,
-        place: &Place<'_>,
+        place: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
         let lacks = |name: &str| {
@@ -249,7 +249,7 @@ impl<'s> Judge<'s> {
         let known = fields.get("properties").and_then(Value::as_object);
         let patterns = fields.get("patternProperties").and_then(Value::as_object);
         for (name, part) in object {
-            let inner = Place::Key(place, name);
+            let inner = ValuePath::Key(place, name);
             if let Some(schema) = fields.get("propertyNames") {
                 self.fits(schema, &Value::from(name.as_str()), &inner, depth + 1)?;
             }
@@ -275,20 +275,20 @@ impl<'s> Judge<'s> {
         &mut self,
         fields: &'s Map<String, Value>,
         items: &[Value],
-        place: &Place<'_>,
+        place: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
         let first =
             fields.get("prefixItems").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
         for (index, item) in items.iter().enumerate() {
             if let Some(schema) = first.get(index).or_else(|| fields.get("items")) {
-                self.fits(schema, item, &Place::Item(place, index), depth + 1)?;
+                self.fits(schema, item, &ValuePath::Item(place, index), depth + 1)?;
             }
         }
         if let Some(schema) = fields.get("contains") {
             let mut found = 0;
             for (index, item) in items.iter().enumerate() {
-                found += usize::from(self.would(schema, item, &Place::Item(place, index), depth)?);
+                found += usize::from(self.would(schema, item, &ValuePath::Item(place, index), depth)?);
             }
             if fields.get("minContains").is_none() && found == 0 {
                 return Err(Unfit::Here(format!("{place} has no item that it must contain")));
@@ -313,7 +313,7 @@ impl<'s> Judge<'s> {
         &mut self,
         fields: &'s Map<String, Value>,
         value: &Value,
-        place: &Place<'_>,
+        place: &ValuePath<'_>,
         depth: usize,
     ) -> Verdict {
         let list = |name: &str| fields.get(name).and_then(Value::as_array);
@@ -359,7 +359,7 @@ fn is_type(value: &Value, name: &str) -> bool {
 
 fn count(
     fields: &Map<String, Value>,
-    place: &Place<'_>,
+    place: &ValuePath<'_>,
     what: &str,
     [least, most]: [&str; 2],
     is: usize,
@@ -374,7 +374,7 @@ fn count(
     }
 }
 
-fn bounds(fields: &Map<String, Value>, place: &Place<'_>, number: f64) -> Verdict {
+fn bounds(fields: &Map<String, Value>, place: &ValuePath<'_>, number: f64) -> Verdict {
     for name in BOUNDS {
         let Some(bound) = fields.get(name).and_then(Value::as_f64) else { continue };
         let good = match name {

@@ -112,7 +112,7 @@ fn a_worker_cannot_say_more_than_may_be_stored() {
 fn a_program_whose_worker_dies_again_and_again_is_given_up() {
     let mut world = World::new(1);
     world.begin();
-    world.each_ends(|| DurableInput::Died(Death::Signaled(11)));
+    world.each_ends(|| DurableInput::Exited(ExitStatus::Signaled(11)));
     let record = world.rows.record.expect("a row");
     let error = record.error.expect("an error");
     assert_eq!((record.status, error.code.as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
@@ -139,7 +139,7 @@ fn an_answer_that_comes_while_the_last_worker_ends_is_stored_with_the_checkpoint
     let (token, answer) = (world.token(), GivenAnswer::Typed("yes".to_owned()));
     world.step(DurableInput::Submit { token, task: None, answer, with: Vec::new(), wait: true });
     assert!(world.writing.is_empty() && world.loading.is_none());
-    world.dead(Death::Signaled(9));
+    world.dead(ExitStatus::Signaled(9));
     world.born();
     hear_all(&mut world);
     let batches: Vec<Vec<Write>> = world.writing.drain(..).map(|(_, batch)| batch).collect();
@@ -157,7 +157,7 @@ fn where_nothing_is_kept_warm_a_worker_ends_while_its_checkpoint_is_being_stored
     world.born();
     hear_all(&mut world);
     assert!(world.dying && !world.writing.is_empty());
-    world.dead(Death::Signaled(9));
+    world.dead(ExitStatus::Signaled(9));
     store_all(&mut world);
     assert!(world.machine.as_ref().is_some_and(DurableMachine::is_released), "{:?}", world.machine);
 }
@@ -178,7 +178,7 @@ fn a_state_that_is_too_large_ends_its_execution_and_what_else_was_in_the_batch_i
     let why = Unstored::TooLarge;
     world.step(DurableInput::NotStored { write, why, error: "the checkpoint is too large".to_owned() });
     store_all(&mut world);
-    world.dead(Death::Signaled(9));
+    world.dead(ExitStatus::Signaled(9));
     let machine = world.machine.as_ref().expect("a machine");
     assert!(machine.is_released(), "nobody waits: {machine:?}");
     let record = world.rows.record.expect("a row");
@@ -194,9 +194,9 @@ fn a_state_that_is_too_large_ends_its_execution_and_what_else_was_in_the_batch_i
 fn a_state_is_weighed_after_as_much_as_the_largest_has_whoever_writes_it() {
     let weighed = |found: Option<u64>| {
         let mut world = warm();
-        let mut found = Found { unweighed: found, ..world.rows.found().expect("it waits") };
+        let mut found = StoredExecution { unweighed: found, ..world.rows.found().expect("it waits") };
         found.record.status = ExecutionStatus::Waiting;
-        let mut machine = DurableMachine::found(world.spec(), found);
+        let mut machine = DurableMachine::from_stored(world.spec(), found);
         machine.spec.limits.max_state_mb = 1;
         machine.gathered.pages = BTreeMap::from([(0, vec![0; 64 << 10])]);
         machine.add_checkpoint("steps", world.now);
@@ -255,7 +255,7 @@ fn an_answer_that_comes_while_a_variable_is_changed_is_taken_behind_that() {
     let mut world = warm();
     world.step(set(Token(100)));
     world.step(submit(Token(101), "yes"));
-    world.dead(Death::Signaled(11));
+    world.dead(ExitStatus::Signaled(11));
     world.born();
     hear_all(&mut world);
     assert_eq!(world.worker.as_ref().expect("a new one").answers, ["yes"]);
@@ -273,11 +273,11 @@ fn writes(world: &mut World) {
 fn who_changes_a_variable_is_heard_though_the_worker_for_it_dies_while_something_is_written() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
-    world.dead(Death::Signaled(9));
+    world.dead(ExitStatus::Signaled(9));
     world.step(set(Token(100)));
     writes(&mut world);
     world.loading = None;
-    world.step(DurableInput::Died(Death::Signaled(11)));
+    world.step(DurableInput::Exited(ExitStatus::Signaled(11)));
     assert!(!world.machine.as_ref().expect("a machine").is_released(), "somebody waits");
     world.step(DurableInput::Stored(WRITTEN));
     assert!(world.loading.is_some(), "another worker is to change it");
@@ -287,7 +287,7 @@ fn who_changes_a_variable_is_heard_though_the_worker_for_it_dies_while_something
 fn what_goes_on_behind_a_birth_that_failed_is_not_left_to_lie_when_its_worker_dies() {
     let mut world = warm();
     world.step(DurableInput::Pressure);
-    world.dead(Death::Signaled(9));
+    world.dead(ExitStatus::Signaled(9));
     world.step(set(Token(100)));
     // Something is being written when the worker for it is not born; the answer comes behind that.
     writes(&mut world);
@@ -297,7 +297,7 @@ fn what_goes_on_behind_a_birth_that_failed_is_not_left_to_lie_when_its_worker_di
     world.step(DurableInput::Stored(WRITTEN));
     assert!(world.loading.is_some(), "the answer is taken");
     world.born();
-    world.dead(Death::Signaled(11));
+    world.dead(ExitStatus::Signaled(11));
     assert!(world.loading.is_some(), "and tried again");
 }
 

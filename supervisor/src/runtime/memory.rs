@@ -1,32 +1,32 @@
-//! Room in memory for answers that are on their way to workers. A worker that does not read its answers keeps its room, for as
-//! long as it may; so many of them keep others waiting for room, and not the machine out of memory.
+//! The memory budget for replies that are on their way to workers. A worker that does not read its replies keeps its reservation,
+//! for as long as it may; so many of them keep others waiting, and do not take all memory of the machine.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::limits::ANSWERS_MIB;
 
-/// Room of all sessions.
+/// The budget of all sessions.
 #[derive(Debug, Clone)]
-pub(super) struct Rooms(Arc<Semaphore>);
+pub(super) struct MemoryBudget(Arc<Semaphore>);
 
 /// What one session holds.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Room(Arc<Mutex<Vec<OwnedSemaphorePermit>>>);
+pub(super) struct Reservation(Arc<Mutex<Vec<OwnedSemaphorePermit>>>);
 
-impl Rooms {
+impl MemoryBudget {
     pub(super) fn new() -> Self {
         Self(Arc::new(Semaphore::new(ANSWERS_MIB)))
     }
 
-    /// Waits for room for an answer of at most so many bytes.
+    /// Reserves memory for a reply of at most so many bytes.
     pub(super) async fn wait(&self, bytes: u64) -> Option<OwnedSemaphorePermit> {
         let mebibytes = usize::try_from(bytes >> 20).unwrap_or(ANSWERS_MIB).clamp(1, ANSWERS_MIB);
         Arc::clone(&self.0).acquire_many_owned(u32::try_from(mebibytes).unwrap_or(u32::MAX)).await.ok()
     }
 }
 
-impl Room {
+impl Reservation {
     /// For an answer that is about to be sent.
     pub(super) fn hold(&self, permit: Option<OwnedSemaphorePermit>) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(permit);
@@ -51,17 +51,17 @@ pub(super) fn largest_answer(call: &BrokerCall) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Room, Rooms};
+    use super::{MemoryBudget, Reservation};
 
     #[tokio::test]
-    async fn who_does_not_give_room_back_lets_others_wait() {
-        let (rooms, room) = (Rooms::new(), Room::default());
-        room.hold(rooms.wait(u64::MAX).await);
-        let mut other = Box::pin(rooms.wait(0));
+    async fn a_reservation_that_is_not_given_back_lets_others_wait() {
+        let (budget, reservation) = (MemoryBudget::new(), Reservation::default());
+        reservation.hold(budget.wait(u64::MAX).await);
+        let mut other = Box::pin(budget.wait(0));
         let waits =
             std::future::poll_fn(|context| std::task::Poll::Ready(other.as_mut().poll(context).is_pending()));
         assert!(waits.await);
-        room.give_back();
+        reservation.give_back();
         assert!(other.await.is_some());
     }
 }

@@ -4,7 +4,7 @@ use vm_system_protocol::reason::{CloseReason, LimitKind};
 
 /// How a worker ended, as the kernel says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Death {
+pub enum ExitStatus {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
@@ -34,7 +34,7 @@ pub(super) fn judge(
     asked: Option<CloseReason>,
     operator_signal: Option<i32>,
     interrupted: bool,
-    death: Death,
+    death: ExitStatus,
 ) -> CloseReason {
     // A worker that broke the protocol may have ended itself before our signal came: the breach says more. A channel
     // that is closed is no breach if the worker had died and only the news came late.
@@ -44,24 +44,24 @@ pub(super) fn judge(
         return violation.clone();
     }
     match death {
-        Death::KeeperLost => CloseReason::KeeperLost,
+        ExitStatus::KeeperLost => CloseReason::KeeperLost,
         // Our own kill, or one that we can no longer tell from it.
-        Death::Signaled(SIGKILL) | Death::Unknown if verdict.is_some() || asked.is_some() => {
+        ExitStatus::Signaled(SIGKILL) | ExitStatus::Unknown if verdict.is_some() || asked.is_some() => {
             verdict.cloned().or(asked).unwrap_or(CloseReason::Exited)
         }
-        Death::Signaled(signal) if operator_signal == Some(signal) => CloseReason::KilledByOperator,
-        Death::Signaled(SIGUSR1) if interrupted => CloseReason::ProtocolViolation(NO_HANDLER.to_owned()),
+        ExitStatus::Signaled(signal) if operator_signal == Some(signal) => CloseReason::KilledByOperator,
+        ExitStatus::Signaled(SIGUSR1) if interrupted => CloseReason::ProtocolViolation(NO_HANDLER.to_owned()),
         // Before anybody listened, or from a foreign architecture's table.
-        Death::Signaled(SIGSYS) => CloseReason::Seccomp("unknown".to_owned()),
-        Death::Signaled(SIGXCPU) => CloseReason::Limit(LimitKind::Cpu),
-        Death::Signaled(signal) => CloseReason::Signal(signal_name(signal)),
-        Death::Exited(0) => match (verdict, asked) {
+        ExitStatus::Signaled(SIGSYS) => CloseReason::Seccomp("unknown".to_owned()),
+        ExitStatus::Signaled(SIGXCPU) => CloseReason::Limit(LimitKind::Cpu),
+        ExitStatus::Signaled(signal) => CloseReason::Signal(signal_name(signal)),
+        ExitStatus::Exited(0) => match (verdict, asked) {
             (Some(verdict), _) => verdict.clone(),
             (None, Some(asked)) => asked,
             (None, None) => CloseReason::ExitedUnasked(0),
         },
-        Death::Exited(code) => CloseReason::ExitedUnasked(code),
-        Death::Unknown => CloseReason::Signal("unknown".to_owned()),
+        ExitStatus::Exited(code) => CloseReason::ExitedUnasked(code),
+        ExitStatus::Unknown => CloseReason::Signal("unknown".to_owned()),
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the rows of an execution mean for how it goes on.
 
-use super::input::Found;
+use super::input::StoredExecution;
 use super::machine::Next;
 use crate::store::{TaskOutcome, TaskRow};
 use vm_system_protocol::durable::TaskAnswer;
@@ -11,7 +11,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::time::Timestamp;
 
-pub(super) fn next(found: &Found) -> Next {
+pub(super) fn next(found: &StoredExecution) -> Next {
     match found.checkpoint.as_ref().map(|(_, cause)| cause.as_str()) {
         None => Next::Begin,
         Some("pause" | "edit") => match &found.task {

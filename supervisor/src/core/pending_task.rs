@@ -29,7 +29,7 @@ const NUMBER_MAX: u64 = 1 << 32;
 
 /// The question that an execution waits for.
 #[derive(Debug)]
-pub(super) struct Asking {
+pub(super) struct PendingTask {
     row: TaskRow,
     /// Somebody can know it, so that it can be answered.
     stored: bool,
@@ -37,7 +37,7 @@ pub(super) struct Asking {
     until: Option<u64>,
 }
 
-impl Asking {
+impl PendingTask {
     fn new(row: TaskRow, stored: bool, now: Now) -> Self {
         let left = |at: Timestamp| u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
         let until = row.deadline.map(|at| now.mono_ms.saturating_add(left(at)));
@@ -116,7 +116,7 @@ impl SessionMachine {
             events: running.collected.take().map(|(batches, _)| batches),
         };
         let mark = Mark::Asked { token: running.token.take(), task: row.id, executed };
-        running.question.asking = Some(Asking::new(row, false, now));
+        running.question.asking = Some(PendingTask::new(row, false, now));
         let pending = Pending { execution: Some(id), publish: Some(events), mark, ..Pending::default() };
         self.persist(pending, batch, true, out);
     }
@@ -128,7 +128,7 @@ impl SessionMachine {
         let Some(row) = running.question.known_question.take() else { return };
         if row.ended_at.is_none() {
             Arc::make_mut(&mut running.record).status = ExecutionStatus::Waiting;
-            running.question.asking = Some(Asking::new(row, true, now));
+            running.question.asking = Some(PendingTask::new(row, true, now));
             return;
         }
         let withdrawn = || TaskAnswer::Failed("the question was withdrawn".to_owned());
@@ -150,7 +150,7 @@ impl SessionMachine {
             asking.stored = true;
         }
         if let Some(token) = token {
-            Self::reply(token, Ok(super::Answer::Executed(executed)), out);
+            Self::reply(token, Ok(super::SessionReply::Executed(executed)), out);
         }
     }
 
@@ -193,12 +193,12 @@ impl SessionMachine {
     ) {
         // A question whose time is over is answered already, even if nobody has looked yet.
         self.expire_question(now, out);
-        let speaking = self.on_speaking_terms();
+        let speaking = self.channel_usable();
         let running = match &mut self.current {
             Some(Current::Running(running)) if running.id() == execution && speaking => running,
             _ => return Self::reply(token, Err(Refusal::Task(Refused::NotPending)), out),
         };
-        let fits = |asking: &&mut Asking| asking.stored && task.is_none_or(|task| asking.row.id == task);
+        let fits = |asking: &&mut PendingTask| asking.stored && task.is_none_or(|task| asking.row.id == task);
         let Some(asking) = running.question.asking.as_mut().filter(fits) else {
             return Self::reply(token, Err(Refusal::Task(Refused::NotPending)), out);
         };
@@ -234,11 +234,11 @@ impl SessionMachine {
 
     /// The time of the question is over, if it is.
     pub(super) fn expire_question(&mut self, now: Now, out: &mut Vec<Action>) {
-        if !self.on_speaking_terms() {
+        if !self.channel_usable() {
             return;
         }
         let Some(Current::Running(running)) = &self.current else { return };
-        let due = |asking: &&Asking| asking.due_at().is_some_and(|at| at <= now.mono_ms);
+        let due = |asking: &&PendingTask| asking.due_at().is_some_and(|at| at <= now.mono_ms);
         let Some(asking) = running.question.asking.as_ref().filter(due) else { return };
         let execution = running.id();
         let (outcome, answer) = when_due(&asking.row);
@@ -274,7 +274,7 @@ impl SessionMachine {
     }
 
     /// The worker goes on although nobody here has answered: it had its answer from the previous supervisor.
-    pub(super) fn answered_elsewhere(&mut self, asking: &Asking, now: Now, out: &mut Vec<Action>) {
+    pub(super) fn answered_elsewhere(&mut self, asking: &PendingTask, now: Now, out: &mut Vec<Action>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
         Arc::make_mut(&mut running.record).status = ExecutionStatus::Running;
         let (execution, metrics) = (running.id(), running.metrics(now, 0));
