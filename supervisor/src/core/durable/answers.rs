@@ -1,8 +1,9 @@
 //! What callers and clocks want: answers, the end of a question's time, changed variables, the end.
 
 use super::input::{DurableAction as Action, DurableInput as Input, Refused};
-use super::machine::{COMMIT_MS, DurableMachine, Next, Stage, Then};
+use super::machine::{COMMIT_MS, DurableMachine};
 use super::schema::Schema;
+use super::state::{Next, Stage, Then};
 use crate::core::{Now, Token};
 use crate::store::{TaskOutcome, TaskRow, Write};
 use serde_json::Value;

@@ -1,7 +1,8 @@
 //! Batches: what goes into one, and what happens once it is stored or not.
 
 use super::input::{DurableAction as Action, DurableInput as Input, Refused, Unstored};
-use super::machine::{DurableMachine, Gathered, Next, Stage, Then};
+use super::machine::DurableMachine;
+use super::state::{Gathered, Next, Stage, Then};
 use crate::core::{Now, WriteId};
 use crate::store::{Checkpoint, Write};
 use std::collections::BTreeMap;

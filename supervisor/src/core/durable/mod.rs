@@ -25,6 +25,7 @@ mod machine;
 mod options;
 pub mod schema;
 mod spent;
+mod state;
 mod stops;
 mod stored;
 #[cfg(test)]

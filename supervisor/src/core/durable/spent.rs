@@ -2,7 +2,8 @@
 //! program that answers itself (`default`, a time that is over) gets nothing back but by waiting.
 
 use super::input::DurableAction as Action;
-use super::machine::{DurableMachine, Next};
+use super::machine::DurableMachine;
+use super::state::Next;
 use crate::core::Now;
 use crate::store::{TaskOutcome, TaskRow};
 use vm_system_protocol::durable::DurableLimit;

@@ -1,8 +1,9 @@
 //! What a worker says, and its death.
 
 use super::input::{DurableAction as Action, Refused};
-use super::machine::{COMMIT_MS, DurableMachine, EXITS_MAX, Next, OWN_EVENTS, Stage, Then};
+use super::machine::{COMMIT_MS, DurableMachine, EXITS_MAX, OWN_EVENTS};
 use super::options::task_of_pause;
+use super::state::{Next, Stage, Then};
 use crate::core::{ExitStatus, Now, signal_name};
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, StatePage,
@@ -358,7 +359,7 @@ impl DurableMachine {
         if self.worker.exits >= EXITS_MAX {
             let message =
                 format!("its worker died {EXITS_MAX} times at the same point, the last time by {reason}");
-            self.gathered = super::machine::Gathered::default();
+            self.gathered = super::state::Gathered::default();
             self.give_up("WORKER_DIED", &message, Some(reason), now, actions);
             return;
         }

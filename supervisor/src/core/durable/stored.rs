@@ -1,7 +1,7 @@
 //! What the rows of an execution mean for how it goes on.
 
 use super::input::StoredExecution;
-use super::machine::Next;
+use super::state::Next;
 use crate::store::{TaskOutcome, TaskRow};
 use vm_system_protocol::durable::TaskAnswer;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};

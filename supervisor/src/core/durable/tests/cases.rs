@@ -266,7 +266,7 @@ const WRITTEN: WriteId = WriteId(1_000);
 /// Something is at the store, and stays there until it is said to be stored.
 fn writes(world: &mut World) {
     let machine = world.machine.as_mut().expect("a machine");
-    machine.writes.writing.push((WRITTEN, super::super::machine::Then::Nothing));
+    machine.writes.writing.push((WRITTEN, super::super::state::Then::Nothing));
 }
 
 #[test]
