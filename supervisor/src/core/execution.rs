@@ -123,7 +123,7 @@ pub(super) struct Stopping {
 pub(super) struct Output {
     next_seq: u64,
     last_ts: i64,
-    output_bytes: u64,
+    bytes: u64,
     /// Events that this side added, and their bytes: the worker's limits do not count them.
     pub(super) own_events: u64,
     pub(super) own_bytes: u64,
@@ -173,8 +173,7 @@ pub(super) struct Running {
 
 impl Running {
     fn new(job: &Job, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
-        let output =
-            Output { next_seq: 1, last_ts: now.unix_ms, output_bytes: 0, own_events: 0, own_bytes: 0 };
+        let output = Output { next_seq: 1, last_ts: now.unix_ms, bytes: 0, own_events: 0, own_bytes: 0 };
         let mut running = Self::with(record, &job.policy, output, now);
         running.token = token;
         running.collected = job.request.collect_events.then(|| (Vec::new(), 0));
@@ -187,7 +186,7 @@ impl Running {
         let output = Output {
             next_seq: adopted.events + 1,
             last_ts: adopted.last_ts.0,
-            output_bytes: adopted.output_bytes,
+            bytes: adopted.output_bytes,
             // How many of those that are stored were the previous supervisor's own is not known.
             own_events: ADOPTED_OWN_EVENTS.min(adopted.events),
             own_bytes: 0,
@@ -231,7 +230,7 @@ impl Running {
     /// Gives an event its place and counts it.
     pub(super) fn number(&mut self, ts: i64, payload: EventPayload) -> Event {
         self.output.last_ts = self.output.last_ts.max(ts);
-        self.output.output_bytes = self.output.output_bytes.saturating_add(payload.output_bytes());
+        self.output.bytes = self.output.bytes.saturating_add(payload.output_bytes());
         let event = Event {
             execution_id: self.id(),
             seq: self.output.next_seq,
@@ -279,7 +278,7 @@ impl Running {
 
     /// Bytes in them.
     pub(super) fn output_bytes(&self) -> u64 {
-        self.output.output_bytes
+        self.output.bytes
     }
 
     /// When it ended: never before its last event.
@@ -293,7 +292,7 @@ impl Running {
             cpu_ms: self.cpu_us(now) / 1_000,
             host_wait_ms: self.wall.waited_ms,
             events: self.events(),
-            output_bytes: self.output.output_bytes,
+            output_bytes: self.output.bytes,
             heap_peak_bytes,
         }
     }

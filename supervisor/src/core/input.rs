@@ -92,7 +92,7 @@ pub struct ExecuteRequest {
     pub recorded_args: JsonText,
     /// What is stored of `env` (an object; secrets redacted).
     pub recorded_env: JsonText,
-    /// SessionReply when it has ended (true), or as soon as its start is stored.
+    /// Reply when it has ended (true), or as soon as its start is stored.
     pub wait: bool,
     /// The answer carries the events.
     pub collect_events: bool,
@@ -357,7 +357,7 @@ pub enum Action {
         /// Somebody waits for it; others may be committed together with the next urgent one.
         urgent: bool,
     },
-    /// SessionReply a caller. Each token is answered exactly once.
+    /// Reply to a caller. Each token gets exactly one reply.
     Reply {
         /// Whom.
         token: Token,

@@ -128,7 +128,7 @@ pub struct Durables {
     workers: Mutex<HashMap<SessionId, ProgramWorker>>,
     /// What executions without an owner task, whose question has an end, have used of their limits; as long as this daemon runs.
     spent: Mutex<HashMap<ExecutionId, (Spent, Usage)>>,
-    /// Reservation for pages that are not stored yet.
+    /// The memory of pages that are not stored yet.
     page_budget: pages::PageBudget,
     /// An execution waits for a worker: those that are only kept warm are to go.
     pressure: Notify,

@@ -54,10 +54,12 @@ pub(super) struct Worker {
     pub(super) birth: Option<OwnedSemaphorePermit>,
 }
 
+type FileCall = Pin<Box<dyn Future<Output = Result<JsonText, String>> + Send>>;
+
 /// The calls of `fs`.
 #[derive(Default)]
 pub(super) struct FileCalls {
-    pub(super) under_way: Option<Pin<Box<dyn Future<Output = Result<JsonText, String>> + Send>>>,
+    pub(super) under_way: Option<FileCall>,
     pub(super) used: Used,
     /// Waiting that has given limits of files back already (milliseconds).
     pub(super) refilled_ms: u64,
