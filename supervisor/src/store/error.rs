@@ -125,6 +125,17 @@ pub enum OpenError {
         /// The newest version that this program knows.
         known: u32,
     },
+    /// A program before the first release has made the database.
+    #[error(
+        "{} has schema version {found}, of a program before the first release: move it away, or choose another --state-dir",
+        path.display()
+    )]
+    Unreleased {
+        /// The database file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
     /// The file is not a database of ours, or damaged.
     #[error(
         "{} is damaged or not a database ({detail}): move it away and restore a backup, or start with an empty state directory",

@@ -18,6 +18,8 @@ use super::lock::StoreLock;
 use super::query::{Answer, Query};
 use super::queue::Queue;
 use super::{Batch, BoxFuture, Retention, Store, StoreHandle, StoreStatus, Urgency};
+#[cfg(test)]
+pub(super) use open::VERSION as SCHEMA_VERSION;
 use readers::Readers;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,7 +2,7 @@
 
 mod failures;
 mod fixture;
-mod migrating;
+mod golden;
 mod opening;
 mod quota;
 mod reading;
