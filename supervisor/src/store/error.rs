@@ -165,6 +165,14 @@ pub enum OpenError {
         /// What was named.
         path: PathBuf,
     },
+    /// There is no folder for a database that ends with its process.
+    #[error("{}: no folder for temporary files can be made ({detail}): set TMPDIR to a folder that you may write", path.display())]
+    NoTemporaryFolder {
+        /// Where it was to be made.
+        path: PathBuf,
+        /// What happened.
+        detail: String,
+    },
     /// The directory or file cannot be used.
     #[error("{}: {detail}", path.display())]
     Unusable {

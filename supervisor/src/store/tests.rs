@@ -1,4 +1,4 @@
-//! One suite for both stores, and what only a real file can show. Nothing here sleeps; every wait is on an event.
+//! What the store promises its callers, and what only a real file can show. Nothing here sleeps; every wait is on an event.
 
 mod failures;
 mod fixture;
@@ -6,5 +6,5 @@ mod golden;
 mod opening;
 mod quota;
 mod reading;
-mod same;
 mod suite;
+mod turns;

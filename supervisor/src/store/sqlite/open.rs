@@ -50,11 +50,13 @@ pub(super) fn first_connection(
     make_private(path)?;
     let judged = |error: &rusqlite::Error| judge(path, error);
     let mut connection = writable(path, durability, busy_timeout).map_err(|error| judged(&error))?;
-    match identify(&connection, path)? {
-        Some(VERSION) => {}
-        found => migrate(&mut connection, found).map_err(|error| judged(&error))?,
+    let found = identify(&connection, path)?;
+    if found != Some(VERSION) {
+        migrate(&mut connection, found).map_err(|error| judged(&error))?;
     }
-    check(&connection, path)?;
+    if found.is_some() {
+        check(&connection, path)?;
+    }
     Ok(connection)
 }
 
@@ -85,8 +87,10 @@ pub(super) fn writable(
         None => Connection::open_with_flags(path, flags)?,
     };
     common(&connection, busy_timeout)?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
+    // First, so that a new file is not flushed for the change of its mode where nothing is flushed.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, durability == Durability::Off)?;
     // Checkpoints are made by `wal.rs`, never inside a caller's commit.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
