@@ -8,7 +8,7 @@
 //! - [`plans`]: Markdown files that are walked through with an agent, compiled
 //! - [`worktree`]: the folder whose files a session may run
 //! - [`workspaces`]: the folders of the workspaces' databases
-//! - [`store`]: the control database behind a trait, written by one thread; its in-memory twin
+//! - [`store`]: the control database behind a trait, written by one thread
 //! - [`libraries`]: sources of installed libraries by the hash of their content
 //! - `reactor`: descriptors that the runtime watches
 //! - [`spawn`]: processes: the keeper, its zygotes, the workers

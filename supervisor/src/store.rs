@@ -3,33 +3,36 @@
 //! Owns everything durable of the supervisor. No SQLite type leaves this room; nothing here knows sessions' rules
 //! beyond what keeps rows consistent (final states stay final, names are unique), no doors, no workers.
 //!
-//! Two implementations with the same behaviour, one test suite: [`sqlite`] for real, [`memory`] for simulations and tests.
+//! [`sqlite`] is the one implementation; a command with a supervisor of its own and tests have it in a temporary folder. The trait is
+//! where PostgreSQL will stand, and where [`faults`] stands in tests.
 //!
 //! Reading order:
 //! - [`batch`], [`query`], [`rows`], [`error`]: the vocabulary
 //! - [`handle`]: what callers hold; typed questions
 //! - [`lock`], [`retention`], [`queue`]: one owner per state directory; what is forgotten when; back-pressure
 //! - [`sqlite`]: opening, writer thread with group commit, readers, checkpoints
-//! - [`memory`]: the twin
+//! - [`temporary`]: the folder of a database that ends with its process
+//! - [`faults`]: a store that fails on request
 
 mod batch;
 mod error;
+mod faults;
 mod handle;
 mod lock;
-mod memory;
 mod query;
 mod queue;
 mod retention;
 mod rows;
 mod sqlite;
+mod temporary;
 #[cfg(test)]
 mod tests;
 
 pub use batch::{Applied, Batch, Write};
 pub use error::{Entity, OpenError, Rejection, StoreError};
+pub use faults::Faults;
 pub use handle::{StoreHandle, Ticket};
 pub use lock::StoreLock;
-pub use memory::{MemoryFaults, open_memory};
 pub(crate) use query::is_last_page;
 pub use query::{Answer, Cursor, IdKind, Page, PageVersion, Query, SessionQuery};
 pub(crate) use retention::earlier;
@@ -39,7 +42,7 @@ pub use rows::{
     NewProgramVersion, Owner, PolicySnapshot, ProgramCode, ProgramRow, RunRow, Scope, SessionRow, Standing,
     TaskOutcome, TaskRow, TemplateRow, VersionRow,
 };
-pub use sqlite::{Durability, StoreOptions, open_sqlite};
+pub use sqlite::{Durability, StoreOptions, open_sqlite, open_temporary};
 
 use std::future::Future;
 use std::pin::Pin;
@@ -62,7 +65,7 @@ pub const LAZY_MS: u64 = 5;
 /// How the store does.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoreStatus {
-    /// `full`, `normal`, or `memory`.
+    /// `full`, `normal`, or `off`.
     pub durability: &'static str,
     /// Batches that wait for their commit.
     pub queued_batches: u64,

@@ -3,7 +3,11 @@
 use crate::daemon::first_line;
 use crate::environment::{Run, TestEnvironment, signal_child, wait};
 use nix::sys::signal::Signal;
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 #[test]
 fn the_value_of_code_is_printed_as_node_would_and_that_of_a_file_is_not() {
@@ -215,4 +219,47 @@ fn a_root_that_may_not_limit_workers_without_namespaces_is_told_so() {
         println!("SKIPPED: the refusal without CAP_SYS_RESOURCE needs a root without it");
         assert_eq!(run.ok(), "42\n");
     }
+}
+
+/// What is in the folder for temporary files of a test.
+fn left_in(folder: &Path) -> Vec<PathBuf> {
+    std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
+}
+
+#[test]
+fn records_of_a_run_are_private_and_go_with_it() {
+    let env = TestEnvironment::new();
+    let temporary = env.path("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let run = |code: &str| {
+        let mut command = env.command(["run", "-e", code]);
+        command.env("TMPDIR", &temporary);
+        command
+    };
+    assert_eq!(Run::of(&run("6 * 7").output().unwrap()).ok(), "42\n");
+    assert_eq!(left_in(&temporary), [] as [PathBuf; 0]);
+    for (signal, is_left) in [(Signal::SIGINT, false), (Signal::SIGKILL, true)] {
+        let mut child = run("console.log('up'); for (;;) {}").spawn().unwrap();
+        assert_eq!(first_line(&mut child), "up");
+        let [folder] = &left_in(&temporary)[..] else { panic!("not one folder") };
+        assert_eq!(std::fs::metadata(folder).unwrap().permissions().mode() & 0o777, 0o700);
+        signal_child(&child, signal);
+        wait(&mut child);
+        assert_eq!(folder.exists(), is_left, "{signal}");
+        if is_left {
+            // As if it had been there for a while; the next run takes it along.
+            let an_hour_ago = SystemTime::now() - Duration::from_hours(1);
+            File::open(folder).unwrap().set_modified(an_hour_ago).unwrap();
+        }
+    }
+    assert_eq!(Run::of(&run("6 * 7").output().unwrap()).ok(), "42\n");
+    assert_eq!(left_in(&temporary), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_run_without_a_folder_for_temporary_files_says_what_to_do() {
+    let env = TestEnvironment::new();
+    let run = Run::of(&env.command(["run", "-e", "1"]).env("TMPDIR", env.path("none")).output().unwrap());
+    let stderr = run.failed(2);
+    assert!(stderr.contains("TMPDIR"), "{stderr}");
 }

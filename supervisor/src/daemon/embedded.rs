@@ -1,4 +1,4 @@
-//! A supervisor without a door, for one command: its records are in memory, and nothing outlives the process.
+//! A supervisor without an API, for one command: its records are in a temporary folder, and nothing outlives the process.
 
 use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
@@ -7,7 +7,7 @@ use crate::libraries::Shelf;
 use crate::policy::Operator;
 use crate::runtime::Administrators;
 use crate::spawn::{SandboxMode, SpawnConfig};
-use crate::store::open_memory;
+use crate::store;
 use crate::worktree::Roots;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -29,7 +29,8 @@ pub struct Embedded {
 impl Embedded {
     /// Builds a jail of its own. Must be called inside a runtime that goes on while the caller waits.
     pub async fn start(sandbox: SandboxMode) -> Result<Self, DaemonError> {
-        let (store, _) = open_memory();
+        let opened = tokio::task::spawn_blocking(store::open_temporary).await;
+        let store = opened.map_err(|error| DaemonError::Internal(error.to_string()))??;
         let parts = Parts {
             store,
             shelf: Shelf::in_memory(),

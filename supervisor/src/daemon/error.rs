@@ -92,7 +92,9 @@ impl DaemonError {
         match self {
             Self::Roots(_) | Self::Tokens(_) | Self::Ui(_) | Self::NoTokens(_) | Self::Listen { .. } => true,
             Self::Socket(error) => matches!(error, SocketError::NotASocket { .. } | SocketError::NoGroup(_)),
-            Self::Store(error) => matches!(error, OpenError::NotAFolder { .. }),
+            Self::Store(error) => {
+                matches!(error, OpenError::NotAFolder { .. } | OpenError::NoTemporaryFolder { .. })
+            }
             _ => false,
         }
     }

@@ -1,4 +1,4 @@
-//! Every verb and every refusal, through the in-memory store and a runtime without processes.
+//! Every verb and every refusal, through a store in a temporary folder and a runtime without processes.
 
 mod audit;
 mod executions;

@@ -125,6 +125,17 @@ pub enum OpenError {
         /// The newest version that this program knows.
         known: u32,
     },
+    /// A program before the first release has made the database.
+    #[error(
+        "{} has schema version {found}, of a program before the first release: move it away, or choose another --state-dir",
+        path.display()
+    )]
+    Unreleased {
+        /// The database file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
     /// The file is not a database of ours, or damaged.
     #[error(
         "{} is damaged or not a database ({detail}): move it away and restore a backup, or start with an empty state directory",
@@ -153,6 +164,14 @@ pub enum OpenError {
     NotAFolder {
         /// What was named.
         path: PathBuf,
+    },
+    /// There is no folder for a database that ends with its process.
+    #[error("{}: no folder for temporary files can be made ({detail}): set TMPDIR to a folder that you may write", path.display())]
+    NoTemporaryFolder {
+        /// Where it was to be made.
+        path: PathBuf,
+        /// What happened.
+        detail: String,
     },
     /// The directory or file cannot be used.
     #[error("{}: {detail}", path.display())]

@@ -22,6 +22,16 @@ use vm_system_protocol::time::Timestamp;
 #[derive(Debug)]
 pub struct Ticket(pub(super) oneshot::Receiver<Result<Applied, StoreError>>);
 
+impl Ticket {
+    /// Of a batch that was not even queued.
+    pub(super) fn failed(error: StoreError) -> Self {
+        let (sender, ticket) = oneshot::channel();
+        // The receiver is right here.
+        let _ = sender.send(Err(error));
+        Self(ticket)
+    }
+}
+
 impl Future for Ticket {
     type Output = Result<Applied, StoreError>;
 
@@ -57,12 +67,16 @@ impl StoreHandle {
 
     /// Queues a batch for the next commit; waits only for room.
     pub async fn submit(&self, batch: impl Into<Batch>) -> Result<Ticket, StoreError> {
-        self.0.submit(batch.into(), Urgency::Now).await
+        self.submit_with(batch.into(), Urgency::Now).await
     }
 
     /// Queues a batch that may wait for the next urgent one ([`LAZY_MS`](super::LAZY_MS)).
     pub async fn submit_lazy(&self, batch: impl Into<Batch>) -> Result<Ticket, StoreError> {
-        self.0.submit(batch.into(), Urgency::Lazy).await
+        self.submit_with(batch.into(), Urgency::Lazy).await
+    }
+
+    pub(super) async fn submit_with(&self, batch: Batch, urgency: Urgency) -> Result<Ticket, StoreError> {
+        self.0.submit(batch, urgency).await
     }
 
     /// Queues a batch and waits until it is committed.

@@ -17,7 +17,10 @@ use super::handle::Ticket;
 use super::lock::StoreLock;
 use super::query::{Answer, Query};
 use super::queue::Queue;
+use super::temporary::TemporaryFolder;
 use super::{Batch, BoxFuture, Retention, Store, StoreHandle, StoreStatus, Urgency};
+#[cfg(test)]
+pub(super) use open::VERSION as SCHEMA_VERSION;
 use readers::Readers;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,14 +36,17 @@ pub enum Durability {
     Full,
     /// Every crash of ours; power loss may take the last moments.
     Normal,
+    /// Nothing: the database ends with its process.
+    Off,
 }
 
 impl Durability {
-    /// `full` or `normal`.
+    /// `full`, `normal` or `off`, as SQLite's `synchronous` and the status call it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
             Self::Normal => "normal",
+            Self::Off => "off",
         }
     }
 }
@@ -79,7 +85,16 @@ impl StoreOptions {
 
 /// Opens, checks and migrates the database, and starts its threads. Blocks on the disk.
 pub fn open_sqlite(options: StoreOptions) -> Result<StoreHandle, OpenError> {
-    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options)?)))
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, None)?)))
+}
+
+/// Opens an empty database that ends with this process, in a private folder beneath `$TMPDIR` (else `/tmp`). Nothing in it grows old,
+/// and nothing waits for the disk. Of a process that was killed the folder stays, until the same user opens another one.
+pub fn open_temporary() -> Result<StoreHandle, OpenError> {
+    let folder = TemporaryFolder::make()?;
+    let retention = Retention { max_age: None, key_life: Duration::MAX, ..Retention::default() };
+    let options = StoreOptions { durability: Durability::Off, retention, ..StoreOptions::new(folder.path()) };
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, Some(folder))?)))
 }
 
 /// How connections that write are made.
@@ -104,7 +119,8 @@ struct SqliteStore {
 }
 
 impl SqliteStore {
-    fn open(options: StoreOptions) -> Result<Self, OpenError> {
+    /// `folder` is the state directory if that is to go with the store.
+    fn open(options: StoreOptions, folder: Option<TemporaryFolder>) -> Result<Self, OpenError> {
         let path = options.path();
         let StoreOptions { state_dir, durability, busy_timeout, retention, .. } = options;
         open::make_folder(&state_dir)?;
@@ -122,6 +138,7 @@ impl SqliteStore {
                 let _last = last;
                 writer.run();
                 // The directory is free only when nothing of ours touches the database any more.
+                drop(folder);
                 drop(lock);
             })
             .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;

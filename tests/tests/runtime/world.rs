@@ -1,4 +1,4 @@
-//! A runtime with a jail of its own, a store in memory and a worktree.
+//! A runtime with a jail of its own, a store in a temporary folder and a worktree.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,7 @@ use vm_system_supervisor::runtime::{
     CreateSession, Libraries, Runtime, RuntimeApi, RuntimeConfig, RuntimeError,
 };
 use vm_system_supervisor::spawn::{LibrarySet, SpawnConfig};
-use vm_system_supervisor::store::{
-    MemoryFaults, Owner, PolicySnapshot, Scope, StoreHandle, Write, open_memory,
-};
+use vm_system_supervisor::store::{Faults, Owner, PolicySnapshot, Scope, StoreHandle, Write, open_temporary};
 use vm_system_supervisor::workspaces::Workspaces;
 use vm_system_supervisor::worktree::{Roots, WorktreeClient};
 use vm_system_tests::records;
@@ -34,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct World {
     pub(crate) runtime: Runtime,
     pub(crate) store: StoreHandle,
-    pub(crate) faults: MemoryFaults,
+    pub(crate) faults: Faults,
     pub(crate) worktree: TempDir,
 }
 
@@ -73,7 +71,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
 
 impl World {
     pub(crate) async fn new() -> Self {
-        let (store, faults) = open_memory();
+        let (store, faults) = Faults::of(open_temporary().expect("a temporary folder"));
         store.apply(template()).await.expect("a template");
         let runtime = start(store.clone()).await;
         Self { runtime, store, faults, worktree: TempDir::new().expect("a worktree") }

@@ -5,7 +5,7 @@ use crate::core::{LoadFailure, Refusal};
 use crate::libraries::Shelf;
 use crate::ops::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts};
 use crate::runtime::{CreateSession, Follower, ForkSession, RuntimeError};
-use crate::store::{BoxFuture, MemoryFaults, Owner, PolicySnapshot, StoreHandle, Write, open_memory};
+use crate::store::{BoxFuture, Faults, Owner, PolicySnapshot, StoreHandle, Write, open_temporary};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::sync::Notify;
@@ -311,32 +311,36 @@ impl RuntimeApi for Fake {
     }
 }
 
+fn store() -> (StoreHandle, Faults) {
+    Faults::of(open_temporary().expect("a temporary folder can be made"))
+}
+
 /// The verbs, and all that is behind them.
 pub(super) struct Bench {
     pub(super) ops: Arc<Ops>,
     pub(super) fake: Fake,
     pub(super) store: StoreHandle,
-    pub(super) faults: MemoryFaults,
+    pub(super) faults: Faults,
     pub(super) stop: CancellationToken,
 }
 
 impl Bench {
     pub(super) fn new() -> Self {
-        let (store, faults) = open_memory();
+        let (store, faults) = store();
         Self::on(store, faults)
     }
 
     /// Where the operator has not said where worktrees may be.
     pub(super) fn with_worktrees_anywhere() -> Self {
-        let (store, faults) = open_memory();
+        let (store, faults) = store();
         Self::with(store, faults, OpsOptions { worktrees_confined: false, ..OpsOptions::default() })
     }
 
-    fn on(store: StoreHandle, faults: MemoryFaults) -> Self {
+    fn on(store: StoreHandle, faults: Faults) -> Self {
         Self::with(store, faults, OpsOptions::default())
     }
 
-    fn with(store: StoreHandle, faults: MemoryFaults, options: OpsOptions) -> Self {
+    fn with(store: StoreHandle, faults: Faults, options: OpsOptions) -> Self {
         let fake = Fake { store: store.clone(), script: Arc::default(), executing: Arc::default() };
         let stop = CancellationToken::new();
         let runtime: Arc<dyn RuntimeApi> = Arc::new(fake.clone());

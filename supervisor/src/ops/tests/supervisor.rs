@@ -16,7 +16,7 @@ async fn health_doctor_and_information_answer() {
     bench.session().await;
     let Ok(Reply::RuntimeInfo(info)) = bench.ask(Op::RuntimeInfo).await else { panic!("another answer") };
     assert_eq!((info.keeper_pid, info.active_sessions), (Some(7), 1));
-    assert_eq!((info.pid, info.durability.as_str()), (std::process::id(), "memory"));
+    assert_eq!((info.pid, info.durability.as_str()), (std::process::id(), "off"));
 }
 
 #[tokio::test]

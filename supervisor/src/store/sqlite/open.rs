@@ -1,12 +1,11 @@
-//! Opening: permissions, pragmas, the checks that refuse a file by name, migrations.
+//! Opening: permissions, pragmas, the checks that refuse a file by name, the schema and its versions.
 
 use super::Durability;
 use super::failure::store_error;
 use super::log;
 use crate::store::error::{OpenError, StoreError};
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
-use rusqlite_migration::{M, Migrations};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 use std::fs::{DirBuilder, OpenOptions, Permissions};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -22,17 +21,15 @@ const FULL_CHECK_BYTES: u64 = 16 << 20;
 /// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
 const WAL_KEPT_BYTES: u32 = 32 << 20;
 
-const STEPS: &[M<'static>] = &[
-    M::up(include_str!("v1.sql")),
-    M::up(include_str!("v2.sql")),
-    M::up(include_str!("v3.sql")),
-    M::up(include_str!("v4.sql")),
-    M::up(include_str!("v5.sql")),
-    M::up(include_str!("v6.sql")),
-    M::up(include_str!("v7.sql")),
-    M::up(include_str!("v8.sql")),
-    M::up(include_str!("v9.sql")),
-];
+/// The schema version of `schema.sql`. Not 1: nine versions before the first release have the numbers below, and their files
+/// are refused by them.
+const FIRST_VERSION: u32 = 10;
+const SCHEMA: &str = include_str!("schema.sql");
+/// What brings version `FIRST_VERSION + n` to the next one. A new step needs a golden database of its version
+/// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
+const STEPS: [&str; 0] = [];
+/// The version that this program writes.
+pub(in crate::store) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;
 
 pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| match error.kind() {
@@ -53,14 +50,13 @@ pub(super) fn first_connection(
     make_private(path)?;
     let judged = |error: &rusqlite::Error| judge(path, error);
     let mut connection = writable(path, durability, busy_timeout).map_err(|error| judged(&error))?;
-    identify(&connection, path)?;
-    let migrations = Migrations::from_slice(STEPS);
-    migrations.to_latest(&mut connection).map_err(|error| match error {
-        rusqlite_migration::Error::RusqliteError { err, .. } => judge(path, &err),
-        other => OpenError::Corrupt { path: path.to_owned(), detail: other.to_string() },
-    })?;
-    connection.pragma_update(None, "application_id", APPLICATION_ID).map_err(|error| judged(&error))?;
-    check(&connection, path)?;
+    let found = identify(&connection, path)?;
+    if found != Some(VERSION) {
+        migrate(&mut connection, found).map_err(|error| judged(&error))?;
+    }
+    if found.is_some() {
+        check(&connection, path)?;
+    }
     Ok(connection)
 }
 
@@ -91,8 +87,10 @@ pub(super) fn writable(
         None => Connection::open_with_flags(path, flags)?,
     };
     common(&connection, busy_timeout)?;
-    connection.pragma_update(None, "journal_mode", "wal")?;
+    // First, so that a new file is not flushed for the change of its mode where nothing is flushed.
     connection.pragma_update(None, "synchronous", durability.as_str())?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, durability == Durability::Off)?;
     // Checkpoints are made by `wal.rs`, never inside a caller's commit.
     connection.pragma_update(None, "wal_autocheckpoint", 0)?;
     connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
@@ -123,8 +121,9 @@ fn common(connection: &Connection, busy_timeout: Duration) -> Result<(), rusqlit
     connection.pragma_update(None, "trusted_schema", false)
 }
 
-/// Refuses databases of others and of newer programs.
-fn identify(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+/// The schema version of a database of ours; none = a new file. Refuses databases of other programs, of newer versions, and of
+/// versions before the first release.
+fn identify(connection: &Connection, path: &Path) -> Result<Option<u32>, OpenError> {
     let judged = |error: rusqlite::Error| judge(path, &error);
     let version: i64 =
         connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(judged)?;
@@ -132,18 +131,34 @@ fn identify(connection: &Connection, path: &Path) -> Result<(), OpenError> {
         connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(judged)?;
     let tables: i64 =
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(judged)?;
-    if tables > 0 && application != APPLICATION_ID {
-        let detail = "it belongs to another program".to_owned();
-        return Err(OpenError::Corrupt { path: path.to_owned(), detail });
-    }
-    let known = u32::try_from(STEPS.len()).unwrap_or(u32::MAX);
-    match u32::try_from(version) {
-        Ok(found) if found > known => Err(OpenError::Newer { path: path.to_owned(), found, known }),
-        Ok(_) => Ok(()),
-        Err(_) => {
-            Err(OpenError::Corrupt { path: path.to_owned(), detail: format!("schema version {version}") })
+    let path = path.to_owned();
+    match (application, tables, u32::try_from(version)) {
+        (0, 0, Ok(0)) => Ok(None),
+        (APPLICATION_ID, _, Ok(found)) if found > VERSION => {
+            Err(OpenError::Newer { path, found, known: VERSION })
         }
+        (APPLICATION_ID, _, Ok(found)) if found >= FIRST_VERSION => Ok(Some(found)),
+        (APPLICATION_ID, _, Ok(found)) => Err(OpenError::Unreleased { path, found }),
+        (APPLICATION_ID, _, Err(_)) => {
+            Err(OpenError::Corrupt { path, detail: format!("schema version {version}") })
+        }
+        _ => Err(OpenError::Corrupt { path, detail: "it belongs to another program".to_owned() }),
     }
+}
+
+/// Makes the schema, or brings an older one to the newest version: all of it or nothing.
+fn migrate(connection: &mut Connection, found: Option<u32>) -> Result<(), rusqlite::Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if found.is_none() {
+        transaction.execute_batch(SCHEMA)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    let done = found.unwrap_or(FIRST_VERSION) - FIRST_VERSION;
+    for step in STEPS.iter().skip(done as usize) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
 }
 
 fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {

@@ -8,7 +8,7 @@ use super::failure::{Failure, hopeless, poisoned, store_error};
 use super::heaviest::Heaviest;
 use super::wal::Checkpoints;
 use super::write::{Ends, Passed, prune_piece};
-use super::{Place, write};
+use super::{Durability, Place, write};
 use crate::store::batch::{Applied, Batch, Write};
 use crate::store::error::StoreError;
 use crate::store::queue::{Job, Queue, Turn};
@@ -108,7 +108,9 @@ impl Writer {
             self.maintain();
         }
         self.checkpoints.stop();
-        if let Some(connection) = self.connection {
+        if let Some(connection) = self.connection
+            && self.place.durability != Durability::Off
+        {
             // The last connection to close would do the same, but silently.
             let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
             if let Err(error) = emptied {

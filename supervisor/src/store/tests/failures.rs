@@ -2,8 +2,7 @@
 //! writer that goes on when the disk does.
 
 use super::fixture::{
-    console, ended, events, execution_id, execution_record, in_memory, mine, on_disk, options, running,
-    started,
+    console, ended, events, execution_id, execution_record, faulty, mine, on_disk, options, running, started,
 };
 use crate::store::{Batch, Checkpoint, OpenError, StoreError, StoreHandle, StoreOptions, Write, open_sqlite};
 use rusqlite::Connection;
@@ -66,7 +65,7 @@ async fn fill(store: &StoreHandle) -> u64 {
 
 #[tokio::test]
 async fn a_durable_step_that_is_made_again_leaves_no_mark() {
-    let (store, faults) = in_memory();
+    let (store, faults) = faulty();
     store.apply(running()).await.expect("new");
     let (id, status) = (execution_id(1), ExecutionStatus::Running);
     let progress = Write::RunProgress { id, status, metrics: Metrics::default() };
@@ -165,8 +164,8 @@ async fn database_locked_by_another_process_is_an_error_until_it_lets_go() {
 }
 
 #[tokio::test]
-async fn twin_fails_and_marks_as_the_real_store_does() {
-    let (store, faults) = in_memory();
+async fn store_that_fails_on_request_marks_what_it_lost() {
+    let (store, faults) = faulty();
     store.apply(running()).await.expect("new");
     faults.set(Some("the disk is full"));
     assert_eq!(
@@ -182,7 +181,7 @@ async fn twin_fails_and_marks_as_the_real_store_does() {
 
 #[tokio::test]
 async fn lost_start_leaves_no_row_and_no_mark() {
-    let (store, faults) = in_memory();
+    let (store, faults) = faulty();
     store.apply(running()).await.expect("new");
     faults.set(Some("the disk is full"));
     let start = Write::ExecutionStarted { name: None, execution: Arc::new(execution_record(2, 1)) };

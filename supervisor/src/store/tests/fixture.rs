@@ -1,8 +1,8 @@
 //! Stores to test on, and rows to put into them.
 
 use crate::store::{
-    Batch, MemoryFaults, Owner, PolicySnapshot, Retention, Scope, StoreHandle, StoreOptions, Write,
-    open_memory, open_sqlite,
+    Batch, Faults, Owner, PolicySnapshot, Retention, Scope, StoreHandle, StoreOptions, Write, open_sqlite,
+    open_temporary,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -34,16 +34,16 @@ pub(super) fn options(folder: &Path) -> StoreOptions {
     StoreOptions { retention, ..StoreOptions::new(folder) }
 }
 
-pub(super) fn in_memory() -> (StoreHandle, MemoryFaults) {
-    open_memory()
+/// A store that fails on request.
+pub(super) fn faulty() -> (StoreHandle, Faults) {
+    Faults::of(open_temporary().expect("a temporary folder can be made"))
 }
 
-/// Runs a test on both stores.
-pub(super) async fn both<F: Future<Output = ()>>(test: impl Fn(StoreHandle) -> F) {
+/// Runs a test on a new store.
+pub(super) async fn with_store<F: Future<Output = ()>>(test: impl FnOnce(StoreHandle) -> F) {
     let disk = on_disk();
     test(disk.store.clone()).await;
     disk.store.shutdown().await;
-    test(in_memory().0).await;
 }
 
 pub(super) fn owner(n: u8) -> Owner {

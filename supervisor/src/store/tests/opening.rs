@@ -82,8 +82,20 @@ async fn database_of_a_newer_program_is_refused_by_name() {
         .and_then(|connection| connection.pragma_update(None, "user_version", 999))
         .expect("nobody else has it");
     let error = open_sqlite(options(disk.folder.path())).expect_err("it is newer");
-    assert!(matches!(error, OpenError::Newer { found: 999, known: 9, .. }), "{error}");
+    assert!(matches!(error, OpenError::Newer { found: 999, known: 10, .. }), "{error}");
     assert!(error.to_string().contains("version 999"), "{error}");
+}
+
+#[tokio::test]
+async fn database_of_a_program_before_the_first_release_is_refused_by_name() {
+    let disk = on_disk();
+    disk.store.shutdown().await;
+    Connection::open(database(disk.folder.path()))
+        .and_then(|connection| connection.pragma_update(None, "user_version", 9))
+        .expect("nobody else has it");
+    let error = open_sqlite(options(disk.folder.path())).expect_err("no release wrote it");
+    assert!(matches!(error, OpenError::Unreleased { found: 9, .. }), "{error}");
+    assert!(error.to_string().contains("--state-dir"), "{error}");
 }
 
 #[tokio::test]

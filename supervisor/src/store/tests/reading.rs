@@ -1,6 +1,6 @@
 //! A disk that cannot be read: the query that meets it fails and says so, all else goes on, and nothing is cached.
 
-use super::fixture::{events, execution_id, in_memory, mine, on_disk, options, running};
+use super::fixture::{events, execution_id, faulty, mine, on_disk, options, running};
 use crate::store::{StoreError, open_sqlite};
 use std::fs::File;
 use std::os::unix::fs::FileExt as _;
@@ -48,8 +48,8 @@ async fn a_file_that_is_out_of_reach_fails_queries_until_it_is_back() {
 }
 
 #[tokio::test]
-async fn twin_fails_queries_and_goes_on_writing() {
-    let (store, faults) = in_memory();
+async fn store_that_fails_queries_on_request_goes_on_writing() {
+    let (store, faults) = faulty();
     faults.set_reading(Some("the disk reports an error"));
     store.apply(running()).await.expect("new");
     let error = store.execution(&mine(), execution_id(1)).await.expect_err("not readable");

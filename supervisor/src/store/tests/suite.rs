@@ -1,4 +1,4 @@
-//! Behaviour that both stores owe their callers.
+//! Behaviour that every store owes its callers.
 
 mod books;
 mod durable;

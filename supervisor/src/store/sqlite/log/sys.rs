@@ -34,14 +34,15 @@ struct LogFile {
     log: *mut Log,
 }
 
-/// The name of the file system for connections that write. `None`: it could not be registered.
+/// The name of the file system for connections that write. `None`: SQLite's own will do, or ours could not be registered.
 pub(in super::super) fn vfs(durability: Durability) -> Option<&'static CStr> {
     static REGISTERED: OnceLock<bool> = OnceLock::new();
     let registered = *REGISTERED.get_or_init(|| register(FULL, true) && register(NORMAL, false));
-    registered.then_some(match durability {
-        Durability::Full => FULL,
-        Durability::Normal => NORMAL,
-    })
+    match durability {
+        Durability::Full => registered.then_some(FULL),
+        Durability::Normal => registered.then_some(NORMAL),
+        Durability::Off => None,
+    }
 }
 
 fn register(name: &'static CStr, grows_ahead: bool) -> bool {

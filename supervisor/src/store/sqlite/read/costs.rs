@@ -46,9 +46,10 @@ fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
              SELECT {key}, {key}, '{owner}', 'program', 'waiting', '[]', '{{}}', i FROM n;
          {ids} INSERT INTO program_runs (execution, owner, program, version)
              SELECT {key}, '{owner}', {program}, 1 FROM n;
-         {ids} INSERT INTO tasks (id, execution, owner, prompt, attempts, created_at)
-             SELECT {key}, {key}, '{owner}', '?', 0, i FROM n;
-         {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome) SELECT i, '{owner}', 'v', 's', 'ok' FROM n;"
+         {ids} INSERT INTO tasks (id, execution, owner, prompt, attempts, created_at, checkpoint)
+             SELECT {key}, {key}, '{owner}', '?', 0, i, 0 FROM n;
+         {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome, door)
+             SELECT i, '{owner}', 'v', 's', 'ok', 'rest' FROM n;"
     ))
     .expect("rows of a schema of our own");
 }

@@ -16,18 +16,22 @@ impl<'a> Ends<'a> {
     pub(crate) fn among(batches: impl Iterator<Item = &'a Batch>) -> Self {
         let mut started = HashSet::new();
         let mut ends = HashMap::new();
+        // Ended where no start was seen: one after the other, so that a wrong end is refused.
+        let mut ended_alone = HashSet::new();
         for write in batches.flat_map(|batch| &batch.0) {
             match write {
                 // A name is taken as long as its execution is unfinished, so that it matters for how long that is.
-                Write::ExecutionStarted { name: None, execution } if !execution.status.is_final() => {
+                Write::ExecutionStarted { name: None, execution }
+                    if !execution.status.is_final() && !ended_alone.contains(&execution.id) =>
+                {
                     started.insert(execution.id);
                 }
                 Write::ExecutionEnded(execution) => {
                     if started.remove(&execution.id) {
                         ends.insert(execution.id, &**execution);
                     } else {
-                        // Ended twice: one after the other, so that the second is refused.
                         ends.remove(&execution.id);
+                        ended_alone.insert(execution.id);
                     }
                 }
                 // Have nothing to do with whether an execution is unfinished.

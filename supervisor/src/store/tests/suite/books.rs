@@ -2,8 +2,8 @@
 
 use super::rejected;
 use crate::store::tests::fixture::{
-    both, ended, events, execution_id, mine, owner, running, session, session_id, started, template,
-    template_id,
+    ended, events, execution_id, mine, owner, running, session, session_id, started, template, template_id,
+    with_store,
 };
 use crate::store::{AuditEntry, Batch, Entity, IdKind, KeyClaim, Page, Rejection, Scope, StoreError, Write};
 use vm_system_protocol::model::SessionStatus;
@@ -12,7 +12,7 @@ use vm_system_protocol::time::Timestamp;
 
 #[tokio::test]
 async fn batch_is_all_or_nothing() {
-    both(|store| async move {
+    with_store(|store| async move {
         let batch = Batch(vec![template(1, "t"), session(1, 1), session(1, 1)]);
         assert_eq!(store.apply(batch).await, rejected(Rejection::Conflict(Entity::Session)));
         assert_eq!(store.template(&Scope::All, template_id(1)).await, Ok(None));
@@ -23,7 +23,7 @@ async fn batch_is_all_or_nothing() {
 
 #[tokio::test]
 async fn refused_batch_does_not_harm_its_neighbours() {
-    both(|store| async move {
+    with_store(|store| async move {
         let mut tickets = Vec::new();
         for n in 1..=20 {
             // Every third name is taken; all of them queue up for the same turns.
@@ -45,7 +45,7 @@ async fn refused_batch_does_not_harm_its_neighbours() {
 
 #[tokio::test]
 async fn ids_are_found_by_their_bounds() {
-    both(|store| async move {
+    with_store(|store| async move {
         store
             .apply(Batch(vec![template(1, "t"), template(2, "u"), session(1, 1), session(2, 1)]))
             .await
@@ -68,7 +68,7 @@ async fn ids_are_found_by_their_bounds() {
 
 #[tokio::test]
 async fn idempotency_key_is_held_until_it_expires_or_is_given_back() {
-    both(|store| async move {
+    with_store(|store| async move {
         let claim = |at, expired_before| {
             Write::KeyClaim(Box::new(KeyClaim {
                 owner: owner(1),
@@ -98,7 +98,7 @@ async fn idempotency_key_is_held_until_it_expires_or_is_given_back() {
 
 #[tokio::test]
 async fn audit_log_and_meta_values_are_kept() {
-    both(|store| async move {
+    with_store(|store| async move {
         let entry = |n: u8| AuditEntry {
             at: Timestamp(i64::from(n)),
             owner: owner(n % 2),
@@ -126,7 +126,7 @@ async fn audit_log_and_meta_values_are_kept() {
 
 #[tokio::test]
 async fn pruning_forgets_whole_executions_oldest_first_within_its_bound() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         for n in 2..=5 {
             store.apply(Batch(vec![started(n, 1), events(n, 1..=10), ended(n, 1)])).await.expect("new");
@@ -158,7 +158,7 @@ async fn pruning_forgets_whole_executions_oldest_first_within_its_bound() {
 
 #[tokio::test]
 async fn closed_store_refuses_by_name() {
-    both(|store| async move {
+    with_store(|store| async move {
         let ticket = store.submit_lazy(template(1, "t")).await.expect("open");
         store.shutdown().await;
         ticket.await.expect("what was queued is committed");

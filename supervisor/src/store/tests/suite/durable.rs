@@ -1,7 +1,7 @@
 //! Programs, tasks, checkpoints.
 
 use super::rejected;
-use crate::store::tests::fixture::{both, ended, execution_id, mine, owner, running};
+use crate::store::tests::fixture::{ended, execution_id, mine, owner, running, with_store};
 use crate::store::{
     Batch, Checkpoint, Entity, NewProgramVersion, Page, Rejection, TaskOutcome, TaskRow, Write,
 };
@@ -10,7 +10,7 @@ use vm_system_protocol::time::Timestamp;
 
 #[tokio::test]
 async fn program_gets_a_version_each_time_it_is_loaded() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let load = |n: u8, source: &str| {
             Write::ProgramVersion(Box::new(NewProgramVersion {
@@ -45,7 +45,7 @@ async fn program_gets_a_version_each_time_it_is_loaded() {
 
 #[tokio::test]
 async fn versions_that_nobody_runs_are_forgotten_when_there_are_newer_ones() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let load = |n: u8| {
             Write::ProgramVersion(Box::new(NewProgramVersion {
@@ -89,7 +89,7 @@ async fn versions_that_nobody_runs_are_forgotten_when_there_are_newer_ones() {
 
 #[tokio::test]
 async fn execution_has_at_most_one_pending_task() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(Batch::from(vec![])).await.expect("nothing to do");
         store.apply(running()).await.expect("new");
         let task = |n: u8, execution| TaskRow {
@@ -140,7 +140,7 @@ async fn execution_has_at_most_one_pending_task() {
 
 #[tokio::test]
 async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let execution = execution_id(1);
         let point = |seq, pages: &[(u64, Option<&[u8]>)]| {
@@ -186,7 +186,7 @@ async fn state_is_the_newest_version_of_each_page_and_compaction_keeps_it() {
 
 #[tokio::test]
 async fn a_clients_current_execution_is_kept_until_it_is_forgotten() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let execution = execution_id(1);
         let set = |client: &str, execution, at| Write::CurrentSet {

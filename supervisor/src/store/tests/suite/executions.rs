@@ -2,8 +2,8 @@
 
 use super::rejected;
 use crate::store::tests::fixture::{
-    both, console, ended, events, execution_id, execution_record, id, mine, owner, running, session_id,
-    started,
+    console, ended, events, execution_id, execution_record, id, mine, owner, running, session_id, started,
+    with_store,
 };
 use crate::store::{Batch, Entity, Rejection, Scope, Write};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, ExecutionStat
 
 #[tokio::test]
 async fn execution_runs_to_its_end_once() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let seq = Write::WorkerSeq { session: session_id(1), seq: 5 };
         store.apply(Batch(vec![events(1, 1..=3), ended(1, 1), seq])).await.expect("running");
@@ -34,7 +34,7 @@ async fn execution_runs_to_its_end_once() {
 
 #[tokio::test]
 async fn events_of_every_kind_come_back_as_they_were() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let text = "päge\0\u{1F600}".to_owned();
         let payloads = [
@@ -66,7 +66,7 @@ async fn events_of_every_kind_come_back_as_they_were() {
 
 #[tokio::test]
 async fn execution_name_is_unique_among_the_owners_unfinished_ones() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let named = |n| Write::ExecutionStarted {
             name: Some("job".to_owned()),

@@ -2,8 +2,8 @@
 
 use super::rejected;
 use crate::store::tests::fixture::{
-    both, execution_id, mine, owner, policy, running, session, session_id, session_record, started, template,
-    template_id,
+    execution_id, mine, owner, policy, running, session, session_id, session_record, started, template,
+    template_id, with_store,
 };
 use crate::store::{Batch, Cursor, Entity, Page, PolicySnapshot, Rejection, Scope, SessionQuery, Write};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use vm_system_protocol::time::Timestamp;
 
 #[tokio::test]
 async fn session_needs_a_template_and_keeps_its_snapshot() {
-    both(|store| async move {
+    with_store(|store| async move {
         assert_eq!(store.apply(session(1, 1)).await, rejected(Rejection::Missing(Entity::Template)));
         store.apply(Batch(vec![template(1, "t"), session(1, 1)])).await.expect("new");
         let row = store.session(&mine(), session_id(1)).await.expect("readable").expect("there");
@@ -35,7 +35,7 @@ async fn session_needs_a_template_and_keeps_its_snapshot() {
 
 #[tokio::test]
 async fn ended_session_never_changes() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(Batch(vec![template(1, "t"), session(1, 1)])).await.expect("new");
         let end = |status, reason| Write::SessionEnd {
             id: session_id(1),
@@ -60,7 +60,7 @@ async fn ended_session_never_changes() {
 
 #[tokio::test]
 async fn lists_are_newest_first_and_pages_join_without_gap_or_double() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(template(1, "t")).await.expect("new");
         let mut batch = Vec::new();
         for n in 1..=9 {
@@ -94,7 +94,7 @@ async fn lists_are_newest_first_and_pages_join_without_gap_or_double() {
 
 #[tokio::test]
 async fn restart_of_the_host_ends_what_has_no_worker_any_more() {
-    both(|store| async move {
+    with_store(|store| async move {
         let durable = Arc::new(PolicySnapshot { engine: Engine::Cvm, ..(*policy()).clone() });
         let cvm = Write::SessionInsert {
             owner: owner(1),

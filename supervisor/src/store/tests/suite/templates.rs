@@ -2,8 +2,8 @@
 
 use super::rejected;
 use crate::store::tests::fixture::{
-    both, detail, id, mine, owner, policy, running, session, session_id, session_record, template,
-    template_id,
+    detail, id, mine, owner, policy, running, session, session_id, session_record, template, template_id,
+    with_store,
 };
 use crate::store::{Batch, Entity, LibraryRow, Page, Rejection, Scope, SessionQuery, Write};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use vm_system_protocol::time::Timestamp;
 
 #[tokio::test]
 async fn template_comes_back_with_all_its_parts_in_order() {
-    both(|store| async move {
+    with_store(|store| async move {
         let mut made = detail(1, "t");
         made.template.exposed_modules = vec!["fs".to_owned(), "database".to_owned()];
         made.template.libraries = vec!["lodash-4.17.21".to_owned()];
@@ -57,7 +57,7 @@ async fn template_comes_back_with_all_its_parts_in_order() {
 
 #[tokio::test]
 async fn template_name_is_unique_among_an_owners_active_ones() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(template(1, "t")).await.expect("new");
         assert_eq!(store.apply(template(2, "t")).await, rejected(Rejection::Conflict(Entity::Template)));
         let other = Write::TemplateInsert { owner: owner(2), detail: Box::new(detail(3, "t")) };
@@ -84,7 +84,7 @@ async fn template_name_is_unique_among_an_owners_active_ones() {
 
 #[tokio::test]
 async fn deleted_template_is_hidden_and_its_sessions_go_on() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(running()).await.expect("new");
         let delete = Write::TemplateDelete { id: template_id(1), at: Timestamp(10) };
         store.apply(delete.clone()).await.expect("there");
@@ -101,7 +101,7 @@ async fn deleted_template_is_hidden_and_its_sessions_go_on() {
 
 #[tokio::test]
 async fn modules_and_libraries_are_added_and_removed_once() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(template(1, "t")).await.expect("new");
         let at = Timestamp(50);
         let add = Write::ModuleAdd { template: template_id(1), name: "fs".to_owned(), at };
@@ -142,7 +142,7 @@ async fn modules_and_libraries_are_added_and_removed_once() {
 
 #[tokio::test]
 async fn capability_and_startup_file_are_unique_in_their_template() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(Batch(vec![template(1, "t"), template(2, "u")])).await.expect("new");
         let at = Timestamp(1);
         let capability = |n, template| Capability {
@@ -181,7 +181,7 @@ async fn capability_and_startup_file_are_unique_in_their_template() {
 
 #[tokio::test]
 async fn sessions_are_found_by_status_template_and_workspace() {
-    both(|store| async move {
+    with_store(|store| async move {
         store.apply(Batch(vec![template(1, "t"), template(2, "u")])).await.expect("new");
         let mut other = session_record(3, 2);
         other.workspace_id = "v".to_owned();

@@ -1,4 +1,6 @@
--- Schema version 1. Ids are 16-byte UUIDs, times are milliseconds since the Unix epoch, JSON is text.
+-- Schema version 10, the first one of a release. Never edited: a later version is a step of its own (open.rs).
+--
+-- Ids are 16-byte UUIDs, times are milliseconds since the Unix epoch, JSON is text.
 -- Parts of a row (events, capabilities, pages) belong to the owner of what they are part of.
 
 CREATE TABLE templates (
@@ -51,7 +53,11 @@ CREATE TABLE libraries (
     name         TEXT    NOT NULL PRIMARY KEY,
     hash         BLOB    NOT NULL CHECK (length(hash) = 32),
     bytes        INTEGER NOT NULL,
-    installed_at INTEGER NOT NULL
+    installed_at INTEGER NOT NULL,
+    id           TEXT    NOT NULL,
+    version      TEXT    NOT NULL,
+    -- The name in the global scope.
+    global       TEXT
 ) STRICT, WITHOUT ROWID;
 
 -- Snapshots of templates, one row per distinct content.
@@ -78,13 +84,18 @@ CREATE TABLE sessions (
     runtime_meta    TEXT    NOT NULL,
     worker_seq      INTEGER NOT NULL DEFAULT 0
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX sessions_by_time ON sessions (created_at, id);
-CREATE INDEX sessions_by_owner ON sessions (owner, created_at, id);
-CREATE INDEX sessions_by_status ON sessions (status, created_at, id);
+-- Sessions of scripts are listed without reading those of durable programs, which may be many more, and the reverse.
+CREATE INDEX sessions_by_time ON sessions (durable, created_at, id);
+CREATE INDEX sessions_by_owner ON sessions (owner, durable, created_at, id);
+CREATE INDEX sessions_by_status ON sessions (status, durable, created_at, id);
 CREATE INDEX sessions_by_template ON sessions (template, created_at, id);
 CREATE INDEX sessions_by_workspace ON sessions (workspace_id, created_at, id);
 CREATE INDEX sessions_by_policy ON sessions (policy);
 CREATE INDEX sessions_by_end ON sessions (closed_at) WHERE closed_at IS NOT NULL;
+CREATE INDEX sessions_by_name ON sessions (owner, name, created_at, id) WHERE name IS NOT NULL;
+CREATE INDEX sessions_by_name_of_all ON sessions (name, created_at, id) WHERE name IS NOT NULL;
+-- What a start of the supervisor marks as crashed.
+CREATE INDEX sessions_live ON sessions (id) WHERE durable = 0 AND status IN ('starting', 'ready');
 
 CREATE TABLE executions (
     id              BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -116,6 +127,8 @@ CREATE UNIQUE INDEX executions_name ON executions (owner, name)
     WHERE name IS NOT NULL AND status IN ('running', 'waiting');
 CREATE INDEX executions_by_name ON executions (name, started_at, id) WHERE name IS NOT NULL;
 CREATE INDEX executions_unfinished ON executions (session) WHERE status IN ('running', 'waiting');
+-- What a start of the supervisor resumes.
+CREATE INDEX executions_running ON executions (id) WHERE kind = 'program' AND status = 'running';
 
 CREATE TABLE events (
     execution   BLOB    NOT NULL REFERENCES executions (id),
@@ -152,13 +165,18 @@ CREATE TABLE program_versions (
     code        BLOB    NOT NULL,
     UNIQUE (program, version)
 ) STRICT;
+CREATE INDEX program_versions_by_source ON program_versions (program, source_hash, version);
 
 CREATE TABLE program_runs (
     execution   BLOB    NOT NULL PRIMARY KEY REFERENCES executions (id),
     program     BLOB    NOT NULL,
     version     INTEGER NOT NULL,
+    owner       TEXT    NOT NULL,
     FOREIGN KEY (program, version) REFERENCES program_versions (program, version)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX program_runs_by_program ON program_runs (program, execution);
+CREATE INDEX program_runs_by_owner ON program_runs (owner, execution);
+CREATE INDEX program_runs_by_version ON program_runs (program, version);
 
 CREATE TABLE tasks (
     id          BLOB    NOT NULL PRIMARY KEY CHECK (length(id) = 16),
@@ -170,9 +188,18 @@ CREATE TABLE tasks (
     created_at  INTEGER NOT NULL,
     deadline    INTEGER,
     ended_at    INTEGER,
-    answer      TEXT
+    answer      TEXT,
+    -- The checkpoint behind which it was created.
+    checkpoint  INTEGER NOT NULL,
+    retries     INTEGER,
+    fallback    TEXT,
+    outcome     TEXT,
+    -- When answers came that did not fit.
+    first_attempt_at INTEGER,
+    last_attempt_at  INTEGER
 ) STRICT;
-CREATE INDEX tasks_by_execution ON tasks (execution);
+CREATE INDEX tasks_by_execution ON tasks (execution, checkpoint);
+CREATE INDEX tasks_by_deadline ON tasks (deadline, id) WHERE ended_at IS NULL AND deadline IS NOT NULL;
 CREATE UNIQUE INDEX tasks_pending ON tasks (execution) WHERE ended_at IS NULL;
 CREATE INDEX tasks_pending_by_owner ON tasks (owner, created_at, id) WHERE ended_at IS NULL;
 CREATE INDEX tasks_pending_by_time ON tasks (created_at, id) WHERE ended_at IS NULL;
@@ -183,6 +210,14 @@ CREATE TABLE checkpoints (
     at          INTEGER NOT NULL,
     cause       TEXT    NOT NULL,
     bytes       INTEGER NOT NULL,
+    -- The pages that it wrote, so that forgetting old versions costs what was written and not the state: sorted page numbers,
+    -- each as the difference to the one before, in LEB128. NULL in the first one of an execution, which is never forgotten so.
+    pages       BLOB,
+    -- Bytes written since the size of the state was last checked, so that it is checked after so many bytes and not once for
+    -- each process. NULL: unknown.
+    unweighed   INTEGER,
+    -- What the program had written to files by then (bytes): its quota is for its life.
+    written     INTEGER NOT NULL,
     PRIMARY KEY (execution, seq)
 ) STRICT, WITHOUT ROWID;
 
@@ -195,6 +230,17 @@ CREATE TABLE state_pages (
     PRIMARY KEY (execution, page, checkpoint)
 ) STRICT, WITHOUT ROWID;
 
+-- Which execution a client means when it names none.
+CREATE TABLE current_executions (
+    owner       TEXT    NOT NULL,
+    client      TEXT    NOT NULL,
+    execution   BLOB    NOT NULL REFERENCES executions (id),
+    at          INTEGER NOT NULL,
+    PRIMARY KEY (owner, client)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX current_executions_by_execution ON current_executions (execution);
+CREATE INDEX current_executions_by_time ON current_executions (owner, at, client);
+
 CREATE TABLE idempotency_keys (
     owner        TEXT    NOT NULL,
     key          TEXT    NOT NULL,
@@ -206,16 +252,17 @@ CREATE TABLE idempotency_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX idempotency_keys_by_time ON idempotency_keys (created_at);
 
+-- Forgotten in the order of its lines: an index by time would be one more page in every commit with a line.
 CREATE TABLE audit_log (
     id          INTEGER PRIMARY KEY,
     at          INTEGER NOT NULL,
     owner       TEXT    NOT NULL,
     verb        TEXT    NOT NULL,
     subject     TEXT    NOT NULL,
-    outcome     TEXT    NOT NULL
+    outcome     TEXT    NOT NULL,
+    door        TEXT    NOT NULL
 ) STRICT;
 CREATE INDEX audit_log_by_owner ON audit_log (owner, id);
-CREATE INDEX audit_log_by_time ON audit_log (at);
 
 CREATE TABLE meta (
     key         TEXT    NOT NULL PRIMARY KEY,
