@@ -10,7 +10,7 @@
 //! - `envelope`, `input`, `ask`: answers, bodies and queries, one verb
 //! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file for each
 //!   noun; `sse`: events as they come
-//! - `routes`, `openapi`, `schema`: the table of routes and its description
+//! - `routes`, `openapi`: the table of routes and its description
 //! - `mcp`: where the agents' door is; `ui`: files for browsers
 
 mod archives;
@@ -31,7 +31,6 @@ mod parts;
 mod programs;
 mod routes;
 mod runtime;
-mod schema;
 mod server;
 mod sessions;
 mod slots;
