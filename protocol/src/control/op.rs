@@ -209,6 +209,17 @@ pub enum Op {
     },
 }
 
+impl Op {
+    /// Whether the verb streams events before its reply.
+    pub fn follows(&self) -> bool {
+        match self {
+            Self::ExecStart(new) => new.follow,
+            Self::ExecEvents { follow, .. } => *follow,
+            _ => false,
+        }
+    }
+}
+
 /// A part of a list that is sorted newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
 pub struct ListPage {

@@ -1,13 +1,13 @@
-//! A supervisor without a door, for one command: its records are in memory, and nothing outlives the process.
+//! A supervisor without an API, for one command: its records are in memory, and nothing outlives the process.
 
 use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
-use crate::api::control::{Caller, Handler as _, Request};
 use crate::libraries::Shelf;
+use crate::ops::{Caller, VerbHandler as _, VerbRequest};
 use crate::policy::Operator;
 use crate::runtime::Administrators;
 use crate::spawn::{SandboxMode, SpawnConfig};
-use crate::store::open_memory;
+use crate::store::{Owner, open_memory};
 use crate::worktree::Roots;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -44,8 +44,9 @@ impl Embedded {
             operator: Operator::default(),
             stop: CancellationToken::new(),
         };
-        let owner = format!("uid:{}", nix::unistd::geteuid());
-        Ok(Self { assembly: Assembly::start(parts).await?, caller: Caller { owner, admin: true } })
+        let owner = Owner::new(format!("uid:{}", nix::unistd::geteuid()));
+        let caller = Caller { owner, admin: true, api: "embedded" };
+        Ok(Self { assembly: Assembly::start(parts).await?, caller })
     }
 
     /// Does one verb.
@@ -55,9 +56,9 @@ impl Embedded {
         idempotency_key: Option<String>,
         events: mpsc::Sender<Vec<Event>>,
     ) -> Result<Reply, OpError> {
-        let events = crate::api::control::follows(&op).then_some(events);
+        let events = op.follows().then_some(events);
         let caller = self.caller.clone();
-        self.assembly.verbs.handle(Request { caller, door: "embedded", idempotency_key, op, events }).await
+        self.assembly.ops.handle(VerbRequest { caller, idempotency_key, op, events }).await
     }
 
     /// Ends everything that it started; nothing is left when this returns.

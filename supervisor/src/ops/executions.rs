@@ -27,9 +27,9 @@ const LIST_MAX: u32 = 1_000;
 const EVENTS_PAGE: u32 = 2_000;
 
 impl Ops {
-    pub(super) async fn exec_start(&self, call: Call<'_>, new: NewExecution) -> Result<Reply, OpError> {
+    pub(super) async fn exec_start(&self, call: &Call<'_>, new: NewExecution) -> Result<Reply, OpError> {
         let parsed_args = check_body(&new)?;
-        let session = self.runnable(&call, &new).await?;
+        let session = self.runnable(call, &new).await?;
         self.has_room()?;
         let policy_now = self.policies.of_session(session).await?;
         let start = StartExecution {
@@ -49,7 +49,7 @@ impl Ops {
         };
         let execution = match self.runtime.execute(start).await {
             Ok(execution) => execution,
-            Err(RuntimeError::NotLive) => return Err(Box::pin(self.not_live(&call, session)).await),
+            Err(RuntimeError::NotLive) => return Err(Box::pin(self.not_live(call, session)).await),
             Err(error) => return Err(refused(error, session)),
         };
         if execution.status == ExecutionStatus::Waiting {
@@ -117,17 +117,17 @@ impl Ops {
 
     pub(super) async fn exec_events(
         &self,
-        call: Call<'_>,
+        call: &Call<'_>,
         execution: &str,
         after_seq: u64,
         limit: u32,
         follow: bool,
     ) -> Result<Reply, OpError> {
-        let id = self.execution(&call, execution).await?.execution.id;
-        match call.follower {
+        let id = self.execution(call, execution).await?.execution.id;
+        match &call.follower {
             Some(follower) if follow => {
                 if self.runtime.follow(id, after_seq, follower.clone()).await.is_none() {
-                    self.stored_events(id, after_seq, &follower).await?;
+                    self.stored_events(id, after_seq, follower).await?;
                 }
                 Ok(Reply::Events(Vec::new()))
             }
@@ -228,7 +228,7 @@ impl Ops {
             ExecutionKind::Program => self.cancel_program(id).await,
             _ => self.runtime.cancel_execution(id).await.map_err(OpError::from),
         };
-        self.audit(call, "exec cancel", id, &result).await;
+        self.audit(call, id, &result).await;
         result.map(|()| Reply::Done)
     }
 }
