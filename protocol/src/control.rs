@@ -14,7 +14,7 @@ mod reply;
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
 pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts};
 pub use op::{
-    ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession,
+    AGENT_TEMPLATE, ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession,
     NewStartupFile, Op, SessionFilter, TemplateChange,
 };
 pub use reply::{

@@ -197,8 +197,13 @@ impl Ops {
                     .await
                     .map(Reply::Durable)
             }
-            (ExecutionStatus::Waiting, _) => Box::pin(self.live(now)).await.map(Reply::Durable),
-            _ => Ok(Reply::Execution(Box::new(now))),
+            (status, _) => {
+                now.events = Some(Box::pin(self.some_events(id, 0, 0)).await?);
+                if status == ExecutionStatus::Waiting {
+                    return Box::pin(self.live(now)).await.map(Reply::Durable);
+                }
+                Ok(Reply::Execution(Box::new(now)))
+            }
         }
     }
 

@@ -45,7 +45,7 @@ impl Ops {
             )
             .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"));
         }
-        let template = self.known_template(call, &template).await?;
+        let template = self.template_of_session(call, &template).await?;
         let detail = &template.detail;
         if detail.template.engine == Engine::Cvm {
             return Err(OpError::new(

@@ -2,9 +2,16 @@
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::stored;
+use super::policies::Known;
+use super::verbs::TEMPLATE_CREATE;
 use super::{Call, LIST_ROWS, Ops, fitting, modules, now, page, settings, startup_files};
 use crate::store::{Entity, Page, Rejection, StoreError, Write};
-use vm_system_protocol::control::{ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use uuid::Uuid;
+use vm_system_protocol::control::{
+    AGENT_TEMPLATE, ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName,
+};
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
 
@@ -177,6 +184,34 @@ impl Ops {
         self.policies.changed(id);
         self.audit(call, id, &result).await;
         result.map(|_| ())
+    }
+
+    /// The template that a session is created from; [`AGENT_TEMPLATE`] is created where its owner has none.
+    pub(super) async fn template_of_session(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<Arc<Known>, OpError> {
+        match self.known_template(call, reference).await {
+            Err(error) if error.code == ErrorCode::TemplateNotFound && reference == AGENT_TEMPLATE => {}
+            known => return known,
+        }
+        // A verb of its own, with a line of its own in the audit log.
+        let create = Call {
+            caller: call.caller,
+            verb: TEMPLATE_CREATE,
+            subject: Uuid::now_v7(),
+            follower: None,
+            noted: AtomicBool::default(),
+            key: None,
+        };
+        let (name, settings, modules) =
+            (AGENT_TEMPLATE.to_owned(), Settings::default(), vec!["fs".to_owned()]);
+        match Box::pin(self.template_create(&create, name, Engine::Quickjs, settings, modules)).await {
+            // Another client of the owner was faster.
+            Err(error) if error.code != ErrorCode::Conflict => Err(error),
+            _ => self.known_template(call, reference).await,
+        }
     }
 
     /// New things are not admitted above the quota, so that what runs can still be recorded.

@@ -5,6 +5,9 @@ use super::{Call, Ops, durable, modules};
 use Effect::{Changes, Reads};
 use vm_system_protocol::control::{Op, OpError, Reply};
 
+/// Also of the template that a session makes for itself.
+pub(super) const TEMPLATE_CREATE: &str = "template create";
+
 /// Whether a verb changes something that outlives its response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
@@ -26,7 +29,7 @@ pub(super) struct VerbFacts<'a> {
 
 pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
     let (audit_name, effect, subject): (_, _, &str) = match op {
-        Op::TemplateCreate { name, .. } => ("template create", Changes, name),
+        Op::TemplateCreate { name, .. } => (TEMPLATE_CREATE, Changes, name),
         Op::TemplateList { .. } => ("template list", Reads, ""),
         Op::TemplateGet { template } => ("template get", Reads, template),
         Op::TemplateUpdate { template, .. } => ("template update", Changes, template),

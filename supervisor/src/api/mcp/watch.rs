@@ -236,7 +236,7 @@ async fn look(front: &Arc<dyn Front>, asker: &Asker, uri: &str) -> Sight {
 
 fn hash_of(run: &Run) -> u64 {
     let mut hasher = DefaultHasher::new();
-    serde_json::Value::Object(views::run(run)).to_string().hash(&mut hasher);
+    serde_json::json!(views::ExecutionView::of(run)).to_string().hash(&mut hasher);
     hasher.finish()
 }
 
