@@ -10,13 +10,15 @@ use interprocess::local_socket::tokio::prelude::*;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use vm_system_protocol::codec::{Decode, Encode};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::time::timeout;
+use vm_system_protocol::codec::{self, CodecError, Decode, Encode};
+use vm_system_protocol::control::frame::{self, HEADER_BYTES, WRITE_CHUNK_BYTES};
 use vm_system_protocol::control::{
     CONTROL_PROTOCOL, ClientFrame, ClientHello, Op, OpError, Reply, ServerFrame, ServerHello,
 };
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 use vm_system_protocol::model::Event;
-use vm_system_supervisor::api::control::frame::{self, FrameError};
 
 /// A supervisor must greet within.
 const GREETING: Duration = Duration::from_secs(5);
@@ -35,6 +37,25 @@ pub(crate) enum CallError {
     Lost(String),
     /// We gave up.
     Own(CliError),
+}
+
+/// A frame was not sent or received.
+#[derive(Debug, thiserror::Error)]
+enum ChannelError {
+    #[error("it closed the connection")]
+    Closed,
+    #[error("stream: {0}")]
+    Io(io::Error),
+    #[error("a frame was not complete within {0:?}")]
+    Deadline(Duration),
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+}
+
+impl From<io::Error> for ChannelError {
+    fn from(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::UnexpectedEof { Self::Closed } else { Self::Io(error) }
+    }
 }
 
 /// One connection.
@@ -78,12 +99,12 @@ impl Connection {
             connection.send(&hello).await?;
             connection.receive::<ServerHello>(GREETING).await
         };
-        let answer = tokio::time::timeout(GREETING, answer).await.map_err(|_| {
+        let answer = timeout(GREETING, answer).await.map_err(|_| {
             CliError::new(exit::BUSY, format!("{} does not greet", connection.path.display()))
                 .with_hint("is the supervisor overloaded or stopped? try again, or look at its log")
         })?;
         let answer = answer.map_err(|error| match error {
-            FrameError::Io(_) | FrameError::HalfFrame => {
+            ChannelError::Closed | ChannelError::Io(_) => {
                 let message =
                     format!("{} closed the connection before it greeted", connection.path.display());
                 CliError::new(exit::BUSY, message).with_hint("it is stopping, or has just died: try again")
@@ -116,20 +137,6 @@ impl Connection {
         &mut self,
         op: Op,
         idempotency_key: Option<String>,
-        on_events: OnEvents<'_>,
-    ) -> Result<Reply, CallError> {
-        self.exchange(op, idempotency_key, on_events).await
-    }
-
-    /// The same for a verb that streams no events.
-    pub(crate) async fn ask(&mut self, op: Op, idempotency_key: Option<String>) -> Result<Reply, CallError> {
-        self.exchange(op, idempotency_key, |_| Ok(())).await
-    }
-
-    async fn exchange(
-        &mut self,
-        op: Op,
-        idempotency_key: Option<String>,
         mut on_events: impl FnMut(Vec<Event>) -> Result<(), CliError>,
     ) -> Result<Reply, CallError> {
         self.next_id = self.next_id.wrapping_add(1);
@@ -137,7 +144,7 @@ impl Connection {
         let request = ClientFrame::Request { id, idempotency_key, op };
         match self.send(&request).await {
             Ok(()) => {}
-            Err(FrameError::Codec(error)) => {
+            Err(ChannelError::Codec(error)) => {
                 return Err(CallError::Own(CliError::usage(format!("the request is too large: {error}"))));
             }
             // The supervisor may have said why before it closed.
@@ -159,15 +166,27 @@ impl Connection {
         }
     }
 
-    async fn send<T: Encode>(&mut self, value: &T) -> Result<(), FrameError> {
-        let bytes = frame::encode(value, CONTROL_FRAME_BYTES)?;
-        frame::write(&mut self.stream, &bytes, FRAME).await
+    async fn send<T: Encode>(&mut self, value: &T) -> Result<(), ChannelError> {
+        for chunk in frame::encode(value, CONTROL_FRAME_BYTES)?.chunks(WRITE_CHUNK_BYTES) {
+            let written = timeout(FRAME, self.stream.write_all(chunk)).await;
+            written.map_err(|_| ChannelError::Deadline(FRAME))??;
+        }
+        Ok(())
     }
 
-    async fn receive<T: Decode<()> + Encode>(&mut self, deadline: Duration) -> Result<T, FrameError> {
-        frame::read(&mut self.stream, CONTROL_FRAME_BYTES, deadline).await?.ok_or_else(|| {
-            FrameError::Io(io::Error::new(io::ErrorKind::UnexpectedEof, "it closed the connection"))
-        })
+    /// Waits for a frame's first byte as long as it takes, then `limit` for the rest.
+    async fn receive<T: Decode<()> + Encode>(&mut self, limit: Duration) -> Result<T, ChannelError> {
+        let mut header = [0; HEADER_BYTES];
+        self.stream.read_exact(&mut header[..1]).await?;
+        let rest = async {
+            self.stream.read_exact(&mut header[1..]).await?;
+            let len = frame::value_len(header, CONTROL_FRAME_BYTES)?;
+            let mut bytes = Vec::new();
+            let read = (&mut self.stream).take(len as u64).read_to_end(&mut bytes).await?;
+            if read < len { Err(ChannelError::Closed) } else { Ok(bytes) }
+        };
+        let bytes = timeout(limit, rest).await.map_err(|_| ChannelError::Deadline(limit))??;
+        Ok(codec::decode(&bytes)?)
     }
 }
 

@@ -7,14 +7,15 @@
 
 mod archive;
 mod durable;
+pub mod frame;
 mod op;
 mod reply;
 
 pub use archive::{ArchiveKind, ExportCursor, ExportPart, ExportPlace, NewImport, PART_BYTES};
 pub use durable::{CompiledPlan, DurableOp, DurableReply, GivenAnswer, NewRun, PlanText, ProgramCounts};
 pub use op::{
-    ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession, NewStartupFile, Op,
-    SessionFilter, TemplateChange,
+    AGENT_TEMPLATE, ListCursor, ListPage, NewCapability, NewExecution, NewLibrary, NewSession,
+    NewStartupFile, Op, SessionFilter, TemplateChange,
 };
 pub use reply::{
     AuditRecord, DoctorReport, ErrorCode, Health, HostFinding, LibraryCheck, LibraryInfo, ModuleInfo,

@@ -66,7 +66,7 @@ fn a_supervisor_of_another_version_is_named() {
         let mut hello = [0; 4];
         stream.read_exact(&mut hello).unwrap();
         let answer = ServerHello { protocol: 99, version: "9.9.9".into(), refusal: Some("too old".into()) };
-        let answer = vm_system_supervisor::api::control::frame::encode(&answer, 1 << 16).unwrap();
+        let answer = vm_system_protocol::control::frame::encode(&answer, 1 << 16).unwrap();
         stream.write_all(&answer).unwrap();
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });

@@ -14,7 +14,9 @@ use vm_system_protocol::model::{
     TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::api::control::{self, ControlLimits, Door, Handler, PeerPolicy, Request};
+use vm_system_supervisor::api::control::{self, ControlLimits, Door, PeerPolicy};
+use vm_system_supervisor::ops::{VerbHandler, VerbRequest};
+use vm_system_supervisor::store::BoxFuture;
 
 const THEN: Timestamp = Timestamp(1_700_000_000_123);
 
@@ -41,7 +43,7 @@ impl FakeDaemon {
         let listener = ListenerOptions::new().name(name).create_tokio().unwrap();
         let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533, None);
         let limits = ControlLimits::default();
-        runtime.spawn(control::serve(listener, Arc::clone(&handler), peers, limits, Door::default()));
+        runtime.spawn(control::serve(listener, handler.clone(), peers, limits, Door::default()));
         drop(inside);
         Self { handler, _runtime: runtime }
     }
@@ -51,18 +53,20 @@ impl FakeDaemon {
     }
 }
 
-impl Handler for Fake {
-    async fn handle(&self, request: Request) -> Result<Reply, OpError> {
-        let Request { op, idempotency_key, events, .. } = request;
-        self.asked.lock().unwrap().push((op.clone(), idempotency_key));
-        if let Some(stream) = events {
-            let all = events_of_the_fake();
-            // Two batches, so that there is something to put together.
-            let (first, second) = all.split_at(3);
-            let _ = stream.send(first.to_vec()).await;
-            let _ = stream.send(second.to_vec()).await;
-        }
-        answer(op)
+impl VerbHandler for Fake {
+    fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
+        Box::pin(async move {
+            let VerbRequest { op, idempotency_key, events, .. } = request;
+            self.asked.lock().unwrap().push((op.clone(), idempotency_key));
+            if let Some(stream) = events {
+                let all = events_of_the_fake();
+                // Two batches, so that there is something to put together.
+                let (first, second) = all.split_at(3);
+                let _ = stream.send(first.to_vec()).await;
+                let _ = stream.send(second.to_vec()).await;
+            }
+            answer(op)
+        })
     }
 }
 

@@ -201,12 +201,23 @@ pub enum Op {
         /// How many; 1 to [`FORKS`](crate::limits::FORKS).
         count: u32,
     },
-    /// An execution as it stands once it does not run: it has ended, or asks something. Answered at once where that is so.
-    /// One that ended because it said too much is an answer like any other.
+    /// An execution once it does not run: it has ended, or waits for an answer. Returns at once where that is so. Except for a
+    /// program that waits, it has its events, as many as a reply has room for. Too much output is no error here.
     ExecWait {
         /// Which.
         execution: String,
     },
+}
+
+impl Op {
+    /// Whether the verb streams events before its reply.
+    pub fn follows(&self) -> bool {
+        match self {
+            Self::ExecStart(new) => new.follow,
+            Self::ExecEvents { follow, .. } => *follow,
+            _ => false,
+        }
+    }
 }
 
 /// A part of a list that is sorted newest first.
@@ -281,10 +292,14 @@ pub struct TemplateChange {
     pub settings: Option<JsonText>,
 }
 
+/// The name of the plain template of agents: an owner who has none of this name gets one with the module `fs` when a session is
+/// created from it.
+pub const AGENT_TEMPLATE: &str = "mcp";
+
 /// What a session is to be.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewSession {
-    /// The template.
+    /// The template; see [`AGENT_TEMPLATE`].
     pub template: String,
     /// A label of the client.
     pub workspace_id: String,

@@ -1,4 +1,4 @@
-//! The server's side of the control socket: frames in, verbs to a [`Handler`], frames out.
+//! The server's side of the control socket: frames in, verbs to a [`VerbHandler`](crate::ops::VerbHandler), frames out.
 //!
 //! Knows nothing of what a verb does. Every peer is treated as clumsy or hostile: sizes, counts and times are bounded
 //! by [`ControlLimits`], and whoever breaks the protocol is disconnected with a reason in the log.
@@ -13,69 +13,15 @@ mod request;
 mod server;
 
 pub use peer::{PeerPolicy, Transport};
-pub use request::follows;
 pub use server::{Door, Presence, Present, serve};
 
-use std::future::Future;
 use std::time::Duration;
-use tokio::sync::mpsc;
-use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_protocol::limits;
-use vm_system_protocol::model::Event;
 
-/// Who asks: rows belong to an owner, and other owners do not see them.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Caller {
-    /// `uid:N` of the peer.
-    pub owner: String,
-    /// Sees and may do everything: root, and the user that the supervisor runs as.
-    pub admin: bool,
-}
+/// Name of this API in the audit log.
+const API: &str = "control";
 
-/// One verb as it came through the door.
-#[derive(Debug)]
-pub struct Request {
-    /// Who asks.
-    pub caller: Caller,
-    /// Through which door.
-    pub door: &'static str,
-    /// The same key from the same owner gives the first answer again.
-    pub idempotency_key: Option<String>,
-    /// What.
-    pub op: Op,
-    /// Where the events of a followed execution go. Closed when the client is gone or has lost interest: then
-    /// following ends, the execution does not.
-    pub events: Option<mpsc::Sender<Vec<Event>>>,
-}
-
-/// Something that a door refused before it was a verb.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
-    /// Who asked; absent if that is what was refused.
-    pub caller: Option<Caller>,
-    /// Through which door.
-    pub door: &'static str,
-    /// What was asked.
-    pub what: String,
-    /// From where, if nobody knows who.
-    pub from: String,
-    /// The error's code.
-    pub code: &'static str,
-}
-
-/// Whoever answers verbs.
-pub trait Handler: Send + Sync + 'static {
-    /// Answers one verb. Never dropped half-way, also when the client disconnects.
-    fn handle(&self, request: Request) -> impl Future<Output = Result<Reply, OpError>> + Send;
-
-    /// Notes what was refused; how much of it is kept is its own decision.
-    fn refused(&self, refusal: Refusal) -> impl Future<Output = ()> + Send {
-        let _ = refusal;
-        std::future::ready(())
-    }
-}
-
-/// Bounds of the door.
+/// Bounds of this API.
 #[derive(Debug, Clone)]
 pub struct ControlLimits {
     /// Clients at a time; more are refused by name.
@@ -88,7 +34,7 @@ pub struct ControlLimits {
     pub hello: Duration,
     /// A frame that has begun must be complete within.
     pub frame: Duration,
-    /// A client must take each [`frame::WRITE_CHUNK_BYTES`] within.
+    /// A client must take each [`WRITE_CHUNK_BYTES`](vm_system_protocol::control::frame::WRITE_CHUNK_BYTES) within.
     pub write: Duration,
 }
 

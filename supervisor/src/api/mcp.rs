@@ -34,7 +34,7 @@ pub use rmcp::model::Extensions;
 pub use server::McpServer;
 pub use tools::reference;
 
-use super::control::Caller;
+use crate::ops::Caller;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;

@@ -10,7 +10,7 @@
 //! - `envelope`, `input`, `ask`: answers, bodies and queries, one verb
 //! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file for each
 //!   noun; `sse`: events as they come
-//! - `routes`, `openapi`, `schema`: the table of routes and its description
+//! - `routes`, `openapi`: the table of routes and its description
 //! - `mcp`: where the agents' door is; `ui`: files for browsers
 
 mod archives;
@@ -31,7 +31,6 @@ mod parts;
 mod programs;
 mod routes;
 mod runtime;
-mod schema;
 mod server;
 mod sessions;
 mod slots;
@@ -44,16 +43,16 @@ pub use server::{Listeners, serve};
 pub use tokens::{TokenBook, TokenError};
 pub use ui::UiDir;
 
-use super::control::{Door, Handler, PeerPolicy, Refusal, Request};
+use super::control::{Door, PeerPolicy};
 use super::mcp::http::McpHttp;
-use std::future::Future;
-use std::pin::Pin;
+use crate::ops::VerbHandler;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use vm_system_protocol::control::{OpError, Reply};
 use vm_system_protocol::limits;
 
+/// Name of this API in the audit log.
+const API: &str = "rest";
 /// Where the API is.
 pub(crate) const PREFIX: &str = "/api/v1";
 
@@ -115,25 +114,9 @@ impl Default for RestLimits {
 
 /// What all requests share.
 pub(crate) struct App {
-    verbs: Arc<dyn Verbs>,
+    verbs: Arc<dyn VerbHandler>,
     options: RestOptions,
     streams: Arc<Semaphore>,
     mcp: McpHttp,
     door: Door,
-}
-
-/// [`Handler`] as an object, so that handlers of routes need no type parameter.
-trait Verbs: Send + Sync {
-    fn answer(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Reply, OpError>> + Send + '_>>;
-    fn note(&self, refusal: Refusal) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-}
-
-impl<H: Handler> Verbs for H {
-    fn answer(&self, request: Request) -> Pin<Box<dyn Future<Output = Result<Reply, OpError>> + Send + '_>> {
-        Box::pin(self.handle(request))
-    }
-
-    fn note(&self, refusal: Refusal) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        Box::pin(self.refused(refusal))
-    }
 }

@@ -1,21 +1,19 @@
 //! Store, runtime and verbs put together, the same for a daemon and inside a command.
 
 use super::error::DaemonError;
-use crate::api::control::{Caller, Handler, Refusal, Request};
 use crate::brokers::BrokerConfig;
 use crate::libraries::Shelf;
-use crate::ops::{self, Ops, OpsOptions};
+use crate::ops::{Ops, OpsOptions};
 use crate::policy::Operator;
 use crate::runtime::{Administrators, DurableConfig, Runtime, RuntimeApi, RuntimeConfig};
 use crate::spawn::SpawnConfig;
-use crate::store::{Owner, StoreHandle};
+use crate::store::StoreHandle;
 use crate::workspaces::Workspaces;
 use crate::worktree::Roots;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
-use vm_system_protocol::control::{OpError, Reply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::time::Timestamp;
@@ -24,9 +22,9 @@ use vm_system_sandbox::beneath;
 /// A question with a deadline that is nearer keeps an idle supervisor alive: somebody has to act on it in time.
 const SOON: Duration = Duration::from_hours(24);
 
-/// What of a supervisor is the same with and without a door.
+/// The parts of a supervisor that are the same with and without an API.
 pub(super) struct Assembly {
-    pub(super) verbs: Arc<Verbs>,
+    pub(super) ops: Arc<Ops>,
     runtime: Runtime,
     store: StoreHandle,
 }
@@ -92,7 +90,7 @@ impl Assembly {
         };
         let options = OpsOptions { ceilings, worktrees_confined, commands_listed };
         let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, shelf, stop);
-        Ok(Self { verbs: Arc::new(Verbs(ops)), runtime, store })
+        Ok(Self { ops: Arc::new(ops), runtime, store })
     }
 
     /// Whether nothing runs, and nothing is due within a day. What cannot be told is taken as work.
@@ -115,22 +113,5 @@ impl Assembly {
     /// Commits what is queued and closes the store.
     pub(super) async fn close_store(&self) {
         self.store.shutdown().await;
-    }
-}
-
-/// The verbs as a door sees them.
-pub(super) struct Verbs(Ops);
-
-impl Handler for Verbs {
-    async fn handle(&self, request: Request) -> Result<Reply, OpError> {
-        let Request { caller: Caller { owner, admin }, door, idempotency_key, op, events } = request;
-        let caller = ops::Caller { owner: Owner::new(owner), admin, door };
-        self.0.handle(&caller, op, idempotency_key.as_deref(), events).await
-    }
-
-    async fn refused(&self, refusal: Refusal) {
-        let Refusal { caller, door, what, from, code } = refusal;
-        let owner = caller.map(|caller| Owner::new(caller.owner));
-        self.0.refused_at_door(owner, door, &what, &from, code).await;
     }
 }

@@ -2,12 +2,12 @@
 
 use super::assembly::{Assembly, Parts};
 use super::error::DaemonError;
-use crate::api::control::{Caller, Handler as _, Request};
 use crate::libraries::Shelf;
+use crate::ops::{Caller, VerbHandler as _, VerbRequest};
 use crate::policy::Operator;
 use crate::runtime::Administrators;
 use crate::spawn::{SandboxMode, SpawnConfig};
-use crate::store;
+use crate::store::{self, Owner};
 use crate::worktree::Roots;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -45,8 +45,9 @@ impl Embedded {
             operator: Operator::default(),
             stop: CancellationToken::new(),
         };
-        let owner = format!("uid:{}", nix::unistd::geteuid());
-        Ok(Self { assembly: Assembly::start(parts).await?, caller: Caller { owner, admin: true } })
+        let owner = Owner::new(format!("uid:{}", nix::unistd::geteuid()));
+        let caller = Caller { owner, admin: true, api: "embedded" };
+        Ok(Self { assembly: Assembly::start(parts).await?, caller })
     }
 
     /// Does one verb.
@@ -56,9 +57,9 @@ impl Embedded {
         idempotency_key: Option<String>,
         events: mpsc::Sender<Vec<Event>>,
     ) -> Result<Reply, OpError> {
-        let events = crate::api::control::follows(&op).then_some(events);
+        let events = op.follows().then_some(events);
         let caller = self.caller.clone();
-        self.assembly.verbs.handle(Request { caller, door: "embedded", idempotency_key, op, events }).await
+        self.assembly.ops.handle(VerbRequest { caller, idempotency_key, op, events }).await
     }
 
     /// Ends everything that it started; nothing is left when this returns.

@@ -16,6 +16,7 @@ use super::stop_signals::StopSignals;
 use crate::api::control::{self, ControlLimits, Door, PeerPolicy};
 use crate::api::rest::{self, TokenBook};
 use crate::libraries::Shelf;
+use crate::ops::VerbHandler;
 use crate::runtime::Administrators;
 use crate::spawn::SpawnConfig;
 use crate::store::{self, StoreHandle, StoreOptions};
@@ -58,12 +59,16 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
     let parts = parts(&config, (store, shelf), (roots, administrators), stop.clone());
     let assembly = Assembly::start(parts).await?;
     let door = Door::default();
-    let verbs = Arc::clone(&assembly.verbs);
-    let control =
-        tokio::spawn(control::serve(listener, verbs, peers, ControlLimits::default(), door.clone()));
+    let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
+    let control = tokio::spawn(control::serve(
+        listener,
+        Arc::clone(&ops),
+        peers,
+        ControlLimits::default(),
+        door.clone(),
+    ));
     let tokens = Arc::clone(&http.options.tokens);
-    let verbs = Arc::clone(&assembly.verbs);
-    let rest = tokio::spawn(rest::serve(http.listeners, verbs, http.options, door.clone()));
+    let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, door.clone()));
     notify(State::Ready);
     tracing::info!(
         pid = std::process::id(),

@@ -2,16 +2,17 @@
 //!
 //! A change gets its line from its handler. A refusal that came before (a right, a role, a thing of somebody else, a value
 //! that cannot be) gets its line here, from the one place where every verb ends. Refusals cost their sender nothing, so
-//! they are paid from a budget (`Budget`): above it they are counted, and the number gets a line instead. Owns no door:
-//! those tell what they refused themselves by [`Ops::refused_at_door`].
+//! they are paid from a budget (`Budget`): above it they are counted, and the number gets a line instead. What an API
+//! refuses by itself it reports with [`VerbHandler::refused`](super::VerbHandler).
 
-use super::{Call, Caller, Ops, now};
+use super::verbs::Effect;
+use super::{ApiRefusal, Call, Caller, Ops, now};
 use crate::store::{AuditEntry, Owner, Write};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use vm_system_protocol::control::{DurableOp, ErrorCode, Op, OpError};
+use vm_system_protocol::control::{ErrorCode, OpError};
 
 /// Whose lines those are that came without a name; no token and no user is called like this.
 const NOBODY: &str = "(nobody)";
@@ -31,85 +32,65 @@ const OWNERS: usize = 1_024;
 /// Time between two lines with a number of one owner.
 const COUNT_EVERY: Duration = Duration::from_mins(1);
 
-/// What a verb is called in the log, and what it was about.
-pub(super) struct Named {
-    verb: &'static str,
-    subject: String,
-    changes: bool,
-}
-
-impl Named {
-    pub(super) fn of(op: &Op) -> Self {
-        let (verb, subject) = named(op);
-        Self { verb, subject: subject.to_owned(), changes: super::changes_something(op) }
-    }
-}
-
 impl Ops {
     /// Notes what somebody changed, or failed to. Queued, not awaited: the change itself is the promise, and a store that cannot write
     /// has failed that already.
     pub(super) async fn audit<T>(
         &self,
         call: &Call<'_>,
-        verb: &str,
         subject: impl ToString,
         result: &Result<T, OpError>,
     ) {
         call.noted.store(true, Ordering::Relaxed);
-        let Caller { owner, door, .. } = call.caller;
+        let (Caller { owner, api, .. }, verb) = (call.caller, call.verb);
         let subject = subject.to_string();
         match result {
-            Ok(_) => self.line(owner, door, verb, subject, "ok").await,
-            Err(error) => self.refusal(owner, door, verb, &subject, error.code.as_str()).await,
+            Ok(_) => self.line(owner, api, verb, subject, "ok").await,
+            Err(error) => self.refusal(owner, api, verb, &subject, error.code.as_str()).await,
         }
     }
 
     /// Notes that a verb was refused before it changed anything.
-    pub(super) async fn refused(&self, caller: &Caller, named: Named, code: ErrorCode) {
-        if matters(named.changes, caller.admin, code) {
-            self.refusal(&caller.owner, caller.door, named.verb, &named.subject, code.as_str()).await;
+    pub(super) async fn refused_verb(&self, call: &Call<'_>, effect: Effect, subject: &str, code: ErrorCode) {
+        let Caller { owner, admin, api } = call.caller;
+        if matters(effect == Effect::Changes, *admin, code) {
+            self.refusal(owner, api, call.verb, subject, code.as_str()).await;
         }
     }
 
-    /// Notes what a door refused before it was a verb; `owner` is absent if nobody knows who asked.
-    pub async fn refused_at_door(
-        &self,
-        owner: Option<Owner>,
-        door: &str,
-        what: &str,
-        subject: &str,
-        code: &str,
-    ) {
+    /// Notes what an API refused before it was a verb.
+    pub(super) async fn refused_by_api(&self, refusal: ApiRefusal) {
+        let ApiRefusal { owner, api, what, from, code } = refusal;
         let owner = owner.unwrap_or_else(|| Owner::new(NOBODY));
-        self.refusal(&owner, door, what, subject, code).await;
+        self.refusal(&owner, api, &what, &from, code).await;
     }
 
-    async fn refusal(&self, owner: &Owner, door: &str, verb: &str, subject: &str, code: &str) {
+    async fn refusal(&self, owner: &Owner, api: &str, verb: &str, subject: &str, code: &str) {
         let verdict = self.refusals.ask(owner, Instant::now());
         let Verdict::List { uncounted } = verdict else {
-            tracing::debug!(%owner, door, verb, code, "a refusal is counted and not listed: there are too many");
+            tracing::debug!(%owner, api, verb, code, "a refusal is counted and not listed: there are too many");
             return;
         };
         if uncounted > 0 {
-            self.count(owner, door, uncounted).await;
+            self.count(owner, api, uncounted).await;
         }
-        self.line(owner, door, verb, shown(subject), code).await;
+        self.line(owner, api, verb, shown(subject), code).await;
     }
 
     /// Writes the numbers that are due, of one owner or of all of them, before somebody reads the log.
     pub(super) async fn count_refusals(&self, caller: &Caller) {
         let of = (!caller.admin).then_some(&caller.owner);
         for (owner, uncounted) in self.refusals.due(of, Instant::now()) {
-            self.count(&owner, caller.door, uncounted).await;
+            self.count(&owner, caller.api, uncounted).await;
         }
     }
 
-    async fn count(&self, owner: &Owner, door: &str, uncounted: u64) {
-        self.line(owner, door, COUNT, format!("{uncounted} more"), NOT_LISTED).await;
+    async fn count(&self, owner: &Owner, api: &str, uncounted: u64) {
+        self.line(owner, api, COUNT, format!("{uncounted} more"), NOT_LISTED).await;
     }
 
-    async fn line(&self, owner: &Owner, door: &str, verb: &str, subject: String, outcome: &str) {
-        let line = line(owner, door, verb, subject, outcome);
+    async fn line(&self, owner: &Owner, api: &str, verb: &str, subject: String, outcome: &str) {
+        let line = line(owner, api, verb, subject, outcome);
         if let Err(error) = self.store.submit_lazy(line).await {
             tracing::warn!(%error, verb, "an entry of the audit log is lost");
         }
@@ -117,17 +98,17 @@ impl Ops {
 }
 
 /// The line of a change that is stored together with the change.
-pub(super) fn line_of(call: &Call<'_>, verb: &str, subject: &str) -> Write {
+pub(super) fn line_of(call: &Call<'_>, subject: &str) -> Write {
     call.noted.store(true, Ordering::Relaxed);
-    let Caller { owner, door, .. } = call.caller;
-    line(owner, door, verb, subject.to_owned(), "ok")
+    let Caller { owner, api, .. } = call.caller;
+    line(owner, api, call.verb, subject.to_owned(), "ok")
 }
 
-fn line(owner: &Owner, door: &str, verb: &str, subject: String, outcome: &str) -> Write {
+fn line(owner: &Owner, api: &str, verb: &str, subject: String, outcome: &str) -> Write {
     Write::Audit(Box::new(AuditEntry {
         at: now(),
         owner: owner.clone(),
-        door: door.to_owned(),
+        door: api.to_owned(),
         verb: verb.to_owned(),
         subject,
         outcome: outcome.to_owned(),
@@ -162,77 +143,6 @@ fn matters(changes: bool, admin: bool, code: ErrorCode) -> bool {
 fn shown(subject: &str) -> String {
     let printable = |char: char| if char.is_control() { '\u{fffd}' } else { char };
     subject.chars().take(SUBJECT_CHARS).map(printable).collect()
-}
-
-fn named(op: &Op) -> (&'static str, &str) {
-    match op {
-        Op::TemplateCreate { name, .. } => ("template create", name),
-        Op::TemplateList { .. } => ("template list", ""),
-        Op::TemplateGet { template } => ("template get", template),
-        Op::TemplateUpdate { template, .. } => ("template update", template),
-        Op::TemplateDelete { template } => ("template delete", template),
-        Op::TemplateAddModule { template, .. } => ("template add-module", template),
-        Op::TemplateRemoveModule { template, .. } => ("template remove-module", template),
-        Op::TemplateAddCapability { template, .. } => ("template add-capability", template),
-        Op::TemplateRemoveCapability { template, .. } => ("template remove-capability", template),
-        Op::TemplateAddStartup { template, .. } => ("template add-startup", template),
-        Op::TemplateRemoveStartup { template, .. } => ("template remove-startup", template),
-        Op::TemplateAddLibrary { template, .. } => ("template add-library", template),
-        Op::TemplateRemoveLibrary { template, .. } => ("template remove-library", template),
-        Op::LibraryCatalog => ("libs list", ""),
-        Op::LibraryInstall(library) => ("libs install", &library.id),
-        Op::LibraryRemove { name } => ("libs remove", name),
-        Op::LibraryVerify { name } => ("libs verify", name.as_deref().unwrap_or_default()),
-        Op::SessionCreate(new) => ("session create", &new.template),
-        Op::SessionList(_) => ("session list", ""),
-        Op::SessionGet { session } => ("session get", session),
-        Op::SessionClose { session } => ("session close", session),
-        Op::SessionInspect { session } => ("session inspect", session),
-        Op::SessionKill { session, .. } => ("session kill", session),
-        Op::SessionFork { session, .. } => ("session fork", session),
-        Op::ExecStart(new) => ("exec start", &new.session),
-        Op::ExecList { session, .. } => ("exec list", session),
-        Op::ExecGet { execution } => ("exec get", execution),
-        Op::ExecEvents { execution, .. } => ("exec events", execution),
-        Op::ExecWait { execution } => ("exec wait", execution),
-        Op::ExecCancel { execution } => ("exec cancel", execution),
-        Op::AuditList { .. } => ("audit", ""),
-        Op::Health => ("health", ""),
-        Op::RuntimeSummary => ("runtime-summary", ""),
-        Op::RuntimeInfo => ("runtime", ""),
-        Op::Doctor => ("doctor", ""),
-        Op::Shutdown => ("shutdown", ""),
-        Op::ModuleCatalog => ("template list-available-modules", ""),
-        Op::Durable(op) => named_durable(op),
-    }
-}
-
-fn named_durable(op: &DurableOp) -> (&'static str, &str) {
-    match op {
-        DurableOp::ProgramLoad { name, .. } | DurableOp::PlanLoad { name, .. } => ("program load", name),
-        DurableOp::ProgramList(_) | DurableOp::Counts => ("program list", ""),
-        DurableOp::ProgramVersions { program, .. } => ("program versions", program),
-        DurableOp::ProgramGet { program, .. } => ("program get", program),
-        DurableOp::ProgramDelete { program } => ("program delete", program),
-        DurableOp::ProgramStart(new) => ("program start", &new.program),
-        DurableOp::RunGet { execution } => ("program status", execution),
-        DurableOp::RunList { program, .. } => ("program status", program.as_deref().unwrap_or_default()),
-        DurableOp::Prompts { .. } | DurableOp::TaskList(_) => ("task list", ""),
-        DurableOp::TaskGet { execution } => ("task get", execution),
-        DurableOp::TaskSubmit { execution, .. } => ("task submit", execution),
-        DurableOp::StateGet { execution, .. } => ("program state", execution),
-        DurableOp::StateSet { execution, .. } => ("program set", execution),
-        DurableOp::CheckpointList { execution } => ("program checkpoints", execution),
-        DurableOp::Rewind { execution, .. } => ("program rewind", execution),
-        DurableOp::Fork { execution, .. } => ("program fork", execution),
-        DurableOp::Export { reference, .. } => ("program export", reference),
-        DurableOp::ImportBegin(_) => ("program import", ""),
-        DurableOp::ImportPart { import, .. } | DurableOp::ImportEnd { import } => ("program import", import),
-        DurableOp::RunDelete { execution } => ("program forget", execution),
-        DurableOp::CurrentGet { client } => ("program current", client),
-        DurableOp::CurrentSet { execution, .. } => ("program set-current", execution),
-        DurableOp::PlanCheck(plan) => ("plan check", &plan.file),
-    }
 }
 
 /// So many at once, and one more after each of these times.

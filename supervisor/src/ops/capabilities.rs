@@ -45,7 +45,7 @@ impl Ops {
         };
         let write = Write::CapabilityAdd { capability: capability.clone(), at: now() };
         let refused = |error| taken(error, &capability);
-        self.changed(call, "template add-capability", id, write, refused).await?;
+        self.changed(call, id, write, refused).await?;
         Ok(Reply::Capability(Box::new(capability)))
     }
 
@@ -62,7 +62,7 @@ impl Ops {
         let capability = capability.ok_or_else(|| not_found(Entity::Capability, reference))?;
         let template = detail.template.id;
         let write = Write::CapabilityRemove { template, id: capability.id, at: now() };
-        self.part_changed(call, "template remove-capability", template, write).await?;
+        self.part_changed(call, template, write).await?;
         Ok(Reply::Capability(Box::new(capability)))
     }
 }

@@ -1,4 +1,4 @@
-//! Verbs of durable programs. Reading order: this file (which verb goes where), `programs`, `runs` (executions), `tasks`
+//! Verbs of durable programs. Reading order: this file (their rows of the table of verbs, and what the others share), `programs`, `runs` (executions), `tasks`
 //! (questions and answers), `states` (checkpoints, looking inside, going back), `current` (which execution a client means),
 //! `archive` (the file of an export), `export`, `import` (a file that comes in parts), `imported` (what is made of it),
 //! `plans` (plans, and the program that walks through one).
@@ -17,6 +17,7 @@ mod tasks;
 pub(super) use import::Imports;
 
 use super::errors::{invalid, stored};
+use super::verbs::Effect::{self, Changes, Reads};
 use super::{Call, Ops};
 use crate::core::durable::{Refused, RunStatus};
 use crate::runtime::{Durables, Identity};
@@ -30,36 +31,38 @@ use vm_system_protocol::model::{Engine, Run, Task};
 /// Longest name of a program or an execution (characters).
 const NAME_CHARS: usize = 200;
 
-pub(super) fn changes_something(op: &DurableOp) -> bool {
+/// The rows of [`super::verbs::facts`].
+pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
     match op {
-        DurableOp::ProgramLoad { .. }
-        | DurableOp::ProgramDelete { .. }
-        | DurableOp::ProgramStart(_)
-        | DurableOp::TaskSubmit { .. }
-        | DurableOp::StateSet { .. }
-        | DurableOp::Rewind { .. }
-        | DurableOp::Fork { .. }
-        | DurableOp::RunDelete { .. }
-        | DurableOp::ImportEnd { .. }
-        | DurableOp::CurrentSet { .. }
-        | DurableOp::PlanLoad { .. } => true,
-        DurableOp::ProgramList(_)
-        | DurableOp::ProgramVersions { .. }
-        | DurableOp::ProgramGet { .. }
-        | DurableOp::RunGet { .. }
-        | DurableOp::RunList { .. }
-        | DurableOp::TaskList(_)
-        | DurableOp::TaskGet { .. }
-        | DurableOp::StateGet { .. }
-        | DurableOp::CheckpointList { .. }
-        | DurableOp::CurrentGet { .. }
-        | DurableOp::Export { .. }
-        // Nothing is stored before the end.
-        | DurableOp::ImportBegin(_)
-        | DurableOp::ImportPart { .. }
-        | DurableOp::PlanCheck(_)
-        | DurableOp::Prompts { .. }
-        | DurableOp::Counts => false,
+        DurableOp::ProgramLoad { name, .. } | DurableOp::PlanLoad { name, .. } => {
+            ("program load", Changes, name)
+        }
+        DurableOp::ProgramList(_) | DurableOp::Counts => ("program list", Reads, ""),
+        DurableOp::ProgramVersions { program, .. } => ("program versions", Reads, program),
+        DurableOp::ProgramGet { program, .. } => ("program get", Reads, program),
+        DurableOp::ProgramDelete { program } => ("program delete", Changes, program),
+        DurableOp::ProgramStart(new) => ("program start", Changes, &new.program),
+        DurableOp::RunGet { execution } => ("program status", Reads, execution),
+        DurableOp::RunList { program, .. } => {
+            ("program status", Reads, program.as_deref().unwrap_or_default())
+        }
+        DurableOp::Prompts { .. } | DurableOp::TaskList(_) => ("task list", Reads, ""),
+        DurableOp::TaskGet { execution } => ("task get", Reads, execution),
+        DurableOp::TaskSubmit { execution, .. } => ("task submit", Changes, execution),
+        DurableOp::StateGet { execution, .. } => ("program state", Reads, execution),
+        DurableOp::StateSet { execution, .. } => ("program set", Changes, execution),
+        DurableOp::CheckpointList { execution } => ("program checkpoints", Reads, execution),
+        DurableOp::Rewind { execution, .. } => ("program rewind", Changes, execution),
+        DurableOp::Fork { execution, .. } => ("program fork", Changes, execution),
+        DurableOp::Export { reference, .. } => ("program export", Reads, reference),
+        // An import stores nothing before its end.
+        DurableOp::ImportBegin(_) => ("program import", Reads, ""),
+        DurableOp::ImportPart { import, .. } => ("program import", Reads, import),
+        DurableOp::ImportEnd { import } => ("program import", Changes, import),
+        DurableOp::RunDelete { execution } => ("program forget", Changes, execution),
+        DurableOp::CurrentGet { client } => ("program current", Reads, client),
+        DurableOp::CurrentSet { execution, .. } => ("program set-current", Changes, execution),
+        DurableOp::PlanCheck(plan) => ("plan check", Reads, &plan.file),
     }
 }
 

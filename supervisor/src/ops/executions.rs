@@ -29,9 +29,9 @@ const LIST_MAX: u32 = 1_000;
 const EVENTS_PAGE: u32 = 2_000;
 
 impl Ops {
-    pub(super) async fn exec_start(&self, call: Call<'_>, mut new: NewExecution) -> Result<Reply, OpError> {
+    pub(super) async fn exec_start(&self, call: &Call<'_>, mut new: NewExecution) -> Result<Reply, OpError> {
         let parsed_args = check_body(&new)?;
-        let (session, source) = self.runnable(&call, &mut new).await?;
+        let (session, source) = self.runnable(call, &mut new).await?;
         self.has_room()?;
         let template = self.policies.of_session(session).await?;
         let follower = call.follower.clone().filter(|_| new.follow);
@@ -49,7 +49,7 @@ impl Ops {
         });
         let execution = match self.runtime.execute(session, request, template, follower).await {
             Ok(execution) => execution,
-            Err(RuntimeError::NotLive) => return Err(Box::pin(self.not_live(&call, session)).await),
+            Err(RuntimeError::NotLive) => return Err(Box::pin(self.not_live(call, session)).await),
             Err(error) => return Err(refused(error, session)),
         };
         if execution.status == ExecutionStatus::Waiting {
@@ -114,17 +114,17 @@ impl Ops {
 
     pub(super) async fn exec_events(
         &self,
-        call: Call<'_>,
+        call: &Call<'_>,
         execution: &str,
         after_seq: u64,
         limit: u32,
         follow: bool,
     ) -> Result<Reply, OpError> {
-        let id = self.execution(&call, execution).await?.execution.id;
-        match call.follower {
+        let id = self.execution(call, execution).await?.execution.id;
+        match &call.follower {
             Some(follower) if follow => {
                 if self.runtime.follow(id, after_seq, follower.clone()).await.is_none() {
-                    self.stored_events(id, after_seq, &follower).await?;
+                    self.stored_events(id, after_seq, follower).await?;
                 }
                 Ok(Reply::Events(Vec::new()))
             }
@@ -194,8 +194,13 @@ impl Ops {
                     .await
                     .map(Reply::Durable)
             }
-            (ExecutionStatus::Waiting, _) => Box::pin(self.live(now)).await.map(Reply::Durable),
-            _ => Ok(Reply::Execution(Box::new(now))),
+            (status, _) => {
+                now.events = Some(Box::pin(self.some_events(id, 0, 0)).await?);
+                if status == ExecutionStatus::Waiting {
+                    return Box::pin(self.live(now)).await.map(Reply::Durable);
+                }
+                Ok(Reply::Execution(Box::new(now)))
+            }
         }
     }
 
@@ -225,7 +230,7 @@ impl Ops {
             ExecutionKind::Program => self.cancel_program(id).await,
             _ => self.runtime.cancel_execution(id).await.map_err(OpError::from),
         };
-        self.audit(call, "exec cancel", id, &result).await;
+        self.audit(call, id, &result).await;
         result.map(|()| Reply::Done)
     }
 }

@@ -27,7 +27,7 @@ impl Ops {
             Err(RuntimeError::NotLive) => Err(self.not_forkable(call, parent).await),
             result => result.map_err(OpError::from),
         };
-        self.audit(call, "session fork", parent, &result).await;
+        self.audit(call, parent, &result).await;
         let sessions = result?;
         for session in &sessions {
             self.policies.made(session.id, session.template_id);

@@ -7,6 +7,7 @@
 //! the same request never answers the question behind it.
 
 use super::errors::{invalid, not_found, stored};
+use super::verbs::facts;
 use super::{Call, Caller, Ops, now};
 use crate::runtime::Follower;
 use crate::store::{Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, StoreError, Write, earlier};
@@ -115,7 +116,9 @@ impl Ops {
                 // None: a supervisor died between claim and answer, or the answer was too large to keep.
                 let taken = reply.as_deref().and_then(execution_of);
                 let answer = match reply.as_deref().map(decode) {
-                    _ if let Some(id) = taken => Some(self.stands(caller, subject, id).await),
+                    _ if let Some(id) = taken => {
+                        Some(self.stands(&repetition(caller, &op, subject), id).await)
+                    }
                     Some(Ok(answer)) => Some(answer),
                     undecodable => match self.made(caller, &op, subject).await? {
                         Some(reply) => Some(Ok(reply)),
@@ -210,21 +213,16 @@ impl Ops {
                 | DurableOp::Rewind { .. }
                 | DurableOp::ImportEnd { .. },
             ) => {
-                let noted = AtomicBool::default();
-                let subject = Uuid::from_bytes(subject);
-                let call = Call { caller, subject, follower: None, noted: &noted, key: None };
-                self.run_made(&call, ExecutionId::from_uuid(subject)).await?.map(Reply::Durable)
+                let id = ExecutionId::from_bytes(subject);
+                self.run_made(&repetition(caller, op, subject), id).await?.map(Reply::Durable)
             }
             _ => None,
         })
     }
 
     /// Where an execution stands of which a question was answered under this key.
-    async fn stands(&self, caller: &Caller, subject: [u8; 16], id: ExecutionId) -> Answer {
-        let noted = AtomicBool::default();
-        let subject = Uuid::from_bytes(subject);
-        let call = Call { caller, subject, follower: None, noted: &noted, key: None };
-        let made = self.run_made(&call, id).await?;
+    async fn stands(&self, call: &Call<'_>, id: ExecutionId) -> Answer {
+        let made = self.run_made(call, id).await?;
         made.map(Reply::Durable).ok_or_else(|| not_found(Entity::Execution, &id.to_string()))
     }
 
@@ -245,6 +243,18 @@ impl Ops {
             self.stored_events(run.execution.id, 0, &follower).await?;
         }
         answer
+    }
+}
+
+/// The call that reads what an earlier one with the same key has made.
+fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> Call<'a> {
+    Call {
+        caller,
+        verb: facts(op).audit_name,
+        subject: Uuid::from_bytes(subject),
+        follower: None,
+        noted: AtomicBool::default(),
+        key: None,
     }
 }
 

@@ -54,7 +54,7 @@ impl Ops {
         }
         let template = detail.template.id;
         let write = Write::LibraryAdd { template, name: name.clone(), at: now() };
-        self.part_changed(call, "template add-library", template, write).await?;
+        self.part_changed(call, template, write).await?;
         Ok(Reply::TemplateName(TemplateName { template_id: template, name }))
     }
 
@@ -73,7 +73,7 @@ impl Ops {
         // One that is not there is as good as removed.
         let name = meant.map_or(name, String::as_str).to_owned();
         let write = Write::LibraryRemove { template, name: name.clone(), at: now() };
-        self.part_changed(call, "template remove-library", template, write).await?;
+        self.part_changed(call, template, write).await?;
         Ok(Reply::TemplateName(TemplateName { template_id: template, name }))
     }
 
@@ -114,7 +114,7 @@ impl Ops {
             LibraryRow { name, id: new.id, version: new.version, global, hash, bytes, installed_at: now() };
         let result = self.store.apply(Write::LibraryInstall(Box::new(row.clone()))).await.map_err(stored);
         self.installed_changed();
-        self.audit(call, "libs install", &row.name, &result).await;
+        self.audit(call, &row.name, &result).await;
         result?;
         if let Some(before) = before.filter(|before| before.hash != hash) {
             self.forget_source(before, &rows).await;
@@ -131,7 +131,7 @@ impl Ops {
         let write = Write::LibraryUninstall { name: row.name.clone() };
         let result = self.store.apply(write).await.map_err(stored);
         self.installed_changed();
-        self.audit(call, "libs remove", &row.name, &result).await;
+        self.audit(call, &row.name, &result).await;
         result?;
         self.forget_source(row, &rows).await;
         Ok(Reply::Library(Box::new(info(row.clone()))))

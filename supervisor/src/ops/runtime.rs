@@ -81,7 +81,7 @@ impl Ops {
             Err(OpError::new(ErrorCode::NotPermitted, "only an administrator may stop the supervisor")
                 .with_hint("ask as root or as the user that the supervisor runs as"))
         };
-        self.audit(call, "shutdown", "", &result).await;
+        self.audit(call, "", &result).await;
         result?;
         self.stop.cancel();
         Ok(Reply::Done)

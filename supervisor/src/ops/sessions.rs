@@ -45,7 +45,7 @@ impl Ops {
             )
             .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"));
         }
-        let template = self.known_template(call, &template).await?;
+        let template = self.template_of_session(call, &template).await?;
         let detail = &template.detail;
         if detail.template.engine == Engine::Cvm {
             return Err(OpError::new(
@@ -73,7 +73,7 @@ impl Ops {
         };
         self.policies.made(id, detail.template.id);
         let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
-        self.audit(call, "session create", id, &result).await;
+        self.audit(call, id, &result).await;
         result.map(|session| Reply::Session(Box::new(session)))
     }
 
@@ -183,7 +183,7 @@ impl Ops {
     pub(super) async fn session_close(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
         let id = self.visible(call, session).await?;
         let result = self.runtime.close_session(id).await.map_err(OpError::from);
-        self.audit(call, "session close", id, &result).await;
+        self.audit(call, id, &result).await;
         if let Some(session) = result? {
             return Ok(Reply::Session(Box::new(session)));
         }
@@ -213,7 +213,7 @@ impl Ops {
             Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
             Err(error) => Err(error.into()),
         };
-        self.audit(call, "session kill", id, &result).await;
+        self.audit(call, id, &result).await;
         result
     }
 

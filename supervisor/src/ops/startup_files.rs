@@ -39,7 +39,7 @@ impl Ops {
         };
         let write = Write::StartupFileAdd { file: file.clone(), at: now() };
         let refused = |error| taken(error, &file.path);
-        self.changed(call, "template add-startup", id, write, refused).await?;
+        self.changed(call, id, write, refused).await?;
         Ok(Reply::StartupFile(Box::new(file)))
     }
 
@@ -63,7 +63,7 @@ impl Ops {
         let file = file.ok_or_else(|| not_found(Entity::StartupFile, reference))?;
         let template = detail.template.id;
         let write = Write::StartupFileRemove { template, id: file.id, at: now() };
-        self.part_changed(call, "template remove-startup", template, write).await?;
+        self.part_changed(call, template, write).await?;
         Ok(Reply::StartupFile(Box::new(file)))
     }
 }

@@ -2,9 +2,16 @@
 
 use super::built_in::{self, BUILT_IN};
 use super::errors::stored;
+use super::policies::Known;
+use super::verbs::TEMPLATE_CREATE;
 use super::{Call, LIST_ROWS, Ops, fitting, modules, now, page, settings, startup_files};
 use crate::store::{Entity, Page, Rejection, StoreError, Write};
-use vm_system_protocol::control::{ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use uuid::Uuid;
+use vm_system_protocol::control::{
+    AGENT_TEMPLATE, ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName,
+};
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
 
@@ -50,7 +57,7 @@ impl Ops {
         };
         let write = Write::TemplateInsert { owner: call.caller.owner.clone(), detail: Box::new(detail) };
         let result = self.store.apply(write).await.map_err(|error| taken(error, &name));
-        self.audit(call, "template create", template.id, &result).await;
+        self.audit(call, template.id, &result).await;
         result.map(|_| Reply::Template(template))
     }
 
@@ -101,12 +108,12 @@ impl Ops {
         let id = detail.template.id;
         let shown = name.clone().unwrap_or_default();
         let write = Write::TemplateUpdate { id, name, settings, at: now() };
-        self.template_change(call, "template update", id, write, &shown).await
+        self.template_change(call, id, write, &shown).await
     }
 
     pub(super) async fn template_delete(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
         let id = self.template(call, template).await?.detail.template.id;
-        self.part_changed(call, "template delete", id, Write::TemplateDelete { id, at: now() }).await?;
+        self.part_changed(call, id, Write::TemplateDelete { id, at: now() }).await?;
         Ok(Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id })
     }
 
@@ -121,7 +128,7 @@ impl Ops {
         has_parts(detail.template.engine, "host modules")?;
         let id = detail.template.id;
         let write = Write::ModuleAdd { template: id, name: name.clone(), at: now() };
-        self.part_changed(call, "template add-module", id, write).await?;
+        self.part_changed(call, id, write).await?;
         Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
     }
 
@@ -135,7 +142,7 @@ impl Ops {
         // Whatever it is called: a name that the catalog has lost must still be removable.
         let name = modules::normal(name)?;
         let write = Write::ModuleRemove { template: id, name: name.clone(), at: now() };
-        self.part_changed(call, "template remove-module", id, write).await?;
+        self.part_changed(call, id, write).await?;
         Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
     }
 
@@ -143,12 +150,11 @@ impl Ops {
     async fn template_change(
         &self,
         call: &Call<'_>,
-        verb: &str,
         id: TemplateId,
         write: Write,
         name: &str,
     ) -> Result<Reply, OpError> {
-        self.changed(call, verb, id, write, |error| taken(error, name)).await?;
+        self.changed(call, id, write, |error| taken(error, name)).await?;
         self.template_get(call, &id.to_string()).await
     }
 
@@ -156,18 +162,16 @@ impl Ops {
     pub(super) async fn part_changed(
         &self,
         call: &Call<'_>,
-        verb: &str,
         id: TemplateId,
         write: Write,
     ) -> Result<(), OpError> {
-        self.changed(call, verb, id, write, stored).await
+        self.changed(call, id, write, stored).await
     }
 
     /// Applies a change of a template or its parts; `refused` words what the store says to it.
     pub(super) async fn changed(
         &self,
         call: &Call<'_>,
-        verb: &str,
         id: TemplateId,
         write: Write,
         refused: impl FnOnce(StoreError) -> OpError,
@@ -178,8 +182,36 @@ impl Ops {
         };
         // Also after a failure: nobody knows here what a failing disk has kept.
         self.policies.changed(id);
-        self.audit(call, verb, id, &result).await;
+        self.audit(call, id, &result).await;
         result.map(|_| ())
+    }
+
+    /// The template that a session is created from; [`AGENT_TEMPLATE`] is created where its owner has none.
+    pub(super) async fn template_of_session(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<Arc<Known>, OpError> {
+        match self.known_template(call, reference).await {
+            Err(error) if error.code == ErrorCode::TemplateNotFound && reference == AGENT_TEMPLATE => {}
+            known => return known,
+        }
+        // A verb of its own, with a line of its own in the audit log.
+        let create = Call {
+            caller: call.caller,
+            verb: TEMPLATE_CREATE,
+            subject: Uuid::now_v7(),
+            follower: None,
+            noted: AtomicBool::default(),
+            key: None,
+        };
+        let (name, settings, modules) =
+            (AGENT_TEMPLATE.to_owned(), Settings::default(), vec!["fs".to_owned()]);
+        match Box::pin(self.template_create(&create, name, Engine::Quickjs, settings, modules)).await {
+            // Another client of the owner was faster.
+            Err(error) if error.code != ErrorCode::Conflict => Err(error),
+            _ => self.known_template(call, reference).await,
+        }
     }
 
     /// New things are not admitted above the quota, so that what runs can still be recorded.

@@ -14,9 +14,9 @@ use vm_system_protocol::control::{
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload};
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::api::control::{
-    self, Caller, ControlLimits, Door, Handler, PeerPolicy, Request, frame,
-};
+use vm_system_supervisor::api::control::{self, ControlLimits, Door, PeerPolicy, frame};
+use vm_system_supervisor::ops::{Caller, VerbHandler, VerbRequest};
+use vm_system_supervisor::store::BoxFuture;
 
 pub(crate) const CONNECTIONS: usize = 8;
 pub(crate) const REQUESTS: usize = 4;
@@ -68,7 +68,7 @@ impl Fake {
         let _permit = self.gate.acquire().await.unwrap();
     }
 
-    async fn answer(&self, request: Request) -> Result<Reply, OpError> {
+    async fn answer(&self, request: VerbRequest) -> Result<Reply, OpError> {
         match request.op {
             Op::Health => Ok(Reply::Health(Health { status: "ok".to_owned() })),
             Op::ExecGet { execution } if execution == "gate" => {
@@ -99,12 +99,14 @@ impl Fake {
     }
 }
 
-impl Handler for Fake {
-    async fn handle(&self, request: Request) -> Result<Reply, OpError> {
-        self.seen.lock().unwrap().push((request.caller.clone(), request.idempotency_key.clone()));
-        let result = self.answer(request).await;
-        self.finished.fetch_add(1, Ordering::SeqCst);
-        result
+impl VerbHandler for Fake {
+    fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
+        Box::pin(async move {
+            self.seen.lock().unwrap().push((request.caller.clone(), request.idempotency_key.clone()));
+            let result = self.answer(request).await;
+            self.finished.fetch_add(1, Ordering::SeqCst);
+            result
+        })
     }
 }
 
@@ -156,7 +158,7 @@ impl Server {
             write: PATIENCE,
         };
         let door = Door::default();
-        let task = tokio::spawn(control::serve(listener, Arc::clone(&handler), peers, limits, door.clone()));
+        let task = tokio::spawn(control::serve(listener, handler.clone(), peers, limits, door.clone()));
         Self { dir, handler, door, task }
     }
 

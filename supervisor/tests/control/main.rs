@@ -50,7 +50,7 @@ async fn the_caller_is_whom_the_kernel_says_and_carries_its_key() {
     assert!(client.reply().await.1.is_ok());
     let uid = nix::unistd::geteuid();
     let seen = server.handler.seen();
-    assert_eq!(seen[0].0.owner, format!("uid:{uid}"));
+    assert_eq!(seen[0].0.owner.as_str(), format!("uid:{uid}"));
     assert!(seen[0].0.admin);
     assert_eq!(seen[0].1.as_deref(), Some("k1"));
 }

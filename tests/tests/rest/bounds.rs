@@ -13,8 +13,10 @@ use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
 };
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::api::control::{Door, Handler, PeerPolicy, Request};
+use vm_system_supervisor::api::control::{Door, PeerPolicy};
 use vm_system_supervisor::api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
+use vm_system_supervisor::ops::{VerbHandler, VerbRequest};
+use vm_system_supervisor::store::BoxFuture;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::http::Http;
 
@@ -32,28 +34,30 @@ struct Fake {
     reader_left: Notify,
 }
 
-impl Handler for Fake {
-    async fn handle(&self, request: Request) -> Result<Reply, OpError> {
-        match request.op {
-            Op::ExecGet { .. } => Ok(Reply::Execution(Box::new(execution()))),
-            Op::ExecEvents { .. } => {
-                let events = request.events.expect("a stream is followed");
-                if self.talks {
-                    let mut seq = 1;
-                    while events.send(vec![event(seq)]).await.is_ok() {
-                        seq += 1;
+impl VerbHandler for Fake {
+    fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
+        Box::pin(async move {
+            match request.op {
+                Op::ExecGet { .. } => Ok(Reply::Execution(Box::new(execution()))),
+                Op::ExecEvents { .. } => {
+                    let events = request.events.expect("a stream is followed");
+                    if self.talks {
+                        let mut seq = 1;
+                        while events.send(vec![event(seq)]).await.is_ok() {
+                            seq += 1;
+                        }
                     }
+                    events.closed().await;
+                    self.reader_left.notify_one();
+                    Ok(Reply::Events(Vec::new()))
                 }
-                events.closed().await;
-                self.reader_left.notify_one();
-                Ok(Reply::Events(Vec::new()))
+                Op::RuntimeSummary => {
+                    self.asked.notify_one();
+                    std::future::pending().await
+                }
+                _ => Ok(Reply::Health(Health { status: "ok".to_owned() })),
             }
-            Op::RuntimeSummary => {
-                self.asked.notify_one();
-                std::future::pending().await
-            }
-            _ => Ok(Reply::Health(Health { status: "ok".to_owned() })),
-        }
+        })
     }
 }
 
@@ -121,7 +125,7 @@ impl Scene {
                 limits,
             };
             let listeners = Listeners { unix, tcp: Vec::new() };
-            tokio::spawn(rest::serve(listeners, Arc::clone(&fake), options, door.clone()))
+            tokio::spawn(rest::serve(listeners, fake.clone(), options, door.clone()))
         };
         Self { runtime, fake, door, serving, socket, _folder: folder }
     }

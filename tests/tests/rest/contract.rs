@@ -1,5 +1,6 @@
-//! Runs `contract.txt` through the real daemon. Each answer must be what the table says, and of the shape that the
-//! OpenAPI description gives for its route and status.
+//! Runs `contract.txt` through the real daemon. Each response must be what the table says, and of the shape that
+//! `docs/openapi.json` gives for its route and status. So must each body of a request that succeeds; and every field that is
+//! described of a body is one that the daemon knows.
 
 use super::described::Description;
 use super::pattern::{Memory, matches};
@@ -92,6 +93,12 @@ impl Case {
         http.ask(&self.method, &path, &fields, body)
     }
 
+    /// The JSON that is sent, if it is an object.
+    fn object(&self, memory: &Memory) -> Option<Value> {
+        let body = serde_json::from_str(&memory.filled(&self.body)).ok();
+        body.filter(Value::is_object)
+    }
+
     /// What is wrong with an answer.
     fn judge(&self, response: &Response, memory: &mut Memory, described: &Description) -> Result<(), String> {
         if response.status != self.status {
@@ -103,6 +110,9 @@ impl Case {
             return if code == self.answer { described.refusal(&body) } else { Err(format!("code {code}")) };
         }
         described.judge(&self.method, &self.path, response.status, &body)?;
+        if let Some(sent) = self.object(memory) {
+            described.judge_request(&self.method, &self.path, &sent)?;
+        }
         if self.answer == "-" {
             return Ok(());
         }
@@ -141,7 +151,7 @@ impl Scene {
 fn every_line_of_the_contract_holds() {
     let mut scene = Scene::new("");
     let described = Description::read(&scene.http.get("/api/v1/openapi.json").json());
-    let mut codes = BTreeSet::new();
+    let (mut codes, mut sent) = (BTreeSet::new(), BTreeSet::new());
     let mut wrong = Vec::new();
     for (index, line) in TABLE.lines().enumerate() {
         if line.is_empty() || line.starts_with(['#', '>']) {
@@ -164,6 +174,14 @@ fn every_line_of_the_contract_holds() {
                 watch.pause(|| format!("line {}: {why}", case.number));
                 continue;
             }
+            // A field that the daemon does not know is one of these.
+            if !["VALIDATION_ERROR", "INVALID_REQUEST"].contains(&response.code().as_str())
+                && let Some(body) = case.object(&scene.memory)
+                && let Some(schema) = described.request_schema(&case.method, &case.path)
+            {
+                let fields = body.as_object().into_iter().flat_map(|fields| fields.keys());
+                sent.extend(fields.map(|field| format!("{schema}.{field}")));
+            }
             codes.insert(response.code());
             assert!(response.field("x-request-id").is_some(), "line {}", case.number);
             if let Err(why) = verdict {
@@ -173,6 +191,8 @@ fn every_line_of_the_contract_holds() {
         }
     }
     assert!(wrong.is_empty(), "{} lines do not hold:\n{}", wrong.len(), wrong.join("\n"));
+    let unsent: Vec<_> = described.request_fields().difference(&sent).cloned().collect();
+    assert!(unsent.is_empty(), "no line sends {unsent:?}");
     for code in CODES {
         assert!(codes.contains(*code), "no line reaches {code}");
     }

@@ -3,6 +3,7 @@
 
 use super::pattern::{is_time, is_uuid};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// The description.
 #[derive(Debug)]
@@ -33,8 +34,8 @@ impl Description {
         routes.collect()
     }
 
-    /// Whether an answer has the shape that its route describes. `path` may have `<name>` for parameters.
-    pub(super) fn judge(&self, method: &str, path: &str, status: u16, body: &Value) -> Result<(), String> {
+    /// What is described of a route. `path` may have `<name>` for parameters.
+    fn operation(&self, method: &str, path: &str) -> Result<&Value, String> {
         let path = path.split('?').next().unwrap_or_default();
         let fits = |template: &str| {
             let (given, template): (Vec<_>, Vec<_>) =
@@ -50,8 +51,40 @@ impl Description {
         let mut fitting: Vec<_> = paths.keys().filter(|template| fits(template)).collect();
         fitting.sort_by_key(|template| template.matches('{').count());
         let operation = fitting.iter().find_map(|template| paths[*template].get(method.to_lowercase()));
-        let operation = operation.ok_or_else(|| format!("{method} {path} is not described"))?;
-        let response = &operation["responses"][status.to_string()];
+        operation.ok_or_else(|| format!("{method} {path} is not described"))
+    }
+
+    /// Whether the body of a request has the shape that its route describes.
+    pub(super) fn judge_request(&self, method: &str, path: &str, body: &Value) -> Result<(), String> {
+        let operation = self.operation(method, path)?;
+        match operation["requestBody"]["content"]["application/json"].get("schema") {
+            Some(schema) => self.holds(schema, body),
+            None => Err(format!("{method} {path} is described without a body")),
+        }
+    }
+
+    /// The schema of a request's body, if it has a name: the fields of all these are sent by some line of the contract.
+    pub(super) fn request_schema(&self, method: &str, path: &str) -> Option<&str> {
+        named(&self.operation(method, path).ok()?["requestBody"]["content"]["application/json"]["schema"])
+    }
+
+    /// The fields of all request bodies: `NewTemplate.name`.
+    pub(super) fn request_fields(&self) -> BTreeSet<String> {
+        let paths = self.0["paths"].as_object().expect("paths");
+        let operations = paths.values().flat_map(|item| item.as_object().expect("operations").values());
+        let schemas = operations.filter_map(|operation| {
+            named(&operation["requestBody"]["content"]["application/json"]["schema"])
+        });
+        let fields = schemas.flat_map(|name| {
+            let fields = self.0["components"]["schemas"][name]["properties"].as_object();
+            fields.into_iter().flat_map(|fields| fields.keys()).map(move |field| format!("{name}.{field}"))
+        });
+        fields.collect()
+    }
+
+    /// Whether a response has the shape that its route describes.
+    pub(super) fn judge(&self, method: &str, path: &str, status: u16, body: &Value) -> Result<(), String> {
+        let response = &self.operation(method, path)?["responses"][status.to_string()];
         if response.is_null() {
             return Err(format!("status {status} of {method} {path} is not described"));
         }
@@ -136,4 +169,10 @@ impl Description {
         };
         if fits { Ok(()) } else { Err(format!("{value} is not of type {}", schema["type"])) }
     }
+}
+
+/// The component that a schema means, also where the value may be absent (`null`).
+fn named(schema: &Value) -> Option<&str> {
+    let of = |schema: &'_ Value| -> Option<&str> { schema["$ref"].as_str()?.rsplit('/').next() };
+    of(schema).or_else(|| schema["oneOf"].as_array()?.iter().find_map(of))
 }

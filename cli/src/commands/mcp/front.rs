@@ -83,7 +83,7 @@ impl StdioFront {
         let mut lost = String::new();
         for _ in 0..TRIES {
             let mut connection = self.connection().await?;
-            match connection.ask(op.clone(), Some(key.clone())).await {
+            match connection.call(op.clone(), Some(key.clone()), |_| Ok(())).await {
                 Ok(reply) => {
                     self.kept().push(connection);
                     return Ok(reply);

@@ -5,7 +5,8 @@
 
 use super::frame::{self, FrameError};
 use super::request::{self, Outgoing};
-use super::{Caller, ControlLimits, Door, Handler, Request};
+use super::{ControlLimits, Door};
+use crate::ops::{Caller, VerbHandler, VerbRequest};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,8 +41,8 @@ pub(super) enum Disconnect {
 }
 
 /// What all connections share.
-pub(super) struct Shared<H> {
-    pub(super) handler: Arc<H>,
+pub(super) struct Shared {
+    pub(super) handler: Arc<dyn VerbHandler>,
     pub(super) limits: ControlLimits,
     pub(super) door: Door,
 }
@@ -59,14 +60,13 @@ where
 }
 
 /// Serves one client until it leaves (`Ok`) or must be disconnected.
-pub(super) async fn serve<H, R, W>(
-    shared: &Shared<H>,
+pub(super) async fn serve<R, W>(
+    shared: &Shared,
     reader: R,
     mut writer: W,
     caller: Caller,
 ) -> Result<(), Disconnect>
 where
-    H: Handler,
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
@@ -143,14 +143,14 @@ where
     Ok(())
 }
 
-struct Client<'a, H> {
-    shared: &'a Shared<H>,
+struct Client<'a> {
+    shared: &'a Shared,
     caller: Caller,
     active: Active,
     outgoing: Outgoing,
 }
 
-impl<H: Handler> Client<'_, H> {
+impl Client<'_> {
     async fn read_all<R: AsyncRead + Unpin>(&mut self, reader: &mut R) -> Result<(), Disconnect> {
         let limits = &self.shared.limits;
         while let Some(frame) = frame::read(reader, limits.frame_bytes, limits.frame).await? {
@@ -173,7 +173,7 @@ impl<H: Handler> Client<'_, H> {
         }
         let unfollow = self.active.begin(id).ok_or(Disconnect::IdInUse(id))?;
         let caller = self.caller.clone();
-        let request = Request { caller, door: "control", idempotency_key, op, events: None };
+        let request = VerbRequest { caller, idempotency_key, op, events: None };
         let (handler, outgoing) = (Arc::clone(&self.shared.handler), self.outgoing.clone());
         let active = self.active.clone();
         self.shared.door.requests.spawn(async move {

@@ -1,4 +1,4 @@
-//! Frames of the control socket over any byte stream, for both ends: `length u32` (little endian), then the value.
+//! Reads and writes frames ([`protocol::control::frame`](vm_system_protocol::control::frame)) over any byte stream.
 //!
 //! Memory grows with the bytes that really came, never with the length that was announced.
 
@@ -7,9 +7,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 use vm_system_protocol::codec::{self, CodecError, Decode, Encode};
+pub use vm_system_protocol::control::frame::encode;
+use vm_system_protocol::control::frame::{HEADER_BYTES, WRITE_CHUNK_BYTES, value_len};
 
-/// A write deadline holds for this many bytes (bytes).
-pub const WRITE_CHUNK_BYTES: usize = 64 * 1024;
 /// Memory claimed before the first byte of a frame's value is there (bytes).
 const FIRST_CLAIM_BYTES: usize = 16 * 1024;
 
@@ -19,21 +19,13 @@ pub enum FrameError {
     /// The stream ended inside a frame.
     #[error("the stream ended in the middle of a frame")]
     HalfFrame,
-    /// The announced length is over the cap.
-    #[error("a frame of {len} bytes is over the cap of {cap} bytes")]
-    TooLarge {
-        /// Announced length (bytes).
-        len: usize,
-        /// The cap (bytes).
-        cap: usize,
-    },
     /// The frame's rest did not come in time.
     #[error("the rest of a frame did not come within {0:?}")]
     ReadDeadline(Duration),
     /// The peer does not take what is sent.
     #[error("the peer did not take what was sent within {0:?}")]
     WriteDeadline(Duration),
-    /// The bytes are not the value that belongs here.
+    /// The announced length is over the cap, or the bytes are not the value that belongs here.
     #[error(transparent)]
     Codec(#[from] CodecError),
     /// The stream itself failed.
@@ -48,16 +40,13 @@ where
     T: Decode<()> + Encode,
     R: AsyncRead + Unpin,
 {
-    let mut length = [0; 4];
-    if reader.read(&mut length[..1]).await? == 0 {
+    let mut header = [0; HEADER_BYTES];
+    if reader.read(&mut header[..1]).await? == 0 {
         return Ok(None);
     }
     let rest = async {
-        reader.read_exact(&mut length[1..]).await.map_err(half_frame)?;
-        let len = u32::from_le_bytes(length) as usize;
-        if len > cap {
-            return Err(FrameError::TooLarge { len, cap });
-        }
+        reader.read_exact(&mut header[1..]).await.map_err(half_frame)?;
+        let len = value_len(header, cap)?;
         let mut bytes = Vec::with_capacity(len.min(FIRST_CLAIM_BYTES));
         reader.take(len as u64).read_to_end(&mut bytes).await?;
         if bytes.len() < len { Err(FrameError::HalfFrame) } else { Ok(bytes) }
@@ -68,16 +57,6 @@ where
 
 fn half_frame(error: io::Error) -> FrameError {
     if error.kind() == io::ErrorKind::UnexpectedEof { FrameError::HalfFrame } else { FrameError::Io(error) }
-}
-
-/// The bytes of a frame, its length in front.
-pub fn encode<T: Encode>(value: &T, cap: usize) -> Result<Vec<u8>, CodecError> {
-    let value = codec::encode(value, cap)?;
-    let len = u32::try_from(value.len()).map_err(|_| CodecError::TooLarge { len: value.len(), cap })?;
-    let mut bytes = Vec::with_capacity(4 + value.len());
-    bytes.extend_from_slice(&len.to_le_bytes());
-    bytes.extend_from_slice(&value);
-    Ok(bytes)
 }
 
 /// Writes the bytes of a frame; each [`WRITE_CHUNK_BYTES`] must be taken within `deadline`.

@@ -1,7 +1,8 @@
 //! Which processes may connect, and as whom: the kernel names their user (`SO_PEERCRED`, or its table of sockets over TCP),
 //! never a message. Over the Unix socket its mode has decided already who connects; over TCP the same group is asked here.
 
-use super::Caller;
+use crate::ops::Caller;
+use crate::store::Owner;
 use vm_system_sandbox::identity::Identity;
 
 /// The kernel's name for every user of a foreign user namespace (`/proc/sys/kernel/overflowuid`).
@@ -40,12 +41,18 @@ impl PeerPolicy {
     }
 
     /// The caller behind a peer's effective uid, or why it is refused. Asks the user database, without blocking the runtime.
-    pub async fn judge(&self, uid: Option<u32>, transport: Transport) -> Result<Caller, String> {
+    pub async fn judge(
+        &self,
+        api: &'static str,
+        uid: Option<u32>,
+        transport: Transport,
+    ) -> Result<Caller, String> {
         let uid = uid.ok_or("the kernel does not name your user")?;
         if self.refused_uids.contains(&uid) {
             return Err(format!("uid {uid} may not use this socket"));
         }
-        let caller = Caller { owner: format!("uid:{uid}"), admin: self.is_administrator(uid) };
+        let owner = Owner::new(format!("uid:{uid}"));
+        let caller = Caller { owner, admin: self.is_administrator(uid), api };
         if caller.admin {
             return Ok(caller);
         }
@@ -83,8 +90,8 @@ mod tests {
     async fn root_and_the_supervisors_own_user_are_administrators_and_others_are_not() {
         let policy = PeerPolicy::new(990, 990, None);
         for (uid, admin) in [(0, true), (990, true), (DAEMON, false)] {
-            let caller = Caller { owner: format!("uid:{uid}"), admin };
-            assert_eq!(policy.judge(Some(uid), Transport::Unix).await, Ok(caller));
+            let caller = Caller { owner: Owner::new(format!("uid:{uid}")), admin, api: "control" };
+            assert_eq!(policy.judge("control", Some(uid), Transport::Unix).await, Ok(caller));
         }
     }
 
@@ -92,9 +99,9 @@ mod tests {
     async fn workers_and_unknown_peers_are_refused() {
         let policy = PeerPolicy::new(0, 777, None);
         let refused = Err("uid 777 may not use this socket".to_owned());
-        assert_eq!(policy.judge(Some(777), Transport::Unix).await, refused);
+        assert_eq!(policy.judge("control", Some(777), Transport::Unix).await, refused);
         for uid in [Some(OVERFLOW_UID), None, Some(NO_ENTRY)] {
-            assert!(policy.judge(uid, Transport::Unix).await.is_err(), "{uid:?}");
+            assert!(policy.judge("control", uid, Transport::Unix).await.is_err(), "{uid:?}");
         }
     }
 
@@ -104,9 +111,13 @@ mod tests {
         let (member, outsider) = (user.ids.gid, 3_999_999_999);
         for (group, taken) in [(Some(member), true), (Some(outsider), false), (None, false)] {
             let policy = PeerPolicy::new(990, 777, group);
-            assert_eq!(policy.judge(Some(DAEMON), Transport::Loopback).await.is_ok(), taken, "{group:?}");
-            assert!(policy.judge(Some(990), Transport::Loopback).await.is_ok());
-            assert!(policy.judge(Some(DAEMON), Transport::Unix).await.is_ok());
+            assert_eq!(
+                policy.judge("control", Some(DAEMON), Transport::Loopback).await.is_ok(),
+                taken,
+                "{group:?}"
+            );
+            assert!(policy.judge("control", Some(990), Transport::Loopback).await.is_ok());
+            assert!(policy.judge("control", Some(DAEMON), Transport::Unix).await.is_ok());
         }
     }
 }

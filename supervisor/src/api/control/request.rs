@@ -1,14 +1,14 @@
 //! One verb of one client: hands it to the handler, streams its events, then its reply.
 
 use super::frame;
-use super::{Handler, Request};
+use crate::ops::{VerbHandler, VerbRequest};
+use crate::store::BoxFuture;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
-use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, ServerFrame};
+use vm_system_protocol::control::{ErrorCode, OpError, Reply, ServerFrame};
 use vm_system_protocol::model::{Event, EventPayload};
 
 /// Batches of events that may wait between the handler and a client's socket.
@@ -52,33 +52,23 @@ fn too_large(frame: &ServerFrame, error: &dyn std::fmt::Display) -> Option<Serve
     Some(ServerFrame::Reply { id: *id, result: Err(Box::new(error)) })
 }
 
-/// Whether a verb streams events.
-pub fn follows(op: &Op) -> bool {
-    match op {
-        Op::ExecStart(new) => new.follow,
-        Op::ExecEvents { follow, .. } => *follow,
-        _ => false,
-    }
-}
-
 /// Runs one request to its end, whether or not the client is still there. `unfollow` ends the stream early; `answered`
 /// frees the request's id, before the client can see the reply.
-pub(super) async fn run<H: Handler>(
-    handler: Arc<H>,
+pub(super) async fn run(
+    handler: Arc<dyn VerbHandler>,
     id: u32,
-    mut request: Request,
+    mut request: VerbRequest,
     outgoing: Outgoing,
     unfollow: CancellationToken,
     answered: impl FnOnce(),
 ) {
     let mut stream = None;
-    if follows(&request.op) {
+    if request.op.follows() {
         let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
         request.events = Some(sender);
         stream = Some(receiver);
     }
-    // What all verbs together may need is large: it stays in one place instead of moving with the task.
-    let work = contained(Box::pin(async move { handler.handle(request).await }));
+    let work = contained(handler.handle(request));
     let result = match stream {
         // Both at once: the verb waits for room in its stream.
         Some(receiver) => tokio::join!(work, forward(id, receiver, &outgoing, &unfollow)).0,
@@ -95,7 +85,7 @@ pub(super) async fn run<H: Handler>(
 }
 
 /// Does the work; `None` if it panicked: a bug in a verb becomes this request's error and nothing else.
-async fn contained<T>(mut work: Pin<Box<impl Future<Output = T>>>) -> Option<T> {
+async fn contained<T>(mut work: BoxFuture<'_, T>) -> Option<T> {
     let poll = |context: &mut Context<'_>| {
         // After a panic the work is dropped and never polled again, so that nobody sees what it left half-way.
         match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {

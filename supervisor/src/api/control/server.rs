@@ -2,7 +2,8 @@
 
 use super::connection::{self, Shared};
 use super::frame::FrameError;
-use super::{ControlLimits, Handler, PeerPolicy, Refusal, Transport};
+use super::{API, ControlLimits, PeerPolicy, Transport};
+use crate::ops::{ApiRefusal, VerbHandler};
 use crate::reactor::{self, StreamReader, StreamWriter};
 use interprocess::local_socket::tokio::{Listener, Stream};
 use interprocess::local_socket::traits::StreamCommon as _;
@@ -72,9 +73,9 @@ impl Drop for Present {
 const REFUSALS: usize = 16;
 
 /// Serves the control socket until [`Door::hang_up`].
-pub async fn serve<H: Handler>(
+pub async fn serve(
     listener: Listener,
-    handler: Arc<H>,
+    handler: Arc<dyn VerbHandler>,
     peers: PeerPolicy,
     limits: ControlLimits,
     door: Door,
@@ -126,17 +127,11 @@ fn halves(stream: Stream) -> io::Result<(StreamReader, StreamWriter)> {
     reactor::split(OwnedFd::try_from(stream)?)
 }
 
-async fn client<H: Handler>(
-    shared: &Shared<H>,
-    peers: &PeerPolicy,
-    stream: Stream,
-    number: u64,
-    has_slot: bool,
-) {
+async fn client(shared: &Shared, peers: &PeerPolicy, stream: Stream, number: u64, has_slot: bool) {
     let creds = stream.peer_creds().ok();
     let uid = creds.and_then(|creds| creds.euid());
     let pid = creds.and_then(|creds| creds.pid());
-    let verdict = peers.judge(uid, Transport::Unix).await.and_then(|caller| {
+    let verdict = peers.judge(API, uid, Transport::Unix).await.and_then(|caller| {
         if has_slot {
             Ok(caller)
         } else {
@@ -155,7 +150,7 @@ async fn client<H: Handler>(
             if has_slot {
                 let from = uid.map_or_else(String::new, |uid| format!("uid:{uid}"));
                 let (what, code) = ("connect".to_owned(), ErrorCode::NotPermitted.as_str());
-                shared.handler.refused(Refusal { caller: None, door: "control", what, from, code }).await;
+                shared.handler.refused(ApiRefusal { owner: None, api: API, what, from, code }).await;
             }
             Err(connection::refuse(stream, &shared.limits, reason).await)
         }

@@ -96,15 +96,15 @@ fn payload(run: &Run) -> TaskPayload {
 
 /// What the call would have answered had it waited for the end.
 fn ended(run: &Run) -> JsonObject {
-    let data = Value::Object(views::run(run));
+    let data = views::ExecutionView::of(run);
     let said = tools::said_at_the_end(
         run.execution.status,
         run.execution.result.as_ref(),
         run.execution.error.as_ref(),
     );
     let outcome = match said {
-        Ok(text) => Outcome::new(text, data),
-        Err(text) => Outcome::failed(text, data),
+        Ok(text) => Outcome::new(text, &data),
+        Err(text) => Outcome::failed(text, &data),
     };
     match serde_json::to_value(result(Ok(outcome))) {
         Ok(Value::Object(map)) => map,

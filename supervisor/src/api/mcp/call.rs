@@ -127,7 +127,7 @@ impl Call<'_> {
 
     /// What a token to delete something is for.
     pub(super) fn about(&self, kind: &'static str, id: String) -> About {
-        let owner = self.asker.caller.as_ref().map(|caller| caller.owner.clone()).unwrap_or_default();
+        let owner = self.asker.caller.as_ref().map(|caller| caller.owner.clone());
         let client = self.asker.client.clone().unwrap_or_default();
         About { owner, client, kind, id }
     }

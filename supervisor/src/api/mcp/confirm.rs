@@ -1,6 +1,7 @@
 //! What is asked before something is deleted: the first call answers a random token, the second one with it deletes.
 //! A token is for one thing of one client, counts once and for a while.
 
+use crate::store::Owner;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ pub(super) struct Confirmations(Mutex<VecDeque<Given>>);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct About {
     /// Whose tokens count together.
-    pub(super) owner: String,
+    pub(super) owner: Option<Owner>,
     /// Which of that owner's clients.
     pub(super) client: String,
     /// What kind of thing.
@@ -90,7 +91,12 @@ mod tests {
     use super::*;
 
     fn about(owner: &str, client: &str, id: &str) -> About {
-        About { owner: owner.to_owned(), client: client.to_owned(), kind: "execution", id: id.to_owned() }
+        About {
+            owner: Some(Owner::new(owner)),
+            client: client.to_owned(),
+            kind: "execution",
+            id: id.to_owned(),
+        }
     }
 
     #[test]

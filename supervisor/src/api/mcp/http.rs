@@ -5,7 +5,8 @@
 mod refused;
 
 use super::{Asker, Asking, CLIENT_CHARS, Front, McpServer, key_of_client};
-use crate::api::control::Caller;
+use crate::ops::Caller;
+use crate::store::Owner;
 use axum::body::{Body, Bytes};
 use axum::http::request::Parts;
 use axum::http::{Method, Request, Response, StatusCode};
@@ -46,7 +47,7 @@ pub(in crate::api) struct McpHttp {
 
 /// Whose session, and when it was used last.
 struct Owned {
-    owner: String,
+    owner: Owner,
     used: Instant,
 }
 
@@ -111,8 +112,8 @@ impl McpHttp {
     }
 
     /// Whether this is a session of this owner's.
-    async fn used(&self, id: &str, owner: &str) -> Result<(), NoSession> {
-        match self.lock().get_mut(id).filter(|session| session.owner == owner) {
+    async fn used(&self, id: &str, owner: &Owner) -> Result<(), NoSession> {
+        match self.lock().get_mut(id).filter(|session| session.owner == *owner) {
             Some(session) => session.used = Instant::now(),
             None => return Err(NoSession::Unknown),
         }
@@ -124,7 +125,7 @@ impl McpHttp {
     }
 
     /// Room for one more session of this owner's.
-    async fn make_room(&self, owner: &str) -> Result<(), NoSession> {
+    async fn make_room(&self, owner: &Owner) -> Result<(), NoSession> {
         // Those that ended by themselves.
         let live: std::collections::HashSet<String> =
             self.manager.sessions.read().await.keys().map(ToString::to_string).collect();
@@ -133,7 +134,7 @@ impl McpHttp {
             sessions.retain(|id, _| live.contains(id));
             let mut mine: Vec<_> = sessions
                 .iter()
-                .filter(|(_, session)| session.owner == owner)
+                .filter(|(_, session)| session.owner == *owner)
                 .map(|(id, session)| (session.used, id.clone()))
                 .collect();
             mine.sort();
@@ -147,7 +148,7 @@ impl McpHttp {
             mine
         };
         for (_, id) in stale {
-            tracing::info!(owner, "the session of an agent makes room for a new one");
+            tracing::info!(%owner, "the session of an agent makes room for a new one");
             if let Err(error) = self.manager.close_session(&Arc::from(id.as_str())).await {
                 tracing::debug!(%error, "a session did not close");
             }

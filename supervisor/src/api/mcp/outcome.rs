@@ -1,6 +1,7 @@
 //! What a tool answers: a text in the original's words, and the same as data.
 
 use rmcp::model::{CallToolResult, ContentBlock, MetaObject};
+use serde::Serialize;
 use serde_json::{Value, json};
 use vm_system_protocol::control::{ErrorCode, OpError};
 
@@ -17,14 +18,15 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// A text, and the same as data that fit the tool's schema.
-    pub(super) fn new(text: impl Into<String>, data: Value) -> Self {
-        Self { text: text.into(), data, is_error: false }
+    pub(super) fn new(text: impl Into<String>, data: &impl Serialize) -> Self {
+        Self { text: text.into(), data: json!(data), is_error: false }
     }
 
     /// Data whose text is themselves.
-    pub(super) fn json(data: Value) -> Self {
+    pub(super) fn json(data: &impl Serialize) -> Self {
+        let data = json!(data);
         let text = serde_json::to_string_pretty(&data).unwrap_or_default();
-        Self::new(text, data)
+        Self { text, data, is_error: false }
     }
 
     /// A text among the data.
@@ -33,8 +35,8 @@ impl Outcome {
     }
 
     /// The tool looked, and what it found is a failure.
-    pub(super) fn failed(text: impl Into<String>, data: Value) -> Self {
-        Self { text: text.into(), data, is_error: true }
+    pub(super) fn failed(text: impl Into<String>, data: &impl Serialize) -> Self {
+        Self { is_error: true, ..Self::new(text, data) }
     }
 }
 

@@ -5,7 +5,7 @@ use super::outcome::{Failure, cut};
 use super::tools::console;
 use super::views;
 use rmcp::model::{ReadResourceResult, Resource, ResourceContents, ResourceTemplate};
-use serde_json::Value;
+use serde_json::json;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, Reply};
 
 /// Most executions, and most programs, that are listed.
@@ -92,7 +92,8 @@ pub(super) async fn read(call: &Call<'_>, uri: &str) -> Result<ReadResourceResul
     match part {
         "" => {
             let run = call.run(DurableOp::RunGet { execution: id }).await?;
-            let text = serde_json::to_string_pretty(&Value::Object(views::run(&run))).unwrap_or_default();
+            let text =
+                serde_json::to_string_pretty(&json!(views::ExecutionView::of(&run))).unwrap_or_default();
             contents(text, "application/json")
         }
         "output" => {

@@ -13,9 +13,7 @@ pub(super) use tasks::said_at_the_end;
 use super::Asking;
 use super::call::Call;
 use super::outcome::{Failure, Outcome};
-use super::schema;
-use rmcp::model::{Tool, ToolAnnotations};
-use serde_json::Value;
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use std::fmt::Write as _;
 use std::sync::{Arc, LazyLock};
 
@@ -28,8 +26,8 @@ pub(super) struct Row {
     pub(super) name: &'static str,
     title: &'static str,
     description: &'static str,
-    input: fn() -> Value,
-    output: fn() -> Value,
+    input: fn() -> JsonObject,
+    output: fn() -> JsonObject,
     effect: Effect,
     /// Needs files of the client.
     pub(super) reads_files: bool,
@@ -73,9 +71,9 @@ impl Row {
             .destructive(self.effect == Effect::Destroys)
             .idempotent(self.effect == Effect::Reads)
             .open_world(false);
-        Tool::new(self.name, self.description, Arc::new(schema::as_object((self.input)())))
+        Tool::new(self.name, self.description, Arc::new((self.input)()))
             .with_title(self.title)
-            .with_raw_output_schema(Arc::new(schema::as_object((self.output)())))
+            .with_raw_output_schema(Arc::new((self.output)()))
             .with_annotations(hints)
     }
 }

@@ -1,20 +1,23 @@
-//! Things as agents see them: names in the original's style, large texts cut.
+//! Things as agents see them: names in the original's style, large texts cut. The types are what tools return, and their
+//! schemas are derived from them.
 
 use super::outcome::shortened;
-use serde_json::{Map, Value, json};
+use super::schema::{JsonSchema, schemars};
+use serde::Serialize;
+use serde_json::Value;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, Run, Session, Task, TaskStatus,
-    Variable,
+    Engine, Event, EventPayload, ExecutionError, ExecutionStatus, Program, Run, Session, SessionStatus, Task,
+    TaskStatus, Variable,
 };
 
-/// Longest question in an answer (bytes).
+/// Longest prompt in a response (bytes).
 pub(super) const PROMPT_BYTES: usize = 128 * 1024;
-/// Longest result in an answer (bytes of JSON).
+/// Longest result in a response (bytes of JSON).
 pub(super) const RESULT_BYTES: usize = 128 * 1024;
-/// Longest value of a variable in an answer (bytes).
+/// Longest value of a variable in a response (bytes).
 const VALUE_BYTES: usize = 4 * 1024;
-/// Most variables of one frame in an answer.
+/// Most variables of one frame in a response.
 const VARIABLES: usize = 200;
 
 /// The original's name of a status.
@@ -27,156 +30,308 @@ pub(super) fn legacy(status: ExecutionStatus) -> &'static str {
     }
 }
 
-/// What an execution is called.
+/// The name of an execution, or its id.
 pub(super) fn name_of(run: &Run) -> String {
     run.name.clone().unwrap_or_else(|| run.execution.id.to_string())
 }
 
-/// What its program is called; none for an execution of a session.
+/// The name of its program, or its id; none for an execution of a session.
 pub(super) fn program_of(run: &Run) -> Option<String> {
     let id = run.program_id?;
     Some(run.program.clone().unwrap_or_else(|| id.to_string()))
 }
 
-/// An execution with its question.
-pub(super) fn run(run: &Run) -> Map<String, Value> {
-    let execution = &run.execution;
-    let mut map = Map::new();
-    let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
-    put("executionId", json!(name_of(run)));
-    put("id", json!(execution.id));
-    if let Some(program) = program_of(run) {
-        put("programId", json!(program));
-        put("programVersion", json!(run.program_version));
-    }
-    put("state", json!(legacy(execution.status)));
-    put("status", json!(execution.status));
-    put("created", json!(execution.started_at));
-    if let Some(at) = &execution.ended_at {
-        put("ended", json!(at));
-    }
-    if let Some(ended) = &execution.error {
-        put("error", error(ended));
-    }
-    if let Some(question) = &run.task {
-        put("task", task(question));
-    }
-    put_result(&mut map, execution.result.as_ref());
-    map
+/// An execution with its task.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ExecutionView {
+    /// Its name, or its id if it has none
+    execution_id: String,
+    /// Its id
+    id: String,
+    /// Name of the program, or its id if it was deleted; absent for an execution of a session
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program_id: Option<String>,
+    /// Version of the program that it runs
+    #[serde(skip_serializing_if = "Option::is_none")]
+    program_version: Option<u32>,
+    /// AWAITING_COGNITIVE_RESULT: `task` wants an answer
+    #[schemars(extend("enum" = ["RUNNING", "AWAITING_COGNITIVE_RESULT", "COMPLETED", "ERROR"]))]
+    state: &'static str,
+    /// The same, finer
+    #[schemars(with = "String", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
+    status: ExecutionStatus,
+    /// When it was started
+    created: String,
+    /// When it ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ended: Option<String>,
+    #[serde(flatten)]
+    result: ResultView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorView>,
+    /// What it waits for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) task: Option<TaskView>,
+    /// Tools without executionId mean this one
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) is_current: Option<bool>,
 }
 
-/// Where an execution stands, as data of `getTask`.
-pub(super) fn status(status: &TaskStatus) -> Map<String, Value> {
-    let mut map = Map::new();
-    let mut put = |name: &str, value: Value| map.insert(name.to_owned(), value);
-    let id = status.execution_id;
-    put("executionId", status.name.as_ref().map_or_else(|| json!(id), |name| json!(name)));
-    put("id", json!(id));
-    put("state", json!(legacy(status.status)));
-    put("status", json!(status.status));
-    if let Some(ended) = &status.error {
-        put("error", error(ended));
-    }
-    if let Some(question) = &status.task {
-        put("task", task(question));
-    }
-    put_result(&mut map, status.result.as_ref());
-    map
-}
-
-fn put_result(map: &mut Map<String, Value>, result: Option<&JsonText>) {
-    let Some(result) = result else { return };
-    if result.as_str().len() > RESULT_BYTES {
-        map.insert("truncated".to_owned(), Value::Bool(true));
-    } else if let Some(value) = result.to_value() {
-        map.insert("result".to_owned(), value);
-    }
-}
-
-/// Why something did not end well.
-pub(super) fn error(error: &ExecutionError) -> Value {
-    json!({ "code": error.code, "message": error.message })
-}
-
-/// A question.
-pub(super) fn task(task: &Task) -> Value {
-    let mut value = json!({
-        "id": task.id,
-        "prompt": shortened(&task.prompt, PROMPT_BYTES).unwrap_or(&task.prompt),
-        "attempts": task.attempts,
-        "createdAt": task.created_at,
-    });
-    if task.prompt.len() > PROMPT_BYTES {
-        value["truncated"] = json!(true);
-    }
-    if let Some(schema) = task.schema.as_ref().and_then(JsonText::to_value) {
-        value["schema"] = schema;
-    }
-    for (name, at) in [
-        ("deadline", &task.deadline),
-        ("firstAttemptAt", &task.first_attempt_at),
-        ("lastAttemptAt", &task.last_attempt_at),
-    ] {
-        if let Some(at) = at {
-            value[name] = json!(at);
+impl ExecutionView {
+    pub(super) fn of(run: &Run) -> Self {
+        let execution = &run.execution;
+        let program_id = program_of(run);
+        Self {
+            execution_id: name_of(run),
+            id: execution.id.to_string(),
+            program_version: program_id.as_ref().and(run.program_version),
+            program_id,
+            state: legacy(execution.status),
+            status: execution.status,
+            created: execution.started_at.to_string(),
+            ended: execution.ended_at.as_ref().map(ToString::to_string),
+            result: ResultView::of(execution.result.as_ref()),
+            error: execution.error.as_ref().map(ErrorView::of),
+            task: run.task.as_ref().map(TaskView::of),
+            is_current: None,
         }
     }
-    value
+}
+
+/// Data of `getTask`.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct TaskStatusView {
+    /// Its name, or its id if it has none
+    execution_id: String,
+    /// Its id
+    id: String,
+    /// AWAITING_COGNITIVE_RESULT: `task` wants an answer
+    #[schemars(extend("enum" = ["RUNNING", "AWAITING_COGNITIVE_RESULT", "COMPLETED", "ERROR"]))]
+    state: &'static str,
+    /// The same, finer
+    #[schemars(with = "String", extend("enum" = ["running", "waiting", "ok", "error", "timeout", "cancelled"]))]
+    status: ExecutionStatus,
+    #[serde(flatten)]
+    result: ResultView,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorView>,
+    /// What it waits for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskView>,
+}
+
+impl TaskStatusView {
+    pub(super) fn of(status: &TaskStatus) -> Self {
+        let id = status.execution_id.to_string();
+        Self {
+            execution_id: status.name.clone().unwrap_or_else(|| id.clone()),
+            id,
+            state: legacy(status.status),
+            status: status.status,
+            result: ResultView::of(status.result.as_ref()),
+            error: status.error.as_ref().map(ErrorView::of),
+            task: status.task.as_ref().map(TaskView::of),
+        }
+    }
+}
+
+/// What an execution returned, as far as a response has room for it.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+struct ResultView {
+    /// What the program returned, once it is COMPLETED
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    /// The result is too large for an answer
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
+}
+
+impl ResultView {
+    fn of(result: Option<&JsonText>) -> Self {
+        match result {
+            Some(result) if result.as_str().len() > RESULT_BYTES => {
+                Self { result: None, truncated: Some(true) }
+            }
+            Some(result) => Self { result: result.to_value(), truncated: None },
+            None => Self::default(),
+        }
+    }
+}
+
+/// Why an execution failed.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ErrorView {
+    /// EXCEPTION, CPU_LIMIT, CANCELLED, …
+    code: String,
+    /// In words
+    message: String,
+}
+
+impl ErrorView {
+    pub(super) fn of(error: &ExecutionError) -> Self {
+        Self { code: error.code.clone(), message: error.message.clone() }
+    }
+}
+
+/// A task of a program.
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct TaskView {
+    /// Pass it to submitTask as taskId, so that the answer is for this question and no other
+    id: String,
+    /// What the program asks
+    prompt: String,
+    /// The prompt is longer than an answer has room for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
+    /// JSON Schema that the answer must fit; any text will do if absent
+    #[serde(skip_serializing_if = "Option::is_none")]
+    schema: Option<Value>,
+    /// Answers that did not fit so far
+    attempts: u32,
+    /// When it was asked
+    created_at: String,
+    /// When it is answered by its default or fails
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deadline: Option<String>,
+    /// When the first answer came that did not fit
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_attempt_at: Option<String>,
+    /// When the last answer came that did not fit
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_attempt_at: Option<String>,
+}
+
+impl TaskView {
+    pub(super) fn of(task: &Task) -> Self {
+        let text = |at: &Option<_>| at.as_ref().map(ToString::to_string);
+        Self {
+            id: task.id.to_string(),
+            prompt: shortened(&task.prompt, PROMPT_BYTES).unwrap_or(&task.prompt).to_owned(),
+            truncated: (task.prompt.len() > PROMPT_BYTES).then_some(true),
+            schema: task.schema.as_ref().and_then(JsonText::to_value),
+            attempts: task.attempts,
+            created_at: task.created_at.to_string(),
+            deadline: text(&task.deadline),
+            first_attempt_at: text(&task.first_attempt_at),
+            last_attempt_at: text(&task.last_attempt_at),
+        }
+    }
 }
 
 /// A program without its source.
-pub(super) fn program(program: &Program) -> Value {
-    json!({
-        "programId": program.name,
-        "id": program.id,
-        "name": program.name,
-        "version": program.version,
-        "sourceHash": program.source_hash,
-        "created": program.created_at,
-        "modified": program.modified_at,
-    })
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ProgramView {
+    /// Its name
+    program_id: String,
+    /// Its id
+    id: String,
+    /// Its name
+    name: String,
+    /// Number of its newest version
+    version: u32,
+    /// SHA-256 of its source
+    source_hash: String,
+    /// When it was first loaded
+    created: String,
+    /// When its newest version was loaded
+    modified: String,
+}
+
+impl ProgramView {
+    pub(super) fn of(program: &Program) -> Self {
+        Self {
+            program_id: program.name.clone(),
+            id: program.id.to_string(),
+            name: program.name.clone(),
+            version: program.version,
+            source_hash: program.source_hash.clone(),
+            created: program.created_at.to_string(),
+            modified: program.modified_at.to_string(),
+        }
+    }
+}
+
+/// A variable with its value as text.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct VariableView {
+    /// Its name
+    name: String,
+    /// Its value as text
+    value: String,
 }
 
 /// The first variables of a frame, long values cut.
-pub(super) fn variables(variables: &[Variable]) -> Value {
+pub(super) fn variables(variables: &[Variable]) -> Vec<VariableView> {
     let shown = variables.iter().take(VARIABLES).map(|variable| {
         let value = match shortened(&variable.value, VALUE_BYTES) {
             Some(short) => format!("{short}… ({} bytes)", variable.value.len()),
             None => variable.value.clone(),
         };
-        json!({ "name": variable.name, "value": value })
+        VariableView { name: variable.name.clone(), value }
     });
-    Value::Array(shown.collect())
+    shown.collect()
 }
 
-/// A session.
-pub(super) fn session(session: &Session) -> Value {
-    let mut value = json!({
-        "sessionId": session.id,
-        "templateId": session.template_id,
-        "status": session.status,
-        "worktree": session.worktree_path,
-        "created": session.created_at,
-    });
-    if session.engine == Engine::Cvm {
-        value["engine"] = json!(session.engine);
+/// A session of the JavaScript engine.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct SessionView {
+    /// Its id
+    session_id: String,
+    /// The template that it was made from
+    template_id: String,
+    /// starting, ready, crashed or closed; waiting: of a program that has no process now
+    #[schemars(with = "String")]
+    status: SessionStatus,
+    /// cvm: of a durable program
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    engine: Option<Engine>,
+    /// The execution of a program's session
+    #[serde(skip_serializing_if = "Option::is_none")]
+    execution_id: Option<String>,
+    /// The session that it was forked from
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
+    forked_from: Option<Value>,
+    /// The folder whose files it may read
+    worktree: String,
+    /// When it was made
+    created: String,
+    /// When it ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    closed: Option<String>,
+    /// What went wrong
+    #[serde(skip_serializing_if = "Option::is_none")]
+    last_error: Option<String>,
+    /// Why it ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    close_reason: Option<String>,
+}
+
+impl SessionView {
+    pub(super) fn of(session: &Session) -> Self {
+        let meta = session.runtime_meta.to_value();
+        Self {
+            session_id: session.id.to_string(),
+            template_id: session.template_id.to_string(),
+            status: session.status,
+            engine: (session.engine == Engine::Cvm).then_some(session.engine),
+            execution_id: session.execution_id.as_ref().map(ToString::to_string),
+            forked_from: meta.and_then(|meta| meta.get("forked_from").cloned()),
+            worktree: session.worktree_path.clone(),
+            created: session.created_at.to_string(),
+            closed: session.closed_at.as_ref().map(ToString::to_string),
+            last_error: session.last_error.clone(),
+            close_reason: session.close_reason.as_ref().map(ToString::to_string),
+        }
     }
-    if let Some(id) = &session.execution_id {
-        value["executionId"] = json!(id);
-    }
-    if let Some(parent) = session.runtime_meta.to_value().and_then(|meta| meta.get("forked_from").cloned()) {
-        value["forkedFrom"] = parent;
-    }
-    if let Some(at) = &session.closed_at {
-        value["closed"] = json!(at);
-    }
-    if let Some(error) = &session.last_error {
-        value["lastError"] = json!(error);
-    }
-    if let Some(reason) = &session.close_reason {
-        value["closeReason"] = json!(reason);
-    }
-    value
 }
 
 /// The line that an event is on a console; none if it is none.

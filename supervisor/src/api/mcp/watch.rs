@@ -5,6 +5,7 @@
 
 use super::call::run_of;
 use super::{Asker, Front, views};
+use crate::store::Owner;
 use rmcp::RoleServer;
 use rmcp::model::ResourceUpdatedNotificationParam;
 use rmcp::service::{Peer, SubscriptionSink};
@@ -29,18 +30,18 @@ const LOOK_MAX: Duration = Duration::from_secs(4);
 
 /// How many documents the clients of each owner watch.
 #[derive(Default)]
-pub(super) struct Shares(Mutex<HashMap<String, usize>>);
+pub(super) struct Shares(Mutex<HashMap<Option<Owner>, usize>>);
 
 /// A place for one document.
 struct Place {
     shares: Arc<Shares>,
-    owner: String,
+    owner: Option<Owner>,
 }
 
 impl Shares {
     /// None if this owner's clients watch as many as they may.
     fn place(self: &Arc<Self>, asker: &Asker) -> Option<Place> {
-        let owner = asker.caller.as_ref().map_or_else(String::new, |caller| caller.owner.clone());
+        let owner = asker.caller.as_ref().map(|caller| caller.owner.clone());
         let mut shares = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let share = shares.entry(owner.clone()).or_default();
         if *share >= WATCHED_BY_OWNER {
@@ -235,21 +236,22 @@ async fn look(front: &Arc<dyn Front>, asker: &Asker, uri: &str) -> Sight {
 
 fn hash_of(run: &Run) -> u64 {
     let mut hasher = DefaultHasher::new();
-    serde_json::Value::Object(views::run(run)).to_string().hash(&mut hasher);
+    serde_json::json!(views::ExecutionView::of(run)).to_string().hash(&mut hasher);
     hasher.finish()
 }
 
 #[cfg(test)]
 mod tests {
     use super::{Asker, Shares, WATCHED_BY_OWNER};
-    use crate::api::control::Caller;
+    use crate::ops::Caller;
+    use crate::store::Owner;
     use std::sync::Arc;
 
     #[test]
     fn all_clients_of_an_owner_watch_only_so_many_documents_and_give_their_places_back() {
         let shares = Arc::new(Shares::default());
         let asker = |owner: &str, client: usize| Asker {
-            caller: Some(Caller { owner: owner.to_owned(), admin: false }),
+            caller: Some(Caller { owner: Owner::new(owner), admin: false, api: "mcp" }),
             client: Some(format!("session {client}")),
         };
         let mut places: Vec<_> = (0..WATCHED_BY_OWNER).map(|n| shares.place(&asker("a", n))).collect();

@@ -5,7 +5,6 @@ use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, created};
 use super::input::{At, Params, is_json};
 use super::programs::durable;
-use super::schema;
 use axum::body::{Body, Bytes};
 use axum::extract::FromRequest;
 use axum::http::{HeaderValue, Request, Response, StatusCode, header};
@@ -25,25 +24,17 @@ use vm_system_protocol::control::{
 const PIECE_BYTES: usize = 128 << 10;
 
 /// A program with all its versions, as a file that can be imported.
-#[utoipa::path(get, path = "/programs/{program}/export", tag = "programs",
-    params(("program" = String, Path)), responses((status = 200, content((Vec<Value> = "application/json")))))]
 pub(super) async fn export_program(ask: Ask, At(program): At<String>) -> Answer {
     export(ask, ArchiveKind::Program, program).await
 }
 
 /// An execution of a program that waits or has ended, with what it runs, its states, questions and output, as a file that
 /// can be imported. It has all that the program knows.
-#[utoipa::path(get, path = "/executions/{execution_id}/export", tag = "programs",
-    params(("execution_id" = String, Path)),
-    responses((status = 200, content((Vec<Value> = "application/json")))))]
 pub(super) async fn export_execution(ask: Ask, At(execution): At<String>) -> Answer {
     export(ask, ArchiveKind::Execution, execution).await
 }
 
 /// Make a program of a file, under a new id.
-#[utoipa::path(post, path = "/imports/program", tag = "programs",
-    params(("name" = Option<String>, Query, description = "instead of the name in the file")),
-    request_body = [Value], responses((status = 201, body = schema::Program)))]
 pub(super) async fn import_program(ask: Ask, params: Params, upload: Upload) -> Answer {
     let name = params.one("name")?.map(str::to_owned);
     let new = NewImport { kind: Some(ArchiveKind::Program), name, ..NewImport::default() };
@@ -51,12 +42,6 @@ pub(super) async fn import_program(ask: Ask, params: Params, upload: Upload) -> 
 }
 
 /// Make an execution of a file, under a new id; what it runs becomes a program, unless there is that very one.
-#[utoipa::path(post, path = "/imports/execution", tag = "programs",
-    params(("name" = Option<String>, Query, description = "instead of the name in the file"),
-        ("program_name" = Option<String>, Query, description = "the program's, instead of the name in the file"),
-        ("template_id" = Option<String>, Query, description = "of engine `cvm`; absent: the built-in one"),
-        ("worktree_path" = Option<String>, Query, description = "the folder of its files; absent: none")),
-    request_body = [Value], responses((status = 201, body = schema::ProgramExecution)))]
 pub(super) async fn import_execution(ask: Ask, params: Params, upload: Upload) -> Answer {
     let text = |name: &str| Ok::<_, Problem>(params.one(name)?.map(str::to_owned));
     let new = NewImport {
@@ -68,12 +53,6 @@ pub(super) async fn import_execution(ask: Ask, params: Params, upload: Upload) -
     };
     import(ask, new, upload).await
 }
-
-/// Any JSON.
-#[derive(utoipa::ToSchema)]
-#[schema(value_type = Object)]
-#[expect(dead_code, reason = "describes a record of a file")]
-pub(super) struct Value(());
 
 async fn part(
     ask: &Ask,

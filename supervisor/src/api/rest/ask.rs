@@ -3,7 +3,7 @@
 use super::App;
 use super::envelope::Problem;
 use super::gate::Asked;
-use crate::api::control::{Caller, Request};
+use crate::ops::{Caller, VerbRequest};
 use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -63,10 +63,10 @@ impl Ask {
     ) -> JoinHandle<Result<Reply, OpError>> {
         self.asked.set();
         let (caller, idempotency_key) = (self.caller.clone(), self.key.clone());
-        let request = Request { caller, door: "rest", idempotency_key, op, events };
+        let request = VerbRequest { caller, idempotency_key, op, events };
         let verbs = Arc::clone(&self.app.verbs);
         // A task of its own: a bug in a verb becomes this request's error and nothing else.
-        let work = async move { verbs.answer(request).await }.in_current_span();
+        let work = async move { verbs.handle(request).await }.in_current_span();
         self.app.door.requests.spawn(work)
     }
 }

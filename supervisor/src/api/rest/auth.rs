@@ -1,9 +1,11 @@
 //! Who asks: the bearer of a token, or a user of this machine as the kernel names it.
 
-use super::App;
 use super::envelope::Problem;
 use super::local_uid;
-use crate::api::control::{Caller, Transport};
+use super::{API, App};
+use crate::api::control::Transport;
+use crate::ops::Caller;
+use crate::store::Owner;
 use axum::http::{HeaderMap, header};
 use std::net::SocketAddr;
 use tokio::sync::OnceCell;
@@ -50,19 +52,19 @@ pub(super) async fn caller(app: &App, peer: &Peer, headers: &HeaderMap) -> Resul
     if let Some(token) = token(headers)? {
         let bearer = app.options.tokens.find(token);
         let bearer = bearer.ok_or_else(|| Problem::unauthorized("this token is not known"))?;
-        return Ok(Caller { owner: bearer.name, admin: bearer.admin });
+        return Ok(Caller { owner: Owner::new(bearer.name), admin: bearer.admin, api: API });
     }
     // A user is looked up once for each connection.
     let peers = &app.options.peers;
     let known = match peer {
-        Peer::Unix { uid, caller } => caller.get_or_init(|| peers.judge(*uid, Transport::Unix)).await,
+        Peer::Unix { uid, caller } => caller.get_or_init(|| peers.judge(API, *uid, Transport::Unix)).await,
         Peer::Tcp { client, server, caller } => {
             let loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
             if app.options.require_token || !loopback(client) || !loopback(server) {
                 return Err(Problem::unauthorized("this door needs a token: Authorization: Bearer TOKEN"));
             }
             let judged =
-                || async { peers.judge(local_user(*client, *server).await, Transport::Loopback).await };
+                || async { peers.judge(API, local_user(*client, *server).await, Transport::Loopback).await };
             caller.get_or_init(judged).await
         }
     };

@@ -4,20 +4,19 @@ use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, created, json, ok};
 use super::executions::{unless_misspelt, variables};
 use super::input::{At, Input, OptionalInput, Params, id, required};
+use super::pages;
 use super::programs::{durable, part};
-use super::{pages, schema};
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, GivenAnswer, NewRun, OpError, Reply};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::json::JsonText;
 
 /// A program that is to be run: by its id, or by its name.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ProgramRunBody {
     program_id: Option<String>,
@@ -28,7 +27,6 @@ pub(super) struct ProgramRunBody {
     /// The program sees them as `args`.
     args: Option<Vec<String>>,
     /// The program sees it as `env`.
-    #[schema(value_type = Option<Object>)]
     env: Option<BTreeMap<String, Value>>,
     /// A template of engine `cvm`; absent: the built-in one.
     template_id: Option<String>,
@@ -37,37 +35,33 @@ pub(super) struct ProgramRunBody {
 }
 
 /// An answer to a question.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct AnswerBody {
     /// The question that is answered; absent: the one that is pending.
     task_id: Option<String>,
     /// Where the question has a schema, a value that fits it: `"42"` is a string and no number. Where it has none, any
     /// string, or the JSON of any other value.
-    #[schema(required, value_type = Value)]
     #[serde(deserialize_with = "present")]
     result: Option<Box<RawValue>>,
 }
 
 /// A variable that is to be changed.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct VariableBody {
-    #[schema(required)]
     name: Option<String>,
     /// Any JSON.
-    #[schema(required, value_type = Value)]
     value: Option<Box<RawValue>>,
     /// Which of the state's `frames`; 0, the innermost, where absent.
     frame: Option<u32>,
 }
 
 /// Where to go back to.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RewindBody {
     /// `seq` of a checkpoint.
-    #[schema(required)]
     checkpoint: Option<u64>,
 }
 
@@ -77,7 +71,7 @@ fn present<'de, D: serde::Deserializer<'de>>(value: D) -> Result<Option<Box<RawV
 }
 
 /// What to branch off.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ForkBody {
     /// `seq` of a checkpoint; absent: where it stands.
@@ -92,10 +86,6 @@ pub(super) async fn about(ask: &Ask, execution: &str, op: DurableOp) -> Result<D
 }
 
 /// Run a program to its first pause or its end.
-#[utoipa::path(post, path = "/executions/program", tag = "programs",
-    params(("wait" = Option<bool>, Query, description = "false: answer 202 as soon as it is certain to run")),
-    request_body = ProgramRunBody,
-    responses((status = 201, body = schema::ProgramExecution), (status = 202, body = schema::ProgramExecution)))]
 pub(super) async fn start(ask: Ask, params: Params, Input(body): Input<ProgramRunBody>) -> Answer {
     let wait = params.flag("wait", true)?;
     let program = match (body.program_id, body.name) {
@@ -123,8 +113,6 @@ struct Forgotten {
 }
 
 /// Forget an execution of a program with its output and states; one that has not ended is ended first.
-#[utoipa::path(delete, path = "/executions/{execution_id}", tag = "programs",
-    params(("execution_id" = String, Path)), responses((status = 200, body = schema::ExecutionForgotten)))]
 pub(super) async fn forget(ask: Ask, At(execution): At<String>) -> Answer {
     match about(&ask, &execution, DurableOp::RunDelete { execution: execution.clone() }).await? {
         DurableReply::Run(run) => ok(&Forgotten { status: "ok", execution_id: run.execution.id }),
@@ -133,19 +121,15 @@ pub(super) async fn forget(ask: Ask, At(execution): At<String>) -> Answer {
 }
 
 /// Which execution is meant.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CurrentBody {
     /// Its id or its name.
-    #[schema(required)]
     execution_id: Option<String>,
 }
 
 /// The execution that a client means when it names none. Clients of `vm-system mcp --client NAME` are called
 /// `client NAME`.
-#[utoipa::path(get, path = "/clients/{client}/current-execution", tag = "programs",
-    params(("client" = String, Path, description = "1 to 200 characters")),
-    responses((status = 200, body = schema::ProgramExecution)))]
 pub(super) async fn current(ask: Ask, At(client): At<String>) -> Answer {
     match durable(&ask, DurableOp::CurrentGet { client }).await? {
         DurableReply::Runs(runs) => {
@@ -158,27 +142,17 @@ pub(super) async fn current(ask: Ask, At(client): At<String>) -> Answer {
 }
 
 /// Say which execution a client means from now on.
-#[utoipa::path(put, path = "/clients/{client}/current-execution", tag = "programs",
-    params(("client" = String, Path, description = "1 to 200 characters")), request_body = CurrentBody,
-    responses((status = 200, body = schema::ProgramExecution)))]
 pub(super) async fn set_current(ask: Ask, At(client): At<String>, Input(body): Input<CurrentBody>) -> Answer {
     let execution = required("execution_id", body.execution_id)?;
     ok(&about(&ask, &execution, DurableOp::CurrentSet { client, execution: execution.clone() }).await?)
 }
 
 /// Where an execution of a program stands, and its question. Reading it changes nothing.
-#[utoipa::path(get, path = "/executions/{execution_id}/task", tag = "tasks",
-    params(("execution_id" = String, Path)), responses((status = 200, body = schema::TaskState)))]
 pub(super) async fn task(ask: Ask, At(execution): At<String>) -> Answer {
     ok(&about(&ask, &execution, DurableOp::TaskGet { execution: execution.clone() }).await?)
 }
 
 /// Answer a question; the program has run on to its next pause or its end when the answer comes.
-#[utoipa::path(post, path = "/executions/{execution_id}/task", tag = "tasks",
-    params(("execution_id" = String, Path),
-        ("wait" = Option<bool>, Query, description = "false: answer 202 as soon as the answer is kept")),
-    request_body = AnswerBody,
-    responses((status = 200, body = schema::ProgramExecution), (status = 202, body = schema::ProgramExecution)))]
 pub(super) async fn submit(
     ask: Ask,
     At(execution): At<String>,
@@ -199,10 +173,6 @@ pub(super) async fn submit(
 }
 
 /// All open questions, oldest first.
-#[utoipa::path(get, path = "/tasks", tag = "tasks",
-    params(("status" = Option<String>, Query, description = "`pending`: there are no others"),
-        pages::Query),
-    responses((status = 200, body = [schema::Task])))]
 pub(super) async fn tasks(ask: Ask, params: Params) -> Answer {
     if params.one("status")?.is_some_and(|status| status != "pending") {
         return Err(Problem::invalid("status must be pending: answered questions are not listed"));
@@ -217,19 +187,12 @@ pub(super) async fn tasks(ask: Ask, params: Params) -> Answer {
 }
 
 /// The inside of a program that stands still.
-#[utoipa::path(get, path = "/executions/{execution_id}/state", tag = "programs",
-    params(("execution_id" = String, Path),
-        ("checkpoint" = Option<u64>, Query, description = "as of this checkpoint; absent: now")),
-    responses((status = 200, body = schema::ProgramState)))]
 pub(super) async fn state(ask: Ask, At(execution): At<String>, params: Params) -> Answer {
     let checkpoint = params.number("checkpoint", 0)?;
     ok(&about(&ask, &execution, DurableOp::StateGet { execution: execution.clone(), checkpoint }).await?)
 }
 
 /// Change a variable of a waiting execution.
-#[utoipa::path(patch, path = "/executions/{execution_id}/state", tag = "programs",
-    params(("execution_id" = String, Path)), request_body = VariableBody,
-    responses((status = 200, body = schema::ProgramExecution)))]
 pub(super) async fn set(ask: Ask, At(execution): At<String>, Input(body): Input<VariableBody>) -> Answer {
     let name = required("name", body.name)?;
     let value = body.value.ok_or_else(|| Problem::invalid("value is missing"))?;
@@ -240,25 +203,17 @@ pub(super) async fn set(ask: Ask, At(execution): At<String>, Input(body): Input<
 }
 
 /// Which states of an execution were kept.
-#[utoipa::path(get, path = "/executions/{execution_id}/checkpoints", tag = "programs",
-    params(("execution_id" = String, Path)), responses((status = 200, body = [schema::Checkpoint])))]
 pub(super) async fn checkpoints(ask: Ask, At(execution): At<String>) -> Answer {
     ok(&about(&ask, &execution, DurableOp::CheckpointList { execution: execution.clone() }).await?)
 }
 
 /// Make a new execution from a checkpoint, which takes over the name; the old one ends as `cancelled`.
-#[utoipa::path(post, path = "/executions/{execution_id}/rewind", tag = "programs",
-    params(("execution_id" = String, Path)), request_body = RewindBody,
-    responses((status = 200, body = schema::ProgramExecution)))]
 pub(super) async fn rewind(ask: Ask, At(execution): At<String>, Input(body): Input<RewindBody>) -> Answer {
     let checkpoint = body.checkpoint.ok_or_else(|| Problem::invalid("checkpoint is missing"))?;
     ok(&about(&ask, &execution, DurableOp::Rewind { execution: execution.clone(), checkpoint }).await?)
 }
 
 /// Make a new execution from a checkpoint; the old one stays as it is.
-#[utoipa::path(post, path = "/executions/{execution_id}/fork", tag = "programs",
-    params(("execution_id" = String, Path)), request_body(content = Option<ForkBody>),
-    responses((status = 201, body = schema::ProgramExecution)))]
 pub(super) async fn branch_off(
     ask: Ask,
     At(execution): At<String>,

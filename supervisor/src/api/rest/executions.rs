@@ -3,14 +3,12 @@
 use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, json, ok};
 use super::input::{At, Input, Params, id, object, required};
-use super::schema;
 use super::{durable, pages, programs, sse};
 use axum::http::{HeaderMap, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
 use vm_system_protocol::control::{DurableOp, ErrorCode, NewExecution, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, ExecutionKind};
@@ -19,37 +17,27 @@ use vm_system_protocol::model::{Execution, ExecutionKind};
 const DEFAULT_LIMIT: u32 = 50;
 
 /// Input that is to be evaluated.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ReplBody {
-    #[schema(required)]
     session_id: Option<String>,
-    #[schema(required)]
     input: Option<String>,
 }
 
 /// A file that is to be run.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RunFileBody {
-    #[schema(required)]
     session_id: Option<String>,
     /// Relative to the worktree.
-    #[schema(required)]
     path: Option<String>,
     /// The script sees it as `args`.
-    #[schema(value_type = Option<Object>)]
     args: Option<Box<RawValue>>,
     /// The script sees it in `process.env`.
-    #[schema(value_type = Option<Object>)]
     env: Option<BTreeMap<String, Value>>,
 }
 
 /// Evaluate input in a session.
-#[utoipa::path(post, path = "/executions/repl", tag = "executions",
-    params(("wait" = Option<bool>, Query, description = "false: answer 202 as soon as it runs")),
-    request_body = ReplBody,
-    responses((status = 201, body = schema::Execution), (status = 202, body = schema::Execution)))]
 pub(super) async fn repl(ask: Ask, params: Params, Input(body): Input<ReplBody>) -> Answer {
     let wait = params.flag("wait", true)?;
     let session = id("session_id", &required("session_id", body.session_id)?)?;
@@ -60,10 +48,6 @@ pub(super) async fn repl(ask: Ask, params: Params, Input(body): Input<ReplBody>)
 }
 
 /// Run a file of the worktree in a session.
-#[utoipa::path(post, path = "/executions/run-file", tag = "executions",
-    params(("wait" = Option<bool>, Query, description = "false: answer 202 as soon as it runs")),
-    request_body = RunFileBody,
-    responses((status = 201, body = schema::Execution), (status = 202, body = schema::Execution)))]
 pub(super) async fn run_file(ask: Ask, params: Params, Input(body): Input<RunFileBody>) -> Answer {
     let wait = params.flag("wait", true)?;
     let args = object("args", body.args.as_deref())?.unwrap_or_else(JsonText::empty_object);
@@ -98,11 +82,6 @@ async fn start(ask: &Ask, new: NewExecution) -> Answer {
 }
 
 /// Executions of a session, or those of all programs; newest first, without their events and questions.
-#[utoipa::path(get, path = "/executions", tag = "executions",
-    params(("session_id" = Option<String>, Query, description = "of this session; needed unless kind is given"),
-        ("kind" = Option<String>, Query, description = "`program`: those of all programs, deleted ones too"),
-        pages::Query),
-    responses((status = 200, body = [schema::ProgramExecution])))]
 pub(super) async fn list(ask: Ask, params: Params) -> Answer {
     match (params.one("session_id")?, params.one("kind")?) {
         (None, Some("program")) => return programs::runs(&ask, None, &params).await,
@@ -123,8 +102,6 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
 }
 
 /// One execution, by its id or its name; of a program with what it runs and its question.
-#[utoipa::path(get, path = "/executions/{execution_id}", tag = "executions",
-    params(("execution_id" = String, Path)), responses((status = 200, body = schema::ProgramExecution)))]
 pub(super) async fn get(ask: Ask, At(execution): At<String>) -> Answer {
     let found = find(&ask, &execution).await?;
     if found.kind != ExecutionKind::Program {
@@ -157,8 +134,6 @@ struct Cancelled {
 }
 
 /// End a running execution as `cancelled`. That it has ended already is fine.
-#[utoipa::path(post, path = "/executions/{execution_id}/cancel", tag = "executions",
-    params(("execution_id" = String, Path)), responses((status = 202, body = schema::ExecutionCancelled)))]
 pub(super) async fn cancel(ask: Ask, At(execution): At<String>) -> Answer {
     let execution_id = find(&ask, &execution).await?.id.to_string();
     ask.op(Op::ExecCancel { execution: execution_id.clone() }).await?;
@@ -166,13 +141,6 @@ pub(super) async fn cancel(ask: Ask, At(execution): At<String>) -> Answer {
 }
 
 /// Events of an execution, in order; as a live stream with `Accept: text/event-stream`.
-#[utoipa::path(get, path = "/executions/{execution_id}/events", tag = "executions",
-    params(("execution_id" = String, Path),
-        ("after_seq" = Option<u64>, Query, description = "only later ones"),
-        ("limit" = Option<u32>, Query, description = "at most this many; not for streams"),
-        ("Last-Event-ID" = Option<u64>, Header, description = "streams: only later ones")),
-    responses((status = 200, content((Vec<schema::Event> = "application/json"), (String = "text/event-stream"))),
-        (status = 204, description = "streams: everything was sent before, and nothing will come")))]
 pub(super) async fn events(
     ask: Ask,
     At(execution): At<String>,

@@ -3,9 +3,9 @@
 
 use super::auth::{self, Peer};
 use super::envelope::{Problem, Refused};
-use super::{App, PREFIX, ui};
-use crate::api::control::{Caller, Refusal};
+use super::{API, App, PREFIX, ui};
 use crate::api::mcp;
+use crate::ops::{ApiRefusal, Caller};
 use axum::Router;
 use axum::body::Body;
 use axum::http::header::{self, HeaderName, HeaderValue};
@@ -58,7 +58,7 @@ pub(super) async fn handle(
             Err(problem) => problem.into_response(),
         };
         if let Some(refusal) = refusal(&method, &path, peer, seen, &response) {
-            app.verbs.note(refusal).await;
+            app.verbs.refused(refusal).await;
         }
         log(&method, &path, &response, begin);
         let headers = response.headers_mut();
@@ -102,7 +102,7 @@ async fn pass(
     let path = request.uri().path();
     if path == mcp::http::PATH {
         let caller = auth::caller(app, peer, request.headers()).await?;
-        tracing::debug!(owner = caller.owner, "agent");
+        tracing::debug!(owner = %caller.owner, "agent");
         return super::mcp::answer(app, caller, request).await;
     }
     if is_public(path) {
@@ -112,7 +112,7 @@ async fn pass(
     if !path.starts_with(PREFIX) {
         return Err(Problem::no_route());
     }
-    tracing::debug!(owner = caller.owner, "caller");
+    tracing::debug!(owner = %caller.owner, "caller");
     let _ = seen.caller.set(caller.clone());
     request.extensions_mut().insert(caller);
     request.extensions_mut().insert(seen.asked.clone());
@@ -183,7 +183,7 @@ fn refusal(
     peer: &Peer,
     seen: Seen,
     response: &Response<Body>,
-) -> Option<Refusal> {
+) -> Option<ApiRefusal> {
     let Refused(code) = *response.extensions().get::<Refused>()?;
     let status = response.status();
     let (concerns, from) = match seen.caller.get() {
@@ -191,8 +191,8 @@ fn refusal(
         None => ([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status), peer.to_string()),
     };
     let what = format!("{method} {path}");
-    let caller = seen.caller.into_inner();
-    (concerns && status.is_client_error()).then_some(Refusal { caller, door: "rest", what, from, code })
+    let owner = seen.caller.into_inner().map(|caller| caller.owner);
+    (concerns && status.is_client_error()).then_some(ApiRefusal { owner, api: API, what, from, code })
 }
 
 fn log(method: &Method, path: &str, response: &Response<Body>, begin: Instant) {

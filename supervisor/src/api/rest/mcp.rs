@@ -1,10 +1,11 @@
 //! The place of the agents' door at this one: the same rules about names, origins, tokens and sizes.
 
 use super::envelope::Problem;
-use super::{App, RestOptions, Verbs, input};
-use crate::api::control::{Caller, Door, Request as Verb};
+use super::{App, RestOptions, input};
+use crate::api::control::Door;
 use crate::api::mcp::Asking;
 use crate::api::mcp::http::{Ask, McpHttp};
+use crate::ops::{Caller, VerbHandler, VerbRequest};
 use axum::body::Body;
 use axum::http::{Request, Response};
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use tracing::Instrument as _;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 
 /// The part that speaks the protocol, over the verbs of this door.
-pub(super) fn mount(verbs: &Arc<dyn Verbs>, options: &RestOptions, door: &Door) -> McpHttp {
+pub(super) fn mount(verbs: &Arc<dyn VerbHandler>, options: &RestOptions, door: &Door) -> McpHttp {
     let (verbs, requests) = (Arc::clone(verbs), door.requests.clone());
     let tokens = Arc::clone(&options.tokens);
     let ask: Arc<Ask> = Arc::new(move |caller: Caller, op: Op| -> Asking<'static, Result<Reply, OpError>> {
@@ -22,9 +23,10 @@ pub(super) fn mount(verbs: &Arc<dyn Verbs>, options: &RestOptions, door: &Door) 
             return Box::pin(std::future::ready(Err(gone)));
         }
         let verbs = Arc::clone(&verbs);
-        let verb = Verb { caller, door: "mcp", idempotency_key: None, op, events: None };
+        let caller = Caller { api: "mcp", ..caller };
+        let request = VerbRequest { caller, idempotency_key: None, op, events: None };
         // A task of its own: it goes on to its end even if nobody waits for it, and a bug in a verb is this call's error.
-        let work = async move { verbs.answer(verb).await }.in_current_span();
+        let work = async move { verbs.handle(request).await }.in_current_span();
         let work = requests.spawn(work);
         Box::pin(async move {
             work.await.unwrap_or_else(|failure| {

@@ -4,7 +4,6 @@ use super::envelope::{Answer, Problem, ok};
 use super::input::Params;
 use axum::http::{HeaderName, HeaderValue};
 use serde::Serialize;
-use utoipa::IntoParams;
 use vm_system_protocol::control::{ListCursor, ListPage};
 use vm_system_protocol::time::Timestamp;
 
@@ -12,17 +11,6 @@ use vm_system_protocol::time::Timestamp;
 const NEXT: HeaderName = HeaderName::from_static("x-next-cursor");
 /// An answer that is shorter has not been cut for its size (bytes).
 const SURELY_WHOLE: usize = 1 << 20;
-
-/// A part of a list.
-#[derive(IntoParams)]
-#[into_params(parameter_in = Query)]
-#[expect(dead_code, reason = "describes what `Params` reads")]
-pub(super) struct Query {
-    /// At most this many; at least 1.
-    limit: Option<u32>,
-    /// `X-Next-Cursor` of the answer before.
-    cursor: Option<String>,
-}
 
 /// The part of a list that is asked for.
 pub(super) fn asked(params: &Params) -> Result<ListPage, Problem> {

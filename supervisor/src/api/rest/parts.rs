@@ -3,36 +3,30 @@
 use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, created, ok};
 use super::input::{At, Input, id, object, required};
-use super::schema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 use vm_system_protocol::control::{NewCapability, NewStartupFile, Op, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, TemplateDetail};
 
 /// A capability that is to be; (kind, name) is unique in its template.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct CapabilityBody {
     /// `module`, `global`, `fs`, `net` or `env`.
-    #[schema(required)]
     kind: Option<String>,
-    #[schema(required)]
     name: Option<String>,
     /// Whether it gives (true) or withdraws (false, the default).
     enabled: Option<bool>,
     /// What narrows it.
-    #[schema(value_type = Option<Object>)]
     config: Option<Box<RawValue>>,
 }
 
 /// A startup file that is to be; its path is unique in its template.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct StartupFileBody {
     /// Relative to the session's worktree.
-    #[schema(required)]
     path: Option<String>,
     /// Lower runs first (default 0).
     order_index: Option<i64>,
@@ -41,10 +35,9 @@ pub(super) struct StartupFileBody {
 }
 
 /// A name that is added to a template.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NameBody {
-    #[schema(required)]
     name: Option<String>,
 }
 
@@ -68,16 +61,11 @@ async fn template(ask: &Ask, template: &str) -> Result<Box<TemplateDetail>, Prob
 }
 
 /// The capabilities of a template.
-#[utoipa::path(get, path = "/templates/{template_id}/capabilities", tag = "template parts",
-    params(("template_id" = String, Path)), responses((status = 200, body = [schema::Capability])))]
 pub(super) async fn capabilities(ask: Ask, At(of): At<String>) -> Answer {
     ok(&template(&ask, &of).await?.capabilities)
 }
 
 /// Give, narrow or withdraw a right.
-#[utoipa::path(post, path = "/templates/{template_id}/capabilities", tag = "template parts",
-    params(("template_id" = String, Path)), request_body = CapabilityBody,
-    responses((status = 201, body = schema::Capability)))]
 pub(super) async fn add_capability(
     ask: Ask,
     At(of): At<String>,
@@ -95,9 +83,6 @@ pub(super) async fn add_capability(
 }
 
 /// Take a capability away.
-#[utoipa::path(delete, path = "/templates/{template_id}/capabilities/{capability_id}", tag = "template parts",
-    params(("template_id" = String, Path), ("capability_id" = String, Path)),
-    responses((status = 200, body = schema::CapabilityRemoved)))]
 pub(super) async fn remove_capability(ask: Ask, At((of, which)): At<(String, String)>) -> Answer {
     let (template, capability) = (id("template_id", &of)?, id("capability_id", &which)?);
     match ask.op(Op::TemplateRemoveCapability { template, capability }).await? {
@@ -107,16 +92,11 @@ pub(super) async fn remove_capability(ask: Ask, At((of, which)): At<(String, Str
 }
 
 /// The startup files of a template, in the order in which they run.
-#[utoipa::path(get, path = "/templates/{template_id}/startup-files", tag = "template parts",
-    params(("template_id" = String, Path)), responses((status = 200, body = [schema::StartupFile])))]
 pub(super) async fn startup_files(ask: Ask, At(of): At<String>) -> Answer {
     ok(&template(&ask, &of).await?.startup_files)
 }
 
 /// Let new sessions run a file first.
-#[utoipa::path(post, path = "/templates/{template_id}/startup-files", tag = "template parts",
-    params(("template_id" = String, Path)), request_body = StartupFileBody,
-    responses((status = 201, body = schema::StartupFile)))]
 pub(super) async fn add_startup_file(
     ask: Ask,
     At(of): At<String>,
@@ -130,9 +110,6 @@ pub(super) async fn add_startup_file(
 }
 
 /// Take a startup file away.
-#[utoipa::path(delete, path = "/templates/{template_id}/startup-files/{file_id}", tag = "template parts",
-    params(("template_id" = String, Path), ("file_id" = String, Path)),
-    responses((status = 200, body = schema::StartupFileRemoved)))]
 pub(super) async fn remove_startup_file(ask: Ask, At((of, which)): At<(String, String)>) -> Answer {
     let (template, file) = (id("template_id", &of)?, id("file_id", &which)?);
     match ask.op(Op::TemplateRemoveStartup { template, file }).await? {
@@ -142,25 +119,17 @@ pub(super) async fn remove_startup_file(ask: Ask, At((of, which)): At<(String, S
 }
 
 /// The names of a template's host modules.
-#[utoipa::path(get, path = "/templates/{template_id}/modules", tag = "template parts",
-    params(("template_id" = String, Path)), responses((status = 200, body = [String])))]
 pub(super) async fn modules(ask: Ask, At(of): At<String>) -> Answer {
     ok(&template(&ask, &of).await?.template.exposed_modules)
 }
 
 /// Let sessions require a host module. Adding it twice changes nothing.
-#[utoipa::path(post, path = "/templates/{template_id}/modules", tag = "template parts",
-    params(("template_id" = String, Path)), request_body = NameBody,
-    responses((status = 201, body = schema::TemplateName)))]
 pub(super) async fn add_module(ask: Ask, At(of): At<String>, Input(body): Input<NameBody>) -> Answer {
     let (template, name) = (id("template_id", &of)?, required("name", body.name)?);
     created(&ask.op(Op::TemplateAddModule { template, name }).await?)
 }
 
 /// Withdraw a host module. Removing an absent one changes nothing.
-#[utoipa::path(delete, path = "/templates/{template_id}/modules/{name}", tag = "template parts",
-    params(("template_id" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = schema::TemplateNameRemoved)))]
 pub(super) async fn remove_module(ask: Ask, At((of, name)): At<(String, String)>) -> Answer {
     let template = id("template_id", &of)?;
     match ask.op(Op::TemplateRemoveModule { template, name }).await? {
@@ -170,25 +139,17 @@ pub(super) async fn remove_module(ask: Ask, At((of, name)): At<(String, String)>
 }
 
 /// The names of a template's libraries.
-#[utoipa::path(get, path = "/templates/{template_id}/libraries", tag = "template parts",
-    params(("template_id" = String, Path)), responses((status = 200, body = [String])))]
 pub(super) async fn libraries(ask: Ask, At(of): At<String>) -> Answer {
     ok(&template(&ask, &of).await?.template.libraries)
 }
 
 /// Give new sessions a library: `id-version`, or `id` for the version that is installed.
-#[utoipa::path(post, path = "/templates/{template_id}/libraries", tag = "template parts",
-    params(("template_id" = String, Path)), request_body = NameBody,
-    responses((status = 201, body = schema::TemplateName)))]
 pub(super) async fn add_library(ask: Ask, At(of): At<String>, Input(body): Input<NameBody>) -> Answer {
     let (template, name) = (id("template_id", &of)?, required("name", body.name)?);
     created(&ask.op(Op::TemplateAddLibrary { template, name }).await?)
 }
 
 /// Take a library away; sessions that have it keep it.
-#[utoipa::path(delete, path = "/templates/{template_id}/libraries/{name}", tag = "template parts",
-    params(("template_id" = String, Path), ("name" = String, Path)),
-    responses((status = 200, body = schema::TemplateNameRemoved)))]
 pub(super) async fn remove_library(ask: Ask, At((of, name)): At<(String, String)>) -> Answer {
     let template = id("template_id", &of)?;
     match ask.op(Op::TemplateRemoveLibrary { template, name }).await? {

@@ -3,11 +3,10 @@
 use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, created, ok};
 use super::input::{At, Input, Params, required};
-use super::{pages, schema};
+use super::pages;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
-use utoipa::ToSchema;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, Op, PlanText, Reply};
 use vm_system_protocol::ids::ProgramId;
 
@@ -15,16 +14,14 @@ use vm_system_protocol::ids::ProgramId;
 const DEFAULT_LIMIT: u32 = 1_000;
 
 /// A program that is to be; under the name of one that there is, its next version.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NewProgram {
     /// Unique among the owner's programs.
-    #[schema(required)]
     name: Option<String>,
     /// Its source, unless it is a `plan`'s.
     source: Option<String>,
     /// A compiled plan, as `POST /plans` answers it: the program is the built-in one that walks through it.
-    #[schema(value_type = Option<Object>)]
     plan: Option<Box<RawValue>>,
     /// Ids of blocks of the plan that are done already.
     done: Option<Vec<String>>,
@@ -47,8 +44,6 @@ pub(super) fn part(params: &Params) -> Result<ListPage, Problem> {
 }
 
 /// Programs, newest first, without their sources.
-#[utoipa::path(get, path = "/programs", tag = "programs",
-    params(pages::Query), responses((status = 200, body = [schema::Program])))]
 pub(super) async fn list(ask: Ask, params: Params) -> Answer {
     let page = part(&params)?;
     match durable(&ask, DurableOp::ProgramList(page)).await? {
@@ -60,8 +55,6 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
 }
 
 /// Compile a source text and keep it.
-#[utoipa::path(post, path = "/programs", tag = "programs",
-    request_body = NewProgram, responses((status = 201, body = schema::Program)))]
 pub(super) async fn load(ask: Ask, Input(body): Input<NewProgram>) -> Answer {
     let name = required("name", body.name)?;
     let op = match (body.source, body.plan) {
@@ -76,21 +69,17 @@ pub(super) async fn load(ask: Ask, Input(body): Input<NewProgram>) -> Answer {
 }
 
 /// A plan as it was written.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct PlanBody {
     /// What its file is called.
     file: Option<String>,
-    #[schema(required)]
     text: Option<String>,
     /// The texts of the files that it lists, by the names that it lists.
-    #[schema(value_type = Option<Object>)]
     files: Option<BTreeMap<String, String>>,
 }
 
 /// Compile a plan, or say what is wrong with it; nothing is kept.
-#[utoipa::path(post, path = "/plans", tag = "programs",
-    request_body = PlanBody, responses((status = 200, body = schema::Plan)))]
 pub(super) async fn check_plan(ask: Ask, Input(body): Input<PlanBody>) -> Answer {
     let plan = PlanText {
         file: body.file.unwrap_or_else(|| "plan.md".to_owned()),
@@ -101,19 +90,12 @@ pub(super) async fn check_plan(ask: Ask, Input(body): Input<PlanBody>) -> Answer
 }
 
 /// One program with its source, by its id or its name.
-#[utoipa::path(get, path = "/programs/{program}", tag = "programs",
-    params(("program" = String, Path),
-        ("version" = Option<u32>, Query, description = "the source of this version; absent: the newest")),
-    responses((status = 200, body = schema::Program)))]
 pub(super) async fn get(ask: Ask, At(program): At<String>, params: Params) -> Answer {
     let version = params.number("version", 1)?;
     ok(&durable(&ask, DurableOp::ProgramGet { program, version }).await?)
 }
 
 /// Versions of a program, newest first, without their sources.
-#[utoipa::path(get, path = "/programs/{program}/versions", tag = "programs",
-    params(("program" = String, Path), pages::Query),
-    responses((status = 200, body = [schema::ProgramVersion])))]
 pub(super) async fn versions(ask: Ask, At(program): At<String>, params: Params) -> Answer {
     let page = part(&params)?;
     match durable(&ask, DurableOp::ProgramVersions { program, page }).await? {
@@ -131,8 +113,6 @@ struct Deleted {
 }
 
 /// Hide a program; its executions go on, its name is free again.
-#[utoipa::path(delete, path = "/programs/{program}", tag = "programs",
-    params(("program" = String, Path)), responses((status = 200, body = schema::ProgramDeleted)))]
 pub(super) async fn delete(ask: Ask, At(program): At<String>) -> Answer {
     match durable(&ask, DurableOp::ProgramDelete { program }).await? {
         DurableReply::Program(program) => ok(&Deleted { status: "ok", program_id: program.id }),
@@ -141,9 +121,6 @@ pub(super) async fn delete(ask: Ask, At(program): At<String>) -> Answer {
 }
 
 /// Executions of a program, newest first, without their questions.
-#[utoipa::path(get, path = "/programs/{program}/executions", tag = "programs",
-    params(("program" = String, Path), pages::Query),
-    responses((status = 200, body = [schema::ProgramExecution])))]
 pub(super) async fn executions(ask: Ask, At(program): At<String>, params: Params) -> Answer {
     runs(&ask, Some(program), &params).await
 }

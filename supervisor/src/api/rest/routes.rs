@@ -1,4 +1,4 @@
-//! The table of routes. Each is added together with its description, so that none is served without one.
+//! The table of routes. `docs/openapi.json` describes each of them; a test in `openapi` compares the two.
 
 use super::envelope::Problem;
 use super::{App, PREFIX, archives, durable, executions, parts, programs, runtime, sessions, templates};
@@ -7,7 +7,13 @@ use axum::handler::Handler;
 use axum::routing::{MethodFilter, on};
 use hyper_util::service::TowerToHyperService;
 use std::sync::Arc;
-use utoipa::openapi::HttpMethod;
+
+type Method = (&'static str, MethodFilter);
+const GET: Method = ("GET", MethodFilter::GET);
+const POST: Method = ("POST", MethodFilter::POST);
+const PUT: Method = ("PUT", MethodFilter::PUT);
+const PATCH: Method = ("PATCH", MethodFilter::PATCH);
+const DELETE: Method = ("DELETE", MethodFilter::DELETE);
 
 /// Routes, and what is served by them.
 pub(super) struct Table {
@@ -17,29 +23,13 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Adds the route that `description` describes.
-    fn with<P, H, T>(mut self, _description: P, handler: H) -> Self
+    fn with<H, T>(mut self, (name, filter): Method, path: &str, handler: H) -> Self
     where
-        P: utoipa::Path,
         H: Handler<T, Arc<App>>,
         T: 'static,
     {
-        let path = P::path();
-        let mut all: Option<MethodFilter> = None;
-        for method in P::methods() {
-            let (name, filter) = match method {
-                HttpMethod::Post => ("POST", MethodFilter::POST),
-                HttpMethod::Patch => ("PATCH", MethodFilter::PATCH),
-                HttpMethod::Delete => ("DELETE", MethodFilter::DELETE),
-                HttpMethod::Put => ("PUT", MethodFilter::PUT),
-                _ => ("GET", MethodFilter::GET),
-            };
-            self.listed.push(format!("{name} {path}"));
-            all = Some(all.map_or(filter, |all| all.or(filter)));
-        }
-        if let Some(all) = all {
-            self.router = self.router.route(&path, on(all, handler));
-        }
+        self.listed.push(format!("{name} {path}"));
+        self.router = self.router.route(path, on(filter, handler));
         self
     }
 }
@@ -47,66 +37,66 @@ impl Table {
 /// All routes below [`PREFIX`].
 pub(super) fn table() -> Table {
     Table { router: Router::new(), listed: Vec::new() }
-        .with(runtime::__path_health, runtime::health)
-        .with(runtime::__path_summary, runtime::summary)
-        .with(runtime::__path_info, runtime::info)
-        .with(runtime::__path_modules, runtime::modules)
-        .with(runtime::__path_libraries, runtime::libraries)
-        .with(runtime::__path_description, runtime::description)
-        .with(templates::__path_list, templates::list)
-        .with(templates::__path_create, templates::create)
-        .with(templates::__path_get, templates::get)
-        .with(templates::__path_update, templates::update)
-        .with(templates::__path_delete, templates::delete)
-        .with(parts::__path_capabilities, parts::capabilities)
-        .with(parts::__path_add_capability, parts::add_capability)
-        .with(parts::__path_remove_capability, parts::remove_capability)
-        .with(parts::__path_startup_files, parts::startup_files)
-        .with(parts::__path_add_startup_file, parts::add_startup_file)
-        .with(parts::__path_remove_startup_file, parts::remove_startup_file)
-        .with(parts::__path_modules, parts::modules)
-        .with(parts::__path_add_module, parts::add_module)
-        .with(parts::__path_remove_module, parts::remove_module)
-        .with(parts::__path_libraries, parts::libraries)
-        .with(parts::__path_add_library, parts::add_library)
-        .with(parts::__path_remove_library, parts::remove_library)
-        .with(sessions::__path_list, sessions::list)
-        .with(sessions::__path_create, sessions::create)
-        .with(sessions::__path_get, sessions::get)
-        .with(sessions::__path_close, sessions::close)
-        .with(sessions::__path_delete, sessions::delete)
-        .with(sessions::__path_inspect, sessions::inspect)
-        .with(sessions::__path_kill, sessions::kill)
-        .with(sessions::__path_fork, sessions::fork)
-        .with(executions::__path_repl, executions::repl)
-        .with(executions::__path_run_file, executions::run_file)
-        .with(executions::__path_list, executions::list)
-        .with(executions::__path_get, executions::get)
-        .with(executions::__path_cancel, executions::cancel)
-        .with(executions::__path_events, executions::events)
-        .with(programs::__path_list, programs::list)
-        .with(programs::__path_load, programs::load)
-        .with(programs::__path_get, programs::get)
-        .with(programs::__path_versions, programs::versions)
-        .with(programs::__path_delete, programs::delete)
-        .with(programs::__path_executions, programs::executions)
-        .with(programs::__path_check_plan, programs::check_plan)
-        .with(archives::__path_export_program, archives::export_program)
-        .with(archives::__path_export_execution, archives::export_execution)
-        .with(archives::__path_import_program, archives::import_program)
-        .with(archives::__path_import_execution, archives::import_execution)
-        .with(durable::__path_start, durable::start)
-        .with(durable::__path_forget, durable::forget)
-        .with(durable::__path_current, durable::current)
-        .with(durable::__path_set_current, durable::set_current)
-        .with(durable::__path_task, durable::task)
-        .with(durable::__path_submit, durable::submit)
-        .with(durable::__path_tasks, durable::tasks)
-        .with(durable::__path_state, durable::state)
-        .with(durable::__path_set, durable::set)
-        .with(durable::__path_checkpoints, durable::checkpoints)
-        .with(durable::__path_rewind, durable::rewind)
-        .with(durable::__path_branch_off, durable::branch_off)
+        .with(GET, "/health", runtime::health)
+        .with(GET, "/runtime/summary", runtime::summary)
+        .with(GET, "/runtime", runtime::info)
+        .with(GET, "/modules", runtime::modules)
+        .with(GET, "/libraries", runtime::libraries)
+        .with(GET, "/openapi.json", runtime::description)
+        .with(GET, "/templates", templates::list)
+        .with(POST, "/templates", templates::create)
+        .with(GET, "/templates/{template_id}", templates::get)
+        .with(PATCH, "/templates/{template_id}", templates::update)
+        .with(DELETE, "/templates/{template_id}", templates::delete)
+        .with(GET, "/templates/{template_id}/capabilities", parts::capabilities)
+        .with(POST, "/templates/{template_id}/capabilities", parts::add_capability)
+        .with(DELETE, "/templates/{template_id}/capabilities/{capability_id}", parts::remove_capability)
+        .with(GET, "/templates/{template_id}/startup-files", parts::startup_files)
+        .with(POST, "/templates/{template_id}/startup-files", parts::add_startup_file)
+        .with(DELETE, "/templates/{template_id}/startup-files/{file_id}", parts::remove_startup_file)
+        .with(GET, "/templates/{template_id}/modules", parts::modules)
+        .with(POST, "/templates/{template_id}/modules", parts::add_module)
+        .with(DELETE, "/templates/{template_id}/modules/{name}", parts::remove_module)
+        .with(GET, "/templates/{template_id}/libraries", parts::libraries)
+        .with(POST, "/templates/{template_id}/libraries", parts::add_library)
+        .with(DELETE, "/templates/{template_id}/libraries/{name}", parts::remove_library)
+        .with(GET, "/sessions", sessions::list)
+        .with(POST, "/sessions", sessions::create)
+        .with(GET, "/sessions/{session_id}", sessions::get)
+        .with(POST, "/sessions/{session_id}/close", sessions::close)
+        .with(DELETE, "/sessions/{session_id}", sessions::delete)
+        .with(GET, "/sessions/{session_id}/inspect", sessions::inspect)
+        .with(POST, "/sessions/{session_id}/kill", sessions::kill)
+        .with(POST, "/sessions/{session_id}/fork", sessions::fork)
+        .with(POST, "/executions/repl", executions::repl)
+        .with(POST, "/executions/run-file", executions::run_file)
+        .with(GET, "/executions", executions::list)
+        .with(GET, "/executions/{execution_id}", executions::get)
+        .with(POST, "/executions/{execution_id}/cancel", executions::cancel)
+        .with(GET, "/executions/{execution_id}/events", executions::events)
+        .with(GET, "/programs", programs::list)
+        .with(POST, "/programs", programs::load)
+        .with(GET, "/programs/{program}", programs::get)
+        .with(GET, "/programs/{program}/versions", programs::versions)
+        .with(DELETE, "/programs/{program}", programs::delete)
+        .with(GET, "/programs/{program}/executions", programs::executions)
+        .with(POST, "/plans", programs::check_plan)
+        .with(GET, "/programs/{program}/export", archives::export_program)
+        .with(GET, "/executions/{execution_id}/export", archives::export_execution)
+        .with(POST, "/imports/program", archives::import_program)
+        .with(POST, "/imports/execution", archives::import_execution)
+        .with(POST, "/executions/program", durable::start)
+        .with(DELETE, "/executions/{execution_id}", durable::forget)
+        .with(GET, "/clients/{client}/current-execution", durable::current)
+        .with(PUT, "/clients/{client}/current-execution", durable::set_current)
+        .with(GET, "/executions/{execution_id}/task", durable::task)
+        .with(POST, "/executions/{execution_id}/task", durable::submit)
+        .with(GET, "/tasks", durable::tasks)
+        .with(GET, "/executions/{execution_id}/state", durable::state)
+        .with(PATCH, "/executions/{execution_id}/state", durable::set)
+        .with(GET, "/executions/{execution_id}/checkpoints", durable::checkpoints)
+        .with(POST, "/executions/{execution_id}/rewind", durable::rewind)
+        .with(POST, "/executions/{execution_id}/fork", durable::branch_off)
 }
 
 /// What answers the requests of all connections.

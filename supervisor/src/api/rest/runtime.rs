@@ -3,31 +3,26 @@
 use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, ok};
 use super::openapi;
-use super::schema;
 use axum::body::Body;
 use axum::http::{Response, header};
 use vm_system_protocol::control::{Op, Reply};
 
 /// Whether the supervisor answers.
-#[utoipa::path(get, path = "/health", tag = "runtime", responses((status = 200, body = schema::Health)))]
 pub(super) async fn health(ask: Ask) -> Answer {
     ok(&ask.op(Op::Health).await?)
 }
 
 /// Which sessions are alive: workers of this moment, not records. Of others only for administrators.
-#[utoipa::path(get, path = "/runtime/summary", tag = "runtime", responses((status = 200, body = schema::RuntimeSummary)))]
 pub(super) async fn summary(ask: Ask) -> Answer {
     ok(&ask.op(Op::RuntimeSummary).await?)
 }
 
 /// Version, walls in force, zygotes, totals, the store's lag.
-#[utoipa::path(get, path = "/runtime", tag = "runtime", responses((status = 200, body = schema::RuntimeInfo)))]
 pub(super) async fn info(ask: Ask) -> Answer {
     ok(&ask.op(Op::RuntimeInfo).await?)
 }
 
 /// The host modules that templates may name.
-#[utoipa::path(get, path = "/modules", tag = "runtime", responses((status = 200, body = [schema::ModuleInfo])))]
 pub(super) async fn modules(ask: Ask) -> Answer {
     match ask.op(Op::ModuleCatalog).await? {
         Reply::Modules(modules) => ok(&modules),
@@ -36,7 +31,6 @@ pub(super) async fn modules(ask: Ask) -> Answer {
 }
 
 /// The libraries that templates may name, with what is installed.
-#[utoipa::path(get, path = "/libraries", tag = "runtime", responses((status = 200, body = [schema::LibraryInfo])))]
 pub(super) async fn libraries(ask: Ask) -> Answer {
     match ask.op(Op::LibraryCatalog).await? {
         Reply::Libraries(libraries) => ok(&libraries),
@@ -45,9 +39,8 @@ pub(super) async fn libraries(ask: Ask) -> Answer {
 }
 
 /// This description.
-#[utoipa::path(get, path = "/openapi.json", tag = "runtime", responses((status = 200, description = "OpenAPI 3.1", content_type = "application/json")))]
 pub(super) async fn description(_: Ask) -> Response<Body> {
-    let mut response = Response::new(Body::from(openapi::text()));
+    let mut response = Response::new(Body::from(openapi::TEXT));
     response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static("application/json"));
     response
 }

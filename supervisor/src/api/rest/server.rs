@@ -4,7 +4,8 @@ use super::auth::Peer;
 use super::connection::{self, Shared};
 use super::slots::Slots;
 use super::{App, RestOptions, routes};
-use crate::api::control::{Door, Handler};
+use crate::api::control::Door;
+use crate::ops::VerbHandler;
 use std::future::Future;
 use std::io;
 use std::sync::Arc;
@@ -29,10 +30,9 @@ pub struct Listeners {
 }
 
 /// Serves until [`Door::hang_up`].
-pub async fn serve<H: Handler>(listeners: Listeners, handler: Arc<H>, options: RestOptions, door: Door) {
+pub async fn serve(listeners: Listeners, verbs: Arc<dyn VerbHandler>, options: RestOptions, door: Door) {
     let most = room(options.limits.connections, 1 + listeners.tcp.len());
     let streams = Arc::new(Semaphore::new(options.limits.streams));
-    let verbs: Arc<dyn super::Verbs> = handler;
     let mcp = super::mcp::mount(&verbs, &options, &door);
     let app = Arc::new(App { verbs, options, streams, mcp, door: door.clone() });
     let shared = Shared { routes: routes::service(Arc::clone(&app)), app };

@@ -4,28 +4,22 @@ use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, created, json, ok};
 use super::input::{At, Input, OptionalInput, Params, id, required};
 use super::pages;
-use super::schema;
 use axum::http::StatusCode;
 use nix::sys::signal::Signal;
 use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 use vm_system_protocol::control::{NewSession, Op, Reply, SessionFilter};
 use vm_system_protocol::model::{Engine, SessionStatus};
 
 /// A session that is to be.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SessionBody {
-    #[schema(required)]
     template_id: Option<String>,
     /// A label of the client.
-    #[schema(required)]
     workspace_id: Option<String>,
     /// A label of the client.
-    #[schema(required)]
     base_commit_oid: Option<String>,
     /// Absolute path of an existing folder.
-    #[schema(required)]
     worktree_path: Option<String>,
     /// For people.
     name: Option<String>,
@@ -36,11 +30,10 @@ pub(super) struct SessionBody {
 }
 
 /// How to kill.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct KillBody {
     /// Name or number of a signal; `KILL` by default.
-    #[schema(value_type = Option<String>)]
     signal: Option<SignalBody>,
 }
 
@@ -67,12 +60,6 @@ impl SignalBody {
 }
 
 /// Sessions, newest first.
-#[utoipa::path(get, path = "/sessions", tag = "sessions",
-    params(("status" = Option<schema::SessionStatus>, Query), ("template_id" = Option<String>, Query),
-        ("workspace_id" = Option<String>, Query),
-        ("engine" = Option<schema::Engine>, Query, description = "`cvm`: the sessions of durable programs, which are else left \
-            out unless a template of theirs is asked for"), pages::Query),
-    responses((status = 200, body = [schema::Session])))]
 pub(super) async fn list(ask: Ask, params: Params) -> Answer {
     let names = SessionStatus::ALL.iter().map(|status| status.as_str()).collect::<Vec<_>>().join(", ");
     let engines = Engine::ALL.iter().map(|engine| engine.as_str()).collect::<Vec<_>>().join(", ");
@@ -93,8 +80,6 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
 }
 
 /// Make a session and wait until it is ready.
-#[utoipa::path(post, path = "/sessions", tag = "sessions",
-    request_body = SessionBody, responses((status = 201, body = schema::Session)))]
 pub(super) async fn create(ask: Ask, Input(body): Input<SessionBody>) -> Answer {
     let new = NewSession {
         template: id("template_id", &required("template_id", body.template_id)?)?,
@@ -109,35 +94,27 @@ pub(super) async fn create(ask: Ask, Input(body): Input<SessionBody>) -> Answer 
 }
 
 /// One session.
-#[utoipa::path(get, path = "/sessions/{session_id}", tag = "sessions",
-    params(("session_id" = String, Path)), responses((status = 200, body = schema::Session)))]
 pub(super) async fn get(ask: Ask, At(session): At<String>) -> Answer {
     ok(&ask.op(Op::SessionGet { session: id("session_id", &session)? }).await?)
 }
 
 /// End a session; a running execution becomes `cancelled` first. Idempotent.
-#[utoipa::path(post, path = "/sessions/{session_id}/close", tag = "sessions",
-    params(("session_id" = String, Path)), responses((status = 200, body = schema::Session)))]
 pub(super) async fn close(ask: Ask, At(session): At<String>) -> Answer {
     ok(&ask.op(Op::SessionClose { session: id("session_id", &session)? }).await?)
 }
 
 /// The same as closing it.
-#[utoipa::path(delete, path = "/sessions/{session_id}", tag = "sessions",
-    params(("session_id" = String, Path)), responses((status = 200, body = schema::Session)))]
 pub(super) async fn delete(ask: Ask, At(session): At<String>) -> Answer {
     close(ask, At(session)).await
 }
 
 /// A live session as the kernel sees it.
-#[utoipa::path(get, path = "/sessions/{session_id}/inspect", tag = "sessions",
-    params(("session_id" = String, Path)), responses((status = 200, body = schema::SessionInspection)))]
 pub(super) async fn inspect(ask: Ask, At(session): At<String>) -> Answer {
     ok(&ask.op(Op::SessionInspect { session: id("session_id", &session)? }).await?)
 }
 
 /// How to fork.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct SessionForkBody {
     /// How many sessions are made (1 to 64, default 1).
@@ -145,9 +122,6 @@ pub(super) struct SessionForkBody {
 }
 
 /// Make sessions that go on from where a live, idle one stands: all of them, or none.
-#[utoipa::path(post, path = "/sessions/{session_id}/fork", tag = "sessions",
-    params(("session_id" = String, Path)), request_body(content = Option<SessionForkBody>),
-    responses((status = 201, body = Vec<schema::Session>)))]
 pub(super) async fn fork(
     ask: Ask,
     At(session): At<String>,
@@ -167,9 +141,6 @@ struct Killed {
 }
 
 /// Send a session's worker a signal.
-#[utoipa::path(post, path = "/sessions/{session_id}/kill", tag = "sessions",
-    params(("session_id" = String, Path)), request_body(content = Option<KillBody>),
-    responses((status = 202, body = schema::SessionKilled)))]
 pub(super) async fn kill(
     ask: Ask,
     At(session): At<String>,

@@ -4,46 +4,37 @@ use super::ask::{Ask, unexpected};
 use super::envelope::{Answer, Problem, created, ok};
 use super::input::{At, Input, Params, id, object, required};
 use super::pages;
-use super::schema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use utoipa::ToSchema;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply, TemplateChange};
 use vm_system_protocol::ids::TemplateId;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, Engine, Settings, StartupFile, Template};
 
 /// A template that is to be.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct NewTemplate {
     /// Unique among the owner's templates.
-    #[schema(required)]
     name: Option<String>,
     /// `quickjs` (default), `goja` (an alias of it), `cvm`.
     engine: Option<String>,
 }
 
 /// What to change of a template: what is absent stays, and within a part `null` resets a field to its default.
-#[derive(Debug, Default, Deserialize, ToSchema)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct TemplatePatch {
     name: Option<String>,
     /// Any fields of the settings' `limits`.
-    #[schema(value_type = Option<Object>)]
     limits: Option<Box<RawValue>>,
     /// Any fields of the settings' `resolver`.
-    #[schema(value_type = Option<Object>)]
     resolver: Option<Box<RawValue>>,
     /// Any fields of the settings' `runtime`.
-    #[schema(value_type = Option<Object>)]
     runtime: Option<Box<RawValue>>,
 }
 
 /// Templates, newest first.
-#[utoipa::path(get, path = "/templates", tag = "templates",
-    params(("built_in" = Option<bool>, Query, description = "With the system's own template, behind all others"), pages::Query),
-    responses((status = 200, body = [schema::Template])))]
 pub(super) async fn list(ask: Ask, params: Params) -> Answer {
     let (page, built_in) = (pages::asked(&params)?, params.flag("built_in", false)?);
     match ask.op(Op::TemplateList { page, built_in }).await? {
@@ -55,8 +46,6 @@ pub(super) async fn list(ask: Ask, params: Params) -> Answer {
 }
 
 /// Make a template with default settings.
-#[utoipa::path(post, path = "/templates", tag = "templates",
-    request_body = NewTemplate, responses((status = 201, body = schema::Template)))]
 pub(super) async fn create(ask: Ask, Input(body): Input<NewTemplate>) -> Answer {
     let name = required("name", body.name)?;
     let engine = match body.engine.as_deref() {
@@ -74,16 +63,11 @@ fn unknown_engine(engine: &str) -> Problem {
 }
 
 /// One template with its settings, capabilities and startup files.
-#[utoipa::path(get, path = "/templates/{template_id}", tag = "templates",
-    params(("template_id" = String, Path)), responses((status = 200, body = schema::TemplateDetail)))]
 pub(super) async fn get(ask: Ask, At(template): At<String>) -> Answer {
     with_settings(ask.op(Op::TemplateGet { template: id("template_id", &template)? }).await?)
 }
 
 /// Change a template. Narrowing counts from the next execution on, widening for new sessions.
-#[utoipa::path(patch, path = "/templates/{template_id}", tag = "templates",
-    params(("template_id" = String, Path)), request_body = TemplatePatch,
-    responses((status = 200, body = schema::TemplateDetail)))]
 pub(super) async fn update(ask: Ask, At(template): At<String>, Input(body): Input<TemplatePatch>) -> Answer {
     let template = id("template_id", &template)?;
     let mut parts = Vec::new();
@@ -99,8 +83,6 @@ pub(super) async fn update(ask: Ask, At(template): At<String>, Input(body): Inpu
 }
 
 /// Hide a template; its sessions go on, its name is free again.
-#[utoipa::path(delete, path = "/templates/{template_id}", tag = "templates",
-    params(("template_id" = String, Path)), responses((status = 200, body = schema::TemplateDeleted)))]
 pub(super) async fn delete(ask: Ask, At(template): At<String>) -> Answer {
     let template = id("template_id", &template)?;
     ok(&ask.op(Op::TemplateDelete { template }).await?)

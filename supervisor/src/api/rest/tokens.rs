@@ -10,7 +10,7 @@
 //! The file belongs to the supervisor's user (or root) and nobody else may read it. Tokens are long random texts, so a
 //! plain hash is enough: there is nothing to guess. Read again when the operator says so; a bad file changes nothing.
 
-use crate::api::control::Caller;
+use crate::ops::Caller;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use std::collections::HashSet;
@@ -131,10 +131,10 @@ impl TokenBook {
     pub(super) fn knows(&self, caller: &Caller) -> bool {
         // Names of tokens have no colon; `uid:N` has.
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        caller.owner.contains(':')
+        caller.owner.as_str().contains(':')
             || tokens
                 .iter()
-                .any(|token| token.bearer.name == caller.owner && token.bearer.admin == caller.admin)
+                .any(|token| token.bearer.name == caller.owner.as_str() && token.bearer.admin == caller.admin)
     }
 
     /// Whether a token of this name is an administrator's.
@@ -210,6 +210,7 @@ fn hex(text: &str) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::Owner;
     use std::fs::Permissions;
 
     /// SHA-256 of `test`.
@@ -241,7 +242,7 @@ mod tests {
     fn whoever_came_with_a_token_is_known_until_it_is_taken_back() {
         let file = file(&(entry("ci", "user", TEST) + &entry("root", "admin", &"0".repeat(64))), 0o600);
         let book = TokenBook::open(file.path()).expect("a good file");
-        let caller = |owner: &str, admin| Caller { owner: owner.to_owned(), admin };
+        let caller = |owner: &str, admin| Caller { owner: Owner::new(owner), admin, api: "rest" };
         assert!(book.knows(&caller("ci", false)) && book.knows(&caller("uid:1000", false)));
         assert!(!book.knows(&caller("ci", true)), "its role is another one");
         std::fs::write(file.path(), entry("root", "admin", &"0".repeat(64))).expect("our file");

@@ -146,7 +146,7 @@ impl Ops {
             ArchiveKind::Program => self.import_program(call, &new, file).await,
             ArchiveKind::Execution => self.import_run(call, &new, file).await,
         };
-        self.audit(call, "program import", call.subject, &result).await;
+        self.audit(call, call.subject, &result).await;
         result
     }
 }

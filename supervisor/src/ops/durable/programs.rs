@@ -52,7 +52,7 @@ impl Ops {
             at: now(),
         };
         let result = self.store.apply(Write::ProgramVersion(Box::new(version))).await.map_err(stored);
-        self.audit(call, "program load", &name, &result).await;
+        self.audit(call, &name, &result).await;
         result?;
         let row = self.store.program_by_name(&Scope::Owner(owner), &name).await.map_err(stored)?;
         let row =
@@ -121,7 +121,7 @@ impl Ops {
     ) -> Result<DurableReply, OpError> {
         let row = self.program(call, reference).await?;
         let result = self.store.apply(Write::ProgramDelete { id: row.id, at: now() }).await.map_err(stored);
-        self.audit(call, "program delete", row.id, &result).await;
+        self.audit(call, row.id, &result).await;
         result?;
         self.durables()?.program_deleted(row.id);
         Ok(DurableReply::Program(Box::new(shown(row, None))))

@@ -50,7 +50,7 @@ impl Ops {
             },
             Write::ExecutionStarted { name: name.map(str::to_owned), execution: Arc::new(record.clone()) },
             Write::ProgramRun { execution: id, program: program.id, version: program.version },
-            line_of(call, "program start", &id.to_string()),
+            line_of(call, &id.to_string()),
         ];
         let identity = Arc::new(Identity {
             owner: call.caller.owner.clone(),
@@ -64,7 +64,7 @@ impl Ops {
         let start = StartProgram { record, identity: Arc::clone(&identity), policy, worktree_path, fresh };
         let result = self.durables()?.run(start, wait).await.map_err(|why| refused(&why, id));
         if result.is_err() {
-            self.audit(call, "program start", id, &result).await;
+            self.audit(call, id, &result).await;
         }
         Ok(standing(result?, &identity))
     }
@@ -136,7 +136,7 @@ impl Ops {
         self.cancel_program(id).await?;
         let last = self.run_get(call, &id.to_string()).await?;
         let result = self.store.apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored);
-        self.audit(call, "program forget", id, &result).await;
+        self.audit(call, id, &result).await;
         result.map(|()| last)
     }
 

@@ -63,7 +63,7 @@ impl Ops {
             }
             why => refused(&why, id),
         });
-        self.audit(call, "program set", id, &result).await;
+        self.audit(call, id, &result).await;
         Ok(standing(result?, &identity))
     }
 
@@ -87,7 +87,7 @@ impl Ops {
             Err(Refused::Ended) => self.store.apply(writes).await.map(|_| ()).map_err(stored),
             Err(why) => Err(refused(&why, old_id)),
         };
-        self.audit(call, "program rewind", old_id, &result).await;
+        self.audit(call, old_id, &result).await;
         result?;
         self.goes_on(call, id, rests).await
     }
@@ -113,7 +113,7 @@ impl Ops {
             StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => refused(&Refused::NameTaken, id),
             other => stored(other),
         });
-        self.audit(call, "program fork", old.row.execution.id, &result).await;
+        self.audit(call, old.row.execution.id, &result).await;
         result?;
         self.goes_on(call, id, rests).await
     }

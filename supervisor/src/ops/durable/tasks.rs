@@ -132,12 +132,12 @@ impl Ops {
             Err(error) => return Err(error),
         };
         // Stored with the answer: a line of its own would be a commit of its own.
-        let mut with = vec![line_of(call, "task submit", &id.to_string())];
+        let mut with = vec![line_of(call, &id.to_string())];
         with.extend(idempotency::taken(call, id));
         let submitted = self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await;
         let result = submitted.map_err(|why| refused(&why, id));
         if result.is_err() {
-            self.audit(call, "task submit", id, &result).await;
+            self.audit(call, id, &result).await;
         }
         Ok(standing(result?, &identity))
     }
@@ -156,7 +156,7 @@ impl Ops {
             Err(RuntimeError::Refused(Refusal::Task(why))) => Err(refused(&why, id)),
             Err(error) => Err(error.into()),
         };
-        self.audit(call, "task submit", id, &result).await;
+        self.audit(call, id, &result).await;
         self.live(result?).await
     }
 

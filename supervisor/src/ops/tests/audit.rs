@@ -1,14 +1,14 @@
 //! Refusals that come before a handler has anything to note.
 
 use super::fake::{Bench, admin, bob, new_session};
-use crate::ops::Caller;
+use crate::ops::{ApiRefusal, Caller, VerbHandler as _};
 use crate::store::Owner;
 use vm_system_protocol::control::{Op, Reply};
 
 /// `owner verb subject outcome` of the newest lines, as an administrator sees them.
 async fn lines(bench: &Bench, of: &Caller) -> Vec<String> {
     let list = Op::AuditList { before: None, limit: 1_000 };
-    let Ok(Reply::Audit(records)) = bench.ops.handle(of, list, None, None).await else {
+    let Ok(Reply::Audit(records)) = bench.ops.call(of, list, None, None).await else {
         panic!("another answer")
     };
     let line = |record: &vm_system_protocol::control::AuditRecord| {
@@ -29,7 +29,7 @@ async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line
         Op::LibraryRemove { name: "lodash".to_owned() },
         Op::SessionCreate(Box::new(new_session(""))),
     ] {
-        bench.ops.handle(&bob(), op, None, None).await.expect_err("not bob's");
+        bench.ops.call(&bob(), op, None, None).await.expect_err("not bob's");
     }
     let log = lines(&bench, &admin()).await;
     let expected = [
@@ -49,7 +49,7 @@ async fn with_a_key_a_refusal_has_one_line_for_each_attempt() {
     let bench = Bench::new();
     for _ in 0..2 {
         let op = Op::SessionKill { session: "0123-4567".to_owned(), signal: 9 };
-        bench.ops.handle(&bob(), op, Some("key"), None).await.expect_err("there is none");
+        bench.ops.call(&bob(), op, Some("key"), None).await.expect_err("there is none");
     }
     assert_eq!(lines(&bench, &bob()).await, ["bob session kill 0123-4567 SESSION_NOT_FOUND"; 2]);
 }
@@ -58,7 +58,7 @@ async fn with_a_key_a_refusal_has_one_line_for_each_attempt() {
 async fn flood_of_refusals_is_told_by_its_number() {
     let bench = Bench::new();
     for _ in 0..500 {
-        bench.ops.handle(&bob(), Op::Shutdown, None, None).await.expect_err("not an administrator");
+        bench.ops.call(&bob(), Op::Shutdown, None, None).await.expect_err("not an administrator");
     }
     let log = lines(&bench, &admin()).await;
     assert!(log.len() < 50, "{}", log.len());
@@ -71,9 +71,9 @@ async fn flood_of_refusals_is_told_by_its_number() {
 #[tokio::test]
 async fn what_a_door_refuses_is_nobodys() {
     let bench = Bench::new();
-    bench.ops.refused_at_door(None, "rest", "GET /api/v1/templates", "192.0.2.1", "UNAUTHORIZED").await;
+    bench.ops.refused(refusal(None, "GET /api/v1/templates", "192.0.2.1", "UNAUTHORIZED")).await;
     let alice = Owner::new("alice");
-    bench.ops.refused_at_door(Some(alice), "rest", "POST /api/v1/templates", "", "INVALID_REQUEST").await;
+    bench.ops.refused(refusal(Some(alice), "POST /api/v1/templates", "", "INVALID_REQUEST")).await;
     let log = lines(&bench, &admin()).await;
     assert_eq!(
         log,
@@ -83,4 +83,8 @@ async fn what_a_door_refuses_is_nobodys() {
         ]
     );
     assert!(lines(&bench, &bob()).await.is_empty());
+}
+
+fn refusal(owner: Option<Owner>, what: &str, from: &str, code: &'static str) -> ApiRefusal {
+    ApiRefusal { owner, api: "rest", what: what.to_owned(), from: from.to_owned(), code }
 }

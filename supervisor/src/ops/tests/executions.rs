@@ -218,7 +218,7 @@ async fn follower_gets_the_events_and_the_answer_has_none() {
     let session = bench.session().await;
     let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
     let op = start(NewExecution { follow: true, ..new_execution(&session) });
-    let made = execution(bench.ops.handle(&super::fake::alice(), op, None, Some(follower)).await);
+    let made = execution(bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await);
     assert_eq!(made.events, None);
     let expected: Vec<Event> = (1..=3).map(|seq| line(made.id, seq)).collect();
     assert_eq!(followed.recv().await, Some(expected.clone()));
@@ -226,7 +226,7 @@ async fn follower_gets_the_events_and_the_answer_has_none() {
     // Afterwards: from the store, behind what was seen.
     let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
     let op = Op::ExecEvents { execution: made.id.to_string(), after_seq: 1, limit: 0, follow: true };
-    let answer = bench.ops.handle(&super::fake::alice(), op, None, Some(follower)).await;
+    let answer = bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await;
     assert_eq!(answer, Ok(Reply::Events(Vec::new())));
     assert_eq!(followed.recv().await, Some(expected[1..].to_vec()));
     assert_eq!(followed.recv().await, None);
@@ -241,7 +241,7 @@ async fn executions_of_others_do_not_exist() {
         Op::ExecCancel { execution: id.clone() },
         events_of(&id, 0, 0),
     ] {
-        let refused = bench.ops.handle(&bob(), op.clone(), None, None).await.expect_err("Alice's");
+        let refused = bench.ops.call(&bob(), op.clone(), None, None).await.expect_err("Alice's");
         assert_eq!(refused.code, ErrorCode::ExecutionNotFound, "{op:?}");
     }
     assert_eq!(

@@ -3,7 +3,7 @@
 use crate::core::{ExecuteRequest, Source};
 use crate::core::{LoadFailure, Refusal};
 use crate::libraries::Shelf;
-use crate::ops::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts};
+use crate::ops::{Caller, Ops, OpsOptions, RuntimeApi, RuntimeFacts, VerbHandler as _, VerbRequest};
 use crate::runtime::{CreateSession, Follower, ForkSession, RuntimeError};
 use crate::store::{BoxFuture, Faults, Owner, PolicySnapshot, StoreHandle, Write, open_temporary};
 use std::collections::BTreeMap;
@@ -354,11 +354,11 @@ impl Bench {
     }
 
     pub(super) async fn ask(&self, op: Op) -> Result<Reply, OpError> {
-        self.ops.handle(&alice(), op, None, None).await
+        self.ops.call(&alice(), op, None, None).await
     }
 
     pub(super) async fn ask_with_key(&self, op: Op, key: &str) -> Result<Reply, OpError> {
-        self.ops.handle(&alice(), op, Some(key), None).await
+        self.ops.call(&alice(), op, Some(key), None).await
     }
 
     pub(super) async fn refused(&self, op: Op) -> ErrorCode {
@@ -393,14 +393,29 @@ impl Bench {
     }
 }
 
+impl Ops {
+    /// One verb, as an API hands it over.
+    pub(super) async fn call(
+        &self,
+        caller: &Caller,
+        op: Op,
+        key: Option<&str>,
+        events: Option<Follower>,
+    ) -> Result<Reply, OpError> {
+        let request =
+            VerbRequest { caller: caller.clone(), idempotency_key: key.map(str::to_owned), op, events };
+        self.handle(request).await
+    }
+}
+
 pub(super) fn alice() -> Caller {
-    Caller { owner: Owner::new("alice"), admin: false, door: "rest" }
+    Caller { owner: Owner::new("alice"), admin: false, api: "rest" }
 }
 pub(super) fn bob() -> Caller {
-    Caller { owner: Owner::new("bob"), admin: false, door: "rest" }
+    Caller { owner: Owner::new("bob"), admin: false, api: "rest" }
 }
 pub(super) fn admin() -> Caller {
-    Caller { owner: Owner::new("root"), admin: true, door: "control" }
+    Caller { owner: Owner::new("root"), admin: true, api: "control" }
 }
 
 pub(super) fn template(name: &str) -> Op {

@@ -35,7 +35,7 @@ async fn key_of_another_request_is_a_mismatch_and_of_another_owner_is_free() {
     bench.ask_with_key(template("t"), "k").await.expect("new");
     let error = bench.ask_with_key(template("u"), "k").await.expect_err("another request");
     assert_eq!(error.code, ErrorCode::IdempotencyMismatch);
-    bench.ops.handle(&bob(), template("u"), Some("k"), None).await.expect("Bob's keys are his own");
+    bench.ops.call(&bob(), template("u"), Some("k"), None).await.expect("Bob's keys are his own");
 }
 
 #[tokio::test]
@@ -86,7 +86,7 @@ async fn repetition_during_the_run_waits_for_its_answer() {
     bench.fake.script().hold = Some(Arc::clone(&hold));
     let ask = || {
         let (ops, op) = (Arc::clone(&bench.ops), repl(&session, "1"));
-        tokio::spawn(async move { ops.handle(&alice(), op, Some("k"), None).await })
+        tokio::spawn(async move { ops.call(&alice(), op, Some("k"), None).await })
     };
     let first = ask();
     bench.fake.executing.notified().await;
@@ -145,7 +145,7 @@ async fn repeated_follower_gets_the_events_from_the_record() {
     let op = || Op::ExecStart(Box::new(NewExecution { follow: true, ..new_execution(&session) }));
     for attempt in 0..2 {
         let (follower, mut followed) = mpsc::channel(8);
-        let answer = bench.ops.handle(&alice(), op(), Some("k"), Some(follower)).await;
+        let answer = bench.ops.call(&alice(), op(), Some("k"), Some(follower)).await;
         assert!(matches!(answer, Ok(Reply::Execution(execution)) if execution.events.is_none()));
         assert_eq!(followed.recv().await.map(|events| events.len()), Some(3), "attempt {attempt}");
     }

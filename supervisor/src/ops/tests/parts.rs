@@ -39,7 +39,7 @@ async fn get(bench: &Bench, template: &str) -> TemplateDetail {
 }
 
 async fn as_admin(bench: &Bench, op: Op) -> Result<Reply, OpError> {
-    bench.ops.handle(&admin(), op, None, None).await
+    bench.ops.call(&admin(), op, None, None).await
 }
 
 async fn catalog(bench: &Bench) -> Vec<LibraryInfo> {
@@ -98,7 +98,7 @@ async fn parts_of_others_do_not_exist() {
         startup(&id, "a.js", ""),
         add_library(&id, "lodash"),
     ] {
-        let error = bench.ops.handle(&bob(), op, None, None).await.expect_err("not Bob's");
+        let error = bench.ops.call(&bob(), op, None, None).await.expect_err("not Bob's");
         assert_eq!(error.code, ErrorCode::TemplateNotFound);
     }
 }

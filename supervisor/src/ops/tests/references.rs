@@ -22,7 +22,7 @@ async fn template_is_found_by_id_in_either_case_by_name_and_by_prefix() {
         assert_eq!(template_id(bench.ask(get(reference)).await), id, "{reference}");
     }
     assert_eq!(bench.refused(get(&id[..3])).await, ErrorCode::TemplateNotFound, "shorter than any prefix");
-    let theirs = bench.ops.handle(&bob(), get(&id[..34]), None, None).await.expect_err("Alice's");
+    let theirs = bench.ops.call(&bob(), get(&id[..34]), None, None).await.expect_err("Alice's");
     assert_eq!(theirs.code, ErrorCode::TemplateNotFound);
 }
 
@@ -104,7 +104,7 @@ async fn session_is_found_by_its_name_the_living_one_first() {
     };
     let first = make().await;
     assert_eq!(found("build").await, Ok(first.clone()));
-    let theirs = bench.ops.handle(&bob(), named("build"), None, None).await.expect_err("Alice's");
+    let theirs = bench.ops.call(&bob(), named("build"), None, None).await.expect_err("Alice's");
     assert_eq!(theirs.code, ErrorCode::SessionNotFound);
     bench.ask(Op::SessionClose { session: "build".to_owned() }).await.expect("alive");
     assert_eq!(found("build").await, Ok(first.clone()), "the only one, though it has ended");
@@ -122,7 +122,7 @@ async fn a_name_means_ones_own_thing_for_administrators_too() {
     let bench = Bench::new();
     let theirs = bench.template("backup").await;
     let get = |reference: &str| Op::TemplateGet { template: reference.to_owned() };
-    let ask = async |op| bench.ops.handle(&admin(), op, None, None).await;
+    let ask = async |op| bench.ops.call(&admin(), op, None, None).await;
     let error = ask(get("backup")).await.expect_err("it is Alice's");
     assert_eq!(error.code, ErrorCode::TemplateNotFound);
     assert!(error.hint.is_some_and(|hint| hint.contains("by its id")), "what to do");

@@ -96,7 +96,7 @@ async fn without_worktree_roots_only_an_administrator_names_a_worktree() {
     let bench = Bench::with_worktrees_anywhere();
     let template = bench.template("t").await;
     assert_eq!(bench.refused(create(new_session(&template))).await, ErrorCode::NotPermitted);
-    let made = bench.ops.handle(&admin(), create(new_session(&template)), None, None).await;
+    let made = bench.ops.call(&admin(), create(new_session(&template)), None, None).await;
     assert_eq!(session(made).status, SessionStatus::Ready);
 }
 
@@ -116,15 +116,15 @@ async fn sessions_of_others_do_not_exist() {
         ]
     };
     for op in verbs() {
-        let refused = bench.ops.handle(&bob(), op.clone(), None, None).await.expect_err("Alice's");
+        let refused = bench.ops.call(&bob(), op.clone(), None, None).await.expect_err("Alice's");
         assert_eq!(refused.code, ErrorCode::SessionNotFound, "{op:?}");
     }
-    let list = bench.ops.handle(&bob(), Op::SessionList(SessionFilter::default()), None, None).await;
+    let list = bench.ops.call(&bob(), Op::SessionList(SessionFilter::default()), None, None).await;
     assert_eq!(list, Ok(Reply::Sessions(Vec::new())));
     assert!(bench.fake.killed().is_empty());
     for op in verbs() {
         // The second verb closes it; what follows finds it closed.
-        let answer = bench.ops.handle(&admin(), op.clone(), None, None).await;
+        let answer = bench.ops.call(&admin(), op.clone(), None, None).await;
         let code = answer.err().map(|error| error.code);
         assert!(matches!(code, None | Some(ErrorCode::SessionNotReady)), "{op:?}: {code:?}");
     }
@@ -201,7 +201,7 @@ async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
     for count in [0, 65, u32::MAX] {
         assert_eq!(bench.refused(fork(count)).await, ErrorCode::ValidationError, "{count}");
     }
-    let Ok(Reply::Sessions(made)) = bench.ops.handle(&admin(), fork(3), Some("k"), None).await else {
+    let Ok(Reply::Sessions(made)) = bench.ops.call(&admin(), fork(3), Some("k"), None).await else {
         panic!("an administrator forks what is Alice's");
     };
     assert_eq!(made.len(), 3);
@@ -214,7 +214,7 @@ async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
     let owner = admin().owner;
     let damage = crate::store::Write::KeyAnswer { owner, key: "k".to_owned(), reply: vec![0xff; 9] };
     bench.store.apply(damage).await.expect("claimed");
-    let again = bench.ops.handle(&admin(), fork(3), Some("k"), None).await;
+    let again = bench.ops.call(&admin(), fork(3), Some("k"), None).await;
     assert!(matches!(again, Ok(Reply::Sessions(again)) if again.len() == 3));
     bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
     assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionBusy);

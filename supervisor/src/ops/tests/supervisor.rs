@@ -34,8 +34,8 @@ async fn summary_counts_live_sessions_of_the_caller() {
     };
     let mine = count(bench.ask(Op::RuntimeSummary).await);
     assert_eq!(mine, std::slice::from_ref(&id));
-    assert!(count(bench.ops.handle(&bob(), Op::RuntimeSummary, None, None).await).is_empty());
-    assert_eq!(count(bench.ops.handle(&admin(), Op::RuntimeSummary, None, None).await), [id]);
+    assert!(count(bench.ops.call(&bob(), Op::RuntimeSummary, None, None).await).is_empty());
+    assert_eq!(count(bench.ops.call(&admin(), Op::RuntimeSummary, None, None).await), [id]);
 }
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn only_an_administrator_stops_the_supervisor() {
     let bench = Bench::new();
     assert_eq!(bench.refused(Op::Shutdown).await, ErrorCode::NotPermitted);
     assert!(!bench.stop.is_cancelled());
-    assert_eq!(bench.ops.handle(&admin(), Op::Shutdown, None, None).await, Ok(Reply::Done));
+    assert_eq!(bench.ops.call(&admin(), Op::Shutdown, None, None).await, Ok(Reply::Done));
     assert!(bench.stop.is_cancelled());
 }
 

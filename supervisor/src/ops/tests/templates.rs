@@ -86,7 +86,7 @@ async fn list_is_newest_first_and_shows_only_the_callers_own() {
         listed(
             bench
                 .ops
-                .handle(&bob(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
+                .call(&bob(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
                 .await
         )
         .is_empty()
@@ -95,7 +95,7 @@ async fn list_is_newest_first_and_shows_only_the_callers_own() {
         listed(
             bench
                 .ops
-                .handle(&admin(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
+                .call(&admin(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
                 .await
         )
         .len(),

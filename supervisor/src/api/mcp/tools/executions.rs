@@ -1,12 +1,13 @@
 //! Tools of executions: starting them, where they stand, what they said.
 
-use super::programs::{ask_first, confirmation, confirmed};
+use super::programs::{Deletion, ask_first, confirmed};
 use super::{Answer, Effect, Row};
 use crate::api::mcp::call::Call;
 use crate::api::mcp::outcome::{Failure, Outcome};
-use crate::api::mcp::{schema, views};
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use crate::api::mcp::schema::{self, JsonSchema, schemars};
+use crate::api::mcp::views::{self, ExecutionView, TaskView, VariableView};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::collections::{BTreeMap, HashMap};
 use uuid::Uuid;
 use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, NewRun, Op, Reply};
@@ -29,41 +30,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Start an execution",
             description: "Start an execution of a program. When the answer comes, it has run to its first question \
                 or its end: ask getTask next, or look at `task` of the structured answer.",
-            input: || {
-                schema::object(
-                    &[
-                        ("programId", schema::text("Name or id of the program")),
-                        (
-                            "executionId",
-                            schema::text(
-                                "A name for the execution; one that has not ended keeps its name to itself",
-                            ),
-                        ),
-                        ("setCurrent", schema::flag("Make it the current execution (default: true)")),
-                        (
-                            "args",
-                            schema::list(json!({ "type": "string" }), "What the program sees as `args`"),
-                        ),
-                        ("env", schema::texts("What the program sees as `env`")),
-                        (
-                            "worktree",
-                            schema::text(
-                                "Absolute path of the folder whose files the program may use; default: the one that \
-                                the server was given with --worktree, else none, and its `fs` fails",
-                            ),
-                        ),
-                        (
-                            "asTask",
-                            schema::flag(
-                                "Answer with a task of the protocol's extension, whose inputs are the questions, \
-                                if this client knows that (default: false)",
-                            ),
-                        ),
-                    ],
-                    &["programId", "executionId"],
-                )
-            },
-            output: schema::execution,
+            input: schema::input::<Start>,
+            output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
             reads_files: false,
             run: |call| Box::pin(start(call)),
@@ -72,16 +40,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "restart",
             title: "Start again",
             description: "Start a new execution of a program under a new name, and make it the current one.",
-            input: || {
-                schema::object(
-                    &[
-                        ("programId", schema::text("Name or id of the program")),
-                        ("executionId", schema::text("A name for the new execution; made up if absent")),
-                    ],
-                    &["programId"],
-                )
-            },
-            output: schema::execution,
+            input: schema::input::<Restart>,
+            output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
             reads_files: false,
             run: |call| Box::pin(restart(call)),
@@ -90,16 +50,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "status",
             title: "Status of an execution",
             description: "Where an execution stands, with its program counter, calls in progress and variables.",
-            input: only_execution,
-            output: || {
-                let mut fields = schema::execution_fields();
-                fields.extend([
-                    ("pc", schema::text("Line and column where it stands")),
-                    ("stack", schema::list(schema::text("A call"), "Calls in progress, innermost first")),
-                    ("variables", schema::variables()),
-                ]);
-                schema::object(&fields, schema::EXECUTION_REQUIRED)
-            },
+            input: schema::input::<Which>,
+            output: schema::output::<StatusView>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(status(call)),
@@ -108,13 +60,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "list_executions",
             title: "List executions",
             description: "Executions of programs, newest first (at most 200), and which is the current one.",
-            input: || schema::object(&[("programId", schema::text("Only of this program"))], &[]),
-            output: || {
-                schema::object(
-                    &[("executions", schema::list(listed_schema(), "Newest first"))],
-                    &["executions"],
-                )
-            },
+            input: schema::input::<List>,
+            output: schema::output::<ExecutionList>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(list(call)),
@@ -123,12 +70,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "get_execution",
             title: "One execution",
             description: "An execution with its current task, how often it was answered wrongly, and its variables.",
-            input: only_execution,
-            output: || {
-                let mut fields = schema::execution_fields();
-                fields.extend([("currentTask", schema::task()), ("variables", schema::variables())]);
-                schema::object(&fields, schema::EXECUTION_REQUIRED)
-            },
+            input: schema::input::<Which>,
+            output: schema::output::<DetailView>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(get(call)),
@@ -137,13 +80,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "set_current",
             title: "Set the current execution",
             description: "Which execution tools mean when no executionId is given. Each client has one of its own.",
-            input: || {
-                schema::object(
-                    &[("executionId", schema::text("Name or id of the execution"))],
-                    &["executionId"],
-                )
-            },
-            output: schema::execution,
+            input: schema::input::<SetCurrent>,
+            output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
             reads_files: false,
             run: |call| Box::pin(set_current(call)),
@@ -153,16 +91,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Delete an execution",
             description: "Forget an execution with its output and states; one that has not ended is ended first. The \
                 first call answers a token, the second one with this token deletes.",
-            input: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::text("Name or id of the execution")),
-                        ("confirmToken", schema::text("The token of the first call")),
-                    ],
-                    &["executionId"],
-                )
-            },
-            output: || confirmation("executionId"),
+            input: schema::input::<Delete>,
+            output: schema::output::<ExecutionDeletion>,
             effect: Effect::Destroys,
             reads_files: false,
             run: |call| Box::pin(delete(call)),
@@ -171,26 +101,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "get_output",
             title: "Output of an execution",
             description: "What a program said on its console so far. Pass `next` as `after` to get what came since.",
-            input: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::which_execution()),
-                        ("after", schema::count("Only what came after this (`next` of an earlier answer)")),
-                    ],
-                    &[],
-                )
-            },
-            output: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::text("Its name, or its id if it has none")),
-                        ("lines", schema::list(schema::text("A line"), "In order")),
-                        ("next", schema::count("Pass it as `after` to go on")),
-                        ("truncated", schema::flag("There is more: ask again with `next`")),
-                    ],
-                    &["executionId", "lines", "next", "truncated"],
-                )
-            },
+            input: schema::input::<Output>,
+            output: schema::output::<OutputView>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(output(call)),
@@ -198,39 +110,27 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-fn only_execution() -> Value {
-    schema::object(&[("executionId", schema::which_execution())], &[])
-}
-
-fn listed_schema() -> Value {
-    let summary = schema::object(&[("currentPrompt", schema::text("What it asks, perhaps shortened"))], &[]);
-    schema::object(
-        &[
-            ("executionId", schema::text("Its name, or its id if it has none")),
-            ("id", schema::text("Its id")),
-            ("programId", schema::text("Name of the program, or its id if it was deleted")),
-            ("state", schema::text("RUNNING, AWAITING_COGNITIVE_RESULT, COMPLETED or ERROR")),
-            ("status", schema::text("The same, finer")),
-            ("created", schema::text("When it was started")),
-            ("isCurrent", schema::flag("Tools without executionId mean this one")),
-            ("summary", summary),
-        ],
-        &["executionId", "id", "programId", "state", "status", "created", "isCurrent", "summary"],
-    )
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Start {
+    /// Name or id of the program
     program_id: String,
+    /// A name for the execution; one that has not ended keeps its name to itself
     execution_id: String,
+    /// Make it the current execution (default: true)
     set_current: Option<bool>,
+    /// What the program sees as `args`
     #[serde(default)]
     args: Vec<String>,
+    /// What the program sees as `env`
     #[serde(default)]
     env: BTreeMap<String, String>,
+    #[doc = "Absolute path of the folder whose files the program may use; default: the one that the server was given with \
+             --worktree, else none, and its `fs` fails"]
     worktree: Option<String>,
-    /// What becomes of the answer: see [`Call::is_as_task`].
+    #[doc = "Answer with a task of the protocol's extension, whose inputs are the questions, if this client knows that \
+             (default: false)"]
+    // Read by [`Call::is_as_task`].
     #[serde(rename = "asTask")]
     _as_task: Option<bool>,
 }
@@ -250,10 +150,12 @@ async fn start(call: &Call<'_>) -> Answer {
     started(call, new, set_current.unwrap_or(true)).await
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Restart {
+    /// Name or id of the program
     program_id: String,
+    /// A name for the new execution; made up if absent
     execution_id: Option<String>,
 }
 
@@ -274,18 +176,17 @@ async fn restart(call: &Call<'_>) -> Answer {
 
 async fn started(call: &Call<'_>, new: NewRun, set_current: bool) -> Answer {
     let run = call.long_run(DurableOp::ProgramStart(Box::new(new))).await?;
-    let mut data = views::run(&run);
+    let mut data = ExecutionView::of(&run);
     let current = set_current && call.make_current(&run).await?;
-    if current {
-        data.insert("isCurrent".to_owned(), Value::Bool(true));
-    }
+    data.is_current = current.then_some(true);
     let note = if current { " (set as current)" } else { "" };
-    Ok(Outcome::new(format!("Execution started: {}{note}", views::name_of(&run)), Value::Object(data)))
+    Ok(Outcome::new(format!("Execution started: {}{note}", views::name_of(&run)), &data))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Which {
+    /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
 }
 
@@ -302,42 +203,96 @@ async fn inside(call: &Call<'_>, run: &Run) -> Result<Option<Box<ProgramState>>,
 }
 
 /// Variables of the innermost call, then the global ones.
-fn variables(state: &ProgramState) -> Value {
+fn variables(state: &ProgramState) -> Vec<VariableView> {
     let mut all = state.frames.first().map(|frame| frame.variables.clone()).unwrap_or_default();
     all.extend(state.globals.iter().cloned());
     views::variables(&all)
 }
 
-async fn found(call: &Call<'_>) -> Result<(Box<Run>, Map<String, Value>), Failure> {
+async fn found(call: &Call<'_>) -> Result<(Box<Run>, ExecutionView), Failure> {
     let Which { execution_id } = call.input()?;
     let execution = call.which(execution_id).await?;
     let run = call.run(DurableOp::RunGet { execution }).await?;
-    let mut data = views::run(&run);
+    let mut data = ExecutionView::of(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
-    data.insert("isCurrent".to_owned(), Value::Bool(current));
+    data.is_current = Some(current);
     Ok((run, data))
 }
 
+/// Data of `status`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StatusView {
+    #[serde(flatten)]
+    execution: ExecutionView,
+    /// Line and column where it stands
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pc: Option<String>,
+    /// Calls in progress, innermost first
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<String>>,
+    /// Variables of the innermost call, then the global ones
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variables: Option<Vec<VariableView>>,
+}
+
 async fn status(call: &Call<'_>) -> Answer {
-    let (run, mut data) = found(call).await?;
+    let (run, execution) = found(call).await?;
+    let mut data = StatusView { execution, pc: None, stack: None, variables: None };
     if let Some(state) = inside(call, &run).await? {
-        if let Some(frame) = state.frames.first() {
-            data.insert("pc".to_owned(), json!(format!("{}:{}", frame.line, frame.column)));
-        }
+        data.pc = state.frames.first().map(|frame| format!("{}:{}", frame.line, frame.column));
         let stack = state.frames.iter().map(|frame| {
             let name = if frame.function.is_empty() { "(top level)" } else { &frame.function };
             format!("{name} {}:{} {}", frame.line, frame.column, frame.source_line.trim())
         });
-        data.insert("stack".to_owned(), stack.collect());
-        data.insert("variables".to_owned(), variables(&state));
+        data.stack = Some(stack.collect());
+        data.variables = Some(variables(&state));
     }
-    Ok(Outcome::json(Value::Object(data)))
+    Ok(Outcome::json(&data))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct List {
+    /// Only of this program
     program_id: Option<String>,
+}
+
+/// Data of `list_executions`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ExecutionList {
+    /// Newest first
+    executions: Vec<ListedExecution>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ListedExecution {
+    /// Its name, or its id if it has none
+    execution_id: String,
+    /// Its id
+    id: String,
+    /// Name of the program, or its id if it was deleted
+    program_id: Option<String>,
+    /// RUNNING, AWAITING_COGNITIVE_RESULT, COMPLETED or ERROR
+    state: &'static str,
+    /// The same, finer
+    #[schemars(with = "String")]
+    status: ExecutionStatus,
+    /// When it was started
+    created: String,
+    /// Tools without executionId mean this one
+    is_current: bool,
+    summary: Summary,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Summary {
+    /// What it asks, perhaps shortened
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_prompt: Option<String>,
 }
 
 async fn list(call: &Call<'_>) -> Answer {
@@ -351,26 +306,19 @@ async fn list(call: &Call<'_>) -> Answer {
     };
     let current = call.current().await?.map(|run| run.execution.id);
     let prompts = prompts(call, &runs).await?;
-    let listed = runs.iter().map(|run| {
-        let execution = &run.execution;
-        let mut summary = json!({});
-        if let Some(prompt) = prompts.get(&execution.id) {
-            summary["currentPrompt"] = json!(prompt);
-        }
-        json!({
-            "executionId": views::name_of(run),
-            "id": execution.id,
-            "programId": views::program_of(run),
-            "state": views::legacy(execution.status),
-            "status": execution.status,
-            "created": execution.started_at,
-            "isCurrent": current == Some(execution.id),
-            "summary": summary,
-        })
+    let listed = runs.iter().map(|run| ListedExecution {
+        execution_id: views::name_of(run),
+        id: run.execution.id.to_string(),
+        program_id: views::program_of(run),
+        state: views::legacy(run.execution.status),
+        status: run.execution.status,
+        created: run.execution.started_at.to_string(),
+        is_current: current == Some(run.execution.id),
+        summary: Summary { current_prompt: prompts.get(&run.execution.id).cloned() },
     });
-    let listed: Vec<Value> = listed.collect();
-    let text = serde_json::to_string_pretty(&listed).unwrap_or_default();
-    Ok(Outcome::new(text, json!({ "executions": listed })))
+    let data = ExecutionList { executions: listed.collect() };
+    let text = serde_json::to_string_pretty(&json!(data.executions)).unwrap_or_default();
+    Ok(Outcome::new(text, &data))
 }
 
 /// What the waiting ones of these executions ask.
@@ -386,51 +334,96 @@ async fn prompts(call: &Call<'_>, runs: &[Run]) -> Result<HashMap<ExecutionId, S
     }
 }
 
+/// Data of `get_execution`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DetailView {
+    #[serde(flatten)]
+    execution: ExecutionView,
+    /// What it waits for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_task: Option<TaskView>,
+    /// Variables of the innermost call, then the global ones
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variables: Option<Vec<VariableView>>,
+}
+
 async fn get(call: &Call<'_>) -> Answer {
-    let (run, mut data) = found(call).await?;
-    if let Some(task) = data.get("task").cloned() {
-        data.insert("currentTask".to_owned(), task);
-    }
-    if let Some(state) = inside(call, &run).await? {
-        data.insert("variables".to_owned(), variables(&state));
-    }
-    Ok(Outcome::json(Value::Object(data)))
+    let (run, execution) = found(call).await?;
+    let variables = inside(call, &run).await?.map(|state| variables(&state));
+    let current_task = execution.task.clone();
+    Ok(Outcome::json(&DetailView { execution, current_task, variables }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SetCurrent {
+    /// Name or id of the execution
+    execution_id: String,
 }
 
 async fn set_current(call: &Call<'_>) -> Answer {
-    let Which { execution_id } = call.input()?;
-    let named = execution_id.ok_or_else(|| Failure::invalid("executionId is missing"))?;
-    let run = call.set_current(named.clone()).await?;
-    let mut data = views::run(&run);
-    data.insert("isCurrent".to_owned(), Value::Bool(true));
-    Ok(Outcome::new(format!("Current execution set to: {named}"), Value::Object(data)))
+    let SetCurrent { execution_id } = call.input()?;
+    let run = call.set_current(execution_id.clone()).await?;
+    let mut data = ExecutionView::of(&run);
+    data.is_current = Some(true);
+    Ok(Outcome::new(format!("Current execution set to: {execution_id}"), &data))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Delete {
+    /// Name or id of the execution
     execution_id: String,
+    /// The token of the first call
     confirm_token: Option<String>,
+}
+
+/// Data of `delete_execution`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ExecutionDeletion {
+    /// What it is about
+    execution_id: String,
+    #[serde(flatten)]
+    deletion: Deletion,
 }
 
 async fn delete(call: &Call<'_>) -> Answer {
     let Delete { execution_id, confirm_token } = call.input()?;
     let id = call.run(DurableOp::RunGet { execution: execution_id.clone() }).await?.execution.id.to_string();
     let Some(token) = confirm_token else {
-        return Ok(ask_first(call, ("execution", "executionId"), &execution_id, &id));
+        let deletion = ask_first(call, "execution", &execution_id, id);
+        return Ok(Outcome::json(&ExecutionDeletion { execution_id, deletion }));
     };
     confirmed(call, "execution", &execution_id, &id, &token)?;
     call.run(DurableOp::RunDelete { execution: id }).await?;
-    let data = json!({ "executionId": execution_id, "deleted": true });
-    Ok(Outcome::new(format!("Execution deleted: {execution_id}"), data))
+    let text = format!("Execution deleted: {execution_id}");
+    Ok(Outcome::new(text, &ExecutionDeletion { execution_id, deletion: Deletion::done() }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Output {
+    /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
+    /// Only what came after this (`next` of an earlier answer)
     #[serde(default)]
     after: u64,
+}
+
+/// Data of `get_output`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OutputView {
+    /// Its name, or its id if it has none
+    execution_id: String,
+    /// In order
+    lines: Vec<String>,
+    /// Pass it as `after` to go on
+    next: u64,
+    /// There is more: ask again with `next`
+    truncated: bool,
 }
 
 async fn output(call: &Call<'_>) -> Answer {
@@ -439,11 +432,9 @@ async fn output(call: &Call<'_>) -> Answer {
     let run = call.run(DurableOp::RunGet { execution }).await?;
     let (lines, next, truncated) = console(call, &run.execution.id.to_string(), after, OUTPUT_BYTES).await?;
     let text = if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") };
-    let data = json!({
-        "executionId": views::name_of(&run), "lines": lines, "next": next, "truncated": truncated
-    });
     let more = if truncated { format!("\n[there is more: after={next}]") } else { String::new() };
-    Ok(Outcome::new(text + &more, data))
+    let data = OutputView { execution_id: views::name_of(&run), lines, next, truncated };
+    Ok(Outcome::new(text + &more, &data))
 }
 
 /// Console lines behind a place, as many as one answer has room for.

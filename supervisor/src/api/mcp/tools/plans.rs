@@ -2,13 +2,13 @@
 
 use super::programs::refused;
 use super::{Answer, Effect, Row};
+use crate::api::mcp::FileRefusal;
 use crate::api::mcp::call::Call;
 use crate::api::mcp::outcome::{Failure, Outcome};
-use crate::api::mcp::{FileRefusal, schema};
+use crate::api::mcp::schema::{self, JsonSchema, schemars};
 use crate::plans;
-use serde::Deserialize;
-use serde_json::json;
-use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode};
+use serde::{Deserialize, Serialize};
+use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply, ErrorCode};
 use vm_system_protocol::model::Program;
 
 /// What `loadFile` is asked for to get the built-in program.
@@ -25,36 +25,33 @@ pub(super) fn rows() -> Vec<Row> {
         description: "Read a plan from a Markdown file (and the files that it lists), say what is wrong with it, or \
             compile it: then `loadFile` with the filePath @planexecutor loads the program that walks through it with \
             you, block by block. The files must lie in a folder that the server was allowed to read.",
-        input: || {
-            schema::object(
-                &[("filePath", schema::text("The plan, or the index of its files"))],
-                &["filePath"],
-            )
-        },
-        output: || {
-            schema::object(
-                &[
-                    ("valid", schema::flag("Always true: a plan in which something is wrong is an error")),
-                    ("blocks", schema::count("How many blocks it has")),
-                    ("path", schema::text("The compiled plan")),
-                    (
-                        "blockIds",
-                        schema::list(schema::text("The id of a block"), "In the order of execution"),
-                    ),
-                ],
-                &["valid", "blocks", "path", "blockIds"],
-            )
-        },
+        input: schema::input::<Parse>,
+        output: schema::output::<PlanView>,
         effect: Effect::Adds,
         reads_files: true,
         run: |call| Box::pin(parse(call)),
     }]
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Parse {
+    /// The plan, or the index of its files
     file_path: String,
+}
+
+/// Data of `parsePlan`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PlanView {
+    /// Always true: a plan in which something is wrong is an error
+    valid: bool,
+    /// How many blocks it has
+    blocks: u32,
+    /// The compiled plan
+    path: String,
+    /// In the order of execution
+    block_ids: Vec<String>,
 }
 
 async fn parse(call: &Call<'_>) -> Answer {
@@ -71,9 +68,8 @@ async fn parse(call: &Call<'_>) -> Answer {
         other => return Err(Failure::unexpected(&other)),
     };
     let path = call.front.keep(COMPILED, plan.plan.as_str()).map_err(|refusal| refused(&refusal))?;
-    let data =
-        json!({ "valid": plan.valid, "blocks": plan.blocks, "path": path, "blockIds": plan.block_ids });
-    Ok(Outcome::json(data))
+    let CompiledPlan { valid, blocks, block_ids, .. } = *plan;
+    Ok(Outcome::json(&PlanView { valid, blocks, path, block_ids }))
 }
 
 /// Loads the built-in program for the plan that was compiled last.

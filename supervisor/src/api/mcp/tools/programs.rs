@@ -1,12 +1,14 @@
 //! Tools of programs, and of the server itself.
 
 use super::{Answer, Effect, Row, plans};
+use crate::api::mcp::FileRefusal;
 use crate::api::mcp::call::Call;
 use crate::api::mcp::confirm::Worth;
 use crate::api::mcp::outcome::{Failure, Outcome};
-use crate::api::mcp::{FileRefusal, schema, views};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use crate::api::mcp::schema::{self, JsonSchema, schemars};
+use crate::api::mcp::views::ProgramView;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use std::path::Path;
 use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
@@ -21,18 +23,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "server_info",
             title: "About this server",
             description: "Name and version of the server, and how many programs and executions there are.",
-            input: || schema::object(&[], &[]),
-            output: || {
-                schema::object(
-                    &[
-                        ("name", schema::text("Of the server")),
-                        ("version", schema::text("Of the server")),
-                        ("programs", schema::count("Programs that are loaded")),
-                        ("executions", schema::count("Executions of programs, ended ones too")),
-                    ],
-                    &["name", "version", "programs", "executions"],
-                )
-            },
+            input: schema::input::<Nothing>,
+            output: schema::output::<ServerView>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(server_info(call)),
@@ -43,16 +35,8 @@ pub(super) fn rows() -> Vec<Row> {
             description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, `CC(prompt)` \
                 asks you a question and pauses: its state is kept until you answer, across restarts. Another \
                 text under the same name makes a new version; executions that are paused keep theirs.",
-            input: || {
-                schema::object(
-                    &[
-                        ("programId", schema::text("The program's name")),
-                        ("source", schema::text("Its source; `main()` is called if it is declared")),
-                    ],
-                    &["programId", "source"],
-                )
-            },
-            output: schema::program,
+            input: schema::input::<Load>,
+            output: schema::output::<ProgramView>,
             effect: Effect::Adds,
             reads_files: false,
             run: |call| Box::pin(load(call)),
@@ -63,16 +47,8 @@ pub(super) fn rows() -> Vec<Row> {
             description: "Read a program from a file and load it as `load` does. The file must lie in a folder that \
                 the server was allowed to read. `@planexecutor` is the built-in program that walks through the plan \
                 that parsePlan compiled last.",
-            input: || {
-                schema::object(
-                    &[
-                        ("programId", schema::text("The program's name")),
-                        ("filePath", schema::text("The file, .js or .ts; or @planexecutor")),
-                    ],
-                    &["programId", "filePath"],
-                )
-            },
-            output: schema::program,
+            input: schema::input::<LoadFile>,
+            output: schema::output::<ProgramView>,
             effect: Effect::Adds,
             reads_files: true,
             run: |call| Box::pin(load_file(call)),
@@ -81,13 +57,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "list_programs",
             title: "List programs",
             description: "All programs that are loaded, newest first.",
-            input: || schema::object(&[], &[]),
-            output: || {
-                schema::object(
-                    &[("programs", schema::list(schema::program(), "Newest first"))],
-                    &["programs"],
-                )
-            },
+            input: schema::input::<Nothing>,
+            output: schema::output::<ProgramList>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(list(call)),
@@ -97,16 +68,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Delete a program",
             description: "Delete a program; its executions go on. The first call answers a token, the second one \
                 with this token deletes.",
-            input: || {
-                schema::object(
-                    &[
-                        ("programId", schema::text("Name or id of the program")),
-                        ("confirmToken", schema::text("The token of the first call")),
-                    ],
-                    &["programId"],
-                )
-            },
-            output: || confirmation("programId"),
+            input: schema::input::<Delete>,
+            output: schema::output::<ProgramDeletion>,
             effect: Effect::Destroys,
             reads_files: false,
             run: |call| Box::pin(delete(call)),
@@ -114,32 +77,39 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-/// What a tool answers that deletes only when it is asked twice.
-pub(super) fn confirmation(id: &str) -> Value {
-    schema::object(
-        &[
-            (id, schema::text("What it is about")),
-            ("deleted", schema::flag("Whether it is gone")),
-            ("confirmationRequired", schema::flag("Call again with the token")),
-            ("message", schema::text("What to do")),
-            ("token", schema::text("Counts once, for this alone")),
-        ],
-        &[id, "deleted"],
-    )
+/// What a tool returns that deletes only when it is called twice.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Deletion {
+    /// Whether it is gone
+    deleted: bool,
+    /// Call again with the token
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmation_required: Option<bool>,
+    /// What to do
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// Counts once, for this alone
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+}
+
+impl Deletion {
+    pub(super) fn done() -> Self {
+        Self { deleted: true, confirmation_required: None, message: None, token: None }
+    }
 }
 
 /// The first of two calls about the thing of this id, which the client calls `named`.
-pub(super) fn ask_first(
-    call: &Call<'_>,
-    (kind, field): (&'static str, &str),
-    named: &str,
-    id: &str,
-) -> Outcome {
-    let token = call.confirmations.give(call.about(kind, id.to_owned()));
+pub(super) fn ask_first(call: &Call<'_>, kind: &'static str, named: &str, id: String) -> Deletion {
+    let token = call.confirmations.give(call.about(kind, id));
     let message = format!("To delete {kind} '{named}', call this tool again with the confirmation token");
-    Outcome::json(json!({
-        field: named, "deleted": false, "confirmationRequired": true, "message": message, "token": token
-    }))
+    Deletion {
+        deleted: false,
+        confirmation_required: Some(true),
+        message: Some(message),
+        token: Some(token.to_string()),
+    }
 }
 
 /// The second one: whether the token was given for what the name means now.
@@ -167,6 +137,24 @@ pub(super) fn confirmed(
     Err(Failure::Told { message, code: code.as_str(), details: None })
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Data of `server_info`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ServerView {
+    /// Of the server
+    name: &'static str,
+    /// Of the server
+    version: String,
+    /// Programs that are loaded
+    programs: u64,
+    /// Executions of programs, ended ones too
+    executions: u64,
+}
+
 async fn server_info(call: &Call<'_>) -> Answer {
     let Reply::RuntimeInfo(info) = call.ask(Op::RuntimeInfo).await? else {
         return Err(Failure::unexpected(&"RuntimeInfo"));
@@ -175,23 +163,23 @@ async fn server_info(call: &Call<'_>) -> Answer {
         DurableReply::Counts(counts) => counts,
         other => return Err(Failure::unexpected(&other)),
     };
-    Ok(Outcome::json(json!({
-        "name": "vm-system", "version": info.version,
-        "programs": counts.programs, "executions": counts.executions
-    })))
+    let (programs, executions) = (counts.programs, counts.executions);
+    Ok(Outcome::json(&ServerView { name: "vm-system", version: info.version.clone(), programs, executions }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Load {
+    /// The program's name
     program_id: String,
+    /// Its source; `main()` is called if it is declared
     source: String,
 }
 
 async fn load(call: &Call<'_>) -> Answer {
     let Load { program_id, source } = call.input()?;
     let program = compile(call, program_id, source, None).await?;
-    Ok(Outcome::new(format!("Program loaded successfully: {}", program.name), views::program(&program)))
+    Ok(Outcome::new(format!("Program loaded successfully: {}", program.name), &ProgramView::of(&program)))
 }
 
 async fn compile(
@@ -206,10 +194,12 @@ async fn compile(
     }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct LoadFile {
+    /// The program's name
     program_id: String,
+    /// The file, .js or .ts; or @planexecutor
     file_path: String,
 }
 
@@ -218,7 +208,7 @@ async fn load_file(call: &Call<'_>) -> Answer {
     if file_path == plans::EXECUTOR {
         let program = plans::load(call, program_id).await?;
         let text = format!("Program loaded successfully from {file_path}: {}", program.name);
-        return Ok(Outcome::new(text, views::program(&program)));
+        return Ok(Outcome::new(text, &ProgramView::of(&program)));
     }
     let path = Path::new(&file_path);
     let source = call.front.read(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
@@ -229,7 +219,7 @@ async fn load_file(call: &Call<'_>) -> Answer {
     };
     let program = compile(call, program_id, source, typescript).await?;
     let text = format!("Program loaded successfully from {file_path}: {}", program.name);
-    Ok(Outcome::new(text, views::program(&program)))
+    Ok(Outcome::new(text, &ProgramView::of(&program)))
 }
 
 /// A file that was not read.
@@ -249,21 +239,41 @@ async fn programs(call: &Call<'_>) -> Result<Vec<Program>, Failure> {
     }
 }
 
+/// Data of `list_programs`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ProgramList {
+    /// Newest first
+    programs: Vec<ProgramView>,
+}
+
 async fn list(call: &Call<'_>) -> Answer {
-    let programs: Vec<Value> = programs(call).await?.iter().map(views::program).collect();
+    let programs: Vec<ProgramView> = programs(call).await?.iter().map(ProgramView::of).collect();
     let text = if programs.is_empty() {
         "No programs loaded".to_owned()
     } else {
-        serde_json::to_string_pretty(&programs).unwrap_or_default()
+        serde_json::to_string_pretty(&json!(programs)).unwrap_or_default()
     };
-    Ok(Outcome::new(text, json!({ "programs": programs })))
+    Ok(Outcome::new(text, &ProgramList { programs }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Delete {
+    /// Name or id of the program
     program_id: String,
+    /// The token of the first call
     confirm_token: Option<String>,
+}
+
+/// Data of `delete_program`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ProgramDeletion {
+    /// What it is about
+    program_id: String,
+    #[serde(flatten)]
+    deletion: Deletion,
 }
 
 async fn delete(call: &Call<'_>) -> Answer {
@@ -274,10 +284,11 @@ async fn delete(call: &Call<'_>) -> Answer {
         other => return Err(Failure::unexpected(&other)),
     };
     let Some(token) = confirm_token else {
-        return Ok(ask_first(call, ("program", "programId"), &program_id, &id));
+        let deletion = ask_first(call, "program", &program_id, id);
+        return Ok(Outcome::json(&ProgramDeletion { program_id, deletion }));
     };
     confirmed(call, "program", &program_id, &id, &token)?;
     call.durable(DurableOp::ProgramDelete { program: id }).await?;
-    let data = json!({ "programId": program_id, "deleted": true });
-    Ok(Outcome::new(format!("Program deleted: {program_id}"), data))
+    let text = format!("Program deleted: {program_id}");
+    Ok(Outcome::new(text, &ProgramDeletion { program_id, deletion: Deletion::done() }))
 }

@@ -4,20 +4,20 @@ use super::executions::events;
 use super::{Answer, Effect, Row};
 use crate::api::mcp::call::Call;
 use crate::api::mcp::outcome::{Failure, Outcome, cut, shortened};
-use crate::api::mcp::{schema, views};
-use serde::Deserialize;
+use crate::api::mcp::schema::{self, JsonSchema, schemars};
+use crate::api::mcp::views::{self, ErrorView, SessionView, TaskView};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use vm_system_protocol::control::{
-    DurableReply, ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter,
+    AGENT_TEMPLATE, DurableReply, ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
-    Engine, EventPayload, Execution, ExecutionKind, Session, SessionStatus, Settings, Task,
+    Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, Session, SessionInspection,
+    SessionStatus, Task,
 };
 
-/// The template of sessions for which none is named; each owner has one of its own.
-const TEMPLATE: &str = "mcp";
 /// Most sessions of a list.
 const LISTED: u32 = 200;
 /// Console output of one evaluation (bytes).
@@ -36,23 +36,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Make a JavaScript session",
             description: "Make a sandboxed JavaScript session. Variables stay from one session_eval to the next. It \
                 reads files beneath its worktree through `require('fs')` and reaches nothing else.",
-            input: || {
-                schema::object(
-                    &[
-                        ("templateId", schema::text("Name or id of a template; a plain one if absent")),
-                        (
-                            "worktree",
-                            schema::text(
-                                "Absolute path of an existing folder whose files it may read; required unless the \
-                                server was given one with --worktree",
-                            ),
-                        ),
-                        ("name", schema::text("A name for the session")),
-                    ],
-                    &[],
-                )
-            },
-            output: schema::session,
+            input: schema::input::<Create>,
+            output: schema::output::<SessionView>,
             effect: Effect::Adds,
             reads_files: false,
             run: |call| Box::pin(create(call)),
@@ -62,16 +47,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Run JavaScript",
             description: "Run JavaScript in a session: the value of the last expression and what it said on the \
                 console. Cancelling the request ends it.",
-            input: || {
-                schema::object(
-                    &[
-                        ("sessionId", session_id()),
-                        ("code", schema::text("JavaScript; top-level await works")),
-                    ],
-                    &["sessionId", "code"],
-                )
-            },
-            output: schema::evaluation,
+            input: schema::input::<Eval>,
+            output: schema::output::<EvaluationView>,
             effect: Effect::Destroys,
             reads_files: false,
             run: |call| Box::pin(eval(call)),
@@ -80,18 +57,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "session_run_file",
             title: "Run a file",
             description: "Run a file of the session's worktree in the session.",
-            input: || {
-                schema::object(
-                    &[
-                        ("sessionId", session_id()),
-                        ("path", schema::text("The file, relative to the worktree")),
-                        ("args", json!({ "type": "object", "description": "What it sees as `args`" })),
-                        ("env", schema::texts("What it sees in `process.env`")),
-                    ],
-                    &["sessionId", "path"],
-                )
-            },
-            output: schema::evaluation,
+            input: schema::input::<RunFile>,
+            output: schema::output::<EvaluationView>,
             effect: Effect::Destroys,
             reads_files: false,
             run: |call| Box::pin(run_file(call)),
@@ -100,16 +67,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "session_inspect",
             title: "Inspect a session",
             description: "A session as the kernel sees it: process, CPU time, memory, limits, walls in force.",
-            input: || schema::object(&[("sessionId", session_id())], &["sessionId"]),
-            output: || {
-                schema::object(
-                    &[
-                        ("session", schema::session()),
-                        ("inspection", json!({ "type": "object", "description": "Absent if it has ended" })),
-                    ],
-                    &["session"],
-                )
-            },
+            input: schema::input::<Which>,
+            output: schema::output::<InspectionView>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(inspect(call)),
@@ -119,18 +78,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Fork a session",
             description: "Make copies of an idle session: each has all its variables as they are now and goes on by \
                 itself. To try several ways from one prepared state, prepare it once and fork it for each.",
-            input: || {
-                schema::object(
-                    &[
-                        ("sessionId", session_id()),
-                        ("count", schema::count("How many copies (1–64, default 1): all of them or none")),
-                    ],
-                    &["sessionId"],
-                )
-            },
-            output: || {
-                schema::object(&[("sessions", schema::list(schema::session(), "The copies"))], &["sessions"])
-            },
+            input: schema::input::<Fork>,
+            output: schema::output::<SessionList>,
             effect: Effect::Adds,
             reads_files: false,
             run: |call| Box::pin(fork(call)),
@@ -139,8 +88,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "session_close",
             title: "Close a session",
             description: "End a session; what runs in it becomes cancelled. Closing it again changes nothing.",
-            input: || schema::object(&[("sessionId", session_id())], &["sessionId"]),
-            output: schema::session,
+            input: schema::input::<Which>,
+            output: schema::output::<SessionView>,
             effect: Effect::Destroys,
             reads_files: false,
             run: |call| Box::pin(close(call)),
@@ -149,29 +98,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "list_sessions",
             title: "List sessions",
             description: "Sessions of scripts, newest first (at most 200); those of programs with engine `cvm`.",
-            input: || {
-                schema::object(
-                    &[
-                        (
-                            "status",
-                            json!({ "type": "string", "enum": ["starting", "ready", "crashed", "closed", "waiting"],
-                            "description": "Only of this status" }),
-                        ),
-                        (
-                            "engine",
-                            json!({ "type": "string", "enum": ["quickjs", "cvm"],
-                            "description": "Only of this engine (default quickjs)" }),
-                        ),
-                    ],
-                    &[],
-                )
-            },
-            output: || {
-                schema::object(
-                    &[("sessions", schema::list(schema::session(), "Newest first"))],
-                    &["sessions"],
-                )
-            },
+            input: schema::input::<List>,
+            output: schema::output::<SessionList>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(list(call)),
@@ -181,27 +109,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Events of an execution",
             description: "All that an execution of a session or of a program said and did, in order. Pass `next` as \
                 `after` to go on.",
-            input: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::text("Name or id of the execution")),
-                        ("after", schema::count("Only events behind this number")),
-                        ("limit", schema::count("At most this many (1–1000)")),
-                    ],
-                    &["executionId"],
-                )
-            },
-            output: || {
-                let event = json!({ "type": "object", "description": "seq, ts, type, payload" });
-                schema::object(
-                    &[
-                        ("events", schema::list(event, "In order")),
-                        ("next", schema::count("Pass it as `after` to go on")),
-                        ("truncated", schema::flag("There is more")),
-                    ],
-                    &["events", "next", "truncated"],
-                )
-            },
+            input: schema::input::<Events>,
+            output: schema::output::<EventList>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(get_events(call)),
@@ -209,15 +118,15 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-fn session_id() -> Value {
-    schema::text("Id of the session, its unique beginning, or its name")
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Create {
+    /// Name or id of a template; a plain one if absent
     template_id: Option<String>,
+    #[doc = "Absolute path of an existing folder whose files it may read; required unless the server was given one with \
+             --worktree"]
     worktree: Option<String>,
+    /// A name for the session
     name: Option<String>,
 }
 
@@ -229,12 +138,8 @@ async fn create(call: &Call<'_>) -> Answer {
              with --worktree DIR)",
         )
     })?;
-    let template = match template_id {
-        Some(template) => template,
-        None => own_template(call).await?,
-    };
     let new = NewSession {
-        template,
+        template: template_id.unwrap_or_else(|| AGENT_TEMPLATE.to_owned()),
         workspace_id: "mcp".to_owned(),
         base_commit_oid: "none".to_owned(),
         worktree_path: worktree,
@@ -244,40 +149,18 @@ async fn create(call: &Call<'_>) -> Answer {
     };
     match call.ask(Op::SessionCreate(Box::new(new))).await? {
         Reply::Session(session) => {
-            let data = views::session(&session);
-            Ok(Outcome::new(format!("Session created: {}", session.id), data))
+            Ok(Outcome::new(format!("Session created: {}", session.id), &SessionView::of(&session)))
         }
         other => Err(Failure::unexpected(&other)),
     }
 }
 
-/// The template of this name, made when it is first needed.
-async fn own_template(call: &Call<'_>) -> Result<String, Failure> {
-    let not_there = ErrorCode::TemplateNotFound.as_str();
-    match call.ask(Op::TemplateGet { template: TEMPLATE.to_owned() }).await {
-        Err(Failure::Told { code, .. }) if code == not_there => {}
-        other => return other.map(|_| TEMPLATE.to_owned()),
-    }
-    let new = Op::TemplateCreate {
-        name: TEMPLATE.to_owned(),
-        engine: Engine::Quickjs,
-        settings: Box::new(Settings::default()),
-        modules: vec!["fs".to_owned()],
-    };
-    match call.ask(new).await {
-        // Another client of the owner's was faster.
-        Err(Failure::Told { code, .. }) if code == ErrorCode::Conflict.as_str() => {}
-        other => {
-            other?;
-        }
-    }
-    Ok(TEMPLATE.to_owned())
-}
-
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Eval {
+    /// Id of the session, its unique beginning, or its name
     session_id: String,
+    /// JavaScript; top-level await works
     code: String,
 }
 
@@ -287,13 +170,17 @@ async fn eval(call: &Call<'_>) -> Answer {
         .await
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct RunFile {
+    /// Id of the session, its unique beginning, or its name
     session_id: String,
+    /// The file, relative to the worktree
     path: String,
+    /// What it sees as `args`
     #[serde(default)]
     args: Map<String, Value>,
+    /// What it sees in `process.env`
     #[serde(default)]
     env: BTreeMap<String, String>,
 }
@@ -319,8 +206,8 @@ async fn execute(call: &Call<'_>, new: NewExecution) -> Answer {
         other => return Err(Failure::unexpected(&other)),
     };
     match call.long(Op::ExecWait { execution: execution.clone() }).await {
-        Ok(Reply::Execution(execution)) => evaluated(call, *execution, None).await,
-        Ok(Reply::Durable(DurableReply::Run(run))) => evaluated(call, run.execution, run.task).await,
+        Ok(Reply::Execution(execution)) => Ok(evaluated(&execution, None)),
+        Ok(Reply::Durable(DurableReply::Run(run))) => Ok(evaluated(&run.execution, run.task.as_ref())),
         Ok(other) => Err(Failure::unexpected(&other)),
         Err(Failure::Cancelled) => {
             call.ask(Op::ExecCancel { execution }).await?;
@@ -330,24 +217,52 @@ async fn execute(call: &Call<'_>, new: NewExecution) -> Answer {
     }
 }
 
-async fn evaluated(call: &Call<'_>, execution: Execution, asked: Option<Task>) -> Answer {
+/// What came of a piece of JavaScript in a session.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EvaluationView {
+    /// Its id: get_events has all that it said
+    execution_id: String,
+    /// Where it ran
+    session_id: String,
+    /// ok, error, timeout, cancelled, running or waiting
+    #[schemars(with = "String")]
+    status: ExecutionStatus,
+    /// The value of the last expression, for people
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    /// The same as JSON, where it has a faithful form and is not too large
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    /// What it said on the console
+    output: Vec<String>,
+    /// Pass it to get_events as `after` for what is not here
+    next: u64,
+    /// There was more output than an answer has room for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
+    /// What it waits for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorView>,
+}
+
+fn evaluated(execution: &Execution, asked: Option<&Task>) -> Outcome {
     let id = execution.id.to_string();
-    let said = events(call, &id, 0, EVENTS).await?;
-    let (lines, next, all) = views::lines(&said, 0, OUTPUT_BYTES);
-    let mut data = json!({
-        "executionId": id, "sessionId": execution.session_id, "status": execution.status,
-        "output": lines, "next": next,
-    });
-    let mut text = lines.join("\n");
+    let said = execution.events.as_deref().unwrap_or_default();
+    let said = &said[..said.len().min(EVENTS as usize)];
+    let (output, next, all) = views::lines(said, 0, OUTPUT_BYTES);
+    let mut text = output.join("\n");
     let mut add = |line: &str| {
         if !text.is_empty() {
             text.push('\n');
         }
         text.push_str(line);
     };
+    let truncated = !all || said.len() >= EVENTS as usize;
     let too_much = ErrorCode::OutputLimitExceeded.as_str();
-    if !all || said.len() >= EVENTS as usize {
-        data["truncated"] = json!(true);
+    if truncated {
         add(&format!("[output cut: get_events executionId={id} after={next} has the rest]"));
     } else if execution.error.as_ref().is_some_and(|error| error.code == too_much) {
         add(&format!("[get_events executionId={id} has what was kept of its output]"));
@@ -356,31 +271,37 @@ async fn evaluated(call: &Call<'_>, execution: Execution, asked: Option<Task>) -
         EventPayload::Value { preview, json, .. } => Some((preview, json)),
         _ => None,
     });
-    if let Some((preview, json)) = value {
-        let preview = shortened(preview, VALUE_BYTES).unwrap_or(preview);
-        data["value"] = json!(preview);
+    let preview = value.map(|(preview, _)| shortened(preview, VALUE_BYTES).unwrap_or(preview));
+    if let Some(preview) = preview {
         add(preview);
-        if let Some(json) = json.as_ref().filter(|json| json.as_str().len() <= VALUE_BYTES) {
-            data["result"] = json.to_value().unwrap_or(Value::Null);
-        }
     }
+    let result = value.and_then(|(_, json)| json.as_ref()).filter(|json| json.as_str().len() <= VALUE_BYTES);
     if let Some(question) = asked {
-        data["task"] = views::task(&question);
-        add(&format!("It waits for an answer (submitTask executionId={id}): {}", cut(question.prompt)));
+        let prompt = cut(question.prompt.clone());
+        add(&format!("It waits for an answer (submitTask executionId={id}): {prompt}"));
     }
-    match execution.error {
-        Some(error) => {
-            data["error"] = views::error(&error);
-            add(&format!("Error: {}", error.message));
-            Ok(Outcome::failed(text, data))
-        }
-        None => Ok(Outcome::new(text, data)),
+    if let Some(error) = &execution.error {
+        add(&format!("Error: {}", error.message));
     }
+    let data = EvaluationView {
+        session_id: execution.session_id.to_string(),
+        status: execution.status,
+        value: preview.map(str::to_owned),
+        result: result.map(|json| json.to_value().unwrap_or(Value::Null)),
+        output,
+        next,
+        truncated: truncated.then_some(true),
+        task: asked.map(TaskView::of),
+        error: execution.error.as_ref().map(ErrorView::of),
+        execution_id: id,
+    };
+    if data.error.is_some() { Outcome::failed(text, &data) } else { Outcome::new(text, &data) }
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Which {
+    /// Id of the session, its unique beginning, or its name
     session_id: String,
 }
 
@@ -391,24 +312,45 @@ async fn one(call: &Call<'_>, op: Op) -> Result<Box<Session>, Failure> {
     }
 }
 
+/// Data of `session_inspect`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct InspectionView {
+    session: SessionView,
+    /// Absent if it has ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    inspection: Option<SessionInspection>,
+}
+
 async fn inspect(call: &Call<'_>) -> Answer {
     let Which { session_id } = call.input()?;
     let session = one(call, Op::SessionGet { session: session_id }).await?;
-    let mut data = json!({ "session": views::session(&session) });
+    let mut data = InspectionView { session: SessionView::of(&session), inspection: None };
     if session.status == SessionStatus::Ready {
         match call.ask(Op::SessionInspect { session: session.id.to_string() }).await? {
-            Reply::Inspection(inspection) => data["inspection"] = json!(inspection),
+            Reply::Inspection(inspection) => data.inspection = Some(*inspection),
             other => return Err(Failure::unexpected(&other)),
         }
     }
-    Ok(Outcome::json(data))
+    Ok(Outcome::json(&data))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Fork {
+    /// Id of the session, its unique beginning, or its name
     session_id: String,
+    /// How many copies (1–64, default 1): all of them or none
     count: Option<u32>,
+}
+
+/// Data of the tools that return several sessions.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SessionList {
+    /// Newest first; the copies of a fork in the order of their making
+    sessions: Vec<SessionView>,
 }
 
 async fn fork(call: &Call<'_>) -> Answer {
@@ -416,8 +358,8 @@ async fn fork(call: &Call<'_>) -> Answer {
     match call.ask(Op::SessionFork { session: session_id, count: count.unwrap_or(1) }).await? {
         Reply::Sessions(sessions) => {
             let ids: Vec<String> = sessions.iter().map(|session| session.id.to_string()).collect();
-            let data: Vec<Value> = sessions.iter().map(views::session).collect();
-            Ok(Outcome::new(format!("Session forked: {}", ids.join(", ")), json!({ "sessions": data })))
+            let data = SessionList { sessions: sessions.iter().map(SessionView::of).collect() };
+            Ok(Outcome::new(format!("Session forked: {}", ids.join(", ")), &data))
         }
         other => Err(Failure::unexpected(&other)),
     }
@@ -426,34 +368,54 @@ async fn fork(call: &Call<'_>) -> Answer {
 async fn close(call: &Call<'_>) -> Answer {
     let Which { session_id } = call.input()?;
     let session = one(call, Op::SessionClose { session: session_id }).await?;
-    Ok(Outcome::new(format!("Session closed: {}", session.id), views::session(&session)))
+    Ok(Outcome::new(format!("Session closed: {}", session.id), &SessionView::of(&session)))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct List {
+    /// Only of this status
+    #[schemars(with = "Option<String>", extend("enum" = ["starting", "ready", "crashed", "closed", "waiting"]))]
     status: Option<SessionStatus>,
+    /// Only of this engine (default quickjs)
+    #[schemars(with = "Option<String>", extend("enum" = ["quickjs", "cvm"]))]
     engine: Option<Engine>,
 }
 
 async fn list(call: &Call<'_>) -> Answer {
     let List { status, engine } = call.input()?;
     let filter = SessionFilter { status, engine, page: ListPage::first(LISTED), ..SessionFilter::default() };
-    let sessions: Vec<Value> = match call.ask(Op::SessionList(filter)).await? {
-        Reply::Sessions(sessions) => sessions.iter().map(views::session).collect(),
+    let sessions: Vec<SessionView> = match call.ask(Op::SessionList(filter)).await? {
+        Reply::Sessions(sessions) => sessions.iter().map(SessionView::of).collect(),
         other => return Err(Failure::unexpected(&other)),
     };
-    let text = serde_json::to_string_pretty(&sessions).unwrap_or_default();
-    Ok(Outcome::new(text, json!({ "sessions": sessions })))
+    let text = serde_json::to_string_pretty(&json!(sessions)).unwrap_or_default();
+    Ok(Outcome::new(text, &SessionList { sessions }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Events {
+    /// Name or id of the execution
     execution_id: String,
+    /// Only events behind this number
     #[serde(default)]
     after: u64,
+    /// At most this many (1–1000)
     limit: Option<u32>,
+}
+
+/// Data of `get_events`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EventList {
+    /// In order; each has seq, ts, type and payload
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    events: Vec<Value>,
+    /// Pass it as `after` to go on
+    next: u64,
+    /// There is more
+    truncated: bool,
 }
 
 async fn get_events(call: &Call<'_>) -> Answer {
@@ -478,5 +440,5 @@ async fn get_events(call: &Call<'_>) -> Answer {
     }
     let truncated = shown.len() < found.len() || found.len() >= limit as usize;
     let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
-    Ok(Outcome::new(text, json!({ "events": shown, "next": next, "truncated": truncated })))
+    Ok(Outcome::new(text, &EventList { events: shown, next, truncated }))
 }

@@ -3,9 +3,10 @@
 use super::{Answer, Effect, Row};
 use crate::api::mcp::call::Call;
 use crate::api::mcp::outcome::{Failure, Outcome};
-use crate::api::mcp::{schema, views};
-use serde::Deserialize;
-use serde_json::{Value, json};
+use crate::api::mcp::schema::{self, JsonSchema, schemars};
+use crate::api::mcp::views::{self, ExecutionView, VariableView};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use vm_system_protocol::control::{DurableOp, DurableReply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::ProgramFrame;
@@ -20,16 +21,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Look inside",
             description: "The inside of an execution that stands still: calls with their variables and source lines, \
                 global variables, and the checkpoints to which it can be rewound.",
-            input: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::which_execution()),
-                        ("checkpoint", schema::count("As of this checkpoint; now if absent")),
-                    ],
-                    &[],
-                )
-            },
-            output: state_schema,
+            input: schema::input::<Get>,
+            output: schema::output::<StateView>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(get(call)),
@@ -38,23 +31,8 @@ pub(super) fn rows() -> Vec<Row> {
             name: "set_variable",
             title: "Change a variable",
             description: "Change a variable of an execution that waits for an answer.",
-            input: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::which_execution()),
-                        ("name", schema::text("The variable")),
-                        ("value", schema::any("Its new value, any JSON")),
-                        (
-                            "frame",
-                            schema::count(
-                                "Which call, 0 is the innermost; the innermost that has such a variable if absent",
-                            ),
-                        ),
-                    ],
-                    &["name", "value"],
-                )
-            },
-            output: schema::execution,
+            input: schema::input::<Set>,
+            output: schema::output::<ExecutionView>,
             effect: Effect::Destroys,
             reads_files: false,
             run: |call| Box::pin(set(call)),
@@ -64,16 +42,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Go back",
             description: "Go back to a checkpoint: a new execution starts there and takes over the name, the old one \
                 ends. What the program did to files since is not undone.",
-            input: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::which_execution()),
-                        ("checkpoint", schema::count("Its number, as get_state lists it")),
-                    ],
-                    &["checkpoint"],
-                )
-            },
-            output: schema::execution,
+            input: schema::input::<Rewind>,
+            output: schema::output::<ExecutionView>,
             effect: Effect::Destroys,
             reads_files: false,
             run: |call| Box::pin(rewind(call)),
@@ -83,21 +53,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "Branch off",
             description: "Make a new execution that stands where this one stands, or stood at a checkpoint. The old \
                 one stays as it is.",
-            input: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::which_execution()),
-                        (
-                            "checkpoint",
-                            schema::count("Its number, as get_state lists it; where it stands if absent"),
-                        ),
-                        ("newExecutionId", schema::text("A name for the new execution")),
-                        ("setCurrent", schema::flag("Make it the current execution (default: false)")),
-                    ],
-                    &[],
-                )
-            },
-            output: schema::execution,
+            input: schema::input::<Fork>,
+            output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
             reads_files: false,
             run: |call| Box::pin(branch_off(call)),
@@ -105,42 +62,56 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-fn state_schema() -> Value {
-    let frame = schema::object(
-        &[
-            ("function", schema::text("Its name; empty at the top level")),
-            ("line", schema::count("Where it stands")),
-            ("column", schema::count("Where it stands")),
-            ("source", schema::text("The line itself")),
-            ("variables", schema::variables()),
-        ],
-        &["function", "line", "column", "source", "variables"],
-    );
-    let checkpoint = schema::object(
-        &[
-            ("checkpoint", schema::count("Its number")),
-            ("at", schema::text("When")),
-            ("cause", schema::text("start, pause, effect, steps, edit or end")),
-            ("bytes", schema::count("Written with it")),
-        ],
-        &["checkpoint", "at", "cause", "bytes"],
-    );
-    schema::object(
-        &[
-            ("executionId", schema::text("Its name, or its id if it has none")),
-            ("id", schema::text("Its id")),
-            ("frames", schema::list(frame, "Calls in progress, innermost first")),
-            ("globals", schema::variables()),
-            ("checkpoints", schema::list(checkpoint, "In order, the newest 200")),
-        ],
-        &["executionId", "id", "frames", "globals", "checkpoints"],
-    )
+/// Data of `get_state`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StateView {
+    /// Its name, or its id if it has none
+    execution_id: String,
+    /// Its id
+    id: String,
+    /// Calls in progress, innermost first
+    frames: Vec<FrameView>,
+    /// Variables
+    globals: Vec<VariableView>,
+    /// In order, the newest 200
+    checkpoints: Vec<CheckpointView>,
 }
 
-#[derive(Deserialize)]
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FrameView {
+    /// Its name; empty at the top level
+    function: String,
+    /// Where it stands
+    line: u32,
+    /// Where it stands
+    column: u32,
+    /// The line itself
+    source: String,
+    /// Variables
+    variables: Vec<VariableView>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CheckpointView {
+    /// Its number
+    checkpoint: u64,
+    /// When
+    at: String,
+    /// start, pause, effect, steps, edit or end
+    cause: String,
+    /// Written with it
+    bytes: u64,
+}
+
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Get {
+    /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
+    /// As of this checkpoint; now if absent
     checkpoint: Option<u64>,
 }
 
@@ -157,33 +128,38 @@ async fn get(call: &Call<'_>) -> Answer {
         DurableReply::Checkpoints(kept) => kept,
         other => return Err(Failure::unexpected(&other)),
     };
-    let frames: Vec<Value> = state
-        .frames
-        .iter()
-        .map(|frame| {
-            json!({
-                "function": frame.function, "line": frame.line, "column": frame.column,
-                "source": frame.source_line, "variables": views::variables(&frame.variables),
-            })
-        })
-        .collect();
-    let kept = kept.iter().skip(kept.len().saturating_sub(CHECKPOINTS)).map(|point| {
-        json!({ "checkpoint": point.seq, "at": point.at, "cause": point.cause, "bytes": point.bytes })
+    let frames = state.frames.iter().map(|frame| FrameView {
+        function: frame.function.clone(),
+        line: frame.line,
+        column: frame.column,
+        source: frame.source_line.clone(),
+        variables: views::variables(&frame.variables),
     });
-    let kept: Vec<Value> = kept.collect();
-    let globals = views::variables(&state.globals);
-    Ok(Outcome::json(json!({
-        "executionId": views::name_of(&run), "id": id,
-        "frames": frames, "globals": globals, "checkpoints": kept,
-    })))
+    let checkpoints = kept.iter().skip(kept.len().saturating_sub(CHECKPOINTS)).map(|point| CheckpointView {
+        checkpoint: point.seq,
+        at: point.at.to_string(),
+        cause: point.cause.clone(),
+        bytes: point.bytes,
+    });
+    Ok(Outcome::json(&StateView {
+        execution_id: views::name_of(&run),
+        id,
+        frames: frames.collect(),
+        globals: views::variables(&state.globals),
+        checkpoints: checkpoints.collect(),
+    }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Set {
+    /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
+    /// The variable
     name: String,
+    /// Its new value, any JSON
     value: Value,
+    /// Which call, 0 is the innermost; the innermost that has such a variable if absent
     frame: Option<u32>,
 }
 
@@ -196,10 +172,10 @@ async fn set(call: &Call<'_>) -> Answer {
     };
     let value = JsonText::from_value(&value);
     let run = call.run(DurableOp::StateSet { execution, name: name.clone(), value, frame }).await?;
-    let mut data = views::run(&run);
+    let mut data = ExecutionView::of(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
-    data.insert("isCurrent".to_owned(), json!(current));
-    Ok(Outcome::new(format!("Variable set: {name}"), Value::Object(data)))
+    data.is_current = Some(current);
+    Ok(Outcome::new(format!("Variable set: {name}"), &data))
 }
 
 /// The innermost call that has a variable of this name.
@@ -214,10 +190,12 @@ async fn frame_of(call: &Call<'_>, execution: &str, name: &str) -> Result<u32, F
     Ok(u32::try_from(place).unwrap_or(0))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Rewind {
+    /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
+    /// Its number, as get_state lists it
     checkpoint: u64,
 }
 
@@ -228,22 +206,26 @@ async fn rewind(call: &Call<'_>) -> Answer {
     let current = call.current().await?.is_some_and(|current| current.execution.id == old.execution.id);
     let op = DurableOp::Rewind { execution: old.execution.id.to_string(), checkpoint };
     let run = call.long_run(op).await?;
-    let mut data = views::run(&run);
+    let mut data = ExecutionView::of(&run);
     if current {
         // Whoever worked on the old one goes on with the new one.
         call.make_current(&run).await?;
     }
-    data.insert("isCurrent".to_owned(), json!(current));
+    data.is_current = Some(current);
     let text = format!("Execution rewound to checkpoint {checkpoint}: {}", views::name_of(&run));
-    Ok(Outcome::new(text, Value::Object(data)))
+    Ok(Outcome::new(text, &data))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Fork {
+    /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
+    /// Its number, as get_state lists it; where it stands if absent
     checkpoint: Option<u64>,
+    /// A name for the new execution
     new_execution_id: Option<String>,
+    /// Make it the current execution (default: false)
     #[serde(default)]
     set_current: bool,
 }
@@ -252,9 +234,9 @@ async fn branch_off(call: &Call<'_>) -> Answer {
     let Fork { execution_id, checkpoint, new_execution_id, set_current } = call.input()?;
     let execution = call.which(execution_id).await?;
     let run = call.long_run(DurableOp::Fork { execution, checkpoint, name: new_execution_id }).await?;
-    let mut data = views::run(&run);
+    let mut data = ExecutionView::of(&run);
     let current = set_current && call.make_current(&run).await?;
-    data.insert("isCurrent".to_owned(), json!(current));
+    data.is_current = Some(current);
     let note = if current { " (set as current)" } else { "" };
-    Ok(Outcome::new(format!("Execution forked: {}{note}", views::name_of(&run)), Value::Object(data)))
+    Ok(Outcome::new(format!("Execution forked: {}{note}", views::name_of(&run)), &data))
 }

@@ -3,9 +3,10 @@
 use super::{Answer, Effect, Row};
 use crate::api::mcp::call::Call;
 use crate::api::mcp::outcome::{Failure, Outcome, cut};
-use crate::api::mcp::{schema, views};
+use crate::api::mcp::schema::{self, JsonSchema, schemars};
+use crate::api::mcp::views::{ExecutionView, TaskStatusView};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use vm_system_protocol::control::{DurableOp, DurableReply, GivenAnswer};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionError, ExecutionStatus, TaskStatus};
@@ -17,14 +18,8 @@ pub(super) fn rows() -> Vec<Row> {
             title: "What is asked",
             description: "What the execution wants to know next, or what came of it. Read only: asking again changes \
                 nothing. `state` of the structured answer tells a question from a result.",
-            input: || schema::object(&[("executionId", schema::which_execution())], &[]),
-            output: || {
-                let mut fields = schema::execution_fields();
-                fields.retain(|(name, _)| {
-                    !["programId", "programVersion", "created", "ended", "isCurrent"].contains(name)
-                });
-                schema::object(&fields, &["executionId", "id", "state", "status"])
-            },
+            input: schema::input::<Get>,
+            output: schema::output::<TaskStatusView>,
             effect: Effect::Reads,
             reads_files: false,
             run: |call| Box::pin(get(call)),
@@ -35,25 +30,8 @@ pub(super) fn rows() -> Vec<Row> {
             description: "Answer the question of an execution. When the answer comes, the program has run on to its \
                 next question, which is `task` of the structured answer, or to its end. What does not fit the \
                 question's schema is refused with the reason: answer again.",
-            input: || {
-                schema::object(
-                    &[
-                        ("executionId", schema::which_execution()),
-                        (
-                            "result",
-                            schema::text("The answer: any text, or JSON where the question has a schema"),
-                        ),
-                        (
-                            "taskId",
-                            schema::text(
-                                "Which question is answered; refused if another one is asked meanwhile",
-                            ),
-                        ),
-                    ],
-                    &["result"],
-                )
-            },
-            output: schema::execution,
+            input: schema::input::<Submit>,
+            output: schema::output::<ExecutionView>,
             effect: Effect::Adds,
             reads_files: false,
             run: |call| Box::pin(submit(call)),
@@ -61,9 +39,10 @@ pub(super) fn rows() -> Vec<Row> {
     ]
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Get {
+    /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
 }
 
@@ -77,16 +56,16 @@ async fn get(call: &Call<'_>) -> Answer {
 }
 
 fn shown(status: TaskStatus) -> Outcome {
-    let data = Value::Object(views::status(&status));
+    let data = TaskStatusView::of(&status);
     match status.status {
         ExecutionStatus::Waiting => match status.task {
-            Some(task) => Outcome::new(cut(task.prompt), data),
-            None => Outcome::new("Waiting for input", data),
+            Some(task) => Outcome::new(cut(task.prompt), &data),
+            None => Outcome::new("Waiting for input", &data),
         },
-        ExecutionStatus::Running => Outcome::new("Execution is running: ask again", data),
+        ExecutionStatus::Running => Outcome::new("Execution is running: ask again", &data),
         ended => match said_at_the_end(ended, status.result.as_ref(), status.error.as_ref()) {
-            Ok(text) => Outcome::new(text, data),
-            Err(text) => Outcome::failed(text, data),
+            Ok(text) => Outcome::new(text, &data),
+            Err(text) => Outcome::failed(text, &data),
         },
     }
 }
@@ -106,11 +85,16 @@ pub(in crate::api::mcp) fn said_at_the_end(
     Err(format!("Error: {}", error.map_or_else(|| status.to_string(), |error| error.message.clone())))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Submit {
+    /// Name or id of the execution; the current one if absent
     execution_id: Option<String>,
+    /// The answer: any text, or JSON where the question has a schema
+    // Agents send the object itself, too, where a schema asks for one.
+    #[schemars(with = "String")]
     result: Value,
+    /// Which question is answered; refused if another one is asked meanwhile
     task_id: Option<String>,
 }
 
@@ -123,8 +107,8 @@ async fn submit(call: &Call<'_>) -> Answer {
     };
     let execution = call.which(execution_id).await?;
     let run = call.long_run(DurableOp::TaskSubmit { execution, task: task_id, result, wait: true }).await?;
-    let mut data = views::run(&run);
+    let mut data = ExecutionView::of(&run);
     let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
-    data.insert("isCurrent".to_owned(), json!(current));
-    Ok(Outcome::new("Execution resumed", Value::Object(data)))
+    data.is_current = Some(current);
+    Ok(Outcome::new("Execution resumed", &data))
 }

@@ -1,0 +1,141 @@
+//! The table of verbs: what holds for each of them whoever calls it ([`facts`]), and which handler runs it (`dispatch`). A new
+//! verb has one row in both matches, and nowhere else. The verbs of durable programs have theirs in [`durable`].
+
+use super::{Call, Ops, durable, modules};
+use Effect::{Changes, Reads};
+use vm_system_protocol::control::{Op, OpError, Reply};
+
+/// Also of the template that a session makes for itself.
+pub(super) const TEMPLATE_CREATE: &str = "template create";
+
+/// Whether a verb changes something that outlives its response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    /// A repetition does no harm.
+    Reads,
+    /// Runs once for each idempotency key; its refusals are in the audit log.
+    Changes,
+}
+
+/// What holds for one verb whoever calls it.
+#[derive(Debug)]
+pub(super) struct VerbFacts<'a> {
+    /// Name in the audit log; a verb that another one stands for has that one's.
+    pub(super) audit_name: &'static str,
+    pub(super) effect: Effect,
+    /// What the verb is about, as the client wrote it.
+    pub(super) subject: &'a str,
+}
+
+pub(super) fn facts(op: &Op) -> VerbFacts<'_> {
+    let (audit_name, effect, subject): (_, _, &str) = match op {
+        Op::TemplateCreate { name, .. } => (TEMPLATE_CREATE, Changes, name),
+        Op::TemplateList { .. } => ("template list", Reads, ""),
+        Op::TemplateGet { template } => ("template get", Reads, template),
+        Op::TemplateUpdate { template, .. } => ("template update", Changes, template),
+        Op::TemplateDelete { template } => ("template delete", Changes, template),
+        Op::TemplateAddModule { template, .. } => ("template add-module", Changes, template),
+        Op::TemplateRemoveModule { template, .. } => ("template remove-module", Changes, template),
+        Op::TemplateAddCapability { template, .. } => ("template add-capability", Changes, template),
+        Op::TemplateRemoveCapability { template, .. } => ("template remove-capability", Changes, template),
+        Op::TemplateAddStartup { template, .. } => ("template add-startup", Changes, template),
+        Op::TemplateRemoveStartup { template, .. } => ("template remove-startup", Changes, template),
+        Op::TemplateAddLibrary { template, .. } => ("template add-library", Changes, template),
+        Op::TemplateRemoveLibrary { template, .. } => ("template remove-library", Changes, template),
+        Op::LibraryCatalog => ("libs list", Reads, ""),
+        Op::LibraryInstall(library) => ("libs install", Changes, &library.id),
+        Op::LibraryRemove { name } => ("libs remove", Changes, name),
+        Op::LibraryVerify { name } => ("libs verify", Reads, name.as_deref().unwrap_or_default()),
+        Op::SessionCreate(new) => ("session create", Changes, &new.template),
+        Op::SessionList(_) => ("session list", Reads, ""),
+        Op::SessionGet { session } => ("session get", Reads, session),
+        Op::SessionClose { session } => ("session close", Changes, session),
+        Op::SessionInspect { session } => ("session inspect", Reads, session),
+        Op::SessionKill { session, .. } => ("session kill", Changes, session),
+        Op::SessionFork { session, .. } => ("session fork", Changes, session),
+        Op::ExecStart(new) => ("exec start", Changes, &new.session),
+        Op::ExecList { session, .. } => ("exec list", Reads, session),
+        Op::ExecGet { execution } => ("exec get", Reads, execution),
+        Op::ExecEvents { execution, .. } => ("exec events", Reads, execution),
+        Op::ExecWait { execution } => ("exec wait", Reads, execution),
+        Op::ExecCancel { execution } => ("exec cancel", Changes, execution),
+        Op::AuditList { .. } => ("audit", Reads, ""),
+        Op::Health => ("health", Reads, ""),
+        Op::RuntimeSummary => ("runtime-summary", Reads, ""),
+        Op::RuntimeInfo => ("runtime", Reads, ""),
+        Op::Doctor => ("doctor", Reads, ""),
+        Op::Shutdown => ("shutdown", Changes, ""),
+        Op::ModuleCatalog => ("template list-available-modules", Reads, ""),
+        Op::Durable(op) => durable::facts(op),
+    };
+    VerbFacts { audit_name, effect, subject }
+}
+
+impl Ops {
+    /// Futures are boxed one by one, so that a request holds as much memory as its own verb needs. The two most frequent
+    /// verbs do without.
+    pub(super) async fn dispatch(&self, call: &Call<'_>, op: Op) -> Result<Reply, OpError> {
+        match op {
+            Op::TemplateCreate { name, engine, settings, modules } => {
+                Box::pin(self.template_create(call, name, engine, *settings, modules)).await
+            }
+            Op::TemplateList { page, built_in } => Box::pin(self.template_list(call, page, built_in)).await,
+            Op::TemplateGet { template } => Box::pin(self.template_get(call, &template)).await,
+            Op::TemplateUpdate { template, change } => {
+                Box::pin(self.template_update(call, &template, *change)).await
+            }
+            Op::TemplateDelete { template } => Box::pin(self.template_delete(call, &template)).await,
+            Op::TemplateAddModule { template, name } => {
+                Box::pin(self.template_add_module(call, &template, &name)).await
+            }
+            Op::TemplateRemoveModule { template, name } => {
+                Box::pin(self.template_remove_module(call, &template, &name)).await
+            }
+            Op::TemplateAddCapability { template, capability } => {
+                Box::pin(self.template_add_capability(call, &template, *capability)).await
+            }
+            Op::TemplateRemoveCapability { template, capability } => {
+                Box::pin(self.template_remove_capability(call, &template, &capability)).await
+            }
+            Op::TemplateAddStartup { template, file } => {
+                Box::pin(self.template_add_startup(call, &template, *file)).await
+            }
+            Op::TemplateRemoveStartup { template, file } => {
+                Box::pin(self.template_remove_startup(call, &template, &file)).await
+            }
+            Op::TemplateAddLibrary { template, name } => {
+                Box::pin(self.template_add_library(call, &template, &name)).await
+            }
+            Op::TemplateRemoveLibrary { template, name } => {
+                Box::pin(self.template_remove_library(call, &template, &name)).await
+            }
+            Op::LibraryCatalog => Box::pin(self.library_catalog()).await,
+            Op::LibraryInstall(library) => Box::pin(self.library_install(call, *library)).await,
+            Op::LibraryRemove { name } => Box::pin(self.library_remove(call, &name)).await,
+            Op::LibraryVerify { name } => Box::pin(self.library_verify(name.as_deref())).await,
+            Op::SessionCreate(new) => Box::pin(self.session_create(call, *new)).await,
+            Op::SessionList(filter) => Box::pin(self.session_list(call, filter)).await,
+            Op::SessionGet { session } => Box::pin(self.session_get(call, &session)).await,
+            Op::SessionClose { session } => Box::pin(self.session_close(call, &session)).await,
+            Op::SessionInspect { session } => Box::pin(self.session_inspect(call, &session)).await,
+            Op::SessionKill { session, signal } => Box::pin(self.session_kill(call, &session, signal)).await,
+            Op::SessionFork { session, count } => Box::pin(self.session_fork(call, &session, count)).await,
+            Op::ExecStart(new) => self.exec_start(call, *new).await,
+            Op::ExecList { session, page } => Box::pin(self.exec_list(call, &session, page)).await,
+            Op::ExecGet { execution } => Box::pin(self.exec_get(call, &execution)).await,
+            Op::ExecEvents { execution, after_seq, limit, follow } => {
+                Box::pin(self.exec_events(call, &execution, after_seq, limit, follow)).await
+            }
+            Op::ExecWait { execution } => Box::pin(self.exec_wait(call, &execution)).await,
+            Op::ExecCancel { execution } => Box::pin(self.exec_cancel(call, &execution)).await,
+            Op::AuditList { before, limit } => Box::pin(self.audit_list(call, before, limit)).await,
+            Op::Health => self.health(),
+            Op::RuntimeSummary => Ok(Box::pin(self.runtime_summary(call)).await),
+            Op::RuntimeInfo => Ok(self.runtime_info()),
+            Op::Doctor => Ok(Reply::Doctor(Box::new(self.runtime.doctor().await))),
+            Op::Shutdown => Box::pin(self.shutdown(call)).await,
+            Op::ModuleCatalog => Ok(Reply::Modules(modules::catalog(&self.options))),
+            Op::Durable(op) => Box::pin(self.durable(call, op)).await.map(Reply::Durable),
+        }
+    }
+}
