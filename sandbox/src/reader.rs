@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_group_that_is_denied_stays_denied() {
         if !is_root() {
-            println!("SKIPPED: only root can read as somebody else");
+            vm_system_testkit::skip("root", "only root can read as another user");
             return;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_the_owner_may_not_open_is_not_opened_and_afterwards_all_is_as_before() {
         if !is_root() {
-            println!("SKIPPED: only root can read as somebody else");
+            vm_system_testkit::skip("root", "only root can read as another user");
             return;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");

@@ -214,7 +214,7 @@ mod tests {
     fn the_kernel_says_who_sent() {
         let (left, right) = pair().expect("pair");
         if attest_senders(&right).is_err() {
-            println!("SKIPPED: SO_PASSPIDFD needs kernel >= 6.5");
+            vm_system_testkit::skip("passpidfd", "SO_PASSPIDFD needs kernel >= 6.5");
             return;
         }
         send(&left, &[b"x"], &[], Wait::Yes).expect("send");
@@ -236,7 +236,7 @@ mod tests {
     fn descriptors_are_refused_at_the_sender() {
         let (left, right) = pair().expect("pair");
         if !refuse_descriptors(&right).expect("setsockopt") {
-            println!("SKIPPED: SO_PASSRIGHTS needs kernel >= 6.16");
+            vm_system_testkit::skip("passrights", "SO_PASSRIGHTS needs kernel >= 6.16");
             return;
         }
         let refused = send(&left, &[b"x"], &[left.as_fd()], Wait::Yes).expect_err("refused");

@@ -32,6 +32,7 @@ use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_supervisor::spawn::{
     ChannelError, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath, WorkerKind,
 };
+use vm_system_tests::skip;
 use vm_system_tests::watch::{self, Watch};
 
 type Case = fn() -> Pin<Box<dyn Future<Output = ()>>>;
@@ -86,7 +87,7 @@ async fn a_worker_is_born_behind_all_walls() {
         let optional = layer == Layer::CgroupNamespace
             || (matches!(layer, Layer::Landlock | Layer::LandlockScopes) && landlock::abi() < 6);
         if optional && !report.in_force {
-            println!("SKIPPED: {} is not in force: {}", report.name, report.detail);
+            skip(&format!("layer-{}", report.name), &report.detail);
         } else {
             assert!(report.in_force, "{report:?}");
         }
@@ -493,7 +494,7 @@ pub(crate) const NO_USER_NAMESPACES: &str = "host-without-user-namespaces";
 pub(crate) fn host_without_user_namespaces() -> i32 {
     let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }).is_ok();
     if !entered || std::fs::write("/proc/sys/user/max_user_namespaces", "0").is_err() {
-        println!("SKIPPED: cannot make a host without user namespaces here");
+        skip("namespaces", "cannot make a host without user namespaces here");
         return 0;
     }
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
@@ -516,7 +517,7 @@ async fn without_namespaces_the_other_walls_stand() {
         Ok(started) => started,
         Err(error @ SpawnError::Rlimit { .. }) if namespaces::is_root() => {
             assert!(!error.is_temporary() && error.hint().contains("CAP_SYS_RESOURCE"), "{error}");
-            println!("SKIPPED: without namespaces: this root has no CAP_SYS_RESOURCE");
+            skip("cap-sys-resource", "without namespaces: this root has no CAP_SYS_RESOURCE");
             return;
         }
         Err(error) => panic!("{error}"),

@@ -13,6 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use vm_system_sandbox::namespaces::{self, Ids};
 use vm_system_sandbox::process::Ending;
 use vm_system_sandbox::selftest;
+use vm_system_tests::skip;
 
 fn main() {
     body::look_at_own_name();
@@ -30,7 +31,7 @@ fn main() {
         });
         failed += usize::from(ending.expect("child") != Ending::Exited(0));
     } else {
-        println!("SKIPPED: the run as another user needs root");
+        skip("root", "the run as another user needs root");
     }
     failed += run_all("as started", only.as_deref());
     std::process::exit(i32::from(failed > 0));

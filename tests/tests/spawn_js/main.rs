@@ -13,6 +13,7 @@ use vm_system_sandbox::namespaces::{self, Ids};
 use vm_system_sandbox::process::Ending;
 use vm_system_sandbox::selftest;
 use vm_system_supervisor::spawn::{WorkerDeath, WorkerHandle};
+use vm_system_tests::skip;
 use vm_system_tests::watch;
 use vm_system_worker::roles::{Modes, dispatch};
 
@@ -27,7 +28,7 @@ fn main() {
         });
         failed |= ending.expect("child") != Ending::Exited(0);
     } else {
-        println!("SKIPPED: the run as another user needs root");
+        skip("root", "the run as another user needs root");
     }
     failed |= run("as started");
     std::process::exit(i32::from(failed));
