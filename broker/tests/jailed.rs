@@ -167,7 +167,7 @@ fn walls_are_seen_from_outside_before_the_first_request() {
 #[test]
 fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
     if !nix::unistd::geteuid().is_root() {
-        println!("SKIPPED: only root can give files to somebody else");
+        vm_system_testkit::skip("root", "only root can give files to another user");
         return;
     }
     let folder = worktree();
@@ -193,7 +193,7 @@ fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
 #[test]
 fn a_broker_of_root_that_was_not_told_its_user_does_not_start() {
     if !nix::unistd::geteuid().is_root() {
-        println!("SKIPPED: only root becomes another user");
+        vm_system_testkit::skip("root", "only root becomes another user");
         return;
     }
     let (ours, theirs) = UnixStream::pair().expect("socketpair");
@@ -234,7 +234,7 @@ fn started_by_hand_it_says_so_and_does_nothing() {
 #[test]
 fn landlock_is_in_force_where_the_kernel_has_it() {
     if landlock::abi() == 0 {
-        println!("SKIPPED: this kernel has no Landlock");
+        vm_system_testkit::skip("landlock", "no Landlock in this kernel");
         return;
     }
     let folder = worktree();

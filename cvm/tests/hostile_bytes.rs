@@ -4,29 +4,27 @@
 mod hostile;
 #[path = "common/programs.rs"]
 mod programs;
-#[path = "common/random.rs"]
-mod random;
 
 use hostile::{HEADER, PAUSING, check_pages, check_program, check_source, edit, paused, seal};
-use random::Random;
+use vm_system_testkit::SeededRandom;
 
 /// Changes a few bytes in one of the ways that fuzzers use.
-fn mutate(random: &mut Random, bytes: &mut Vec<u8>, from: usize) {
-    for _ in 0..=random.below(4) {
+fn mutate(random: &mut SeededRandom, bytes: &mut Vec<u8>, from: usize) {
+    for _ in 0..=random.index(4) {
         let odd = [0, 1, 0x7F, 0x80, 0xFF];
-        let with = if random.below(2) == 0 { odd[random.below(odd.len())] } else { random.next() as u8 };
-        edit(bytes, from, [random.next() as u8, random.next() as u8, random.next() as u8, with]);
+        let with = if random.index(2) == 0 { odd[random.index(odd.len())] } else { random.bits() as u8 };
+        edit(bytes, from, [random.bits() as u8, random.bits() as u8, random.bits() as u8, with]);
     }
 }
 
 #[test]
 fn mutated_sources_compile_or_are_refused() {
-    let mut random = Random::new(11);
+    let mut random = SeededRandom::new(11);
     for seed in 1..=40 {
         let source = programs::program(seed).into_bytes();
         for _ in 0..6 {
             let mut changed = source.clone();
-            for _ in 0..=random.below(6) {
+            for _ in 0..=random.index(6) {
                 mutate(&mut random, &mut changed, 0);
             }
             check_source(&String::from_utf8_lossy(&changed));
@@ -65,7 +63,7 @@ fn endless_brackets_are_refused_without_a_stack_overflow() {
 
 #[test]
 fn mutated_programs_are_refused_or_run_within_limits() {
-    let mut random = Random::new(12);
+    let mut random = SeededRandom::new(12);
     for source in PAUSING {
         let Some((program, _)) = paused(source) else { panic!("it pauses: {source}") };
         let bytes = program.encode();
@@ -83,13 +81,13 @@ fn mutated_programs_are_refused_or_run_within_limits() {
 
 #[test]
 fn mutated_pages_are_refused_or_run_within_limits() {
-    let mut random = Random::new(13);
+    let mut random = SeededRandom::new(13);
     for source in PAUSING {
         let Some((program, pages)) = paused(source) else { panic!("it pauses: {source}") };
         for _ in 0..200 {
             let mut changed = pages.clone();
-            for _ in 0..=random.below(2) {
-                let place = random.below(changed.len());
+            for _ in 0..=random.index(2) {
+                let place = random.index(changed.len());
                 let (number, bytes) = &mut changed[place];
                 mutate(&mut random, bytes, HEADER);
                 seal(*number, bytes);

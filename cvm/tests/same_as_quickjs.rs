@@ -2,8 +2,6 @@
 
 #[path = "common/programs.rs"]
 mod programs;
-#[path = "common/random.rs"]
-mod random;
 
 use std::cell::RefCell;
 use std::rc::Rc;

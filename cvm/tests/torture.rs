@@ -132,7 +132,10 @@ fn language_tests_are_the_same_when_the_state_is_saved_and_loaded_every_few_inst
         for step in [1, 7, 100] {
             let loads = steps_of(&program) / step;
             if loads > most {
-                println!("SKIPPED: {} every {step}: {loads} loads are too many for one test", path.display());
+                vm_system_testkit::skip(
+                    "torture",
+                    &format!("{} every {step}: {loads} loads", path.display()),
+                );
                 continue;
             }
             assert_eq!(record(&program, Some(step)), plain, "{} every {step}", path.display());

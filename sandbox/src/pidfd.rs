@@ -144,7 +144,7 @@ mod tests {
         assert!(pidfd.cpu_time(child.id()).is_err());
         match pidfd.ending() {
             Some(ending) => assert_eq!(ending, Ending::Signaled(libc::SIGKILL)),
-            None => println!("SKIPPED: exit codes by pidfd need kernel >= 6.15"),
+            None => vm_system_testkit::skip("pidfd-exit-code", "exit codes by pidfd need kernel >= 6.15"),
         }
     }
 }

@@ -30,6 +30,7 @@ pub mod scene;
 pub mod watch;
 
 use std::time::Duration;
+pub use vm_system_testkit::{SeededRandom, skip};
 
 /// Nothing in a test takes longer, unless the system hangs (two shared cores, debug build).
 pub const PATIENCE: Duration = Duration::from_mins(1);
@@ -49,7 +50,7 @@ macro_rules! as_both {
                 if $crate::place::User::nobody_is_possible() {
                     super::cases::$name($crate::place::User::Nobody);
                 } else {
-                    println!("SKIPPED: tests as uid 65534 need root");
+                    $crate::skip("root", "tests as uid 65534 need root");
                 }
             }
         }

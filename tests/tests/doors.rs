@@ -8,6 +8,7 @@ use vm_system_tests::client::{repl, value};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::User;
 use vm_system_tests::scene::Scene;
+use vm_system_tests::skip;
 use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe};
 
@@ -234,7 +235,7 @@ mod cases {
             .stdout(std::process::Stdio::piped())
             .spawn();
         let Ok(holder) = &mut holder else {
-            println!("SKIPPED: a locked database needs python3 to lock it");
+            skip("python3", "a locked database needs python3 to lock it");
             return scene.end(&[&session]);
         };
         let mut ready = [0; 1];

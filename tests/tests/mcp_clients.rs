@@ -7,6 +7,7 @@ use std::process::Command;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{Place, User};
 use vm_system_tests::program;
+use vm_system_tests::skip;
 
 fn run(command: &mut Command) -> String {
     let what = format!("{command:?}");
@@ -41,7 +42,7 @@ fn installed(place: &Place) -> PathBuf {
 #[test]
 fn the_official_clients_drive_programs_over_both_transports() {
     if std::env::var_os("VM_SYSTEM_NPM").is_none() {
-        println!("SKIPPED: the official clients: need PyPI, a npm registry and VM_SYSTEM_NPM=1");
+        skip("npm", "the official clients need PyPI, a npm registry and VM_SYSTEM_NPM=1");
         return;
     }
     let listen =

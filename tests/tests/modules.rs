@@ -9,6 +9,7 @@ use vm_system_tests::client::value;
 use vm_system_tests::daemon::Options;
 use vm_system_tests::place::{NOBODY, User};
 use vm_system_tests::rights::Bench;
+use vm_system_tests::skip;
 
 as_both!(
     files_are_changed_only_where_a_row_grants_it,
@@ -24,9 +25,17 @@ as_both!(
     rows_without_meaning_are_refused,
     limits_of_calls_and_bytes_end_the_call_and_not_the_session,
     commands_run_in_a_jail_of_their_own,
-    commands_are_not_run_as_root,
     examples_of_the_rights_page_run
 );
+
+#[test]
+fn commands_are_not_run_as_root() {
+    if User::nobody_is_possible() {
+        cases::commands_are_not_run_as_root();
+    } else {
+        skip("root", "the daemon is not root");
+    }
+}
 
 mod cases {
     use super::*;
@@ -446,12 +455,8 @@ mod cases {
         bench
     }
 
-    pub(super) fn commands_are_not_run_as_root(user: User) {
-        if user == User::Nobody || !User::nobody_is_possible() {
-            println!("SKIPPED: the daemon is not root");
-            return;
-        }
-        let mut bench = with_commands(user);
+    pub(super) fn commands_are_not_run_as_root() {
+        let mut bench = with_commands(User::AsStarted);
         std::os::unix::fs::chown(bench.daemon.place.worktree(), Some(0), Some(0)).expect("chown");
         bench.row(CapabilityKind::Module, "exec", r#"{"commands":["sh"]}"#);
         let session = bench.session();
@@ -479,7 +484,7 @@ mod cases {
              try { JSON.stringify(sh('echo out; echo err >&2; exit 3')) } catch (error) { error.message }",
         );
         if first.contains("user namespace") {
-            println!("SKIPPED: this machine refuses user namespaces: {first}");
+            skip("namespaces", &format!("this machine refuses user namespaces: {first}"));
             return bench.end();
         }
         let expected = r#"'{"code":3,"signal":null,"stdout":"out\\n","stderr":"err\\n","truncated":false,"timedOut":false}'"#;

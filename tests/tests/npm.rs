@@ -8,6 +8,7 @@ use vm_system_tests::client::value;
 use vm_system_tests::daemon::Daemon;
 use vm_system_tests::place::User;
 use vm_system_tests::program;
+use vm_system_tests::skip;
 
 /// Library, an expression with its global variable, what it gives.
 const USES: &[(&str, &str, &str)] = &[
@@ -31,7 +32,7 @@ const USES: &[(&str, &str, &str)] = &[
 #[test]
 fn the_original_catalog_is_downloaded_checked_and_used() {
     if std::env::var_os("VM_SYSTEM_NPM").is_none() {
-        println!("SKIPPED: downloading libraries: needs a npm registry and VM_SYSTEM_NPM=1");
+        skip("npm", "downloading libraries needs a npm registry and VM_SYSTEM_NPM=1");
         return;
     }
     let daemon = Daemon::start(User::AsStarted);

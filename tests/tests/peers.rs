@@ -12,6 +12,7 @@ use vm_system_tests::command::{Output, command, run, vm_system};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{NOBODY, Place, User};
 use vm_system_tests::scene::Scene;
+use vm_system_tests::skip;
 use vm_system_tests::watch::Watch;
 use vm_system_tests::{as_both, observe, program};
 
@@ -92,7 +93,7 @@ fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) 
 #[test]
 fn the_sockets_mode_decides_who_connects_and_the_kernel_who_it_is() {
     if !User::nobody_is_possible() {
-        println!("SKIPPED: other users need root");
+        skip("root", "other users need root");
         return;
     }
     let (daemon, worktrees) = shared_daemon("", &[]);
@@ -135,7 +136,7 @@ fn the_sockets_mode_decides_who_connects_and_the_kernel_who_it_is() {
 #[test]
 fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
     if !User::nobody_is_possible() {
-        println!("SKIPPED: other users need root");
+        skip("root", "other users need root");
         return;
     }
     let (daemon, worktrees) = shared_daemon("", &["--listen", "127.0.0.1:0"]);
@@ -167,7 +168,7 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
     let mut said = [0; 8];
     let mounted = std::io::Read::read_exact(holder.stdout.as_mut().expect("piped"), &mut said).is_ok();
     if !mounted {
-        println!("SKIPPED: users may not make user namespaces here");
+        skip("namespaces", "users may not make user namespaces here");
     }
     let foreign = format!("/proc/{}/root{}", holder.id(), own.display());
     let by_proc = format!("/proc/{}/root{}", holder.id(), bobs.display());
@@ -210,7 +211,7 @@ fn a_user_reaches_no_folder_of_another_user_through_a_daemon_of_root() {
 #[test]
 fn over_tcp_users_are_taken_as_over_the_unix_socket() {
     if !User::nobody_is_possible() {
-        println!("SKIPPED: other users need root");
+        skip("root", "other users need root");
         return;
     }
     let (daemon, _worktrees) = shared_daemon("", &["--listen", "127.0.0.1:0"]);

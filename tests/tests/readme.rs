@@ -5,6 +5,7 @@ use std::path::Path;
 use vm_system_tests::command::{command, run};
 use vm_system_tests::place::{Place, User};
 use vm_system_tests::program;
+use vm_system_tests::skip;
 
 /// One command and what it is said to print.
 #[derive(Debug, Default)]
@@ -64,7 +65,7 @@ fn every_command_of_the_page_about_programs_does_what_it_says() {
 #[test]
 fn every_request_of_the_api_reference_does_what_it_says() {
     if !Path::new("/usr/bin/curl").exists() {
-        println!("SKIPPED: there is no curl here");
+        skip("curl", "there is no curl here");
         return;
     }
     tour("docs/api-reference.md", 12);

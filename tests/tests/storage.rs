@@ -12,6 +12,7 @@ use vm_system_tests::client::{Client, repl};
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::place::{Place, User};
 use vm_system_tests::scene::Scene;
+use vm_system_tests::skip;
 use vm_system_tests::{as_both, watch};
 
 as_both!(an_unwritable_state_directory_is_refused_by_name);
@@ -55,7 +56,7 @@ fn a_disk_that_turns_read_only_is_an_error_and_a_mark_and_heals() {
     let frozen = Frozen([database, log]);
     if !frozen.change("+i") {
         drop(frozen);
-        println!("SKIPPED: a disk that turns read-only needs chattr, and a file system and rights for it");
+        skip("chattr", "a disk that turns read-only needs chattr, and a file system and rights for it");
         return scene.end(&[&session]);
     }
     let mut said = Vec::new();
@@ -81,7 +82,7 @@ fn an_input_output_error_in_the_middle_is_an_error_and_a_mark_and_heals() {
     let session = scene.session();
     let pid = scene.daemon.pid();
     if !limit_files(pid, None) {
-        println!("SKIPPED: an input/output error in the middle needs util-linux's prlimit");
+        skip("prlimit", "an input/output error in the middle needs util-linux's prlimit");
         return scene.end(&[&session]);
     }
     // Wherever the log goes on, at its end or at its beginning.
@@ -165,7 +166,7 @@ mod cases {
             // Root may write everywhere: only the file system itself says no.
             let flags = nix::mount::MsFlags::MS_BIND;
             if nix::mount::mount(Some(&state), &state, None::<&str>, flags, None::<&str>).is_err() {
-                println!("SKIPPED: a read-only state directory needs the right to mount");
+                skip("mount", "a read-only state directory needs the right to mount");
                 return;
             }
             let flags = flags | nix::mount::MsFlags::MS_REMOUNT | nix::mount::MsFlags::MS_RDONLY;

@@ -216,7 +216,10 @@ fn a_root_that_may_not_limit_workers_without_namespaces_is_told_so() {
         assert!(stderr.contains("hint:") && stderr.contains("CAP_SYS_RESOURCE"), "{stderr}");
         assert!(!stderr.contains("CAPACITY_EXCEEDED"), "{stderr}");
     } else {
-        println!("SKIPPED: the refusal without CAP_SYS_RESOURCE needs a root without it");
+        vm_system_testkit::skip(
+            "limited-root",
+            "the refusal without CAP_SYS_RESOURCE needs a root without it",
+        );
         assert_eq!(run.ok(), "42\n");
     }
 }

@@ -23,7 +23,7 @@ impl Terminal {
     /// `None`, loudly, where there is no `script`.
     fn run(env: &TestEnvironment, command: &str, variables: &[(&str, &str)]) -> Option<Self> {
         if !std::path::Path::new("/usr/bin/script").exists() {
-            println!("SKIPPED: a terminal needs util-linux's script");
+            vm_system_testkit::skip("script", "a terminal needs util-linux's script");
             return None;
         }
         let mut script = env.program("/usr/bin/script");

@@ -88,11 +88,10 @@ mod tests {
 
     #[test]
     fn agrees_with_the_naive_search() {
-        let mut seed = 7_u64;
+        let mut random = vm_system_testkit::SeededRandom::new(7);
         let mut text = |limit: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let length = (seed >> 33) % limit;
-            (0..length).map(|index| b'a' + u8::from((seed >> (index + 3)) & 1 == 1)).collect::<Vec<u8>>()
+            let length = random.below(limit);
+            (0..length).map(|_| b'a' + random.index(2) as u8).collect::<Vec<u8>>()
         };
         for _ in 0..3000 {
             let (haystack, needle) = (text(20), text(5));

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 impl Programs {
     /// One statement of this part.
     pub(super) fn flow(&mut self, depth: usize) {
-        match self.random.below(8) {
+        match self.random.index(8) {
             0 => self.labelled(depth),
             1 | 2 => self.generator(depth),
             3 | 4 => self.asynchronous(depth),
@@ -61,7 +61,7 @@ impl Programs {
         let last = self.random.pick(&["", "yield 'last';", "if (log.length > 2) return 'replaced';"]);
         let _ = writeln!(self.text, "}} finally {{ {last} console.log('closes'); }} }}");
         let _ = writeln!(self.text, "attempt(() => {{ const it{n} = g{n}();");
-        for _ in 0..=self.random.below(5) {
+        for _ in 0..=self.random.index(5) {
             let value = self.expression(1);
             let step = self.random.pick(&["next", "next", "next", "return", "throw"]);
             let _ = writeln!(
@@ -92,7 +92,7 @@ impl Programs {
             "(async (a = {first}) => {{ try {{ console.log('starts {n}'); const w = {awaited}; console.log('goes on ' + show(w));"
         );
         self.block(depth - 1, false);
-        match self.random.below(3) {
+        match self.random.index(3) {
             0 => {
                 let _ = writeln!(
                     self.text,
@@ -117,7 +117,7 @@ impl Programs {
     /// Pauses in odd places.
     fn pauses(&mut self) {
         let (value, list) = (self.expression(2), self.expression(1));
-        let text = match self.random.below(6) {
+        let text = match self.random.index(6) {
             0 => format!("console.log(show(attempt(() => CC('q' + show(clip({value}))))));"),
             1 => format!(
                 "console.log(show(attempt(() => clip([...{list}]).map((item) => CC('m' + show(clip(item)))))));"

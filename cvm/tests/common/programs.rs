@@ -4,8 +4,8 @@
 #[path = "flow.rs"]
 mod flow;
 
-use super::random::Random;
 use std::fmt::Write as _;
+use vm_system_testkit::SeededRandom;
 
 /// Printed by every program: how values are shown, and a bound on the size of texts and arrays.
 const PROLOGUE: &str = r"
@@ -53,7 +53,7 @@ const log = [];
 /// Makes one program.
 #[derive(Debug)]
 pub(crate) struct Programs {
-    random: Random,
+    random: SeededRandom,
     text: String,
     variables: usize,
     functions: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Programs {
 /// The program of this seed. It prints with `console.log`, one string at a time.
 pub(crate) fn program(seed: u64) -> String {
     let mut maker = Programs {
-        random: Random::new(seed),
+        random: SeededRandom::new(seed),
         text: PROLOGUE.to_owned(),
         variables: 0,
         functions: 0,
@@ -76,7 +76,7 @@ pub(crate) fn program(seed: u64) -> String {
     for _ in 0..2 {
         maker.function();
     }
-    let statements = 6 + maker.random.below(8);
+    let statements = 6 + maker.random.index(8);
     for _ in 0..statements {
         maker.statement(2, false);
     }
@@ -110,18 +110,18 @@ impl Programs {
     }
 
     fn variable(&mut self) -> String {
-        format!("v{}", self.random.below(self.variables.max(1)))
+        format!("v{}", self.random.index(self.variables.max(1)))
     }
 
     fn block(&mut self, depth: usize, in_loop: bool) {
-        let count = 1 + self.random.below(3);
+        let count = 1 + self.random.index(3);
         for _ in 0..count {
             self.statement(depth, in_loop);
         }
     }
 
     fn statement(&mut self, depth: usize, in_loop: bool) {
-        let choice = self.random.below(if depth == 0 { 4 } else { 17 });
+        let choice = self.random.index(if depth == 0 { 4 } else { 17 });
         match choice {
             0 | 1 => {
                 let (target, value) = (self.variable(), self.expression(3));
@@ -164,7 +164,7 @@ impl Programs {
         let (target, other, value) = (self.variable(), self.variable(), self.expression(2));
         let operator =
             self.random.pick(&["+=", "-=", "*=", "??=", "||=", "&&=", "|=", "^=", "<<=", ">>>=", "%="]);
-        let text = match self.random.below(5) {
+        let text = match self.random.index(5) {
             0 => format!("[{target}, {other}] = [clip({other}), clip({target})];"),
             1 => format!("attempt(() => {{ [{target}, ...{other}] = {value}; }}); {other} = clip({other});"),
             2 => format!(
@@ -192,10 +192,10 @@ impl Programs {
     }
 
     fn repeat(&mut self, depth: usize) {
-        let limit = 1 + self.random.below(4);
+        let limit = 1 + self.random.index(4);
         let fresh = self.text.len();
         let counter = format!("i{fresh}");
-        match self.random.below(5) {
+        match self.random.index(5) {
             0 => {
                 let _ = writeln!(self.text, "for (let {counter} = 0; {counter} < {limit}; {counter}++) {{");
             }
@@ -259,7 +259,7 @@ impl Programs {
         if depth == 0 || self.budget == 0 {
             return self.atom();
         }
-        match self.random.below(9) {
+        match self.random.index(9) {
             0 => self.atom(),
             1 | 2 => {
                 let (left, right) = (self.expression(depth - 1), self.expression(depth - 1));
@@ -356,7 +356,7 @@ impl Programs {
 
     fn literal(&mut self, depth: usize) -> String {
         let (first, second) = (self.expression(depth - 1), self.expression(depth - 1));
-        match self.random.below(5) {
+        match self.random.index(5) {
             0 => format!("[{first}, {second}]"),
             1 => format!("[...{first}, {second}]"),
             2 => format!("({{ x: {first}, [{second}]: 1 }})"),
@@ -389,7 +389,7 @@ impl Programs {
 
     fn callback(&mut self, depth: usize) -> String {
         let (list, body) = (self.expression(depth - 1), self.expression(depth - 1));
-        match self.random.below(8) {
+        match self.random.index(8) {
             0 => format!("[...{list}].map((item, index) => [index, clip(item), clip({body})])"),
             1 => format!("[...{list}].filter((item) => item && ({body}))"),
             2 => format!("[...{list}].reduce((sum, item) => clip(sum + String(show(item))), '')"),
@@ -408,9 +408,9 @@ impl Programs {
     fn call(&mut self, depth: usize) -> String {
         let (first, second) = (self.expression(depth - 1), self.expression(depth - 1));
         if self.functions > 0 && self.random.one_in(3) {
-            return format!("f{}({first}, {second})", self.random.below(self.functions));
+            return format!("f{}({first}, {second})", self.random.index(self.functions));
         }
-        match self.random.below(12) {
+        match self.random.index(12) {
             0 => format!("String({first}).slice({second})"),
             1 => format!("String({first}).split({second}, 5)"),
             2 => format!("JSON.stringify(clip({first}))"),

@@ -5,7 +5,7 @@ mod sys;
 use crate::pidfd::PidFd;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, listen, socket, socketpair,
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, listen, socket, socketpair,
 };
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,6 @@ use std::path::Path;
 pub const MOST_FDS: usize = 253;
 
 const SO_PASSPIDFD: i32 = 76;
-const SO_PEERPIDFD: i32 = 77;
 const SO_PASSRIGHTS: i32 = 83;
 
 /// Whether a call may block.
@@ -107,7 +106,7 @@ pub fn set_nonblocking(socket: &impl AsFd) -> io::Result<()> {
 
 /// The process that called `listen` (for a connecting end) or made the pair (kernel >= 6.5).
 pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
-    sys::fd_option(socket.as_fd(), SO_PEERPIDFD).map(PidFd::from)
+    sys::peer_pidfd(socket.as_fd()).map(PidFd::from)
 }
 
 /// Binds at `path` without listening: whoever calls [`start_listening`] is the peer that newcomers see.
@@ -128,8 +127,8 @@ pub fn start_listening(socket: &impl AsFd) -> io::Result<()> {
 }
 
 /// Takes one waiting connection (close-on-exec).
-pub fn accept(socket: &impl AsRawFd) -> io::Result<OwnedFd> {
-    crate::sys::own(accept4(socket.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?)
+pub fn accept(socket: &impl AsFd) -> io::Result<OwnedFd> {
+    sys::accept(socket.as_fd())
 }
 
 /// Connects to a bound path.
@@ -215,7 +214,7 @@ mod tests {
     fn the_kernel_says_who_sent() {
         let (left, right) = pair().expect("pair");
         if attest_senders(&right).is_err() {
-            println!("SKIPPED: SO_PASSPIDFD needs kernel >= 6.5");
+            vm_system_testkit::skip("passpidfd", "SO_PASSPIDFD needs kernel >= 6.5");
             return;
         }
         send(&left, &[b"x"], &[], Wait::Yes).expect("send");
@@ -237,7 +236,7 @@ mod tests {
     fn descriptors_are_refused_at_the_sender() {
         let (left, right) = pair().expect("pair");
         if !refuse_descriptors(&right).expect("setsockopt") {
-            println!("SKIPPED: SO_PASSRIGHTS needs kernel >= 6.16");
+            vm_system_testkit::skip("passrights", "SO_PASSRIGHTS needs kernel >= 6.16");
             return;
         }
         let refused = send(&left, &[b"x"], &[left.as_fd()], Wait::Yes).expect_err("refused");

@@ -15,6 +15,7 @@ use vm_system_sandbox::seccomp::bpf::{Action, Check, Row};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::seccomp::{self, table_broker, table_command, table_keeper, table_worker};
 use vm_system_sandbox::{interrupt, landlock, namespaces, pidfd, privileges, root, selftest, socket};
+use vm_system_testkit::skip;
 
 const CASES: &[(&str, fn())] = &[
     ("every_row_lets_its_call_through_and_no_other_row_does", every_row_is_needed),
@@ -41,7 +42,7 @@ fn main() {
         });
         failed += usize::from(ending.expect("child") != Ending::Exited(0));
     } else {
-        println!("SKIPPED: the run as another user needs root");
+        skip("root", "the run as another user needs root");
     }
     std::process::exit(i32::from(failed > 0));
 }
@@ -173,7 +174,7 @@ fn commands_reach_no_switch() {
     let us = namespaces::Ids { uid: nix::unistd::geteuid().as_raw(), gid: nix::unistd::getegid().as_raw() };
     let ending = selftest::in_child(|| {
         if let Err(error) = namespaces::enter(us) {
-            println!("SKIPPED: this machine refuses namespaces: {error}");
+            skip("namespaces", &format!("this machine refuses namespaces: {error}"));
             return 0;
         }
         let inside = selftest::in_child(|| {
@@ -199,7 +200,7 @@ fn commands_reach_no_switch() {
                 }
             }
             if !Path::new("/proc/self/status").exists() {
-                println!("SKIPPED: this machine mounts no /proc for commands");
+                skip("command-proc", "this machine mounts no /proc for commands");
             }
             0
         });
@@ -427,7 +428,7 @@ fn nothing_is_left_inside() {
     let service = namespaces::Ids { uid: 65534, gid: 65534 };
     let ending = selftest::in_child(|| {
         if let Err(error) = namespaces::enter(service) {
-            println!("SKIPPED: this machine refuses namespaces: {error}");
+            skip("namespaces", &format!("this machine refuses namespaces: {error}"));
             return 0;
         }
         let inside = selftest::in_child(|| {
@@ -435,7 +436,7 @@ fn nothing_is_left_inside() {
             root::replace_by_nothing().expect("an empty root");
             privileges::drop_all().expect("drop privileges");
             if landlock::restrict(&[]).expect("landlock").abi == 0 {
-                println!("SKIPPED: no Landlock in this kernel");
+                skip("landlock", "no Landlock in this kernel");
             }
             match selftest::layers_refuse(selftest::BENEATH) {
                 Ok(()) => {}
@@ -453,7 +454,7 @@ fn nothing_is_left_inside() {
 
 fn landlock_leaves_named_directories() {
     if landlock::abi() == 0 {
-        println!("SKIPPED: no Landlock in this kernel");
+        skip("landlock", "no Landlock in this kernel");
         return;
     }
     let (granted, other) = (tempfile::tempdir().expect("dir"), tempfile::tempdir().expect("dir"));
@@ -479,7 +480,7 @@ fn doctor_finds_layers() {
             continue;
         }
         assert!(!finding.detail.is_empty(), "{} says why", finding.name);
-        println!("SKIPPED: this machine lacks {}: {}", finding.name, finding.detail);
+        skip(&format!("layer-{}", finding.name), &finding.detail);
     }
     let seccomp =
         findings.iter().find(|finding| finding.name == vm_system_sandbox::step::Layer::Seccomp.name());

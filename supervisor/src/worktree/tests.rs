@@ -225,7 +225,7 @@ fn a_referrer_has_a_length() {
 #[test]
 fn what_the_worktrees_owner_may_not_read_is_closed_to_a_daemon_of_root() {
     if !nix::unistd::geteuid().is_root() {
-        println!("SKIPPED: only root can read what others closed");
+        vm_system_testkit::skip("root", "only root can read what others closed");
         return;
     }
     let (dir, worktree) = worktree();
@@ -293,7 +293,7 @@ fn links_of_proc_and_other_mounts_lead_nowhere() {
 #[test]
 fn a_user_names_only_folders_that_it_owns_and_can_reach() {
     if !nix::unistd::geteuid().is_root() {
-        println!("SKIPPED: only root can give folders to users");
+        vm_system_testkit::skip("root", "only root can give folders to users");
         return;
     }
     let dir = TempDir::new().expect("a folder");

@@ -62,15 +62,11 @@ async fn a_greeting_is_small() {
 #[tokio::test]
 async fn random_bytes_behind_the_hello_harm_nobody() {
     let server = Server::start();
-    let mut state: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut random = vm_system_testkit::SeededRandom::new(1);
     for _ in 0..200 {
         let mut client = Client::raw(&server).await;
         client.hello(CONTROL_PROTOCOL).await;
-        let mut bytes = Vec::new();
-        for _ in 0..64 {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            bytes.push((state >> 56) as u8);
-        }
+        let mut bytes: Vec<u8> = (0..4).flat_map(|_| random.id()).collect();
         // A length that fits, so that the decoder is reached.
         bytes[..4].copy_from_slice(&60u32.to_le_bytes());
         client.send_bytes(&bytes).await;

@@ -6,7 +6,7 @@ use vm_system_test262::cli;
 
 fn main() -> ExitCode {
     let Some(root) = std::env::var_os(cli::SUITE_VARIABLE).map(PathBuf::from) else {
-        println!("SKIPPED: test262: set {} to a checkout of it", cli::SUITE_VARIABLE);
+        vm_system_testkit::skip("test262", &format!("set {} to a checkout of it", cli::SUITE_VARIABLE));
         return ExitCode::SUCCESS;
     };
     let child = Path::new(env!("CARGO_BIN_EXE_vm-system-test262"));

@@ -1,6 +1,5 @@
 //! An agent: starts programs, answers their questions, remembers what was acknowledged, and compares.
 
-use super::Dice;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -11,6 +10,7 @@ use vm_system_protocol::control::{
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CheckpointInfo, Event, EventPayload, ExecutionStatus, Run};
 use vm_system_tests::PATIENCE;
+use vm_system_tests::SeededRandom;
 use vm_system_tests::fragile::Fragile;
 use vm_system_tests::programs::NAME;
 use vm_system_tests::watch::{self, Watch};
@@ -60,7 +60,7 @@ struct Known {
 /// One agent.
 pub(crate) struct Agent {
     name: u64,
-    dice: Dice,
+    random: SeededRandom,
     client: Fragile,
     worktree: PathBuf,
     sent: Sender<()>,
@@ -68,8 +68,14 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
-    pub(crate) fn new(name: u64, dice: Dice, socket: &Path, worktree: &Path, sent: Sender<()>) -> Self {
-        Self { name, dice, client: Fragile::new(socket), worktree: worktree.to_owned(), sent, begun: 0 }
+    pub(crate) fn new(
+        name: u64,
+        random: SeededRandom,
+        socket: &Path,
+        worktree: &Path,
+        sent: Sender<()>,
+    ) -> Self {
+        Self { name, random, client: Fragile::new(socket), worktree: worktree.to_owned(), sent, begun: 0 }
     }
 
     /// Drives programs until it is enough, and those under way to their ends; how many.
@@ -100,8 +106,8 @@ impl Agent {
         Known {
             name: format!("{}-{}", self.name, self.begun),
             started: false,
-            work: [0, 100, 20_000][self.dice.roll(3) as usize],
-            steps: (0..3 + self.dice.roll(6)).map(|_| Step::default()).collect(),
+            work: [0, 100, 20_000][self.random.index(3)],
+            steps: (0..3 + self.random.below(6)).map(|_| Step::default()).collect(),
             since: Instant::now(),
             last: None,
         }

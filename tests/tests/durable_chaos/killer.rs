@@ -1,11 +1,11 @@
 //! What dies, and when.
 
-use super::Dice;
 use std::fmt;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_tests::PATIENCE;
+use vm_system_tests::SeededRandom;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::{observe, watch};
 
@@ -18,7 +18,7 @@ const BROKERS_AT_A_TIME: u32 = 4;
 /// Kills, and starts the daemon again.
 pub(crate) struct Killer {
     daemon: Option<Daemon>,
-    dice: Dice,
+    random: SeededRandom,
     options: Options,
     workers_killed: u32,
     workers: u32,
@@ -45,11 +45,11 @@ impl fmt::Display for Killer {
 }
 
 impl Killer {
-    pub(crate) fn new(daemon: Daemon, dice: Dice, options: Options) -> Self {
+    pub(crate) fn new(daemon: Daemon, random: SeededRandom, options: Options) -> Self {
         let daemon = Some(daemon);
         Self {
             daemon,
-            dice,
+            random,
             options,
             workers_killed: 0,
             workers: 0,
@@ -67,14 +67,14 @@ impl Killer {
     pub(crate) fn strike(&mut self, requests: &Receiver<()>) -> bool {
         // Those that came while nothing was watched are no reason.
         while requests.try_recv().is_ok() {}
-        for _ in 0..=self.dice.roll(12) {
+        for _ in 0..=self.random.below(12) {
             if requests.recv_timeout(PATIENCE).is_err() {
                 return false;
             }
         }
         // Somewhere in what the last request causes.
-        watch::let_pass(Duration::from_micros(self.dice.roll(8_000)));
-        match self.dice.roll(12) {
+        watch::let_pass(Duration::from_micros(self.random.below(8_000)));
+        match self.random.below(12) {
             0..=3 => self.kill_worker(),
             4 | 5 => self.kill_zygote(),
             6 => self.kill_keeper(),
@@ -105,7 +105,7 @@ impl Killer {
         }
         self.workers_killed += 1;
         self.workers += 1;
-        let chosen = self.dice.roll(workers.len() as u64) as usize;
+        let chosen = self.random.index(workers.len());
         kill(&workers[chosen]);
     }
 
@@ -113,7 +113,7 @@ impl Killer {
         // The one that forks, its reserve, or the one of programs.
         let zygotes = self.daemon().info().zygotes;
         let Some(last) = zygotes.len().checked_sub(1) else { return };
-        let chosen = &zygotes[self.dice.roll(last as u64 + 1) as usize];
+        let chosen = &zygotes[self.random.index(last + 1)];
         if let Ok(process) = PidFd::open(chosen.pid) {
             self.zygotes += 1;
             self.zygotes_of_programs += u32::from(chosen.engine == "cvm");
@@ -127,7 +127,7 @@ impl Killer {
         if self.brokers_killed < BROKERS_AT_A_TIME {
             self.brokers_killed += 1;
             self.brokers += 1;
-            kill(&brokers[self.dice.roll(last as u64 + 1) as usize]);
+            kill(&brokers[self.random.index(last + 1)]);
         }
     }
 

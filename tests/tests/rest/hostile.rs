@@ -5,6 +5,7 @@ use serde_json::json;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{Place, User};
+use vm_system_tests::skip;
 use vm_system_tests::{observe, watch};
 
 const HEALTH: &str = "/api/v1/health";
@@ -197,9 +198,10 @@ fn five_thousand_idle_connections_and_slow_requests_keep_nobody_out() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("limits");
     if (hard as usize) < 2 * CROWD + 1_000 {
-        println!(
-            "SKIPPED: {CROWD} connections need {} descriptors, the hard limit is {hard}",
-            2 * CROWD + 1_000
+        let needed = 2 * CROWD + 1_000;
+        skip(
+            "descriptors",
+            &format!("{CROWD} connections need {needed} descriptors, the hard limit is {hard}"),
         );
         return;
     }

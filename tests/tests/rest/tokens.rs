@@ -5,6 +5,7 @@ use serde_json::json;
 use vm_system_tests::daemon::{Daemon, Options};
 use vm_system_tests::http::Http;
 use vm_system_tests::place::{Place, User};
+use vm_system_tests::skip;
 use vm_system_tests::watch;
 
 /// Makes a connection.
@@ -113,7 +114,7 @@ fn beyond_loopback_and_where_the_operator_says_so_everybody_needs_a_token() {
             assert_eq!(Http::tcp(address).get(TEMPLATES).code(), "UNAUTHORIZED");
             assert_eq!(Http::tcp(address).bearer(ALICE).get(TEMPLATES).status, 200);
         }
-        None => println!("SKIPPED: this machine has no address beyond loopback"),
+        None => skip("address", "this machine has no address beyond loopback"),
     }
     daemon.stop();
     let place = Place::new(User::AsStarted);

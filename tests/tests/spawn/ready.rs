@@ -5,6 +5,7 @@ use crate::jail::{LIMITS, born, obey, session};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_supervisor::spawn::{SandboxMode, SpawnConfig, SpawnError, Spawner, WorkerHandle, WorkerKind};
+use vm_system_tests::skip;
 
 async fn jail(config: SpawnConfig) -> Spawner {
     Spawner::start(SpawnConfig { ready_workers: true, ..config }).await.expect("a jail").0
@@ -118,7 +119,7 @@ pub(crate) async fn newborns_without_a_job_end_with_their_jail() {
             let spawner = match Spawner::start(config).await {
                 Ok((spawner, _events)) => spawner,
                 Err(SpawnError::Rlimit { .. }) if sandbox == SandboxMode::NoUserns => {
-                    println!("SKIPPED: without namespaces: this root has no CAP_SYS_RESOURCE");
+                    skip("cap-sys-resource", "without namespaces: this root has no CAP_SYS_RESOURCE");
                     return;
                 }
                 Err(error) => panic!("{error}"),

@@ -176,11 +176,13 @@ pub(crate) const RULES: &[Rule] = &[
             ("supervisor/Cargo.toml", "[dependencies]\nvm-system-worker.workspace = true"),
             ("cvm/Cargo.toml", "[dependencies]\nvm-system-protocol.workspace = true"),
             ("protocol/Cargo.toml", "[dev-dependencies]\nvm-system-sandbox.workspace = true"),
+            ("worker/Cargo.toml", "[dependencies]\nvm-system-testkit.workspace = true"),
             ("newroom/Cargo.toml", "[package]\nname = \"vm-system-newroom\""),
         ],
         good: &[
             ("supervisor/Cargo.toml", "[dependencies]\nvm-system-protocol.workspace = true"),
             ("tests/Cargo.toml", "[dependencies]\nvm-system-worker.workspace = true"),
+            ("sandbox/Cargo.toml", "[dev-dependencies]\nvm-system-testkit.workspace = true"),
         ],
     },
     Rule {
@@ -249,20 +251,24 @@ pub(crate) const RULES: &[Rule] = &[
         good: &[("a/tests/x.rs", "watch::until(so, otherwise)"), ("a/src/x.rs", "SYS_sched_yield,")],
     },
     Rule {
-        name: "no machine and no registry is named",
+        name: "no folder of a builder and no registry is named",
         check: |tree| {
-            tree.files
-                .iter()
-                .filter(|file| file.name() != "Cargo.lock")
-                .flat_map(places_of_this_machine)
-                .collect()
+            tree.files.iter().filter(|file| file.name() != "Cargo.lock").flat_map(personal_paths).collect()
         },
         bad: &[
-            ("a/src/x.rs", concat!("let path = \"/wo", "rk/main\";")),
             ("README.md", concat!("see /ro", "ot/.cargo")),
             ("x.toml", concat!("url = \"https://index.cra", "tes.io\"")),
         ],
-        good: &[("a/src/x.rs", "/proc/1/root/x and network/main"), ("README.md", "/abs/worktree")],
+        good: &[("a/src/x.rs", "/proc/1/root/x"), ("README.md", "/abs/worktree and $HOME/x")],
+    },
+    Rule {
+        name: "a test that cannot run says so through the testkit",
+        check: |tree| {
+            let rooms = ["testkit", "benches", "tests/tests/tidy"];
+            phrases(tree, &[""], &rooms, &[concat!("\"SKIP", "PED")])
+        },
+        bad: &[("a/src/x.rs", concat!("println!(\"SKIP", "PED: no curl\")"))],
+        good: &[("a/src/x.rs", "skip(\"curl\", \"no curl\")")],
     },
 ];
 
@@ -317,25 +323,16 @@ fn sleeping_tests(tree: &Tree) -> Vec<String> {
     found
 }
 
-fn places_of_this_machine(file: &SourceFile) -> Vec<String> {
-    let paths = [
-        concat!("/wo", "rk/main"),
-        concat!("/wo", "rk/target"),
-        concat!("/wo", "rk/shared"),
-        concat!("/wo", "rk/notes"),
-        concat!("/ro", "ot/"),
-    ];
+fn personal_paths(file: &SourceFile) -> Vec<String> {
+    let home = concat!("/ro", "ot/");
     let hosts =
         [concat!("index.cra", "tes.io"), concat!("static.cra", "tes.io"), concat!(".cargo/reg", "istry")];
     let mut found = Vec::new();
     for (index, line) in file.text.lines().enumerate() {
-        let own_path = paths.iter().any(|path| {
-            line.match_indices(path).any(|(at, _)| {
-                // `/proc/1/root/` and `network/` are other things.
-                !line[..at].ends_with(|c: char| {
-                    c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.' | '}' | '>')
-                })
-            })
+        let own_path = line.match_indices(home).any(|(at, _)| {
+            // `/proc/1/root/` is another thing.
+            !line[..at]
+                .ends_with(|c: char| c.is_alphanumeric() || matches!(c, '/' | '_' | '-' | '.' | '}' | '>'))
         });
         if own_path || hosts.iter().any(|host| line.contains(host)) {
             found.push(format!("{}:{} {}", file.path, index + 1, line.trim()));

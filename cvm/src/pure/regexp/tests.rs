@@ -1,6 +1,7 @@
 //! Behaviour of regular expressions, by example, against the specification's corner cases, and beside `QuickJS`.
 
 use super::*;
+use vm_system_testkit::SeededRandom;
 
 fn utf16(text: &str) -> Vec<u16> {
     text.encode_utf16().collect()
@@ -228,17 +229,16 @@ fn quickjs(
 fn random_patterns_agree_with_quickjs() {
     let Ok(runtime) = rquickjs::Runtime::new() else { panic!("QuickJS starts") };
     let Ok(context) = rquickjs::Context::full(&runtime) else { panic!("QuickJS starts") };
-    let mut random = Random(0x9E37_79B9_7F4A_7C15);
+    let mut random = SeededRandom::new(1);
     let mut compared = 0;
     for round in 0..3000 {
-        let mut pattern = (0..=random.below(3)).map(|_| random.pattern(2)).collect::<String>();
+        let mut pattern = (0..=random.below(3)).map(|_| random_pattern(&mut random, 2)).collect::<String>();
         if pattern.contains('(') && random.below(4) == 0 {
             pattern.push_str("\\1");
         }
         let flags = ["d", "di", "du", "dm", "ds"][round % 5];
         let length = random.below(9);
-        let text: String =
-            (0..length).map(|_| ['a', 'b', 'c', 'A', '\n'][random.below(5) as usize]).collect();
+        let text: String = (0..length).map(|_| ['a', 'b', 'c', 'A', '\n'][random.index(5)]).collect();
         let Ok(ours) = compile(&pattern, flags) else { continue };
         // What explodes here explodes there too.
         let Ok(found) = ours.exec(utf16(&text).as_slice(), 0, &mut 20_000) else { continue };
@@ -251,35 +251,25 @@ fn random_patterns_agree_with_quickjs() {
     assert!(compared > 2500, "only {compared} patterns were compared");
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 % bound
-    }
-    fn pattern(&mut self, depth: u32) -> String {
-        let atom = match self.below(if depth == 0 { 7 } else { 14 }) {
-            0..=2 => char::from(b'a' + self.below(3) as u8).to_string(),
-            3 => ".".to_owned(),
-            4 => "[ab]".to_owned(),
-            5 => "[^a]".to_owned(),
-            6 => ["^", "$", "\\b", "\\B"][self.below(4) as usize].to_owned(),
-            7 | 8 => format!("({})", self.pattern(depth - 1)),
-            9 => format!("(?:{}|{})", self.pattern(depth - 1), self.pattern(depth - 1)),
-            10 => format!("(?={})", self.pattern(depth - 1)),
-            11 => format!("(?!{})", self.pattern(depth - 1)),
-            12 => format!("(?<={})", self.pattern(depth - 1)),
-            _ => format!("{}{}", self.pattern(depth - 1), self.pattern(depth - 1)),
-        };
-        let quantifiable = !matches!(atom.as_str(), "^" | "$" | "\\b" | "\\B") && !atom.starts_with("(?<");
-        let tail = if quantifiable && self.below(3) == 0 {
-            ["*", "+", "?", "*?", "+?", "{2}", "{1,2}", "{0,2}?"][self.below(8) as usize]
-        } else {
-            ""
-        };
-        format!("(?:{atom}){tail}").replace("(?:)", "")
-    }
+fn random_pattern(random: &mut SeededRandom, depth: u32) -> String {
+    let atom = match random.below(if depth == 0 { 7 } else { 14 }) {
+        0..=2 => char::from(b'a' + random.below(3) as u8).to_string(),
+        3 => ".".to_owned(),
+        4 => "[ab]".to_owned(),
+        5 => "[^a]".to_owned(),
+        6 => ["^", "$", "\\b", "\\B"][random.index(4)].to_owned(),
+        7 | 8 => format!("({})", random_pattern(random, depth - 1)),
+        9 => format!("(?:{}|{})", random_pattern(random, depth - 1), random_pattern(random, depth - 1)),
+        10 => format!("(?={})", random_pattern(random, depth - 1)),
+        11 => format!("(?!{})", random_pattern(random, depth - 1)),
+        12 => format!("(?<={})", random_pattern(random, depth - 1)),
+        _ => format!("{}{}", random_pattern(random, depth - 1), random_pattern(random, depth - 1)),
+    };
+    let quantifiable = !matches!(atom.as_str(), "^" | "$" | "\\b" | "\\B") && !atom.starts_with("(?<");
+    let tail = if quantifiable && random.below(3) == 0 {
+        ["*", "+", "?", "*?", "+?", "{2}", "{1,2}", "{0,2}?"][random.index(8)]
+    } else {
+        ""
+    };
+    format!("(?:{atom}){tail}").replace("(?:)", "")
 }

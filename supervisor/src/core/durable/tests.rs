@@ -21,21 +21,10 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, Execution, ExecutionStatus, Limits};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::WorkerEvent;
+use vm_system_testkit::SeededRandom;
 
 /// Questions that the model's program asks before it ends.
 const QUESTIONS: u64 = 6;
-
-struct Rng(u64);
-
-impl Rng {
-    fn below(&mut self, count: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (z ^ (z >> 31)) % count
-    }
-}
 
 fn json(text: &str) -> JsonText {
     JsonText::from_untrusted(text.to_owned())
@@ -211,7 +200,7 @@ impl Rows {
 }
 
 struct World {
-    rng: Rng,
+    rng: SeededRandom,
     now: Now,
     rows: Rows,
     machine: Option<DurableMachine>,
@@ -239,7 +228,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         Self {
-            rng: Rng(seed),
+            rng: SeededRandom::new(seed),
             now: Now { mono_ms: 1_000, unix_ms: 1_000_000, cpu_us: 0 },
             rows: Rows::default(),
             machine: None,

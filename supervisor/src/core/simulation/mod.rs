@@ -6,7 +6,6 @@
 
 mod checks;
 mod database;
-mod rng;
 mod worker;
 mod world;
 

@@ -1,6 +1,5 @@
 //! A worker: honest by its rules, hostile by the dice.
 
-use super::rng::Rng;
 use crate::core::ExitStatus;
 use std::collections::VecDeque;
 use vm_system_protocol::broker::FsRequest;
@@ -9,6 +8,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ConsoleLevel, EventPayload, JsType};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::worker::{Done, FromWorker, HostRequest, Outcome, ToWorker, Usage, WorkerEvent};
+use vm_system_testkit::SeededRandom;
 
 /// What a script does next.
 enum Move {
@@ -86,7 +86,7 @@ impl Worker {
     }
 
     /// Takes a message; says what is wrong with it, if the supervisor may not send it now.
-    pub(super) fn hear(&mut self, message: ToWorker, rng: &mut Rng) -> Result<(), String> {
+    pub(super) fn hear(&mut self, message: ToWorker, rng: &mut SeededRandom) -> Result<(), String> {
         if self.dead.is_some() {
             return Ok(());
         }
@@ -148,7 +148,7 @@ impl Worker {
     }
 
     /// Says how its fork went, if it was ordered one; whether there is a child.
-    pub(super) fn fork(&mut self, rng: &mut Rng) -> Option<bool> {
+    pub(super) fn fork(&mut self, rng: &mut SeededRandom) -> Option<bool> {
         let order = self.fork.take().filter(|_| self.dead.is_none())?;
         let made = rng.below(4) > 0;
         self.say(if made {
@@ -164,7 +164,7 @@ impl Worker {
     }
 
     /// Runs a little. `hostile`: may break the rules.
-    pub(super) fn run(&mut self, hostile: bool, rng: &mut Rng) {
+    pub(super) fn run(&mut self, hostile: bool, rng: &mut SeededRandom) {
         if self.dead.is_some() {
             return;
         }
@@ -230,7 +230,7 @@ impl Worker {
     }
 
     /// Something that no honest worker says now.
-    fn lie(&mut self, rng: &mut Rng) {
+    fn lie(&mut self, rng: &mut SeededRandom) {
         let stranger = ExecutionId::from_bytes(rng.id());
         let current = self.script.as_ref().map_or(stranger, |script| script.execution);
         let forbidden =
@@ -282,7 +282,7 @@ impl Worker {
     }
 }
 
-fn script(rng: &mut Rng) -> VecDeque<Move> {
+fn script(rng: &mut SeededRandom) -> VecDeque<Move> {
     let mut moves = VecDeque::new();
     for _ in 0..rng.below(5) {
         moves.push_back(match rng.below(6) {
@@ -303,7 +303,7 @@ fn script(rng: &mut Rng) -> VecDeque<Move> {
     moves
 }
 
-fn print(at_us: u64, rng: &mut Rng) -> WorkerEvent {
+fn print(at_us: u64, rng: &mut SeededRandom) -> WorkerEvent {
     let text = "x".repeat(rng.below(9) as usize);
     WorkerEvent { at_us, payload: EventPayload::Console { level: ConsoleLevel::Log, text } }
 }

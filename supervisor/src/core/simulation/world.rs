@@ -2,7 +2,6 @@
 
 use super::checks::Checks;
 use super::database::{Database, Outcome};
-use super::rng::Rng;
 use super::worker::Worker;
 use crate::core::{
     Action, AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ExitStatus, ForkFault, Input,
@@ -17,6 +16,7 @@ use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus};
 use vm_system_protocol::time::Timestamp;
 use vm_system_protocol::worker::{HostReply, SourceFormat, Start};
+use vm_system_testkit::SeededRandom;
 
 /// What may go wrong in a history.
 #[derive(Clone, Copy)]
@@ -55,7 +55,7 @@ enum Fork {
 }
 
 pub(super) struct World {
-    rng: Rng,
+    rng: SeededRandom,
     faults: Faults,
     machine: SessionMachine,
     checks: Checks,
@@ -79,7 +79,7 @@ pub(super) struct World {
     spec: SessionSpec,
 }
 
-fn spec(rng: &mut Rng, policy: &Arc<EffectivePolicy>) -> SessionSpec {
+fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> SessionSpec {
     let id = SessionId::from_bytes(rng.id());
     let startup =
         (0..rng.below(4).saturating_sub(2) * 2).map(|_| request(rng, ExecutionKind::Startup)).collect();
@@ -109,7 +109,7 @@ fn spec(rng: &mut Rng, policy: &Arc<EffectivePolicy>) -> SessionSpec {
     }
 }
 
-fn request(rng: &mut Rng, kind: ExecutionKind) -> ExecuteRequest {
+fn request(rng: &mut SeededRandom, kind: ExecutionKind) -> ExecuteRequest {
     let source = if kind == ExecutionKind::Repl {
         let text = if rng.one_in(30) { "x".repeat(2 * 1024 * 1024) } else { "1".to_owned() };
         Source::Text { text, file_name: "repl".to_owned(), format: Some(SourceFormat::Script) }
@@ -132,7 +132,7 @@ fn request(rng: &mut Rng, kind: ExecutionKind) -> ExecuteRequest {
 
 impl World {
     pub(super) fn new(seed: u64, faults: Faults, recorded: bool) -> Self {
-        let mut rng = Rng::new(seed);
+        let mut rng = SeededRandom::new(seed);
         let mut snapshot = Snapshot::default();
         if rng.one_in(2) {
             snapshot.modules.push("fs".to_owned());

@@ -22,7 +22,7 @@ impl SmallDisk {
         let flags = nix::mount::MsFlags::empty();
         if nix::mount::mount(Some("tmpfs"), folder.path(), Some("tmpfs"), flags, Some(size.as_str())).is_err()
         {
-            println!("SKIPPED: mounting a small file system is not permitted here");
+            vm_system_testkit::skip("mount", "mounting a small file system is not permitted here");
             return None;
         }
         Some(Self(folder))

@@ -108,11 +108,8 @@ fn keeps_what_was_committed(durability: Durability) {
     // So small that large transactions reach the log before their end, and change what is there already.
     ours.pragma_update(None, "cache_size", 10).expect("known");
     ours.execute_batch("CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT NOT NULL) STRICT").expect("new");
-    let mut state = 1_u64;
-    let mut random = move |below: u64| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    };
+    let mut random = vm_system_testkit::SeededRandom::new(1);
+    let mut random = move |below: u64| random.below(below);
     let mut committed = Vec::new();
     for _ in 0..120 {
         ours.execute_batch("BEGIN IMMEDIATE").expect("nobody else writes");
