@@ -49,7 +49,7 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd, OwnedFd, Identity)> {
     let arguments: Vec<OsString> = arguments.collect();
     let (channel, worktree) = (process::inherited(CHANNEL)?, process::inherited(WORKTREE)?);
-    process::close_from(WORKTREE as u32 + 1)?;
+    process::close_inherited();
     let user = crate::role::user(&arguments, &worktree)?;
     Ok((channel, worktree, user))
 }

@@ -49,8 +49,7 @@ fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd
     let channel = process::inherited(CHANNEL)?;
     let worktree = process::inherited(WORKTREE)?;
     let workspace = if database { process::inherited(WORKSPACE).ok() } else { None };
-    let first_free = if workspace.is_some() { WORKSPACE + 1 } else { WORKSPACE };
-    process::close_from(first_free as u32)?;
+    process::close_inherited();
     let user = user(&arguments, &worktree)?;
     Ok((channel, Needs { write, database, worktree, cross_mounts, user, workspace }))
 }

@@ -1,12 +1,14 @@
 //! Starting, replacing and ending processes. Forks only single-threaded processes; the supervisor uses [`spawn`].
 
-use crate::sys;
-use nix::fcntl::{FcntlArg, fcntl};
+mod sys;
+
+pub(crate) use sys::clone_child;
+
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use std::ffi::{CStr, CString, OsStr};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
@@ -29,29 +31,24 @@ pub fn spawn(program: &Path, arguments: &[&OsStr], descriptors: &[BorrowedFd<'_>
     // Copies above every target, so that mapping one descriptor cannot overwrite another's source.
     let first_free = FIRST_FD + descriptors.len() as i32 + 8;
     let copies =
-        descriptors.iter().map(|fd| own_copy(*fd, first_free)).collect::<io::Result<Vec<OwnedFd>>>()?;
-    let numbers: Vec<i32> = copies.iter().map(AsRawFd::as_raw_fd).collect();
+        descriptors.iter().map(|fd| sys::duplicate(*fd, first_free)).collect::<io::Result<Vec<_>>>()?;
     sys::posix_spawn(&sys::SpawnPlan {
         program: &program,
         arguments: &arguments,
         environment: &[],
-        descriptors: &numbers,
+        descriptors: &copies,
     })
 }
 
-fn own_copy(fd: BorrowedFd<'_>, at_least: i32) -> io::Result<OwnedFd> {
-    let copy = fcntl(fd, FcntlArg::F_DUPFD_CLOEXEC(at_least))?;
-    sys::own(copy)
-}
-
-/// Takes ownership of an inherited descriptor (below 64), once.
+/// Takes ownership of a descriptor that this program was started with (3 to 63), once. What the process opened itself is
+/// `NotFound`.
 pub fn inherited(number: i32) -> io::Result<OwnedFd> {
-    sys::claim_inherited(number)
+    sys::take_inherited(number)
 }
 
-/// Closes every descriptor from `first` on. For a process that has just begun and owns none of them.
-pub fn close_from(first: u32) -> io::Result<()> {
-    sys::close_from(first)
+/// Closes every descriptor that this program was started with and that [`inherited`] has not given.
+pub fn close_inherited() {
+    sys::close_inherited();
 }
 
 /// Makes `target`'s number refer to `source`'s open file; its old one is closed.
@@ -63,7 +60,7 @@ pub fn replace(target: &OwnedFd, source: &OwnedFd) -> io::Result<()> {
 pub fn exec_self(arguments: &[&str], kept: &[&OwnedFd]) -> io::Error {
     let exec = || -> io::Result<std::convert::Infallible> {
         for fd in kept {
-            sys::keep_over_exec(fd.as_fd())?;
+            sys::set_close_on_exec(fd, false)?;
         }
         let text = |text: &str| CString::new(text).map_err(|_| io::ErrorKind::InvalidInput);
         let mut texts = vec![c"vm-system".to_owned()];
@@ -91,12 +88,12 @@ fn side(result: Option<u32>) -> Fork {
     result.map_or(Fork::Child, Fork::Parent)
 }
 
-/// Forks this single-threaded process.
+/// Forks this single-threaded process; EBUSY if it has ever had another thread.
 pub fn fork() -> io::Result<Fork> {
     sys::fork().map(side)
 }
 
-/// Forks a sibling: the child's parent is our parent. The one clone that a worker's filter knows.
+/// As [`fork`], but the child is a sibling: its parent is our parent. The one clone that a worker's filter knows.
 pub fn fork_sibling() -> io::Result<Fork> {
     sys::clone_sibling().map(side)
 }
@@ -194,12 +191,33 @@ pub fn load_time_zone() {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::fd::AsRawFd as _;
 
     #[test]
     fn wait_statuses_are_told_apart() {
         assert_eq!(Ending::from_wait_status(0x0300), Ending::Exited(3));
         assert_eq!(Ending::from_wait_status(9), Ending::Signaled(9));
         assert_eq!(Ending::from_wait_status(31 | 0x80), Ending::Signaled(31));
+    }
+
+    #[test]
+    fn what_this_process_opened_is_not_inherited() {
+        let file = std::fs::File::open("/dev/null").expect("open");
+        for number in [0, file.as_raw_fd(), 64, -1] {
+            assert_eq!(inherited(number).map_err(|error| error.kind()).err(), Some(io::ErrorKind::NotFound));
+        }
+        close_inherited();
+        assert!(file.metadata().is_ok(), "still open");
+    }
+
+    #[test]
+    fn a_process_with_threads_is_not_forked() {
+        std::thread::spawn(|| {
+            assert_eq!(fork().map_err(|error| error.raw_os_error()), Err(Some(libc::EBUSY)));
+            assert_eq!(fork_sibling().map_err(|error| error.raw_os_error()), Err(Some(libc::EBUSY)));
+        })
+        .join()
+        .expect("refused");
     }
 
     #[test]

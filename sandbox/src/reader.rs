@@ -3,7 +3,7 @@
 
 use crate::identity::Identity;
 use crate::namespaces::must_become;
-use crate::sys::{clear_capabilities, has_access_list, raw, set_thread_groups};
+use crate::sys::{Call, clear_capabilities, has_access_list, set_thread_groups};
 use nix::sys::prctl::{get_dumpable, set_dumpable};
 use nix::sys::stat::fstat;
 use std::io;
@@ -29,15 +29,16 @@ pub fn as_user<T: Send>(user: &Identity, work: impl FnOnce() -> T + Send) -> io:
     })
 }
 
-/// By number: the C library's functions change all threads at once.
 fn lower(user: &Identity) -> io::Result<()> {
-    const NOBODY: usize = u32::MAX as usize;
     let dumpable = get_dumpable()?;
     set_thread_groups(&user.groups)?;
-    for (call, id) in [(libc::SYS_setfsgid, user.ids.gid), (libc::SYS_setfsuid, user.ids.uid)] {
-        raw(call, [id as usize, 0, 0, 0, 0, 0])?;
-        // It never fails: an id that cannot be means to be told the one in force.
-        if raw(call, [NOBODY, 0, 0, 0, 0, 0])? as u32 != id {
+    for (set, id) in [
+        (Call::set_fs_group as fn(u32) -> Call, user.ids.gid),
+        (Call::set_fs_user as fn(u32) -> Call, user.ids.uid),
+    ] {
+        set(id).make()?;
+        // It never fails: a call with an impossible id returns the one in force.
+        if set(u32::MAX).make()? as u32 != id {
             return Err(io::Error::from_raw_os_error(libc::EPERM));
         }
     }

@@ -3,7 +3,7 @@
 
 use crate::process::{self, Ending, Fork};
 use crate::seccomp::{self, bpf};
-use crate::sys;
+use crate::sys::{self, Call};
 use std::io;
 
 /// One attempt, made by a child of its own.
@@ -20,24 +20,17 @@ const fn probe(name: &'static str, attempt: fn() -> io::Result<i64>) -> Probe {
 
 /// Calls that the worker's filter must kill.
 pub const FILTERED: &[Probe] = &[
-    probe("getpid", || sys::raw(libc::SYS_getpid, [0; 6])),
-    probe("openat", || sys::raw(libc::SYS_openat, [usize::MAX, 0, 0, 0, 0, 0])),
-    probe("socket", || {
-        sys::raw(libc::SYS_socket, [libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0, 0, 0, 0])
-    }),
-    probe("execve", || sys::raw(libc::SYS_execve, [0; 6])),
-    probe("clone of a child", || sys::raw(libc::SYS_clone, [libc::SIGCHLD as usize, 0, 0, 0, 0, 0])),
-    probe("executable memory", || {
-        let (protection, kind) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        sys::raw(libc::SYS_mmap, [0, 4096, protection as usize, kind as usize, usize::MAX, 0])
-    }),
+    probe("getpid", || Call::GETPID.make()),
+    probe("openat", || Call::OPENAT.make()),
+    probe("socket", || Call::SOCKET.make()),
+    probe("execve", || Call::EXECVE.make()),
+    probe("clone of a child", || process::clone_child().map(|_| 0)),
+    probe("executable memory", || Call::EXECUTABLE_PAGE.make()),
 ];
 
 /// Calls that must fail without any filter, by the layers beneath it.
 pub const BENEATH: &[Probe] = &[
-    probe("a nested user namespace", || {
-        sys::raw(libc::SYS_unshare, [libc::CLONE_NEWUSER as usize, 0, 0, 0, 0, 0])
-    }),
+    probe("a nested user namespace", || Call::NEW_USER_NAMESPACE.make()),
     probe("making a directory", || {
         nix::unistd::mkdir("/probe", nix::sys::stat::Mode::S_IRWXU)?;
         Ok(0)
@@ -47,10 +40,8 @@ pub const BENEATH: &[Probe] = &[
         Ok(mut entries) => entries.next().map(|_| 0).ok_or_else(|| io::ErrorKind::NotFound.into()),
         Err(error) => Err(error),
     }),
-    probe("setuid", || sys::raw(libc::SYS_setuid, [1, 0, 0, 0, 0, 0])),
-    probe("setting the host name", || {
-        sys::raw(libc::SYS_sethostname, [c"x".as_ptr() as usize, 1, 0, 0, 0, 0])
-    }),
+    probe("setuid", || Call::BECOME_UID_1.make()),
+    probe("setting the host name", || sys::set_host_name(b"x")),
 ];
 
 /// A wall that did not hold.
@@ -125,10 +116,14 @@ fn all_refused(ending: Ending, probes: &[Probe]) -> Result<(), SelfTestError> {
     }
 }
 
-/// How a child ends that does `work` and exits with its result. For single-threaded processes.
+/// How a child ends that does `work` and exits with its result (101 after a panic, which must not unwind into what the parent
+/// does). For processes that never had a second thread.
 pub fn in_child(work: impl FnOnce() -> i32) -> io::Result<Ending> {
     match process::fork()? {
-        Fork::Child => process::exit_now(work()),
+        Fork::Child => {
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            process::exit_now(result.unwrap_or(101))
+        }
         Fork::Parent(pid) => process::wait_for(pid),
     }
 }

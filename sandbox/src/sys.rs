@@ -1,100 +1,97 @@
-//! The system calls that neither `std` nor `nix` offer safely. Every `unsafe` block of the crate is here or in
-//! [`crate::socket`]'s `sys.rs`; nothing here decides anything.
+//! The system calls that neither `std` nor `nix` offer safely. Every `unsafe` block of the crate is here or in the `sys.rs` of
+//! [`crate::process`] and [`crate::socket`]; nothing here decides anything.
 
 use libc::{c_int, c_long, c_uint, c_ulong, c_void};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-fn check(result: c_long) -> io::Result<c_long> {
+pub(crate) fn check(result: c_long) -> io::Result<c_long> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
 
-/// Which inherited descriptors have found their owner (bit = number).
-static CLAIMED: AtomicU64 = AtomicU64::new(0);
+/// Owns a descriptor that a system call gave.
+///
+/// # Safety
+/// `fd` is open, and nothing else owns it.
+pub(crate) unsafe fn own(fd: c_long) -> OwnedFd {
+    // SAFETY: the caller's promise.
+    unsafe { OwnedFd::from_raw_fd(fd as RawFd) }
+}
 
-/// Takes ownership of a descriptor that was inherited over an exec; each number below 64 only once.
-pub(crate) fn claim_inherited(fd: RawFd) -> io::Result<OwnedFd> {
-    let bit = u32::try_from(fd).ok().and_then(|shift| 1_u64.checked_shl(shift));
-    let bit = bit.ok_or(io::ErrorKind::InvalidInput)?;
-    // SAFETY: F_GETFD and F_SETFD touch no memory.
-    check(c_long::from(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }))?;
-    if CLAIMED.fetch_or(bit, Ordering::SeqCst) & bit != 0 {
-        return Err(io::ErrorKind::AlreadyExists.into());
+/// A system call with integers alone: no argument is an address of memory that can be written, or that ends before the
+/// process does. Only the list below makes one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Call {
+    number: c_long,
+    arguments: [usize; 6],
+}
+
+impl Call {
+    pub(crate) const GETPID: Self = Self::new(libc::SYS_getpid, [0; 6]);
+    /// Of no name, in no folder.
+    pub(crate) const OPENAT: Self = Self::new(libc::SYS_openat, [usize::MAX, 0, 0, 0, 0, 0]);
+    pub(crate) const SOCKET: Self =
+        Self::new(libc::SYS_socket, [libc::AF_UNIX as usize, libc::SOCK_STREAM as usize, 0, 0, 0, 0]);
+    /// Of no program.
+    pub(crate) const EXECVE: Self = Self::new(libc::SYS_execve, [0; 6]);
+    /// A fresh page, at an address that the kernel chooses.
+    pub(crate) const EXECUTABLE_PAGE: Self = {
+        let (protection, kind) = (libc::PROT_READ | libc::PROT_EXEC, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        Self::new(libc::SYS_mmap, [0, 4096, protection as usize, kind as usize, usize::MAX, 0])
+    };
+    pub(crate) const NEW_USER_NAMESPACE: Self =
+        Self::new(libc::SYS_unshare, [libc::CLONE_NEWUSER as usize, 0, 0, 0, 0, 0]);
+    /// Like all that follow, by number: the C library's functions change all threads at once.
+    pub(crate) const BECOME_UID_1: Self = Self::new(libc::SYS_setuid, [1, 0, 0, 0, 0, 0]);
+    pub(crate) const CLEAR_AMBIENT: Self =
+        Self::prctl(libc::PR_CAP_AMBIENT, libc::PR_CAP_AMBIENT_CLEAR_ALL as usize);
+    pub(crate) const NO_NEW_PRIVILEGES: Self = Self::prctl(libc::PR_SET_NO_NEW_PRIVS, 1);
+    pub(crate) const NOT_DUMPABLE: Self = Self::prctl(libc::PR_SET_DUMPABLE, 0);
+    /// `PR_MDWE_REFUSE_EXEC_GAIN`.
+    pub(crate) const REFUSE_EXEC_GAIN: Self = Self::prctl(libc::PR_SET_MDWE, 1);
+
+    const fn new(number: c_long, arguments: [usize; 6]) -> Self {
+        Self { number, arguments }
     }
-    // SAFETY: open (fcntl succeeded) and handed out once (the bit above).
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
-}
 
-/// Owns a descriptor that a library call has just made (and returned as a number).
-pub(crate) fn own(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::ErrorKind::InvalidInput.into());
+    const fn prctl(option: c_int, argument: usize) -> Self {
+        Self::new(libc::SYS_prctl, [option as usize, argument, 0, 0, 0, 0])
     }
-    // SAFETY: callers pass what a duplicating call returned; nobody else has seen the number.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+
+    /// Takes a capability from the bounding set.
+    pub(crate) const fn drop_capability(number: usize) -> Self {
+        Self::prctl(libc::PR_CAPBSET_DROP, number)
+    }
+
+    pub(crate) const fn set_securebits(bits: usize) -> Self {
+        Self::prctl(libc::PR_SET_SECUREBITS, bits)
+    }
+
+    /// The thread's group for files; gives the one before. Never fails: an impossible id changes nothing.
+    pub(crate) const fn set_fs_group(id: u32) -> Self {
+        Self::new(libc::SYS_setfsgid, [id as usize, 0, 0, 0, 0, 0])
+    }
+
+    /// The thread's user for files, as [`Call::set_fs_group`].
+    pub(crate) const fn set_fs_user(id: u32) -> Self {
+        Self::new(libc::SYS_setfsuid, [id as usize, 0, 0, 0, 0, 0])
+    }
+
+    pub(crate) fn make(self) -> io::Result<c_long> {
+        let [first, second, third, fourth, fifth, sixth] = self.arguments;
+        // SAFETY: integers alone, by the list above; none of the calls touches memory that is in use.
+        check(unsafe { libc::syscall(self.number, first, second, third, fourth, fifth, sixth) })
+    }
 }
 
-/// Lets a descriptor survive the next exec.
-pub(crate) fn keep_over_exec(fd: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: F_SETFD touches no memory.
-    check(c_long::from(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0) })).map(drop)
-}
-
-/// Makes `target`'s number refer to `source`'s open file.
-pub(crate) fn replace_fd(target: &OwnedFd, source: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: touches no memory; `target` still owns its number afterwards.
-    check(c_long::from(unsafe { libc::dup3(source.as_raw_fd(), target.as_raw_fd(), libc::O_CLOEXEC) }))
-        .map(drop)
-}
-
-/// Closes every descriptor from `first` on.
-pub(crate) fn close_from(first: c_uint) -> io::Result<()> {
-    // SAFETY: touches no memory; callers run before anything in the process owns descriptors in that range.
-    check(unsafe { libc::syscall(libc::SYS_close_range, first, c_uint::MAX, 0) }).map(drop)
-}
-
-/// `fork()`; `None` in the child. Callers are single-threaded.
-pub(crate) fn fork() -> io::Result<Option<u32>> {
-    // SAFETY: every caller is a single-threaded process, so that the child may go on with any code.
-    let pid = check(c_long::from(unsafe { libc::fork() }))?;
-    Ok((pid != 0).then_some(pid as u32))
-}
-
-/// Exactly `clone(CLONE_PARENT|SIGCHLD, 0)`: the child is our sibling. `None` in the child.
-pub(crate) fn clone_sibling() -> io::Result<Option<u32>> {
-    let flags = c_long::from(libc::CLONE_PARENT | libc::SIGCHLD);
-    // SAFETY: no CLONE_VM: the child has its own copy of all memory; callers are single-threaded. All four other
-    // arguments are null, in whatever order the architecture takes them.
-    let pid = check(unsafe { libc::syscall(libc::SYS_clone, flags, 0_usize, 0_usize, 0_usize, 0_usize) })?;
-    Ok((pid != 0).then_some(pid as u32))
-}
-
-/// Ends the process at once: no destructors, no `atexit`.
-pub(crate) fn exit_now(code: c_int) -> ! {
-    // SAFETY: touches no memory.
-    unsafe { libc::_exit(code) }
-}
-
-/// `wait4`; `None` when `nohang` and nobody has ended. Gives the pid and the raw wait status.
-pub(crate) fn wait(pid: i32, nohang: bool) -> io::Result<Option<(u32, i32)>> {
-    let mut status: c_int = 0;
-    let options = if nohang { libc::WNOHANG } else { 0 };
-    // SAFETY: `status` lives over the call; the usage pointer may be null.
-    let ended = check(unsafe {
-        libc::syscall(libc::SYS_wait4, pid, &raw mut status, options, std::ptr::null_mut::<libc::rusage>())
-    })?;
-    Ok((ended != 0).then_some((ended as u32, status)))
-}
-
-/// `prctl` with plain integers.
-pub(crate) fn prctl(option: c_int, arguments: [c_ulong; 4]) -> io::Result<c_int> {
-    let [a, b, c, d] = arguments;
-    // SAFETY: callers pass only options whose arguments are integers.
-    check(c_long::from(unsafe { libc::prctl(option, a, b, c, d) })).map(|value| value as c_int)
+/// Sets the host name of this UTS namespace.
+pub(crate) fn set_host_name(name: &[u8]) -> io::Result<c_long> {
+    // SAFETY: the name lives over the call, with its true length.
+    check(unsafe { libc::syscall(libc::SYS_sethostname, name.as_ptr(), name.len()) })
 }
 
 /// `MOUNT_ATTR_RDONLY`: nothing of a mount can be changed, metadata of device nodes included; what is written to a
@@ -184,8 +181,8 @@ pub(crate) fn landlock_ruleset(fs: u64, net: u64, scoped: u64, words: usize) -> 
     let size = words.min(attribute.len()) * size_of::<u64>();
     // SAFETY: `attribute` lives over the call and is at least `size` bytes long.
     let fd = check(unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, attribute.as_ptr(), size, 0) })?;
-    // SAFETY: a fresh descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    // SAFETY: the call has just made it.
+    Ok(unsafe { own(fd) })
 }
 
 /// Allows `access` beneath `directory`.
@@ -223,8 +220,8 @@ pub(crate) fn install_filter(program: &[libc::sock_filter]) -> io::Result<()> {
 /// an adoption a signal must be able to re-issue a notification that the dead supervisor had taken.
 pub(crate) fn install_filter_with_listener(program: &[libc::sock_filter]) -> io::Result<OwnedFd> {
     let fd = load_filter(program, libc::SECCOMP_FILTER_FLAG_NEW_LISTENER)?;
-    // SAFETY: a fresh descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    // SAFETY: the call has just made it.
+    Ok(unsafe { own(fd) })
 }
 
 fn load_filter(program: &[libc::sock_filter], flags: c_ulong) -> io::Result<c_long> {
@@ -272,8 +269,8 @@ pub(crate) fn prlimit(pid: u32, resource: c_uint, new: Option<(u64, u64)>) -> io
 pub(crate) fn pidfd_open(pid: u32) -> io::Result<OwnedFd> {
     // SAFETY: touches no memory.
     let fd = check(unsafe { libc::syscall(libc::SYS_pidfd_open, pid, 0) })?;
-    // SAFETY: a fresh descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
+    // SAFETY: the call has just made it.
+    Ok(unsafe { own(fd) })
 }
 
 /// Sends a signal through a pidfd.
@@ -339,100 +336,4 @@ pub(crate) fn install_interrupt_handler(flag: &'static AtomicBool) -> io::Result
     // SAFETY: the handler is async-signal-safe: an atomic load and a relaxed store.
     check(c_long::from(unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) }))
         .map(drop)
-}
-
-/// Gives a signal its default action.
-pub(crate) fn default_action(signal: c_int) -> io::Result<()> {
-    // SAFETY: all-zero is a valid `sigaction`: SIG_DFL, no flags, empty mask.
-    let action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    // SAFETY: `action` lives over the call; no handler is installed.
-    check(c_long::from(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) })).map(drop)
-}
-
-/// Calls `tzset()`, which opens `/etc/localtime` once and for all.
-pub(crate) fn tzset() {
-    unsafe extern "C" {
-        fn tzset();
-    }
-    // SAFETY: callers are single-threaded; it reads the environment and fills libc's own state.
-    unsafe { tzset() }
-}
-
-/// What [`posix_spawn`] is to start.
-pub(crate) struct SpawnPlan<'a> {
-    pub(crate) program: &'a std::ffi::CStr,
-    pub(crate) arguments: &'a [&'a std::ffi::CStr],
-    pub(crate) environment: &'a [&'a std::ffi::CStr],
-    /// Source descriptors, all above the highest target; they become 3, 4, 5, …
-    pub(crate) descriptors: &'a [RawFd],
-}
-
-/// Starts a program in a session of its own, 0–2 on `/dev/null`, only the given descriptors, default signals.
-pub(crate) fn posix_spawn(plan: &SpawnPlan<'_>) -> io::Result<u32> {
-    let pointers = |texts: &[&std::ffi::CStr]| {
-        let ends = std::iter::once(std::ptr::null_mut());
-        texts.iter().map(|text| text.as_ptr().cast_mut()).chain(ends).collect::<Vec<_>>()
-    };
-    let (arguments, environment) = (pointers(plan.arguments), pointers(plan.environment));
-    let mut pid = 0;
-    let code = |result: c_int| if result == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(result)) };
-    let mut actions = MaybeUninit::uninit();
-    let mut attributes = MaybeUninit::uninit();
-    // SAFETY: both objects are initialised before any other use and destroyed once on every path; all pointers live
-    // over the calls; the arrays end with a null pointer; libc copies what it keeps.
-    unsafe {
-        code(libc::posix_spawn_file_actions_init(actions.as_mut_ptr()))?;
-        let actions = actions.as_mut_ptr();
-        let prepared = (|| {
-            for (fd, flags) in [(0, libc::O_RDONLY), (1, libc::O_WRONLY), (2, libc::O_WRONLY)] {
-                code(libc::posix_spawn_file_actions_addopen(actions, fd, c"/dev/null".as_ptr(), flags, 0))?;
-            }
-            for (target, source) in (3..).zip(plan.descriptors) {
-                code(libc::posix_spawn_file_actions_adddup2(actions, *source, target))?;
-            }
-            // Whatever a library of the caller left open without close-on-exec.
-            #[cfg(target_env = "gnu")]
-            code(libc::posix_spawn_file_actions_addclosefrom_np(
-                actions,
-                3 + plan.descriptors.len() as c_int,
-            ))?;
-            code(libc::posix_spawnattr_init(attributes.as_mut_ptr()))
-        })();
-        let result = prepared.and_then(|()| {
-            let attributes = attributes.as_mut_ptr();
-            let mut signals = MaybeUninit::uninit();
-            libc::sigemptyset(signals.as_mut_ptr());
-            let flags = libc::POSIX_SPAWN_SETSID
-                | (libc::POSIX_SPAWN_SETSIGMASK | libc::POSIX_SPAWN_SETSIGDEF) as libc::c_short;
-            let spawned = code(libc::posix_spawnattr_setflags(attributes, flags))
-                .and_then(|()| code(libc::posix_spawnattr_setsigmask(attributes, signals.as_ptr())))
-                .and_then(|()| {
-                    libc::sigfillset(signals.as_mut_ptr());
-                    code(libc::posix_spawnattr_setsigdefault(attributes, signals.as_ptr()))
-                })
-                .and_then(|()| {
-                    code(libc::posix_spawn(
-                        &raw mut pid,
-                        plan.program.as_ptr(),
-                        actions,
-                        attributes,
-                        arguments.as_ptr(),
-                        environment.as_ptr(),
-                    ))
-                });
-            libc::posix_spawnattr_destroy(attributes);
-            spawned
-        });
-        libc::posix_spawn_file_actions_destroy(actions);
-        result?;
-    }
-    Ok(pid as u32)
-}
-
-/// A system call by number with plain integers: for probes that must be refused (see [`crate::selftest`]), and for what the C
-/// library does to all threads at once.
-pub(crate) fn raw(number: c_long, arguments: [usize; 6]) -> io::Result<c_long> {
-    let [first, second, third, fourth, fifth, sixth] = arguments;
-    // SAFETY: callers pass no pointers into our memory except null or constants that are only read.
-    check(unsafe { libc::syscall(number, first, second, third, fourth, fifth, sixth) })
 }

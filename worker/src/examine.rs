@@ -19,8 +19,8 @@ pub(crate) fn main(arguments: &[String]) -> ! {
 }
 
 fn answer(arguments: &[String]) -> Option<()> {
-    process::close_from(process::FIRST_FD as u32 + 1).ok()?;
     let channel: OwnedFd = process::inherited(process::FIRST_FD).ok()?;
+    process::close_inherited();
     let number = |at: usize| arguments.get(at)?.parse().ok();
     let service = Ids { uid: number(0)?, gid: number(1)? };
     let findings: Vec<HostFinding> = doctor::examine(service).into_iter().map(finding).collect();

@@ -26,9 +26,6 @@ const EXIT_LIBRARIES: i32 = 75;
 pub(crate) fn first(channel: OwnedFd, modes: Modes) -> ! {
     // A message on standard error would be a forbidden system call once the filter is in place.
     std::panic::set_hook(Box::new(|_| {}));
-    if process::close_from(process::FIRST_FD as u32 + 1).is_err() {
-        process::exit_now(EXIT_CHANNEL);
-    }
     let Ok(body) = (modes.preload)() else { process::exit_now(EXIT_PRELOAD) };
     let limited = rlimit::worker_constant();
     let Some(listener) = limited.and_then(|()| seccomp::install_with_listener(table_worker::TABLE)).ok()

@@ -5,7 +5,7 @@ mod sys;
 use crate::pidfd::PidFd;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::sys::socket::{
-    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, accept4, bind, connect, listen, socket, socketpair,
+    AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bind, connect, listen, socket, socketpair,
 };
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,6 @@ use std::path::Path;
 pub const MOST_FDS: usize = 253;
 
 const SO_PASSPIDFD: i32 = 76;
-const SO_PEERPIDFD: i32 = 77;
 const SO_PASSRIGHTS: i32 = 83;
 
 /// Whether a call may block.
@@ -107,7 +106,7 @@ pub fn set_nonblocking(socket: &impl AsFd) -> io::Result<()> {
 
 /// The process that called `listen` (for a connecting end) or made the pair (kernel >= 6.5).
 pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
-    sys::fd_option(socket.as_fd(), SO_PEERPIDFD).map(PidFd::from)
+    sys::peer_pidfd(socket.as_fd()).map(PidFd::from)
 }
 
 /// Binds at `path` without listening: whoever calls [`start_listening`] is the peer that newcomers see.
@@ -128,8 +127,8 @@ pub fn start_listening(socket: &impl AsFd) -> io::Result<()> {
 }
 
 /// Takes one waiting connection (close-on-exec).
-pub fn accept(socket: &impl AsRawFd) -> io::Result<OwnedFd> {
-    crate::sys::own(accept4(socket.as_raw_fd(), SockFlag::SOCK_CLOEXEC)?)
+pub fn accept(socket: &impl AsFd) -> io::Result<OwnedFd> {
+    sys::accept(socket.as_fd())
 }
 
 /// Connects to a bound path.

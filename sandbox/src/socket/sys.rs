@@ -1,9 +1,10 @@
 //! `recvmsg`, `sendmsg` and socket options with ancillary data that the libraries do not know (pidfds).
 
+use crate::sys::own;
 use libc::{c_int, c_uint, c_void};
 use std::io;
 use std::mem::{MaybeUninit, size_of};
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 /// Room for 253 descriptors (SCM_MAX_FD), one pidfd and their headers, aligned for `cmsghdr`.
 type Control = [u64; 144];
@@ -54,8 +55,8 @@ pub(super) fn receive(socket: BorrowedFd<'_>, buffer: &mut [u8], flags: c_int) -
                 for fd in data.chunks_exact(size_of::<RawFd>()) {
                     let fd = fd.try_into().map_or(-1, RawFd::from_ne_bytes);
                     match head.cmsg_type {
-                        libc::SCM_RIGHTS if fd >= 0 => raw.fds.push(OwnedFd::from_raw_fd(fd)),
-                        SCM_PIDFD if fd >= 0 => raw.pidfd = Some(OwnedFd::from_raw_fd(fd)),
+                        libc::SCM_RIGHTS if fd >= 0 => raw.fds.push(own(fd.into())),
+                        SCM_PIDFD if fd >= 0 => raw.pidfd = Some(own(fd.into())),
                         _ => {}
                     }
                 }
@@ -116,17 +117,34 @@ pub(super) fn set_option(socket: BorrowedFd<'_>, option: c_int, value: c_int) ->
     check(result as isize).map(drop)
 }
 
-/// Reads an option whose value is a fresh descriptor (`SO_PEERPIDFD`).
-pub(super) fn fd_option(socket: BorrowedFd<'_>, option: c_int) -> io::Result<OwnedFd> {
+/// A pidfd of the socket's peer (`SO_PEERPIDFD`).
+pub(super) fn peer_pidfd(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    const SO_PEERPIDFD: c_int = 77;
     let mut fd: c_int = -1;
     let mut size = size_of::<c_int>() as libc::socklen_t;
     // SAFETY: `fd` and `size` live over the call, with their true sizes.
     let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, option, (&raw mut fd).cast(), &raw mut size)
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_PEERPIDFD,
+            (&raw mut fd).cast(),
+            &raw mut size,
+        )
     };
     check(result as isize)?;
-    // SAFETY: the kernel made this descriptor for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+    // SAFETY: this option's value is a descriptor that the call has just made.
+    Ok(unsafe { own(fd.into()) })
+}
+
+/// Takes one waiting connection (close-on-exec).
+pub(super) fn accept(socket: BorrowedFd<'_>) -> io::Result<OwnedFd> {
+    let (address, size) = (std::ptr::null_mut(), std::ptr::null_mut());
+    // SAFETY: both pointers may be null: the address is not asked for.
+    let fd = unsafe { libc::accept4(socket.as_raw_fd(), address, size, libc::SOCK_CLOEXEC) };
+    check(fd as isize)?;
+    // SAFETY: the call has just made it.
+    Ok(unsafe { own(fd.into()) })
 }
 
 /// Waits until one of `fds` has one of its events; −1 waits for ever. Gives the ready bits in the same order.

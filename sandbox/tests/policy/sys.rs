@@ -2,11 +2,13 @@
 
 use std::io;
 
-/// Makes the call. Every pointer argument of the tests is null or invalid on purpose: the kernel checks before it
-/// writes, and most of these calls must not even get there.
+/// Makes the call. No argument can be an address of ours: the kernel checks before it writes, and most of these calls
+/// must not even get there.
 pub(crate) fn call(number: libc::c_long, arguments: [u64; 6]) -> io::Result<i64> {
+    let names_memory = |argument: u64| (1 << 32..u64::MAX << 32).contains(&argument);
+    assert!(!arguments.into_iter().any(names_memory), "an address among the arguments");
     let [first, second, third, fourth, fifth, sixth] = arguments;
-    // SAFETY: see above; runs in a forked child that ends right after.
+    // SAFETY: a position-independent program has nothing beneath 4 GiB, and no process has anything at the very top.
     let result = unsafe { libc::syscall(number, first, second, third, fourth, fifth, sixth) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }

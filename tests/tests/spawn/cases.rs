@@ -26,6 +26,7 @@ use vm_system_protocol::keeper::{FromKeeper, ToKeeper};
 use vm_system_protocol::packet::{Reassembler, pieces};
 use vm_system_protocol::worker::{FromWorker, ToWorker};
 use vm_system_sandbox::pidfd::PidFd;
+use vm_system_sandbox::process::SELF;
 use vm_system_sandbox::step::Layer;
 use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
 use vm_system_supervisor::spawn::{
@@ -484,25 +485,29 @@ async fn a_program_that_is_no_keeper_is_an_error() {
     assert!(matches!(other, SpawnError::WrongHello { .. }), "{other}");
 }
 
+/// First argument of this program as [`host_without_user_namespaces`].
+pub(crate) const NO_USER_NAMESPACES: &str = "host-without-user-namespaces";
+
+/// Makes such a host of its own process and starts a jail there; the exit code is 0 if the refusal names the knob. Not the
+/// machine's own limit: that would break everything else that runs here.
+pub(crate) fn host_without_user_namespaces() -> i32 {
+    let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }).is_ok();
+    if !entered || std::fs::write("/proc/sys/user/max_user_namespaces", "0").is_err() {
+        println!("SKIPPED: cannot make a host without user namespaces here");
+        return 0;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
+    let refused = runtime.block_on(Spawner::start(SpawnConfig::embedded()));
+    let text = refused.err().map_or("started".to_owned(), |error| error.to_string());
+    println!("{text}");
+    i32::from(!(text.contains("user namespace") && text.contains("max_user_namespaces")))
+}
+
 async fn a_host_without_user_namespaces_is_named_with_its_knob() {
-    // Not the machine's own limit: it would break everything else that runs here. On a thread that knows no runtime.
-    let attempt = || {
-        vm_system_sandbox::selftest::in_child(|| {
-            let entered = namespaces::enter(namespaces::Ids { uid: 65534, gid: 65534 }).is_ok();
-            if !entered || std::fs::write("/proc/sys/user/max_user_namespaces", "0").is_err() {
-                println!("SKIPPED: cannot make a host without user namespaces here");
-                return 0;
-            }
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("runtime");
-            let refused = runtime.block_on(Spawner::start(SpawnConfig::embedded()));
-            let text = refused.err().map_or("started".to_owned(), |error| error.to_string());
-            println!("{text}");
-            i32::from(!(text.contains("user namespace") && text.contains("max_user_namespaces")))
-        })
-    };
-    let child = std::thread::spawn(attempt).join().expect("no panic");
-    assert_eq!(child.expect("child"), vm_system_sandbox::process::Ending::Exited(0));
+    // A process of its own: this one has threads.
+    let status =
+        std::process::Command::new(SELF).arg(NO_USER_NAMESPACES).status().expect("this program again");
+    assert!(status.success(), "{status}");
 }
 
 async fn without_namespaces_the_other_walls_stand() {

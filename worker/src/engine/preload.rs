@@ -30,6 +30,7 @@ pub struct Preloaded(pub(super) Machine);
 pub(super) struct Machine {
     // Order matters: the context goes before its runtime.
     pub(super) context: Context,
+    _collector: sys::CollectorGuard,
     pub(super) runtime: Runtime,
     pub(super) state: Shared,
 }
@@ -50,10 +51,8 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     runtime.set_gc_threshold(usize::MAX);
     let context = Context::custom::<intrinsic::All>(&runtime).map_err(plain)?;
     let state: Shared = Rc::default();
-    context.with(|ctx| {
-        state.collector.attach(&ctx);
-        install(&ctx, &state).catch(&ctx).map_err(|error| EngineError(error.to_string()))
-    })?;
+    let collector = state.collector.attach(&context);
+    context.with(|ctx| install(&ctx, &state).catch(&ctx).map_err(|error| EngineError(error.to_string())))?;
     let shared = state.clone();
     runtime.set_interrupt_handler(Some(Box::new(move || shared.interrupted())));
     let shared = state.clone();
@@ -63,7 +62,7 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     modules::install_loader(&runtime, &state);
     context.with(|ctx| warm(&ctx, &state));
     settle_heap(&context, &runtime);
-    Ok(Preloaded(Machine { context, runtime, state }))
+    Ok(Preloaded(Machine { context, _collector: collector, runtime, state }))
 }
 
 /// Everything on the heap stays for good; what comes behind it is the sessions' own.

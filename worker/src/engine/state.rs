@@ -142,7 +142,6 @@ impl State {
 
     /// Drops every value of the script that is held here; needed before the runtime ends.
     pub(super) fn clear(&self) {
-        self.collector.detach();
         self.timers.borrow_mut().clear();
         self.rejections.borrow_mut().clear();
         self.modules.borrow_mut().clear();

@@ -2,9 +2,10 @@
 //! Must not decide anything: no policy, no formatting, no limits.
 
 use super::host::Host;
-use rquickjs::{Ctx, Error, Object, Result, Value, qjs};
+use rquickjs::{Context, Ctx, Error, Object, Result, Runtime, Value, qjs};
 use std::cell::Cell;
 use std::ptr::NonNull;
+use std::rc::Rc;
 
 /// Holds the host of the execution that is under way, for callbacks that QuickJS makes.
 #[derive(Default)]
@@ -247,11 +248,13 @@ pub(super) fn buffer_bytes(object: &Object<'_>, most: usize) -> Option<(Vec<u8>,
     }
 }
 
-/// The first `most` bytes that a typed array or `DataView` shows, and how many it shows.
+/// The first `most` bytes of a typed array, and its length in bytes; `None` for any other object (a `DataView`, too), and if
+/// the array's buffer is detached or became too short for it.
 pub(super) fn view_bytes(object: &Object<'_>, most: usize) -> Option<(Vec<u8>, usize)> {
     let ctx = object.ctx();
     let (mut offset, mut length, mut per_element): (qjs::size_t, qjs::size_t, qjs::size_t) = (0, 0, 0);
-    // SAFETY: the three pointers are valid for writes; the result is owned by the wrapper.
+    // SAFETY: the three pointers are valid for writes; QuickJS throws for what is no typed array in bounds, and the result is
+    // owned by the wrapper.
     let buffer = unsafe {
         Value::from_raw(
             ctx.clone(),
@@ -270,7 +273,8 @@ pub(super) fn view_bytes(object: &Object<'_>, most: usize) -> Option<(Vec<u8>, u
     };
     let (offset, length) = (usize::try_from(offset).ok()?, usize::try_from(length).ok()?);
     let mut size: qjs::size_t = 0;
-    // SAFETY: as in `buffer_bytes`; the range is checked against the buffer's size before it is read.
+    // SAFETY: QuickJS gives a pointer to `size` live bytes or null; the array's range is checked against `size` and copied
+    // before anything else runs.
     unsafe {
         let bytes = qjs::JS_GetArrayBuffer(ctx.as_raw().as_ptr(), &raw mut size, buffer.as_raw());
         if bytes.is_null() {
@@ -339,10 +343,19 @@ pub(super) fn mark_handled(promise: &rquickjs::Promise<'_>) {
     unsafe { qjs::JS_PromiseMarkAsHandled(promise.ctx().as_raw().as_ptr(), promise.as_raw()) }
 }
 
-/// An identity of an object, valid while it lives.
+/// An identity of an object, valid while it lives; 0 for what lives on no heap (a number, `undefined`).
 pub(super) fn identity(object: &Value<'_>) -> usize {
-    // SAFETY: the pointer is only compared, never followed.
-    unsafe { qjs::JS_VALUE_GET_PTR(object.as_raw()) as usize }
+    // SAFETY: only values with a count of references hold a pointer, which is only compared, never followed.
+    unsafe {
+        let raw = object.as_raw();
+        if qjs::JS_VALUE_HAS_REF_COUNT(raw) { qjs::JS_VALUE_GET_PTR(raw) as usize } else { 0 }
+    }
+}
+
+/// JavaScript's `Object.is`.
+pub(super) fn is_same<'js>(left: &Value<'js>, right: &Value<'js>) -> bool {
+    // SAFETY: both are alive and of one runtime; the comparison runs no code of the script.
+    unsafe { qjs::JS_IsSameValue(left.ctx().as_raw().as_ptr(), left.as_raw(), right.as_raw()) }
 }
 
 /// Counts the JavaScript stack from here.
@@ -417,21 +430,33 @@ pub(super) fn compiles(ctx: &Ctx<'_>, text: &str, awaits: bool, strict: bool) ->
 /// may lie behind the memory limit: then garbage would look like a full heap.
 #[derive(Default)]
 pub(super) struct Collector {
-    runtime: Cell<Option<NonNull<qjs::JSRuntime>>>,
+    runtime: Rc<Cell<Option<NonNull<qjs::JSRuntime>>>>,
+}
+
+/// Keeps a runtime alive for as long as a [`Collector`] uses it.
+pub(super) struct CollectorGuard {
+    collector: Rc<Cell<Option<NonNull<qjs::JSRuntime>>>>,
+    _runtime: Runtime,
+}
+
+impl Drop for CollectorGuard {
+    fn drop(&mut self) {
+        self.collector.set(None);
+    }
 }
 
 impl Collector {
-    /// Belongs to the context's runtime from now on, and is used only by its callbacks and while it lives.
-    pub(super) fn attach(&self, ctx: &Ctx<'_>) {
-        // SAFETY: reads a field of a live context.
-        self.runtime.set(NonNull::new(unsafe { qjs::JS_GetRuntime(ctx.as_raw().as_ptr()) }));
+    /// Belongs to the context's runtime until the guard is dropped.
+    pub(super) fn attach(&self, context: &Context) -> CollectorGuard {
+        self.runtime.set(NonNull::new(context.get_runtime_ptr()));
+        CollectorGuard { collector: self.runtime.clone(), _runtime: context.runtime().clone() }
     }
 
     /// Keeps the next collection in front of a limit of the heap (bytes).
     pub(super) fn collect_before(&self, limit: usize) {
         let Some(runtime) = self.runtime.get() else { return };
         let room = limit.saturating_sub(heap_bytes());
-        // SAFETY: the runtime outlives its callbacks, which are the only callers; both calls access one field.
+        // SAFETY: the guard keeps the runtime alive, which stays on this thread; both calls access one field.
         unsafe {
             let threshold = usize::try_from(qjs::JS_GetGCThreshold(runtime.as_ptr())).unwrap_or(usize::MAX);
             // Close to the limit it is too late, and each further collection would cost more than it gives.
@@ -439,11 +464,6 @@ impl Collector {
                 qjs::JS_SetGCThreshold(runtime.as_ptr(), (heap_bytes() + room / 2) as _);
             }
         }
-    }
-
-    /// The runtime ends.
-    pub(super) fn detach(&self) {
-        self.runtime.set(None);
     }
 }
 

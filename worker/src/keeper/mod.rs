@@ -37,8 +37,8 @@ pub(crate) struct Inherited {
 impl Inherited {
     fn take() -> std::io::Result<Self> {
         let first = process::FIRST_FD;
-        process::close_from(first as u32 + 3)?;
         let [control, adoption, zygote] = [0, 1, 2].map(|at| process::inherited(first + at));
+        process::close_inherited();
         Ok(Self { control: control?, adoption: adoption?, zygote: zygote? })
     }
 }

@@ -91,7 +91,7 @@ impl RunGlobals {
         let globals = ctx.globals();
         for (name, ours, before) in self.0 {
             let (ours, now): (Value, Value) = (ours.restore(ctx)?, globals.get(name)?);
-            if ours.type_of() != now.type_of() || sys::identity(&now) != sys::identity(&ours) {
+            if !sys::is_same(&now, &ours) {
                 continue;
             }
             let before = before.map(|before| before.restore(ctx)).transpose()?;
