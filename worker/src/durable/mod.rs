@@ -14,8 +14,8 @@ use crate::link::Link;
 use clock::Clock;
 use std::collections::BTreeMap;
 use vm_system_cvm::{
-    Answer, CompileError, CompileOptions, HostResult, Limits, Program, State, StateConfig, compile, frames,
-    globals, resume_host, resume_pause, set_variable,
+    CompileError, CompileOptions, CompiledProgram, HostResult, PauseAnswer, StateConfig, VmLimits, VmState,
+    compile, frames, globals, resume_host, resume_pause, set_variable,
 };
 use vm_system_protocol::durable::{
     CODE_BYTES, Cause, DurableLimits, FromDurable, Segment, TaskAnswer, ToDurable,
@@ -40,11 +40,11 @@ pub(crate) fn warm_up() {
 
 /// What such a worker holds.
 struct Machine {
-    program: Option<Program>,
+    program: Option<CompiledProgram>,
     limits: DurableLimits,
     /// Pages that were told and not yet made a state of.
     told: BTreeMap<u64, Vec<u8>>,
-    state: Option<State>,
+    state: Option<VmState>,
     /// The last checkpoint whose pages were sent.
     sent: u64,
     clock: Clock,
@@ -89,7 +89,7 @@ impl Machine {
             }
             ToDurable::Load { code, limits } => {
                 self.limits = limits;
-                match Program::decode(&code) {
+                match CompiledProgram::decode(&code) {
                     Ok(program) => self.program = Some(program),
                     Err(error) => tell(link, FromDurable::Refused { why: format!("the program: {error}") }),
                 }
@@ -134,8 +134,8 @@ impl Machine {
         Some(())
     }
 
-    fn engine_limits(&self) -> Limits {
-        Limits {
+    fn engine_limits(&self) -> VmLimits {
+        VmLimits {
             heap_bytes: self.limits.heap_bytes,
             stack_depth: self.limits.stack_depth,
             string_units: STRING_UNITS,
@@ -149,7 +149,7 @@ impl Machine {
         let program = self.program.as_ref()?;
         let told = std::mem::take(&mut self.told);
         let pages = told.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
-        match State::restore(program, self.engine_limits(), pages) {
+        match VmState::restore(program, self.engine_limits(), pages) {
             Ok(state) => {
                 self.sent = state.checkpoint_number();
                 self.state = Some(state);
@@ -169,20 +169,20 @@ impl Machine {
         link: &mut Link,
     ) -> Option<()> {
         let config = StateConfig { limits: self.engine_limits(), seed, args, env };
-        self.state = Some(State::new(self.program.as_ref()?, &config));
+        self.state = Some(VmState::new(self.program.as_ref()?, &config));
         self.sent = 0;
         self.checkpoint(Cause::Started, link)?;
         self.run(segment, link)
     }
 }
 
-fn engine_answer(answer: TaskAnswer) -> Answer {
+fn engine_answer(answer: TaskAnswer) -> PauseAnswer {
     match answer {
-        TaskAnswer::Text(text) => Answer::Text(text),
-        TaskAnswer::Json(json) => Answer::Json(json.as_str().to_owned()),
-        TaskAnswer::Failed(message) => Answer::Error(message),
-        TaskAnswer::Expired(message) => Answer::Timeout(message),
-        TaskAnswer::Wrong(message) => Answer::Wrong(message),
+        TaskAnswer::Text(text) => PauseAnswer::Text(text),
+        TaskAnswer::Json(json) => PauseAnswer::Json(json.as_str().to_owned()),
+        TaskAnswer::Failed(message) => PauseAnswer::Error(message),
+        TaskAnswer::Expired(message) => PauseAnswer::Timeout(message),
+        TaskAnswer::Wrong(message) => PauseAnswer::Wrong(message),
     }
 }
 
@@ -231,7 +231,7 @@ const VALUE_BYTES: usize = 64 << 10;
 /// Frames that are shown.
 const VIEW_FRAMES: usize = 200;
 
-fn view(program: &Program, state: &mut State) -> ProgramState {
+fn view(program: &CompiledProgram, state: &mut VmState) -> ProgramState {
     let mut room = VIEW_BYTES;
     let mut shown = |variables: Vec<(String, String)>| -> Vec<Variable> {
         let mut list = Vec::new();

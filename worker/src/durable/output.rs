@@ -2,7 +2,7 @@
 
 use super::tell;
 use crate::link::Link;
-use vm_system_cvm::{Level, Line};
+use vm_system_cvm::{ConsoleLine, Level};
 use vm_system_protocol::durable::FromDurable;
 use vm_system_protocol::limits::{EVENT_BATCH_BYTES, EVENT_TEXT_BYTES};
 use vm_system_protocol::model::{ConsoleLevel, EventPayload};
@@ -20,7 +20,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Takes a line; what is too long for an event is cut.
-    pub(super) fn take(&mut self, mut line: Line, at_us: u64, link: &mut Link) {
+    pub(super) fn take(&mut self, mut line: ConsoleLine, at_us: u64, link: &mut Link) {
         cut(&mut line.text, EVENT_TEXT_BYTES);
         let level = match line.level {
             Level::Log => ConsoleLevel::Log,

@@ -3,7 +3,7 @@
 use super::output::Output;
 use super::{Machine, tell};
 use crate::link::Link;
-use vm_system_cvm::{Answer, LimitKind, Outcome, resume_pause, run};
+use vm_system_cvm::{PauseAnswer, RunOutcome, VmLimitKind, resume_pause, run};
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, Segment,
 };
@@ -48,16 +48,16 @@ impl Machine {
                 output.take(line, self.clock.elapsed_us(), link);
             }
             match outcome {
-                Outcome::OutOfFuel => {}
-                Outcome::Pause { prompt, options } => {
+                RunOutcome::OutOfFuel => {}
+                RunOutcome::Pause { prompt, options } => {
                     if prompt.len() + options.as_ref().map_or(0, String::len) <= PROMPT_BYTES {
                         let options = options.map(JsonText::from_untrusted);
                         return Some(Cause::Pause { prompt, options });
                     }
                     let message = format!("the prompt has more than {PROMPT_BYTES} bytes");
-                    resume_pause(program, state, &Answer::Error(message));
+                    resume_pause(program, state, &PauseAnswer::Error(message));
                 }
-                Outcome::Host { name, args } => {
+                RunOutcome::Host { name, args } => {
                     return Some(Cause::Effect(HostCall { name, args: JsonText::from_untrusted(args) }));
                 }
                 ended => return Some(Cause::Ended(end(ended))),
@@ -78,22 +78,22 @@ impl Machine {
     }
 }
 
-fn end(outcome: Outcome) -> End {
+fn end(outcome: RunOutcome) -> End {
     match outcome {
-        Outcome::Done { json, .. } if json.len() > RESULT_BYTES => End::Limit(DurableLimit::Result),
-        Outcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
-        Outcome::Throw(text) => {
+        RunOutcome::Done { json, .. } if json.len() > RESULT_BYTES => End::Limit(DurableLimit::Result),
+        RunOutcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
+        RunOutcome::Throw(text) => {
             let (mut stack, mut message) = (text.clone(), thrown(&text).to_owned());
             super::output::cut(&mut stack, MESSAGE_BYTES);
             super::output::cut(&mut message, MESSAGE_BYTES);
             End::Threw { message, stack }
         }
-        Outcome::Limit(LimitKind::Output) => End::Limit(DurableLimit::Output),
-        Outcome::Limit(LimitKind::Heap | LimitKind::Text) => End::Limit(DurableLimit::Heap),
-        Outcome::Limit(LimitKind::Stack) => End::Limit(DurableLimit::Stack),
-        Outcome::Limit(LimitKind::Steps) => End::Limit(DurableLimit::Steps),
-        Outcome::Corrupt(what) => End::Corrupt(what.to_owned()),
-        Outcome::OutOfFuel | Outcome::Pause { .. } | Outcome::Host { .. } => {
+        RunOutcome::Limit(VmLimitKind::Output) => End::Limit(DurableLimit::Output),
+        RunOutcome::Limit(VmLimitKind::Heap | VmLimitKind::Text) => End::Limit(DurableLimit::Heap),
+        RunOutcome::Limit(VmLimitKind::Stack) => End::Limit(DurableLimit::Stack),
+        RunOutcome::Limit(VmLimitKind::Steps) => End::Limit(DurableLimit::Steps),
+        RunOutcome::Corrupt(what) => End::Corrupt(what.to_owned()),
+        RunOutcome::OutOfFuel | RunOutcome::Pause { .. } | RunOutcome::Host { .. } => {
             End::Corrupt("not an end".to_owned())
         }
     }
