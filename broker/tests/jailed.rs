@@ -1,5 +1,5 @@
-//! The broker as the supervisor starts it: the walls are up before the first request, files still answer, and it ends
-//! with its channel.
+//! The broker as the supervisor starts it: the jail is complete before the first request, file calls work in it, and the broker
+//! exits with its channel.
 
 mod common;
 
@@ -118,7 +118,7 @@ fn worktree() -> tempfile::TempDir {
 }
 
 #[test]
-fn files_answer_behind_all_walls() {
+fn file_calls_work_in_the_jail() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     for _ in 0..3 {
@@ -135,7 +135,7 @@ fn files_answer_behind_all_walls() {
     };
     assert_eq!(stat.size, 7);
     assert_eq!(broker.call(FsRequest::Exists { path: "no".to_owned() }), FsReply::Bool(false));
-    // The largest answer: buffers grow and shrink under the filter and the address-space limit.
+    // The largest reply: buffers grow and shrink under the filter and the address-space limit.
     File::create(folder.path().join("large")).expect("create").set_len(FS_READ_BYTES as u64).expect("size");
     for _ in 0..2 {
         let FsReply::Bytes(bytes) = broker.call(FsRequest::ReadFile { path: "large".to_owned() }) else {
@@ -147,7 +147,7 @@ fn files_answer_behind_all_walls() {
 }
 
 #[test]
-fn walls_are_seen_from_outside_before_the_first_request() {
+fn the_jail_is_complete_before_the_first_request() {
     let folder = worktree();
     let broker = Broker::start(folder.path());
     let status = inspect::status(broker.pid).expect("status");
@@ -165,9 +165,9 @@ fn walls_are_seen_from_outside_before_the_first_request() {
 }
 
 #[test]
-fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
+fn a_broker_of_root_runs_as_the_worktrees_owner_without_capabilities() {
     if !nix::unistd::geteuid().is_root() {
-        println!("SKIPPED: only root can give files to somebody else");
+        println!("SKIPPED: only root can change a file's owner");
         return;
     }
     let folder = worktree();
@@ -191,7 +191,7 @@ fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
 }
 
 #[test]
-fn a_broker_of_root_that_was_not_told_its_user_does_not_start() {
+fn a_broker_of_root_without_a_user_argument_does_not_start() {
     if !nix::unistd::geteuid().is_root() {
         println!("SKIPPED: only root becomes another user");
         return;
@@ -206,7 +206,7 @@ fn a_broker_of_root_that_was_not_told_its_user_does_not_start() {
 }
 
 #[test]
-fn it_ends_when_told_and_when_a_message_is_none() {
+fn it_exits_on_request_and_on_an_invalid_message() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     broker.send_bytes(&encode(&ToBroker::Shutdown, HOST_MESSAGE_BYTES).expect("encode"));
@@ -222,7 +222,7 @@ fn it_ends_when_told_and_when_a_message_is_none() {
 }
 
 #[test]
-fn started_by_hand_it_says_so_and_does_nothing() {
+fn without_a_supervisor_it_exits_at_once() {
     let program = |arguments: &[&str]| {
         std::process::Command::new(PROGRAM).args(arguments).output().expect("run").status.code()
     };
@@ -230,7 +230,7 @@ fn started_by_hand_it_says_so_and_does_nothing() {
     assert_eq!(program(&[]), Some(2));
 }
 
-/// Landlock is what holds if the filter's `openat2` is ever used without its flags.
+/// Landlock is the second wall, in case `openat2` is ever called without its flags.
 #[test]
 fn landlock_is_in_force_where_the_kernel_has_it() {
     if landlock::abi() == 0 {
@@ -240,7 +240,7 @@ fn landlock_is_in_force_where_the_kernel_has_it() {
     let folder = worktree();
     let outside = worktree();
     let ending = std::thread::scope(|scope| {
-        // A thread of its own: the domain is for ever.
+        // In a separate thread: a Landlock domain cannot be left.
         let confined = scope.spawn(|| {
             vm_system_sandbox::privileges::deny_write_execute().expect("prctl works");
             nix::sys::prctl::set_no_new_privs().expect("no_new_privs");
@@ -257,7 +257,7 @@ fn landlock_is_in_force_where_the_kernel_has_it() {
 
 const ANEW: WriteMode = WriteMode { create: true, exclusive: false, truncate: true, append: false };
 
-/// Every call that changes something is really made behind the filter and Landlock.
+/// Every call that changes something is made under the filter and Landlock.
 fn change_everything(broker: &mut Broker) {
     let text = |text: &str| text.to_owned();
     let write =
@@ -282,7 +282,7 @@ fn change_everything(broker: &mut Broker) {
 }
 
 #[test]
-fn files_are_changed_behind_all_walls_where_that_is_granted() {
+fn files_are_changed_in_the_jail_where_that_is_granted() {
     let folder = worktree();
     let mut broker = Broker::start_for(&["write"], folder.path(), None);
     change_everything(&mut broker);
@@ -291,9 +291,9 @@ fn files_are_changed_behind_all_walls_where_that_is_granted() {
     assert_eq!(broker.ending(), Ending::Exited(0));
 }
 
-/// The policy refuses such a call before; if it ever does not, the filter and Landlock do.
+/// The policy refuses such a call; if it ever does not, the filter and Landlock do.
 #[test]
-fn a_broker_for_reading_cannot_write_whatever_it_is_told() {
+fn a_broker_for_reading_cannot_write_whatever_it_is_sent() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     let request = FsRequest::Write { path: "file".to_owned(), data: b"x".to_vec(), how: ANEW, mode: 0o644 };
@@ -308,7 +308,7 @@ fn a_broker_for_reading_cannot_write_whatever_it_is_told() {
     assert_eq!(std::fs::read(folder.path().join("file")).expect("read"), b"content");
 }
 
-/// True if the call was refused, or the broker killed for it.
+/// True if the call was refused, or the broker was killed for it.
 fn wait_or_refusal(mut broker: Broker) -> bool {
     let mut len = [0; 4];
     if broker.channel.read_exact(&mut len).is_err() {
@@ -321,7 +321,7 @@ fn wait_or_refusal(mut broker: Broker) -> bool {
 }
 
 #[test]
-fn databases_answer_behind_all_walls() {
+fn database_calls_work_in_the_jail() {
     let (folder, workspace) = (worktree(), tempfile::tempdir().expect("tempdir"));
     for round in 0..2 {
         let mut broker = Broker::start_for(&["write", "database"], folder.path(), Some(workspace.path()));
