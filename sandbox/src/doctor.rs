@@ -1,4 +1,4 @@
-//! What this machine can do, layer by layer, found out without building a jail for good.
+//! Probes which layers of the jail this machine supports, without building a permanent jail.
 
 use crate::step::{Layer, Step, StepError};
 use crate::{beneath, landlock, namespaces, privileges, process, rlimit, seccomp, selftest, socket};
@@ -16,8 +16,8 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// Tries every layer, each in a child of its own, as the given service user. For a process with a single thread: the
-/// command line calls it before it starts anything.
+/// Tries every layer, each in a child process, as the given service user. The caller must be single-threaded: the command line
+/// calls it before it starts anything.
 pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
     vec![
         attempt(Layer::Namespaces, true, Step::UserNamespace, || namespaces::enter(service)),
@@ -47,7 +47,7 @@ pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
     ]
 }
 
-/// Behind the walls that the keeper builds.
+/// Tries the layers that need the keeper's namespaces.
 fn nested_are_refused(service: namespaces::Ids) -> Result<(), StepError> {
     namespaces::enter(service)?;
     let _ = namespaces::forbid_nested();
@@ -62,7 +62,7 @@ fn plain(step: Step, result: std::io::Result<()>) -> Result<(), StepError> {
     crate::step::AtStep::at(result, step)
 }
 
-/// Takes the steps in a child; its exit code is 0 or step and errno in a pipe.
+/// Runs the steps in a child, which reports a failure as step and errno through a pipe.
 fn attempt(
     layer: Layer,
     required: bool,
@@ -117,7 +117,7 @@ fn probe_filter() -> i32 {
     i32::from(selftest::filter_kills(seccomp::table_worker::TABLE, selftest::FILTERED).is_err())
 }
 
-/// Without kernel-attested senders no worker's identity can be trusted.
+/// Without kernel-attested senders the identity of a worker cannot be trusted.
 fn attested_senders() -> Finding {
     let works = socket::pair().and_then(|(left, _right)| socket::attest_senders(&left)).is_ok();
     let detail = if works { String::new() } else { "kernel-attested senders need kernel >= 6.5".to_owned() };

@@ -1,12 +1,12 @@
-//! Children that try what must be refused and report by the way they end. Run by the keeper inside the finished jail,
-//! before it says that it is ready: a kernel or container that quietly ignores a wall is found out here.
+//! Child processes that try what must be refused and report by their exit status. Run by the keeper inside the finished jail,
+//! before it reports success: this detects a kernel or container that silently ignores a wall.
 
 use crate::process::{self, Ending, Fork};
 use crate::seccomp::{self, bpf};
 use crate::sys::{self, Call};
 use std::io;
 
-/// One attempt, made by a child of its own.
+/// One attempt, made by a separate child.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
     /// What it tries.
@@ -28,7 +28,7 @@ pub const FILTERED: &[Probe] = &[
     probe("executable memory", || Call::EXECUTABLE_PAGE.make()),
 ];
 
-/// Calls that must fail without any filter, by the layers beneath it.
+/// Calls that must fail without any filter, because of the layers below it.
 pub const BENEATH: &[Probe] = &[
     probe("a nested user namespace", || Call::NEW_USER_NAMESPACE.make()),
     probe("making a directory", || {
@@ -82,7 +82,7 @@ pub fn filter_kills(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTest
     Ok(())
 }
 
-/// Each attempt under the program that zygotes carry must fail with ENOSYS while nobody listens.
+/// Each attempt under the zygotes' program must fail with ENOSYS while there is no listener.
 pub fn filter_holds_unattended(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTestError> {
     let ending = in_child(|| {
         if seccomp::install_unattended(table).is_err() {
@@ -96,7 +96,7 @@ pub fn filter_holds_unattended(table: &[bpf::Row], probes: &[Probe]) -> Result<(
     all_refused(ending, probes)
 }
 
-/// Each attempt must fail with an error, without a filter. One child makes them all and tells the first that did not.
+/// Each attempt must fail with an error, without a filter. One child makes them all and reports the first that did not.
 pub fn layers_refuse(probes: &[Probe]) -> Result<(), SelfTestError> {
     let ending = in_child(|| {
         let allowed = probes.iter().position(|probe| (probe.attempt)().is_ok());
@@ -116,7 +116,7 @@ fn all_refused(ending: Ending, probes: &[Probe]) -> Result<(), SelfTestError> {
     }
 }
 
-/// How a child ends that does `work` and exits with its result (101 after a panic, which must not unwind into what the parent
+/// The exit status of a child that does `work` and exits with its result (101 after a panic, which must not unwind into what the parent
 /// does). For processes that never had a second thread.
 pub fn in_child(work: impl FnOnce() -> i32) -> io::Result<Ending> {
     match process::fork()? {

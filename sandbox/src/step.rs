@@ -37,7 +37,7 @@ pub enum Step {
     Mdwe = 14,
     /// Landlock.
     Landlock = 15,
-    /// The children that try what must be refused.
+    /// The self-test.
     SelfTest = 16,
     /// Starting the first zygote.
     Zygote = 17,
@@ -156,12 +156,12 @@ impl fmt::Display for Step {
     }
 }
 
-/// A step that did not succeed.
+/// A failed step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepError {
     /// Which one.
     pub step: Step,
-    /// The operating system's error number; 0 if the step failed by its own judgement.
+    /// The operating system's error number; 0 if the step failed without one.
     pub errno: i32,
 }
 
@@ -220,7 +220,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// All layers, in the order in which they are put up.
+    /// All layers, in the order in which they are built.
     pub const ALL: [Self; 11] = [
         Self::FreshExec,
         Self::Namespaces,
@@ -235,7 +235,7 @@ impl Layer {
         Self::Rlimits,
     ];
 
-    /// Whether a jail is refused without it; the others depend on the kernel's age.
+    /// Whether a jail is refused without it; the others depend on the kernel version.
     pub const fn is_required(self) -> bool {
         !matches!(self, Self::CgroupNamespace | Self::Mdwe | Self::LandlockScopes)
     }

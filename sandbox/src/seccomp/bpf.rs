@@ -1,5 +1,5 @@
-//! Compiles a table of rows to classic BPF: architecture first, then x32 numbers, then the rows from top to bottom; then
-//! what happens to everything else.
+//! Compiles a table of rows to classic BPF: a check of the architecture, of x32 numbers, then the rows from top to bottom, then the
+//! action for all other calls.
 
 use libc::sock_filter;
 use std::io;
@@ -7,23 +7,23 @@ use std::io;
 /// A system-call number, `x86_64` or aarch64 (`libc::SYS_*`).
 pub type Number = libc::c_long;
 
-/// One row: a call, when it matches, what happens, and why the row is there.
+/// One row: a call, its conditions, the action, and the reason of the row.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
     /// The call's number.
     pub number: Number,
     /// The call's name, for reports and tests.
     pub name: &'static str,
-    /// All of these must hold, else the next row is asked.
+    /// All of these must hold, else the next row is tried.
     pub when: &'static [Check],
-    /// What happens.
+    /// The action.
     pub action: Action,
-    /// Who needs it and why it does no harm.
+    /// Which code needs the call, and why it does no harm.
     pub reason: &'static str,
 }
 
 impl Row {
-    /// A call that goes through where all of `when` hold.
+    /// A row that allows a call if all of `when` hold.
     pub const fn allow(
         number: Number,
         name: &'static str,
@@ -45,10 +45,10 @@ pub enum Check {
     Masked(u8, u32, u32),
 }
 
-/// What a row does.
+/// The action of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// The call goes through.
+    /// The call is allowed.
     Allow,
     /// The call fails with this errno.
     Fail(u16),
@@ -56,14 +56,14 @@ pub enum Action {
     Notify,
 }
 
-/// What happens to a call that no row allows. Foreign architectures and x32 numbers kill in either case.
+/// The action for a call that no row allows. Foreign architectures and x32 numbers kill in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Otherwise {
     /// The kernel kills the process.
     Kill,
-    /// The process waits in the call; whoever listens learns its number and kills it.
+    /// The process waits in the call; the listener gets its number and kills the process.
     Report,
-    /// It goes through: for a table of what is refused.
+    /// It is allowed: for a table of refusals.
     Allow,
 }
 
@@ -78,7 +78,7 @@ impl Otherwise {
 }
 
 impl Row {
-    /// Whether the row is about this call: as the compiled filter decides it.
+    /// Whether the row matches this call; must agree with the compiled filter.
     pub(super) fn matches(&self, number: i32, arguments: &[u64; 6]) -> bool {
         self.number == Number::from(number) && self.when.iter().all(|check| check.holds(arguments))
     }
@@ -167,7 +167,7 @@ fn compile_row(row: &Row, program: &mut Vec<sock_filter>) -> io::Result<()> {
         compile_check(*check, &mut checks);
     }
     checks.push(give(row.action.code()));
-    // A failed check jumps behind the action: from its own place to the end of the block.
+    // A failed check jumps behind the action: from its position to the end of the block.
     let len = checks.len();
     for (at, instruction) in checks.iter_mut().enumerate() {
         if instruction.jf == FAILS {
@@ -208,7 +208,7 @@ fn compile_check(check: Check, into: &mut Vec<sock_filter>) {
 
 #[cfg(test)]
 pub(crate) mod interpreter {
-    //! Runs a compiled program on made-up calls, as the kernel would.
+    //! Runs a compiled program on simulated calls, as the kernel would.
 
     use super::{ARCHITECTURE, Number};
     use libc::sock_filter;
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reported_is_all_that_no_row_is_about() {
+    fn exactly_the_calls_without_a_row_are_reported() {
         let rows = [row(1, &[Check::IsInt(0, 7)], Action::Allow), row(2, &[], Action::Fail(1))];
         let program = compile(&rows, Otherwise::Report).expect("compiles");
         let reported = libc::SECCOMP_RET_USER_NOTIF;

@@ -1,12 +1,12 @@
-//! The supervisor's side of the worker's filter: a worker that forks waits until somebody says that it was ordered; one
-//! that makes a forbidden call waits for its end.
+//! The supervisor's side of the worker's filter: a worker that forks is blocked until the supervisor confirms that the fork was
+//! ordered; one that makes a forbidden call is blocked until it is killed.
 
 use super::table_worker::FORK;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Where the notifications of all processes under one worker filter arrive.
+/// Receives the notifications of all processes under one worker filter.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
@@ -34,22 +34,22 @@ impl std::os::fd::AsRawFd for Listener {
     }
 }
 
-/// A process that waits for an answer.
+/// A process that is blocked in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
     id: u64,
     /// Its pid in our namespace.
     pub pid: u32,
-    /// What it waits in.
+    /// The call.
     pub call: Call,
 }
 
 /// The call of a [`Request`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
-    /// The fork that the table knows, with exactly its arguments.
+    /// The fork of the table's row, with exactly its arguments.
     Fork,
-    /// Any other, by its number: nothing that a worker may do.
+    /// Any other, by its number: forbidden for a worker.
     Forbidden(i32),
 }
 
@@ -65,7 +65,7 @@ impl Listener {
         self.0.try_clone().map(Self)
     }
 
-    /// Takes the next request; `None` if whoever asked is gone. Blocks unless the descriptor is known to be readable.
+    /// Takes the next notification; `None` if its process is gone. Blocks unless the descriptor is known to be readable.
     pub fn next(&self) -> io::Result<Option<Request>> {
         match sys::notification(self.as_fd()) {
             Ok(notification) => {
@@ -77,8 +77,7 @@ impl Listener {
         }
     }
 
-    /// Lets a fork go on as it is; any other call fails. Safe although the caller could change its memory: all that was
-    /// looked at are registers.
+    /// Lets a fork continue; any other call fails. Safe although the process could change its memory: only registers were checked.
     pub fn allow(&self, request: Request) -> io::Result<()> {
         match request.call {
             Call::Fork => gone_is_fine(sys::answer(self.as_fd(), request.id, 0)),
@@ -105,7 +104,7 @@ mod tests {
     use crate::seccomp::table_worker::FORK_FLAGS;
 
     #[test]
-    fn only_the_tables_own_fork_is_one() {
+    fn only_the_fork_with_the_tables_arguments_counts_as_a_fork() {
         let call = |nr: libc::c_long, flags: u64, stack: u64| {
             Call::of(&libc::seccomp_data {
                 nr: nr as i32,

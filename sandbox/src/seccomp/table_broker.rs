@@ -1,8 +1,8 @@
 //! The filters of the broker: files through descriptors that it holds or opens, and its one socket. No network, no
-//! processes, no signals, no new privileges. Which files is Landlock's and `openat2`'s business.
+//! processes, no signals, no new privileges. Landlock and `openat2` restrict which files.
 //!
-//! [`TABLE`] is for reading. [`WRITING`] comes on top where the session may change files, [`DATABASE`] on top of both
-//! where it has databases. Nobody makes links, devices, pipes or sockets.
+//! [`TABLE`] is for reading. [`WRITING`] is added where the session may change files, [`DATABASE`] in addition to both where it has
+//! databases. No table allows creating links, devices, pipes or sockets.
 
 use super::bpf::{Check, Row};
 
@@ -60,7 +60,7 @@ pub const TABLE: &[Row] = &[
     Row::allow(libc::SYS_exit_group, "exit_group", &[], "the end"),
 ];
 
-/// Changing files, on top of [`TABLE`].
+/// Changing files, in addition to [`TABLE`].
 pub const WRITING: &[Row] = &[
     Row::allow(libc::SYS_ftruncate, "ftruncate", &[], "a file is emptied after it was seen to be regular"),
     Row::allow(libc::SYS_mkdirat, "mkdirat", &[], "makes folders"),
@@ -74,7 +74,7 @@ pub const WRITING: &[Row] = &[
     ),
 ];
 
-/// Databases, on top of [`TABLE`] and [`WRITING`].
+/// Databases, in addition to [`TABLE`] and [`WRITING`].
 pub const DATABASE: &[Row] = &[
     Row::allow(
         libc::SYS_openat,
@@ -120,7 +120,7 @@ pub const DATABASE: &[Row] = &[
     ),
 ];
 
-/// The rows for what a session may do.
+/// The rows for a session's rights.
 pub fn rows(write: bool, database: bool) -> Vec<Row> {
     let mut rows = TABLE.to_vec();
     if write || database {

@@ -1,5 +1,5 @@
-//! What commands of the operator are refused. They are ordinary programs, so that this is a list of what none of them
-//! needs and of what attacks the kernel; the other walls (namespaces, an own root directory, no capabilities, limits) do
+//! Refusals for commands of the operator. They are ordinary programs, so this is a deny list: calls that none of them needs and
+//! calls that are used to attack the kernel. The other walls (namespaces, a separate root directory, no capabilities, limits) do
 //! not rely on it.
 
 use super::bpf::{Action, Check, Row};
@@ -25,10 +25,10 @@ const fn absent(number: libc::c_long, name: &'static str, reason: &'static str) 
 
 const SET_USER_ID: u32 = libc::S_ISUID;
 const SET_GROUP_ID: u32 = libc::S_ISGID;
-/// The bit of `O_TMPFILE` that says so.
+/// The bit of `O_TMPFILE` that distinguishes it from `O_DIRECTORY`.
 const UNNAMED: u32 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 
-/// A call whose argument `$mode` has one of the bits with which a file lends its owner to whoever runs it.
+/// A call whose argument `$mode` has a set-user-id or set-group-id bit.
 macro_rules! lending {
     ($number:ident, $name:literal, $mode:literal, $bit:ident) => {
         Row {

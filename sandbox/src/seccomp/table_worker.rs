@@ -1,10 +1,10 @@
-//! The filter of zygotes and workers: computing, one socket, and a fork that the supervisor must have ordered. No call
-//! opens, names or signals anything. Installed once in the zygote and inherited, so that a fork pays nothing for it.
+//! The filter of zygotes and workers: computing, one socket, and a fork that the supervisor must have ordered. No call opens a
+//! file, uses a path or sends a signal. Installed once in the zygote and inherited, so that a fork has no cost for it.
 
 use super::bpf::{Action, Check, Row};
 
 const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
-/// Kind of mapping (low four bits), `MAP_ANONYMOUS`, and what takes from the host's own stores: huge pages, locked ones.
+/// Kind of mapping (low four bits), `MAP_ANONYMOUS`, and flags that use resources of the host: huge pages, locked ones.
 const MAP_KIND: u32 = 0x0f | (libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | libc::MAP_LOCKED) as u32;
 const MAP_OWN_MEMORY: u32 = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS) as u32;
 
@@ -14,10 +14,10 @@ const RECEIVE: u32 = (libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC) as u32;
 /// Flags of a futex operation: of this process alone, by which clock.
 const FUTEX_WHOSE: u32 = (libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME) as u32;
 
-/// The clone of a sibling, the only one there is.
+/// The clone of a sibling, the only allowed one.
 pub const FORK_FLAGS: u64 = (libc::CLONE_PARENT | libc::SIGCHLD) as u64;
 
-/// The fork of a sibling: the one call that goes through only if somebody says so.
+/// The fork of a sibling: the only call that needs the supervisor's confirmation.
 pub const FORK: Row = Row {
     number: libc::SYS_clone,
     name: "clone",
@@ -59,7 +59,7 @@ pub const TABLE: &[Row] = &[
         libc::SYS_madvise,
         "madvise",
         &[Check::IsInt(2, libc::MADV_DONTNEED as u32)],
-        "malloc gives memory back; merging pages with those of others would tell what is in them",
+        "malloc returns memory; merging pages with those of other processes would reveal their content",
     ),
     Row::allow(
         libc::SYS_clock_gettime,
@@ -88,7 +88,7 @@ pub const TABLE: &[Row] = &[
     ),
     Row::allow(libc::SYS_getrandom, "getrandom", &[], "hash seeds"),
     Row::allow(libc::SYS_rt_sigreturn, "rt_sigreturn", &[], "returns from the interruption handler"),
-    Row::allow(libc::SYS_close, "close", &[], "the zygote's copy of a newborn's channel"),
+    Row::allow(libc::SYS_close, "close", &[], "the zygote's copy of a new worker's channel"),
     Row::allow(
         libc::SYS_fcntl,
         "fcntl",
@@ -99,7 +99,7 @@ pub const TABLE: &[Row] = &[
         libc::SYS_dup3,
         "dup3",
         &[Check::IsInt(1, 3), Check::IsInt(2, libc::O_CLOEXEC as u32)],
-        "a newborn's own channel replaces its parent's, and nothing else",
+        "a new worker's channel replaces its parent's, and nothing else",
     ),
     FORK,
     Row {

@@ -210,7 +210,7 @@ fn commands_reach_no_switch() {
 
 fn owners_do_not_look_in() {
     let ending = selftest::in_child(|| {
-        namespaces::become_untraced(namespaces::Ids { uid: 65534, gid: 65534 }).expect("somebody else");
+        namespaces::become_untraced(namespaces::Ids { uid: 65534, gid: 65534 }).expect("another user");
         let free = nix::unistd::geteuid().is_root() || nix::sys::prctl::get_dumpable() != Ok(false);
         i32::from(free)
     });
@@ -411,7 +411,7 @@ fn fork_waits_for_the_answer() {
     listener.allow(request).expect("allow");
     let request = listener.next().expect("notification").expect("still there");
     listener.refuse(request).expect("refuse");
-    // CLONE_PARENT: the newborn is our child, beside the asker.
+    // CLONE_PARENT: the new process is our child and a sibling of the one that forked.
     let mut endings = Vec::new();
     while endings.len() < 2 {
         waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).expect("two children");
