@@ -1,7 +1,7 @@
-//! One run from where the state stands to the next stop: a pause, a call, a checkpoint for safety, the end.
+//! One run of the program up to the next stop: a pause, a host call, a checkpoint after many steps, the end.
 
-use super::output::Output;
-use super::{Machine, tell};
+use super::output::EventBatch;
+use super::{Machine, send};
 use crate::link::Link;
 use vm_system_cvm::{PauseAnswer, RunOutcome, VmLimitKind, resume_pause, run};
 use vm_system_protocol::durable::{
@@ -10,16 +10,16 @@ use vm_system_protocol::durable::{
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::EventPayload;
 
-/// Instructions between two looks at the console lines: bounds what they may pile up.
+/// Instructions of one slice; console lines are taken after each, which bounds their memory.
 const SLICE: u64 = 2_048;
-/// Slices between two looks at the clocks.
-const LOOK: u32 = 8;
+/// Slices between two readings of the clocks.
+const CLOCK_SLICES: u32 = 8;
 
 impl Machine {
-    /// Runs to the next stop and tells it.
+    /// Runs to the next stop and reports it.
     pub(super) fn run(&mut self, segment: Segment, link: &mut Link) -> Option<()> {
         self.clock.begin(segment, self.state.as_ref()?.steps());
-        let mut output = Output::default();
+        let mut output = EventBatch::default();
         let cause = self.until_stop(&mut output, link)?;
         if let Cause::Ended(End::Threw { message, stack }) = &cause {
             let payload = EventPayload::Exception { message: message.clone(), stack: stack.clone() };
@@ -28,19 +28,19 @@ impl Machine {
         output.flush(link);
         match cause {
             Cause::Effect(call) if call.name != "writeFile" => {
-                tell(link, FromDurable::Call(call));
+                send(link, FromDurable::Call(call));
                 Some(())
             }
             cause => self.checkpoint(cause, link),
         }
     }
 
-    fn until_stop(&mut self, output: &mut Output, link: &mut Link) -> Option<Cause> {
+    fn until_stop(&mut self, output: &mut EventBatch, link: &mut Link) -> Option<Cause> {
         let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
         state.set_time(self.clock.now_ms());
         loop {
-            let room = self.clock.steps_until_checkpoint(state.steps());
-            let outcome = run(program, state, room.clamp(1, SLICE));
+            let steps = self.clock.steps_until_checkpoint(state.steps());
+            let outcome = run(program, state, steps.clamp(1, SLICE));
             for line in state.take_output() {
                 if let Some(end) = self.clock.take_event(line.text.len()) {
                     return Some(Cause::Ended(end));
@@ -62,15 +62,15 @@ impl Machine {
                 }
                 ended => return Some(Cause::Ended(end(ended))),
             }
-            self.looks = self.looks.wrapping_add(1);
-            let looks = self.looks.is_multiple_of(LOOK);
-            if looks {
+            self.slices = self.slices.wrapping_add(1);
+            let clocks_due = self.slices.is_multiple_of(CLOCK_SLICES);
+            if clocks_due {
                 if let Some(end) = self.clock.stop() {
                     return Some(Cause::Ended(end));
                 }
                 state.set_time(self.clock.now_ms());
             }
-            let late = looks && self.clock.is_checkpoint_late();
+            let late = clocks_due && self.clock.is_checkpoint_late();
             if late || self.clock.steps_until_checkpoint(state.steps()) == 0 {
                 return Some(Cause::Steps);
             }
@@ -99,7 +99,7 @@ fn end(outcome: RunOutcome) -> End {
     }
 }
 
-/// What was thrown, which may have lines of its own, without the calls beneath it.
+/// The text of the thrown value, which may have several lines, without the stack below it.
 fn thrown(text: &str) -> &str {
     text.split("\n    at ").next().unwrap_or_default()
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::thrown;
 
     #[test]
-    fn what_is_thrown_ends_where_the_calls_begin() {
+    fn the_thrown_value_ends_where_the_stack_begins() {
         assert_eq!(
             thrown("TypeError: bad\nsecond line\n    at f (out.js:2:21)\n    at main"),
             "TypeError: bad\nsecond line"

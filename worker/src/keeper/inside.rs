@@ -1,5 +1,5 @@
-//! The keeper from its second exec until everything stands: root directory, limits, privileges, Landlock, the first zygote
-//! with the self-test beside it, the filter. Every step that fails is told to the supervisor, and nothing goes on without it.
+//! The keeper from its second exec until the jail is complete: root directory, limits, privileges, Landlock, the first zygote and
+//! the self-test at the same time, the filter. A step that fails is reported to the supervisor and ends the keeper.
 
 use super::{Inherited, Walls, fail, serve};
 use crate::roles::Modes;
@@ -20,7 +20,7 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     let Some(walls) = Walls::from_argument(arguments.first()) else {
         fail(&fds.control, StepError { step: Step::Channel, errno: 0 }, "unknown arguments")
     };
-    let mut found = Found::default();
+    let mut found = JailReport::default();
     if arguments.get(1).is_some_and(|argument| argument == "cgroup") {
         found.layers.add(Layer::CgroupNamespace);
     }
@@ -46,21 +46,21 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     };
     let Inherited { control, adoption, zygote: zygotes_end } = fds;
     drop(zygotes_end);
-    // While the zygote prepares itself: it runs nothing but our own code before its first order, and the supervisor gives
-    // none before it hears that all of this has passed.
+    // At the same time the zygote prepares itself: it runs only our code before its first order, and the supervisor sends none
+    // before this process has reported success.
     let tested = zygote.and_then(|zygote| test_itself(walls, &mut found).map(|()| zygote));
-    let endings = tested.and_then(|zygote| Ok((zygote, process::Endings::watch().at(Step::Signals)?)));
-    let ready = endings.and_then(|(zygote, endings)| {
+    let exits = tested.and_then(|zygote| Ok((zygote, process::Endings::watch().at(Step::Signals)?)));
+    let ready = exits.and_then(|(zygote, exits)| {
         if begin.grace_ms > 0 {
             socket::start_listening(&adoption).at(Step::Listen)?;
         }
         seccomp::install(table_keeper::TABLE).at(Step::Seccomp)?;
         found.layers.add(Layer::Seccomp);
-        Ok((zygote, endings))
+        Ok((zygote, exits))
     });
     match ready {
-        Ok((zygote, endings)) => {
-            let setup = serve::Setup { control, adoption, begin, endings, zygote, layers: found.reports() };
+        Ok((zygote, exits)) => {
+            let setup = serve::Setup { control, adoption, begin, exits, zygote, layers: found.reports() };
             serve::run(setup)
         }
         Err(error) => fail(&control, error, &found.detail),
@@ -83,15 +83,15 @@ fn begin(control: &OwnedFd) -> Result<Begin, StepError> {
     }
 }
 
-/// What came into force, and what is worth saying about it.
+/// The walls in force, and notes about the others.
 #[derive(Debug, Default)]
-struct Found {
+struct JailReport {
     layers: Layers,
     landlock_abi: u32,
     detail: String,
 }
 
-impl Found {
+impl JailReport {
     fn reports(&self) -> Vec<LayerReport> {
         let report = |layer: Layer| LayerReport {
             name: layer.name().to_owned(),
@@ -115,13 +115,13 @@ impl Found {
     }
 }
 
-fn build(walls: Walls, found: &mut Found) -> Result<(), StepError> {
+fn build(walls: Walls, found: &mut JailReport) -> Result<(), StepError> {
     found.layers.add(Layer::FreshExec);
     process::settle().at(Step::Signals)?;
     process::load_time_zone();
     if walls == Walls::Full {
         found.layers.add(Layer::Namespaces);
-        // Refused where /proc/sys is read-only; the self-test below decides whether the chroot alone is enough.
+        // Fails where /proc/sys is read-only; the self-test below decides whether the chroot alone is sufficient.
         let _ = namespaces::forbid_nested();
         root::replace_by_nothing().at(Step::Root)?;
         found.layers.add(Layer::EmptyRoot);
@@ -145,7 +145,7 @@ fn build(walls: Walls, found: &mut Found) -> Result<(), StepError> {
     Ok(())
 }
 
-fn test_itself(walls: Walls, found: &mut Found) -> Result<(), StepError> {
+fn test_itself(walls: Walls, found: &mut JailReport) -> Result<(), StepError> {
     let mut passed = selftest::filter_kills(table_worker::TABLE, selftest::FILTERED)
         .and_then(|()| selftest::filter_holds_unattended(table_worker::TABLE, selftest::FILTERED));
     if walls == Walls::Full && passed.is_ok() {

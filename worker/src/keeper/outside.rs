@@ -1,5 +1,5 @@
-//! The keeper before its second exec: still sees the host, drops root, enters the namespaces. Must not start anything
-//! that has a thread, and must not trust an environment (it has none).
+//! The keeper before its second exec: still has access to the host, drops root, enters the namespaces. Must not start a thread,
+//! and must not read the environment (it has none).
 
 use super::{Inherited, MODE_INSIDE, Walls, fail};
 use std::os::fd::OwnedFd;
@@ -28,7 +28,7 @@ fn parse(arguments: &[String]) -> Option<(Walls, Ids)> {
     Some((Walls::from_argument(arguments.first())?, Ids { uid: number(1)?, gid: number(2)? }))
 }
 
-/// Returns `Ok` in the process that is done; the first process of the jail goes on in [`super::inside`].
+/// Returns `Ok` in the parent, which then exits; the first process of the jail continues in [`super::inside`].
 fn enter(walls: Walls, service: Ids, fds: &Inherited) -> Result<(), StepError> {
     process::die_first_of_memory_shortage().at(Step::OomScore)?;
     let mut cgroup = false;
@@ -42,8 +42,8 @@ fn enter(walls: Walls, service: Ids, fds: &Inherited) -> Result<(), StepError> {
     match process::fork().at(Step::Fork)? {
         Fork::Parent(_) => Ok(()),
         Fork::Child => {
-            // Only a second exec makes the new user namespace the owner of this memory: without it a supervisor that is
-            // not root could not look in.
+            // Only a second exec makes the new user namespace the owner of this process's memory: without it, a supervisor
+            // that is not root could not read its `/proc` files.
             let arguments = [MODE_INSIDE, walls.argument(), if cgroup { "cgroup" } else { "-" }];
             let kept: [&OwnedFd; 3] = [&fds.control, &fds.adoption, &fds.zygote];
             let error = process::exec_self(&arguments, &kept);
