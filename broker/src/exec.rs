@@ -24,7 +24,7 @@ use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::namespaces;
 use vm_system_sandbox::process::{self, Fork};
-use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 
 /// First argument of the hidden mode.
 pub(crate) const MODE: &str = "broker-exec";
@@ -100,19 +100,19 @@ fn start(
     request: &ExecRequest,
     terms: &ExecTerms,
 ) -> Result<Started, StartError> {
-    process::die_first_of_memory_shortage().at(Step::OomScore)?;
+    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
     if namespaces::would_be_root(user.ids.uid) {
         return Err(StartError::Root);
     }
     // From here on this process runs as the worktree's owner.
     namespaces::enter(user.clone())?;
-    let (command_input, input) = io::pipe().at(Step::Descriptors)?;
-    let (output, command_output) = io::pipe().at(Step::Descriptors)?;
-    let (errors, command_errors) = io::pipe().at(Step::Descriptors)?;
-    let (status, command_status) = io::pipe().at(Step::Descriptors)?;
-    match process::fork().at(Step::Fork)? {
+    let (command_input, input) = io::pipe().at(JailStep::Descriptors)?;
+    let (output, command_output) = io::pipe().at(JailStep::Descriptors)?;
+    let (errors, command_errors) = io::pipe().at(JailStep::Descriptors)?;
+    let (status, command_status) = io::pipe().at(JailStep::Descriptors)?;
+    match process::fork().at(JailStep::Fork)? {
         Fork::Parent(pid) => {
-            vm_system_sandbox::privileges::drop_all().at(Step::Privileges)?;
+            vm_system_sandbox::privileges::drop_all().at(JailStep::Privileges)?;
             Ok(Started { pid, input, output, errors, status })
         }
         Fork::Child => {

@@ -8,7 +8,7 @@ use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::landlock::{self, Access};
 use vm_system_sandbox::namespaces::become_untraced;
 use vm_system_sandbox::seccomp::{self, table_broker};
-use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 use vm_system_sandbox::{privileges, process, rlimit};
 
 /// What the jail must permit.
@@ -33,24 +33,24 @@ pub(crate) struct Needs {
 /// A broker that root starts takes the uid, gid and groups of the worktree's owner, so that a session has exactly the owner's
 /// access; the owner may be root, but then without any capability. Landlock is in force where the kernel has it.
 pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
-    process::settle().at(Step::Signals)?;
+    process::settle().at(JailStep::Signals)?;
     // New files get the mode that the script requests, as far as this umask permits.
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
-    process::die_first_of_memory_shortage().at(Step::OomScore)?;
+    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
     // This process has the workspace's databases open, which the worktree's owner must not read.
     become_untraced(needs.user.clone())?;
     if let Some(workspace) = &needs.workspace {
         // SQLite opens files by name, relative to this folder (see `database`).
-        nix::unistd::fchdir(workspace).at(Step::Descriptors)?;
+        nix::unistd::fchdir(workspace).at(JailStep::Descriptors)?;
     }
-    rlimit::broker(largest_file(needs)).at(Step::Rlimits)?;
-    privileges::drop_all().at(Step::Privileges)?;
-    privileges::deny_write_execute().at(Step::Mdwe)?;
+    rlimit::broker(largest_file(needs)).at(JailStep::Rlimits)?;
+    privileges::drop_all().at(JailStep::Privileges)?;
+    privileges::deny_write_execute().at(JailStep::Mdwe)?;
     let access = if needs.write { Access::ReadWrite } else { Access::Read };
     let mut open = vec![(needs.worktree.as_fd(), access)];
     open.extend(needs.workspace.as_ref().map(|workspace| (workspace.as_fd(), Access::ReadWrite)));
-    landlock::restrict(&open).at(Step::Landlock)?;
-    seccomp::install(&table_broker::rows(needs.write, needs.database)).at(Step::Seccomp)
+    landlock::restrict(&open).at(JailStep::Landlock)?;
+    seccomp::install(&table_broker::rows(needs.write, needs.database)).at(JailStep::Seccomp)
 }
 
 /// Address space, as a second limit behind those of each call (bytes).

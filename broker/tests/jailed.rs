@@ -20,7 +20,7 @@ use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{FS_READ_BYTES, HOST_MESSAGE_BYTES};
 use vm_system_protocol::worker::HostError;
-use vm_system_sandbox::process::{Ending, spawn, wait_for};
+use vm_system_sandbox::process::{ExitStatus, spawn, wait_for};
 use vm_system_sandbox::{inspect, landlock};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_broker_alone");
@@ -105,7 +105,7 @@ impl Broker {
         }
     }
 
-    fn ending(self) -> Ending {
+    fn exit_status(self) -> ExitStatus {
         drop(self.channel);
         wait_for(self.pid).expect("wait")
     }
@@ -143,7 +143,7 @@ fn file_calls_work_in_the_jail() {
         };
         assert_eq!(bytes.len(), FS_READ_BYTES);
     }
-    assert_eq!(broker.ending(), Ending::Exited(0));
+    assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn the_jail_is_complete_before_the_first_request() {
     assert_eq!(limit("Max file size").as_deref(), Some("0"));
     assert_eq!(limit("Max core file size").as_deref(), Some("0"));
     assert_eq!(limit("Max open files").as_deref(), Some("32"));
-    assert_eq!(broker.ending(), Ending::Exited(0));
+    assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }
 
 #[test]
@@ -187,7 +187,7 @@ fn a_broker_of_root_runs_as_the_worktrees_owner_without_capabilities() {
     let request = FsRequest::ReadFile { path: "private".to_owned() };
     let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
-    assert_eq!(broker.ending(), Ending::Exited(0));
+    assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn a_broker_of_root_without_a_user_argument_does_not_start() {
     let pid =
         spawn(Path::new(PROGRAM), &[OsStr::new("broker")], &[theirs.as_fd(), folder.as_fd()]).expect("spawn");
     drop((ours, theirs));
-    assert_eq!(wait_for(pid).expect("wait"), Ending::Exited(2));
+    assert_eq!(wait_for(pid).expect("wait"), ExitStatus::Exited(2));
 }
 
 #[test]
@@ -210,15 +210,15 @@ fn it_exits_on_request_and_on_an_invalid_message() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     broker.send_bytes(&encode(&ToBroker::Shutdown, HOST_MESSAGE_BYTES).expect("encode"));
-    assert_eq!(wait_for(broker.pid).expect("wait"), Ending::Exited(0));
+    assert_eq!(wait_for(broker.pid).expect("wait"), ExitStatus::Exited(0));
     for bytes in [&[9_u8, 9, 9][..], &[], &[0; 40]] {
         let mut broker = Broker::start(folder.path());
         broker.send_bytes(bytes);
-        assert_eq!(wait_for(broker.pid).expect("wait"), Ending::Exited(1));
+        assert_eq!(wait_for(broker.pid).expect("wait"), ExitStatus::Exited(1));
     }
     let mut broker = Broker::start(folder.path());
     broker.channel.write_all(&u32::MAX.to_le_bytes()).expect("a length above the cap");
-    assert_eq!(wait_for(broker.pid).expect("wait"), Ending::Exited(1));
+    assert_eq!(wait_for(broker.pid).expect("wait"), ExitStatus::Exited(1));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn landlock_is_in_force_where_the_kernel_has_it() {
     }
     let folder = worktree();
     let outside = worktree();
-    let ending = std::thread::scope(|scope| {
+    let exit_status = std::thread::scope(|scope| {
         // In a separate thread: a Landlock domain cannot be left.
         let confined = scope.spawn(|| {
             vm_system_sandbox::privileges::deny_write_execute().expect("prctl works");
@@ -252,7 +252,7 @@ fn landlock_is_in_force_where_the_kernel_has_it() {
         });
         confined.join().expect("thread")
     });
-    assert_eq!(ending, (true, true, true));
+    assert_eq!(exit_status, (true, true, true));
 }
 
 const ANEW: WriteMode = WriteMode { create: true, exclusive: false, truncate: true, append: false };
@@ -288,7 +288,7 @@ fn files_are_changed_in_the_jail_where_that_is_granted() {
     change_everything(&mut broker);
     let left: Vec<_> = std::fs::read_dir(folder.path()).expect("list").collect();
     assert_eq!(left.len(), 1, "{left:?}");
-    assert_eq!(broker.ending(), Ending::Exited(0));
+    assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }
 
 /// The policy refuses such a call; if it ever does not, the filter and Landlock do.
@@ -303,8 +303,8 @@ fn a_broker_for_reading_cannot_write_whatever_it_is_sent() {
         request: BrokerCall::Fs { request, terms: ALL },
     };
     broker.send_bytes(&encode(&call, HOST_MESSAGE_BYTES).expect("encode"));
-    let ending = wait_or_refusal(broker);
-    assert!(ending, "neither refused nor killed");
+    let exit_status = wait_or_refusal(broker);
+    assert!(exit_status, "neither refused nor killed");
     assert_eq!(std::fs::read(folder.path().join("file")).expect("read"), b"content");
 }
 
@@ -312,12 +312,12 @@ fn a_broker_for_reading_cannot_write_whatever_it_is_sent() {
 fn wait_or_refusal(mut broker: Broker) -> bool {
     let mut len = [0; 4];
     if broker.channel.read_exact(&mut len).is_err() {
-        return wait_for(broker.pid).expect("wait") == Ending::Signaled(31);
+        return wait_for(broker.pid).expect("wait") == ExitStatus::Signaled(31);
     }
     let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
     broker.channel.read_exact(&mut bytes).expect("message");
     let refused = matches!(decode(&bytes), Ok(FromBroker::Reply { reply: Err(_), .. }));
-    refused && broker.ending() == Ending::Exited(0)
+    refused && broker.exit_status() == ExitStatus::Exited(0)
 }
 
 #[test]
@@ -344,6 +344,6 @@ fn database_calls_work_in_the_jail() {
         let counted = broker.sql("SELECT count(*) AS n FROM t").expect("count");
         let DatabaseReply::Rows { columns, values } = counted else { panic!("{counted:?}") };
         assert_eq!((columns, values), (vec!["n".to_owned()], vec![SqlValue::Integer(3 * (round + 1))]));
-        assert_eq!(broker.ending(), Ending::Exited(0));
+        assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
     }
 }

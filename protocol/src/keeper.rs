@@ -72,7 +72,7 @@ pub enum FromKeeper {
     /// Some of the kept workers; the packet carries the descriptors (channel, pidfd) of the running ones, in order.
     Records {
         /// At most [`crate::limits::RECORDS_PER_PACKET`].
-        records: Vec<Record>,
+        records: Vec<WorkerRecord>,
         /// Whether this is the last packet.
         last: bool,
     },
@@ -95,7 +95,7 @@ pub enum ExitedRole {
 
 /// A kept worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct Record {
+pub struct WorkerRecord {
     pub session: SessionId,
     /// Its pid inside the jail.
     pub inner_pid: u32,

@@ -4,7 +4,7 @@
 
 use crate::identity::Identity;
 use crate::process::{Fork, fork, wait_for};
-use crate::step::{AtStep, Step, StepError};
+use crate::step::{AtStep, JailStep, StepError};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use std::fs;
@@ -77,7 +77,7 @@ pub fn enter(user: impl Into<Identity>) -> Result<(), StepError> {
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWNS;
-    unshare(others).at(Step::Namespaces)
+    unshare(others).at(JailStep::Namespaces)
 }
 
 /// Enters a cgroup namespace, where that is allowed.
@@ -87,40 +87,42 @@ pub fn enter_cgroup() -> io::Result<()> {
 
 fn enter_as_user() -> Result<(), StepError> {
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    unshare(CloneFlags::CLONE_NEWUSER).at(Step::UserNamespace)?;
-    fs::write("/proc/self/setgroups", "deny").at(Step::IdMap)?;
-    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).at(Step::IdMap)?;
-    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).at(Step::IdMap)
+    unshare(CloneFlags::CLONE_NEWUSER).at(JailStep::UserNamespace)?;
+    fs::write("/proc/self/setgroups", "deny").at(JailStep::IdMap)?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).at(JailStep::IdMap)?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).at(JailStep::IdMap)
 }
 
 /// Root maps an id that is not its own: the map must be written from the parent namespace, by a helper child that stays there.
 fn enter_as_root(user: &Identity) -> Result<(), StepError> {
     let service = user.ids;
     set_groups(user)?;
-    let (mut unshared, mut tell_unshared) = io::pipe().at(Step::IdMap)?;
+    let (mut unshared, mut unshared_writer) = io::pipe().at(JailStep::IdMap)?;
     let me = std::process::id();
-    let helper = match fork().at(Step::IdMap)? {
+    let helper = match fork().at(JailStep::IdMap)? {
         Fork::Parent(pid) => pid,
         Fork::Child => {
-            drop(tell_unshared);
+            drop(unshared_writer);
             crate::process::exit_now(write_maps(&mut unshared, me, service));
         }
     };
     drop(unshared);
-    let entered = unshare(CloneFlags::CLONE_NEWUSER).at(Step::UserNamespace);
+    let entered = unshare(CloneFlags::CLONE_NEWUSER).at(JailStep::UserNamespace);
     if entered.is_ok() {
-        tell_unshared.write_all(b"1").at(Step::IdMap)?;
+        unshared_writer.write_all(b"1").at(JailStep::IdMap)?;
     }
-    drop(tell_unshared);
-    let mapped = wait_for(helper).at(Step::IdMap)?;
+    drop(unshared_writer);
+    let mapped = wait_for(helper).at(JailStep::IdMap)?;
     entered?;
     match mapped {
-        crate::process::Ending::Exited(0) => {}
-        crate::process::Ending::Exited(errno) => return Err(StepError { step: Step::IdMap, errno }),
-        crate::process::Ending::Signaled(_) => return Err(StepError { step: Step::IdMap, errno: libc::EIO }),
+        crate::process::ExitStatus::Exited(0) => {}
+        crate::process::ExitStatus::Exited(errno) => return Err(StepError { step: JailStep::IdMap, errno }),
+        crate::process::ExitStatus::Signaled(_) => {
+            return Err(StepError { step: JailStep::IdMap, errno: libc::EIO });
+        }
     }
-    setresgid(Gid::from_raw(0), Gid::from_raw(0), Gid::from_raw(0)).at(Step::ServiceUser)?;
-    setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).at(Step::ServiceUser)
+    setresgid(Gid::from_raw(0), Gid::from_raw(0), Gid::from_raw(0)).at(JailStep::ServiceUser)?;
+    setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).at(JailStep::ServiceUser)
 }
 
 /// The helper: waits for the unshare, writes both maps; its exit code is 0 or an errno.
@@ -146,7 +148,7 @@ pub fn become_service_user(service: Ids) -> Result<(), StepError> {
     }
     become_user(&service.into())?;
     // The change made the process undumpable, and its files in /proc unwritable.
-    nix::sys::prctl::set_dumpable(true).at(Step::ServiceUser)
+    nix::sys::prctl::set_dumpable(true).at(JailStep::ServiceUser)
 }
 
 /// Without user namespaces: root becomes another user for good; other users stay the same. From then on no process of that user
@@ -156,19 +158,19 @@ pub fn become_untraced(user: impl Into<Identity>) -> Result<(), StepError> {
     if must_become(user.ids.uid) {
         become_user(&user)?;
     }
-    nix::sys::prctl::set_dumpable(false).at(Step::ServiceUser)
+    nix::sys::prctl::set_dumpable(false).at(JailStep::ServiceUser)
 }
 
 fn set_groups(user: &Identity) -> Result<(), StepError> {
     let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
-    setgroups(&groups).at(Step::ServiceUser)
+    setgroups(&groups).at(JailStep::ServiceUser)
 }
 
 fn become_user(user: &Identity) -> Result<(), StepError> {
     let (uid, gid) = (Uid::from_raw(user.ids.uid), Gid::from_raw(user.ids.gid));
     set_groups(user)?;
-    setresgid(gid, gid, gid).at(Step::ServiceUser)?;
-    setresuid(uid, uid, uid).at(Step::ServiceUser)
+    setresgid(gid, gid, gid).at(JailStep::ServiceUser)?;
+    setresuid(uid, uid, uid).at(JailStep::ServiceUser)
 }
 
 /// Forbids user namespaces beneath this one. Where `/proc/sys` is read-only, only the chroot of [`crate::root`] prevents them.

@@ -1,6 +1,6 @@
 //! Processes by descriptor: a pid can be reused by another process, a pidfd always means the same one.
 
-use crate::process::Ending;
+use crate::process::ExitStatus;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -92,9 +92,9 @@ impl PidFd {
     }
 
     /// How it ended; `None` while it has not been reaped, or where the kernel (< 6.15) does not report it to a non-parent.
-    pub fn ending(&self) -> Option<Ending> {
+    pub fn ending(&self) -> Option<ExitStatus> {
         let info = sys::pidfd_info(self.as_fd(), INFO_EXIT).ok()?;
-        (info.mask & INFO_EXIT != 0).then(|| Ending::from_wait_status(info.exit_code))
+        (info.mask & INFO_EXIT != 0).then(|| ExitStatus::from_wait_status(info.exit_code))
     }
 
     /// CPU time used so far, all threads. `pid` is the process's number here.
@@ -143,7 +143,7 @@ mod tests {
         pidfd.kill().expect("killing the dead is fine");
         assert!(pidfd.cpu_time(child.id()).is_err());
         match pidfd.ending() {
-            Some(ending) => assert_eq!(ending, Ending::Signaled(libc::SIGKILL)),
+            Some(ending) => assert_eq!(ending, ExitStatus::Signaled(libc::SIGKILL)),
             None => println!("SKIPPED: exit codes by pidfd need kernel >= 6.15"),
         }
     }

@@ -105,14 +105,14 @@ pub fn exit_now(code: i32) -> ! {
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExitStatus {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
     Signaled(i32),
 }
 
-impl Ending {
+impl ExitStatus {
     /// From a raw wait status of an ended process.
     pub fn from_wait_status(status: i32) -> Self {
         match status & 0x7f {
@@ -123,10 +123,10 @@ impl Ending {
 }
 
 /// Waits for this child.
-pub fn wait_for(pid: u32) -> io::Result<Ending> {
+pub fn wait_for(pid: u32) -> io::Result<ExitStatus> {
     loop {
         match sys::wait(pid as i32, false) {
-            Ok(Some((_, status))) => return Ok(Ending::from_wait_status(status)),
+            Ok(Some((_, status))) => return Ok(ExitStatus::from_wait_status(status)),
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -141,9 +141,9 @@ pub fn reap() -> Option<(u32, i32)> {
 
 /// Readable when a child has ended.
 #[derive(Debug)]
-pub struct Endings(SignalFd);
+pub struct ChildExits(SignalFd);
 
-impl Endings {
+impl ChildExits {
     /// Blocks SIGCHLD and asks for it here.
     pub fn watch() -> io::Result<Self> {
         let mut mask = SigSet::empty();
@@ -158,7 +158,7 @@ impl Endings {
     }
 }
 
-impl AsFd for Endings {
+impl AsFd for ChildExits {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
@@ -195,9 +195,9 @@ mod tests {
 
     #[test]
     fn wait_statuses_are_decoded() {
-        assert_eq!(Ending::from_wait_status(0x0300), Ending::Exited(3));
-        assert_eq!(Ending::from_wait_status(9), Ending::Signaled(9));
-        assert_eq!(Ending::from_wait_status(31 | 0x80), Ending::Signaled(31));
+        assert_eq!(ExitStatus::from_wait_status(0x0300), ExitStatus::Exited(3));
+        assert_eq!(ExitStatus::from_wait_status(9), ExitStatus::Signaled(9));
+        assert_eq!(ExitStatus::from_wait_status(31 | 0x80), ExitStatus::Signaled(31));
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             }
             seen.push_str(&String::from_utf8_lossy(&buffer[..got.len]));
         }
-        assert_eq!(wait_for(pid).expect("wait"), Ending::Exited(0));
+        assert_eq!(wait_for(pid).expect("wait"), ExitStatus::Exited(0));
         // PWD and its like are the shell's own; 4 is the directory that is being listed.
         assert_eq!(
             seen.replace("OLDPWD\n", "").replace("SHLVL\n", "").replace("_\n", ""),

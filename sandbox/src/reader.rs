@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn a_group_that_is_denied_stays_denied() {
         if !is_root() {
-            println!("SKIPPED: only root can read as somebody else");
+            println!("SKIPPED: only root can read as another user");
             return;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");

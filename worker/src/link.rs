@@ -231,7 +231,7 @@ impl Link {
     }
 
     fn wait_readable(&self, at_most: Duration) {
-        let mut ready = socket::Ready::with_capacity(1);
+        let mut ready = socket::PollSet::with_capacity(1);
         ready.add(&self.socket);
         // The caller checks whether it is readable.
         let _ = ready.wait(Some(at_most));

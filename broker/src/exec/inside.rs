@@ -9,9 +9,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use vm_system_protocol::broker::{ExecRequest, ExecTerms};
 use vm_system_sandbox::command_root::{self, View};
-use vm_system_sandbox::process::{self, Ending, Fork};
+use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::{self, table_command};
-use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 use vm_system_sandbox::{privileges, rlimit};
 
 /// The first variables of every command's environment.
@@ -55,7 +55,7 @@ impl ExitReport {
         Some(match kind {
             0 => Self::Ended(CommandEnd::Exited(number)),
             1 => Self::Ended(CommandEnd::Signaled(number)),
-            2 => Self::Jail(StepError { step: Step::from_number(step)?, errno: number }),
+            2 => Self::Jail(StepError { step: JailStep::from_number(step)?, errno: number }),
             _ => Self::Exec(number),
         })
     }
@@ -81,8 +81,8 @@ pub(super) fn run(
             Ok(Fork::Parent(pid)) => {
                 drop(streams);
                 match process::wait_for(pid) {
-                    Ok(Ending::Exited(code)) => ExitReport::Ended(CommandEnd::Exited(code)),
-                    Ok(Ending::Signaled(signal)) => ExitReport::Ended(CommandEnd::Signaled(signal)),
+                    Ok(ExitStatus::Exited(code)) => ExitReport::Ended(CommandEnd::Exited(code)),
+                    Ok(ExitStatus::Signaled(signal)) => ExitReport::Ended(CommandEnd::Signaled(signal)),
                     Err(error) => ExitReport::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
                 }
             }
@@ -103,18 +103,18 @@ fn walls(
         (true, false) => View::Read,
         (true, true) => View::ReadWrite,
     };
-    command_root::build(worktree.as_fd(), view, Path::new(&terms.program)).at(Step::Root)?;
+    command_root::build(worktree.as_fd(), view, Path::new(&terms.program)).at(JailStep::Root)?;
     if !request.folder.is_empty() {
         // Links in the path are resolved within this root.
-        nix::unistd::chdir(request.folder.trim_start_matches('/')).at(Step::Root)?;
+        nix::unistd::chdir(request.folder.trim_start_matches('/')).at(JailStep::Root)?;
     }
     let seconds = u64::from(terms.timeout_ms).div_ceil(1_000) + 1;
-    rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(Step::Rlimits)?;
-    privileges::drop_all().at(Step::Privileges)?;
+    rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(JailStep::Rlimits)?;
+    privileges::drop_all().at(JailStep::Privileges)?;
     // Last: a change of credentials clears it.
-    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(Step::Signals)?;
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(JailStep::Signals)?;
     // The parent may have exited before the line above, and then nothing else would end this process.
-    if is_read(status).at(Step::Signals)? { Ok(()) } else { Err(Errno::EPIPE).at(Step::Signals) }
+    if is_read(status).at(JailStep::Signals)? { Ok(()) } else { Err(Errno::EPIPE).at(JailStep::Signals) }
 }
 
 /// Whether the other end is still open.
@@ -169,7 +169,7 @@ mod tests {
         for status in [
             ExitReport::Ended(CommandEnd::Exited(3)),
             ExitReport::Ended(CommandEnd::Signaled(9)),
-            ExitReport::Jail(StepError { step: Step::Root, errno: 1 }),
+            ExitReport::Jail(StepError { step: JailStep::Root, errno: 1 }),
             ExitReport::Exec(2),
         ] {
             assert_eq!(ExitReport::from_bytes(&status.bytes()), Some(status));

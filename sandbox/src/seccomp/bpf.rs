@@ -9,7 +9,7 @@ pub type Number = libc::c_long;
 
 /// One row: a call, its conditions, the action, and the reason of the row.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct FilterRow {
     /// The call's number.
     pub number: Number,
     /// The call's name, for reports and tests.
@@ -17,12 +17,12 @@ pub struct Row {
     /// All of these must hold, else the next row is tried.
     pub when: &'static [Check],
     /// The action.
-    pub action: Action,
+    pub action: FilterAction,
     /// Which code needs the call, and why it does no harm.
     pub reason: &'static str,
 }
 
-impl Row {
+impl FilterRow {
     /// A row that allows a call if all of `when` hold.
     pub const fn allow(
         number: Number,
@@ -30,7 +30,7 @@ impl Row {
         when: &'static [Check],
         reason: &'static str,
     ) -> Self {
-        Self { number, name, when, action: Action::Allow, reason }
+        Self { number, name, when, action: FilterAction::Allow, reason }
     }
 }
 
@@ -47,7 +47,7 @@ pub enum Check {
 
 /// The action of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum FilterAction {
     /// The call is allowed.
     Allow,
     /// The call fails with this errno.
@@ -77,7 +77,7 @@ impl Otherwise {
     }
 }
 
-impl Row {
+impl FilterRow {
     /// Whether the row matches this call; must agree with the compiled filter.
     pub(super) fn matches(&self, number: i32, arguments: &[u64; 6]) -> bool {
         self.number == Number::from(number) && self.when.iter().all(|check| check.holds(arguments))
@@ -95,7 +95,7 @@ impl Check {
     }
 }
 
-impl Action {
+impl FilterAction {
     const fn code(self) -> u32 {
         match self {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
@@ -137,7 +137,7 @@ fn jump(condition: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 }
 
 /// The instructions of a table. Fails only for a row with too many checks.
-pub fn compile(table: &[Row], otherwise: Otherwise) -> io::Result<Vec<sock_filter>> {
+pub fn compile(table: &[FilterRow], otherwise: Otherwise) -> io::Result<Vec<sock_filter>> {
     let kill = libc::SECCOMP_RET_KILL_PROCESS;
     let mut program = vec![
         load(ARCHITECTURE_AT),
@@ -155,7 +155,7 @@ pub fn compile(table: &[Row], otherwise: Otherwise) -> io::Result<Vec<sock_filte
 }
 
 /// `number? → checks → action`, then the number is loaded again for the next row.
-fn compile_row(row: &Row, program: &mut Vec<sock_filter>) -> io::Result<()> {
+fn compile_row(row: &FilterRow, program: &mut Vec<sock_filter>) -> io::Result<()> {
     let number = u32::try_from(row.number).map_err(|_| io::ErrorKind::InvalidInput)?;
     if row.when.is_empty() {
         program.push(jump(libc::BPF_JEQ, number, 0, 1));
@@ -254,14 +254,14 @@ mod tests {
     const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
-    const fn row(number: Number, when: &'static [Check], action: Action) -> Row {
-        Row { number, name: "test", when, action, reason: "test" }
+    const fn row(number: Number, when: &'static [Check], action: FilterAction) -> FilterRow {
+        FilterRow { number, name: "test", when, action, reason: "test" }
     }
 
     #[test]
     fn other_architectures_and_x32_numbers_are_killed() {
         let program =
-            compile(&[row(libc::SYS_close, &[], Action::Allow)], Otherwise::Kill).expect("compiles");
+            compile(&[row(libc::SYS_close, &[], FilterAction::Allow)], Otherwise::Kill).expect("compiles");
         assert_eq!(verdict(&program, libc::SYS_close, [0; 6]), ALLOW);
         assert_eq!(verdict_of(&program, libc::SYS_close as u32, 0x4000_0003, [0; 6]), KILL, "i386");
         assert_eq!(verdict(&program, libc::SYS_close | 0x4000_0000, [0; 6]), KILL, "x32");
@@ -271,11 +271,11 @@ mod tests {
     #[test]
     fn checks_see_all_their_bits_and_no_others() {
         let rows = [
-            row(1, &[Check::Is(0, 0x1_0000_0011), Check::Is(1, 0)], Action::Notify),
-            row(1, &[Check::Is(0, 7)], Action::Fail(0x26)),
-            row(2, &[Check::IsInt(3, u32::MAX)], Action::Allow),
-            row(3, &[Check::Masked(2, 0x4, 0), Check::Masked(3, 0x23, 0x22)], Action::Allow),
-            row(4, &[], Action::Allow),
+            row(1, &[Check::Is(0, 0x1_0000_0011), Check::Is(1, 0)], FilterAction::Notify),
+            row(1, &[Check::Is(0, 7)], FilterAction::Fail(0x26)),
+            row(2, &[Check::IsInt(3, u32::MAX)], FilterAction::Allow),
+            row(3, &[Check::Masked(2, 0x4, 0), Check::Masked(3, 0x23, 0x22)], FilterAction::Allow),
+            row(4, &[], FilterAction::Allow),
         ];
         let program = compile(&rows, Otherwise::Kill).expect("compiles");
         assert_eq!(verdict(&program, 1, [0x1_0000_0011, 0, 0, 0, 0, 0]), libc::SECCOMP_RET_USER_NOTIF);
@@ -294,7 +294,7 @@ mod tests {
 
     #[test]
     fn exactly_the_calls_without_a_row_are_reported() {
-        let rows = [row(1, &[Check::IsInt(0, 7)], Action::Allow), row(2, &[], Action::Fail(1))];
+        let rows = [row(1, &[Check::IsInt(0, 7)], FilterAction::Allow), row(2, &[], FilterAction::Fail(1))];
         let program = compile(&rows, Otherwise::Report).expect("compiles");
         let reported = libc::SECCOMP_RET_USER_NOTIF;
         assert_eq!(verdict(&program, 1, [7, 0, 0, 0, 0, 0]), ALLOW);

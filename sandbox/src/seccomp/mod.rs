@@ -17,28 +17,28 @@ pub mod table_keeper;
 pub mod table_worker;
 
 use crate::sys;
-use bpf::{Otherwise, Row};
+use bpf::{FilterRow, Otherwise};
 use std::io;
 use std::os::fd::OwnedFd;
 
 /// Installs a table for the calling process. Needs `no_new_privs`.
-pub fn install(table: &[Row]) -> io::Result<()> {
+pub fn install(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Kill)?)
 }
 
 /// Installs a table of refusals for the calling process: all calls without a row are allowed. Needs `no_new_privs`.
-pub fn install_refusals(table: &[Row]) -> io::Result<()> {
+pub fn install_refusals(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Allow)?)
 }
 
 /// As [`install`], for processes that a supervisor watches: a call that no row allows is reported to the returned listener and
 /// blocks. Without a listener it fails with ENOSYS.
-pub fn install_with_listener(table: &[Row]) -> io::Result<OwnedFd> {
+pub fn install_with_listener(table: &[FilterRow]) -> io::Result<OwnedFd> {
     sys::install_filter_with_listener(&bpf::compile(table, Otherwise::Report)?)
 }
 
 /// The program of [`install_with_listener`] without a listener, to test what it refuses.
-pub fn install_unattended(table: &[Row]) -> io::Result<()> {
+pub fn install_unattended(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Report)?)
 }
 

@@ -36,24 +36,24 @@ impl std::os::fd::AsRawFd for Listener {
 
 /// A process that is blocked in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct CallNotification {
     id: u64,
     /// Its pid in our namespace.
     pub pid: u32,
     /// The call.
-    pub call: Call,
+    pub call: NotifiedCall,
 }
 
-/// The call of a [`Request`].
+/// The call of a [`CallNotification`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
+pub enum NotifiedCall {
     /// The fork of the table's row, with exactly its arguments.
     Fork,
     /// Any other, by its number: forbidden for a worker.
     Forbidden(i32),
 }
 
-impl Call {
+impl NotifiedCall {
     fn of(data: &libc::seccomp_data) -> Self {
         if FORK.matches(data.nr, &data.args) { Self::Fork } else { Self::Forbidden(data.nr) }
     }
@@ -66,11 +66,11 @@ impl Listener {
     }
 
     /// Takes the next notification; `None` if its process is gone. Blocks unless the descriptor is known to be readable.
-    pub fn next(&self) -> io::Result<Option<Request>> {
+    pub fn next(&self) -> io::Result<Option<CallNotification>> {
         match sys::notification(self.as_fd()) {
             Ok(notification) => {
                 let libc::seccomp_notif { id, pid, data, .. } = notification;
-                Ok(Some(Request { id, pid, call: Call::of(&data) }))
+                Ok(Some(CallNotification { id, pid, call: NotifiedCall::of(&data) }))
             }
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(None),
             Err(error) => Err(error),
@@ -78,15 +78,15 @@ impl Listener {
     }
 
     /// Lets a fork continue; any other call fails. Safe although the process could change its memory: only registers were checked.
-    pub fn allow(&self, request: Request) -> io::Result<()> {
+    pub fn allow(&self, request: CallNotification) -> io::Result<()> {
         match request.call {
-            Call::Fork => gone_is_fine(sys::answer(self.as_fd(), request.id, 0)),
-            Call::Forbidden(_) => self.refuse(request),
+            NotifiedCall::Fork => gone_is_fine(sys::answer(self.as_fd(), request.id, 0)),
+            NotifiedCall::Forbidden(_) => self.refuse(request),
         }
     }
 
     /// Makes the call fail with EPERM.
-    pub fn refuse(&self, request: Request) -> io::Result<()> {
+    pub fn refuse(&self, request: CallNotification) -> io::Result<()> {
         gone_is_fine(sys::answer(self.as_fd(), request.id, libc::EPERM))
     }
 }
@@ -106,21 +106,21 @@ mod tests {
     #[test]
     fn only_the_fork_with_the_tables_arguments_counts_as_a_fork() {
         let call = |nr: libc::c_long, flags: u64, stack: u64| {
-            Call::of(&libc::seccomp_data {
+            NotifiedCall::of(&libc::seccomp_data {
                 nr: nr as i32,
                 arch: 0,
                 instruction_pointer: 0,
                 args: [flags, stack, 0, 0, 0, 0],
             })
         };
-        assert_eq!(call(libc::SYS_clone, FORK_FLAGS, 0), Call::Fork);
+        assert_eq!(call(libc::SYS_clone, FORK_FLAGS, 0), NotifiedCall::Fork);
         for (nr, flags, stack) in [
             (libc::SYS_clone, FORK_FLAGS, 1),
             (libc::SYS_clone, FORK_FLAGS | 1 << 32, 0),
             (libc::SYS_clone, libc::SIGCHLD as u64, 0),
             (libc::SYS_execve, FORK_FLAGS, 0),
         ] {
-            assert_eq!(call(nr, flags, stack), Call::Forbidden(nr as i32));
+            assert_eq!(call(nr, flags, stack), NotifiedCall::Forbidden(nr as i32));
         }
     }
 }

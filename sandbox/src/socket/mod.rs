@@ -37,7 +37,7 @@ impl Wait {
 
 /// The result of one receive.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedPacket {
     /// Bytes of the packet in the buffer; 0 = the other end is closed (empty packets are never sent).
     pub len: usize,
     /// The packet or its descriptors did not fit: a violation.
@@ -54,12 +54,12 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Receives one packet; interrupted calls are repeated.
-pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<Received> {
+pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<ReceivedPacket> {
     loop {
         match sys::receive(socket.as_fd(), buffer, wait.flags()) {
             Ok(raw) => {
                 let sender = raw.pidfd.map(PidFd::from);
-                return Ok(Received { len: raw.len, truncated: raw.truncated, fds: raw.fds, sender });
+                return Ok(ReceivedPacket { len: raw.len, truncated: raw.truncated, fds: raw.fds, sender });
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -140,9 +140,9 @@ pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
 
 /// A set of descriptors to wait for: each is ready when it can be read or its peer has closed it.
 #[derive(Debug)]
-pub struct Ready(Vec<libc::pollfd>);
+pub struct PollSet(Vec<libc::pollfd>);
 
-impl Ready {
+impl PollSet {
     /// An empty set with a capacity; it is filled again before each wait.
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))

@@ -22,7 +22,7 @@ pub(super) struct Setup {
     pub(super) control: OwnedFd,
     pub(super) adoption: OwnedFd,
     pub(super) begin: Begin,
-    pub(super) exits: process::Endings,
+    pub(super) exits: process::ChildExits,
     pub(super) zygote: (u32, PidFd),
     pub(super) layers: Vec<LayerReport>,
 }
@@ -30,7 +30,7 @@ pub(super) struct Setup {
 struct Keeper {
     begin: Begin,
     adoption: OwnedFd,
-    exits: process::Endings,
+    exits: process::ChildExits,
     table: KeptProcesses,
     /// The supervisor's channel, or the time since when there is none.
     supervisor: Result<OwnedFd, Instant>,
@@ -50,7 +50,7 @@ pub(super) fn run(setup: Setup) -> ! {
     keeper.report(&FromKeeper::Ready { layers });
     // A zygote may have exited before this loop could receive its SIGCHLD.
     keeper.reap();
-    let mut ready = socket::Ready::with_capacity(4);
+    let mut ready = socket::PollSet::with_capacity(4);
     while keeper.turn(&mut ready).is_ok() {}
     keeper.table.kill_all();
     process::exit_now(0)
@@ -60,7 +60,7 @@ pub(super) fn run(setup: Setup) -> ! {
 struct End;
 
 impl Keeper {
-    fn turn(&mut self, ready: &mut socket::Ready) -> Result<(), End> {
+    fn turn(&mut self, ready: &mut socket::PollSet) -> Result<(), End> {
         ready.clear();
         let exits = ready.add(&self.exits);
         let supervisor = self.supervisor.as_ref().ok().map(|socket| ready.add(socket));
@@ -236,7 +236,7 @@ impl Keeper {
 
 /// Whether a process has exited, reaped or not.
 fn has_ended(process: &PidFd) -> bool {
-    let mut ready = socket::Ready::with_capacity(1);
+    let mut ready = socket::PollSet::with_capacity(1);
     ready.add(process);
     ready.wait(Some(Duration::ZERO)).unwrap_or(false)
 }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::keeper::{ExitedRole, Record};
+use vm_system_protocol::keeper::{ExitedRole, WorkerRecord};
 use vm_system_sandbox::pidfd::PidFd;
 
 /// Most exits of unknown children that are remembered; the oldest are dropped first.
@@ -94,10 +94,10 @@ impl KeptProcesses {
     }
 
     /// All workers, with the descriptors that a new supervisor needs.
-    pub(super) fn workers(&self) -> impl ExactSizeIterator<Item = (Record, &KeptWorker)> {
+    pub(super) fn workers(&self) -> impl ExactSizeIterator<Item = (WorkerRecord, &KeptWorker)> {
         self.workers.iter().map(|(session, worker)| {
             let (inner_pid, wait_status) = (worker.inner_pid, worker.wait_status);
-            (Record { session: *session, inner_pid, wait_status }, worker)
+            (WorkerRecord { session: *session, inner_pid, wait_status }, worker)
         })
     }
 
