@@ -4,6 +4,7 @@
 mod manifests;
 mod rules;
 mod tree;
+mod vocabulary;
 
 use rules::RULES;
 use tree::Tree;
