@@ -1,6 +1,7 @@
 //! Frames on the broker's socket: `length u32` (little endian), then one encoded value. Knows no request.
 //!
-//! A byte stream and not packets: a broker dies with its supervisor, so nobody ever takes a channel over in mid-message.
+//! A byte stream instead of packets: a broker ends with its supervisor, so that no other process ever takes over a channel in
+//! the middle of a message.
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
@@ -9,18 +10,18 @@ use vm_system_protocol::broker::{FromBroker, ToBroker};
 use vm_system_protocol::codec::{self, CodecError};
 use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, WORKER_MESSAGE_BYTES};
 
-/// The channel is over.
+/// The channel cannot be used any more.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ChannelError {
+pub(crate) enum SupervisorChannelError {
     /// The socket.
     #[error("the channel to the supervisor failed: {0}")]
     Io(#[from] io::Error),
-    /// A message that is none, or a reply above its cap.
+    /// A message that cannot be decoded, or a reply above its cap.
     #[error(transparent)]
     Codec(#[from] CodecError),
 }
 
-impl AsFd for Channel {
+impl AsFd for SupervisorChannel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
@@ -28,18 +29,18 @@ impl AsFd for Channel {
 
 /// The broker's end.
 #[derive(Debug)]
-pub(crate) struct Channel {
+pub(crate) struct SupervisorChannel {
     socket: File,
 }
 
-impl Channel {
+impl SupervisorChannel {
     /// `socket` is a connected stream socket in blocking mode, used through plain reads and writes.
     pub(crate) fn new(socket: File) -> Self {
         Self { socket }
     }
 
-    /// Waits for a message; `None` when the supervisor is gone.
-    pub(crate) fn receive(&mut self) -> Result<Option<ToBroker>, ChannelError> {
+    /// Waits for a message; `None` when the supervisor has closed the channel.
+    pub(crate) fn receive(&mut self) -> Result<Option<ToBroker>, SupervisorChannelError> {
         let mut len = [0; 4];
         match self.socket.read_exact(&mut len) {
             Ok(()) => {}
@@ -51,13 +52,13 @@ impl Channel {
             return Err(CodecError::TooLarge { len, cap: WORKER_MESSAGE_BYTES }.into());
         }
         let mut bytes = Vec::new();
-        // Grows with what arrives, not with what was announced.
+        // Grows with the bytes received, not to the announced length.
         (&mut self.socket).take(len as u64).read_to_end(&mut bytes)?;
         Ok(Some(codec::decode(&bytes)?))
     }
 
     /// Sends a message.
-    pub(crate) fn send(&mut self, message: &FromBroker) -> Result<(), ChannelError> {
+    pub(crate) fn send(&mut self, message: &FromBroker) -> Result<(), SupervisorChannelError> {
         let bytes = codec::encode(message, HOST_MESSAGE_BYTES)?;
         let len = u32::try_from(bytes.len())
             .map_err(|_| CodecError::TooLarge { len: bytes.len(), cap: HOST_MESSAGE_BYTES })?;

@@ -1,9 +1,9 @@
-//! The `database` module: SQLite databases of the session's workspace, each on a connection of its own.
+//! The `database` module: SQLite databases of the session's workspace, each with a separate connection.
 //!
 //! - [`open`]: a connection with its limits, and the names in the workspace's folder
 //! - [`guard`]: which actions SQLite refuses whatever the statement
 //! - [`run`]: statements, their parameters and rows
-//! - [`error`]: SQLite's errors as scripts know them
+//! - [`error`]: SQLite's errors in the form that scripts see
 //! - [`sys`]: the one unsafe part: opening by a name relative to the workspace's folder
 
 mod error;
@@ -12,7 +12,7 @@ mod open;
 mod run;
 mod sys;
 
-use open::Open;
+use open::OpenDatabase;
 use std::collections::BTreeMap;
 use vm_system_protocol::broker::{DatabaseReply, DatabaseRequest, DatabaseTerms};
 use vm_system_protocol::limits::SQL_DATABASES;
@@ -20,19 +20,19 @@ use vm_system_protocol::worker::HostError;
 
 /// The databases that a session has open.
 pub struct Databases {
-    /// There is a folder for files; it is the working directory.
+    /// There is a folder for database files; it is the working directory.
     has_folder: bool,
-    open: BTreeMap<String, Open>,
+    open: BTreeMap<String, OpenDatabase>,
 }
 
 impl Databases {
-    /// None is open. Files lie in the working directory, if there are to be any.
+    /// No database is open. Database files are in the working directory, if `has_folder`.
     pub fn new(has_folder: bool) -> Self {
         Self { has_folder, open: BTreeMap::new() }
     }
 
     /// Carries out one request.
-    pub fn answer(
+    pub fn handle_request(
         &mut self,
         request: &DatabaseRequest,
         terms: DatabaseTerms,
@@ -54,13 +54,13 @@ impl Databases {
         }
     }
 
-    /// Ends the transactions that an execution left open. What was in them is gone.
+    /// Rolls back the transactions that an execution left open.
     pub fn roll_back(&mut self) {
         self.open.retain(|_, open| open.roll_back());
     }
 
-    /// The open database of a name; one that was opened on other terms is opened anew.
-    fn connection(&mut self, database: &str, terms: DatabaseTerms) -> Result<&mut Open, HostError> {
+    /// The open database with a name; it is opened again if the terms have changed.
+    fn connection(&mut self, database: &str, terms: DatabaseTerms) -> Result<&mut OpenDatabase, HostError> {
         let fits = self.open.get(database).is_some_and(|open| open.fits(terms));
         if !fits {
             self.open.remove(database);
@@ -68,7 +68,7 @@ impl Databases {
                 let message = format!("ERR_DATABASE_LIMIT: {SQL_DATABASES} databases are open already");
                 return Err(HostError { code: "ERR_DATABASE_LIMIT".to_owned(), message });
             }
-            let open = Open::new(database, self.has_folder, terms)?;
+            let open = OpenDatabase::new(database, self.has_folder, terms)?;
             self.open.insert(database.to_owned(), open);
         }
         self.open.get_mut(database).ok_or_else(|| HostError {

@@ -1,17 +1,17 @@
-//! The `exec` module: a process for one command. It makes the namespaces, starts the command in them, feeds it, gathers
-//! what it puts out, and ends it with everything it started when its time or its output is over, or when the supervisor
-//! no longer waits.
+//! The `exec` module: a process for one command. It creates the namespaces, starts the command in them, writes its input and
+//! reads its output. It kills the command with all its child processes when a limit of time or output is reached, or when the
+//! supervisor closes the channel.
 //!
 //! - [`inside`]: pid 1 of the command's namespaces, and the command's own first steps
 //! - [`watch`]: pipes and deadline
 //!
-//! Never looks at what a command is: which one may be started, the supervisor has checked.
+//! Must not check which command may be started: the supervisor has done that.
 
 mod inside;
 mod watch;
 
-use crate::channel::{Channel, ChannelError};
-use inside::Ended;
+use crate::channel::{SupervisorChannel, SupervisorChannelError};
+use inside::CommandEnd;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};
@@ -24,7 +24,7 @@ use vm_system_protocol::worker::HostError;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::namespaces;
 use vm_system_sandbox::process::{self, Fork};
-use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 
 /// First argument of the hidden mode.
 pub(crate) const MODE: &str = "broker-exec";
@@ -33,13 +33,13 @@ const CHANNEL: i32 = process::FIRST_FD;
 /// The worktree's directory.
 const WORKTREE: i32 = process::FIRST_FD + 1;
 
-/// The whole life of the process.
+/// Runs the process to its end.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok((channel, worktree, user)) = descriptors(arguments) else {
-        // Started by hand: there is nobody to talk to.
+        // Not started by a supervisor: there is no channel.
         return ExitCode::from(2);
     };
-    let mut channel = Channel::new(File::from(channel));
+    let mut channel = SupervisorChannel::new(File::from(channel));
     match serve(&mut channel, &worktree, &user) {
         Ok(()) => process::exit_now(0),
         Err(_) => process::exit_now(1),
@@ -54,7 +54,11 @@ fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd
     Ok((channel, worktree, user))
 }
 
-fn serve(channel: &mut Channel, worktree: &OwnedFd, user: &Identity) -> Result<(), ChannelError> {
+fn serve(
+    channel: &mut SupervisorChannel,
+    worktree: &OwnedFd,
+    user: &Identity,
+) -> Result<(), SupervisorChannelError> {
     channel.send(&FromBroker::Ready)?;
     let Some(ToBroker::Call { call, request: BrokerCall::Exec { request, terms }, .. }) =
         channel.receive()?
@@ -62,7 +66,7 @@ fn serve(channel: &mut Channel, worktree: &OwnedFd, user: &Identity) -> Result<(
         return Ok(());
     };
     let reply = match start(worktree, user, &request, &terms) {
-        Ok(started) => watch::to_the_end(channel, started, &request, &terms).map_err(|error| failed(&error)),
+        Ok(started) => watch::supervise(channel, started, &request, &terms).map_err(|error| failed(&error)),
         Err(error) => Err(failed(&error)),
     };
     channel.send(&FromBroker::Reply { call, reply: reply.map(BrokerReply::Exec) })
@@ -79,14 +83,14 @@ enum StartError {
     Jail(#[from] StepError),
 }
 
-/// Our ends of what connects us with the command.
+/// Our ends of the pipes to the command.
 struct Started {
     /// Pid 1 of its namespaces.
     pid: u32,
     input: PipeWriter,
     output: PipeReader,
     errors: PipeReader,
-    /// How it ended, from pid 1.
+    /// The exit report of pid 1.
     status: PipeReader,
 }
 
@@ -96,19 +100,19 @@ fn start(
     request: &ExecRequest,
     terms: &ExecTerms,
 ) -> Result<Started, StartError> {
-    process::die_first_of_memory_shortage().at(Step::OomScore)?;
+    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
     if namespaces::would_be_root(user.ids.uid) {
         return Err(StartError::Root);
     }
-    // From here on this process is the worktree's owner, too.
+    // From here on this process runs as the worktree's owner.
     namespaces::enter(user.clone())?;
-    let (command_input, input) = io::pipe().at(Step::Descriptors)?;
-    let (output, command_output) = io::pipe().at(Step::Descriptors)?;
-    let (errors, command_errors) = io::pipe().at(Step::Descriptors)?;
-    let (status, command_status) = io::pipe().at(Step::Descriptors)?;
-    match process::fork().at(Step::Fork)? {
+    let (command_input, input) = io::pipe().at(JailStep::Descriptors)?;
+    let (output, command_output) = io::pipe().at(JailStep::Descriptors)?;
+    let (errors, command_errors) = io::pipe().at(JailStep::Descriptors)?;
+    let (status, command_status) = io::pipe().at(JailStep::Descriptors)?;
+    match process::fork().at(JailStep::Fork)? {
         Fork::Parent(pid) => {
-            vm_system_sandbox::privileges::drop_all().at(Step::Privileges)?;
+            vm_system_sandbox::privileges::drop_all().at(JailStep::Privileges)?;
             Ok(Started { pid, input, output, errors, status })
         }
         Fork::Child => {
@@ -123,11 +127,11 @@ fn failed(error: &dyn std::error::Error) -> HostError {
     HostError { code: "ERR_EXEC".to_owned(), message: format!("ERR_EXEC: the command did not run: {error}") }
 }
 
-/// What came of a command that was started.
-fn reply(ended: Ended, stdout: Vec<u8>, stderr: Vec<u8>, timed_out: bool, truncated: bool) -> ExecReply {
-    let (code, signal) = match ended {
-        Ended::Exited(code) => (Some(code), None),
-        Ended::Signaled(signal) => (None, Some(signal)),
+/// The reply about a command that was started.
+fn reply(end: CommandEnd, stdout: Vec<u8>, stderr: Vec<u8>, timed_out: bool, truncated: bool) -> ExecReply {
+    let (code, signal) = match end {
+        CommandEnd::Exited(code) => (Some(code), None),
+        CommandEnd::Signaled(signal) => (None, Some(signal)),
     };
     ExecReply { code, signal, timed_out, stdout, stderr, truncated }
 }

@@ -1,5 +1,5 @@
-//! The broker's walls, in the order in which they are put up. Every step fails closed: a broker that could not confine
-//! itself says which step failed and ends before it has seen a request.
+//! The broker's jail: its steps in their order. Every step fails closed: a broker that cannot confine itself reports the failed
+//! step and exits before it reads a request.
 
 use nix::sys::stat::{Mode, umask};
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,10 +8,10 @@ use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::landlock::{self, Access};
 use vm_system_sandbox::namespaces::become_untraced;
 use vm_system_sandbox::seccomp::{self, table_broker};
-use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 use vm_system_sandbox::{privileges, process, rlimit};
 
-/// What the walls must leave open.
+/// What the jail must permit.
 #[derive(Debug)]
 pub(crate) struct Needs {
     /// The session may change files of the worktree.
@@ -24,36 +24,36 @@ pub(crate) struct Needs {
     pub(crate) cross_mounts: bool,
     /// The user that a broker of root becomes.
     pub(crate) user: Identity,
-    /// The folder of the workspace's databases; without it there are only databases in memory.
+    /// The folder of the workspace's databases; without one there are only databases in memory.
     pub(crate) workspace: Option<OwnedFd>,
 }
 
 /// Confines this process to the files beneath `worktree`, those of its workspace, and its channel.
 ///
-/// A broker that root starts becomes the worktree's owner with its groups, so that a session reads and changes what the owner
-/// may and nothing else; the owner may be root, but then without any capability. Landlock is in force where the kernel has it.
+/// A broker that root starts takes the uid, gid and groups of the worktree's owner, so that a session has exactly the owner's
+/// access; the owner may be root, but then without any capability. Landlock is in force where the kernel has it.
 pub(crate) fn enter(needs: &Needs) -> Result<(), StepError> {
-    process::settle().at(Step::Signals)?;
-    // New files are like those that the owner makes; which bits a script asks for is its business.
+    process::settle().at(JailStep::Signals)?;
+    // New files get the mode that the script requests, as far as this umask permits.
     umask(Mode::S_IWGRP | Mode::S_IWOTH);
-    process::die_first_of_memory_shortage().at(Step::OomScore)?;
-    // It holds the workspace's databases, which are not the owner's to look into.
+    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
+    // This process has the workspace's databases open, which the worktree's owner must not read.
     become_untraced(needs.user.clone())?;
     if let Some(workspace) = &needs.workspace {
-        // SQLite opens by names; they are relative to this folder (see `database`).
-        nix::unistd::fchdir(workspace).at(Step::Descriptors)?;
+        // SQLite opens files by name, relative to this folder (see `database`).
+        nix::unistd::fchdir(workspace).at(JailStep::Descriptors)?;
     }
-    rlimit::broker(largest_file(needs)).at(Step::Rlimits)?;
-    privileges::drop_all().at(Step::Privileges)?;
-    privileges::deny_write_execute().at(Step::Mdwe)?;
+    rlimit::broker(largest_file(needs)).at(JailStep::Rlimits)?;
+    privileges::drop_all().at(JailStep::Privileges)?;
+    privileges::deny_write_execute().at(JailStep::Mdwe)?;
     let access = if needs.write { Access::ReadWrite } else { Access::Read };
     let mut open = vec![(needs.worktree.as_fd(), access)];
     open.extend(needs.workspace.as_ref().map(|workspace| (workspace.as_fd(), Access::ReadWrite)));
-    landlock::restrict(&open).at(Step::Landlock)?;
-    seccomp::install(&table_broker::rows(needs.write, needs.database)).at(Step::Seccomp)
+    landlock::restrict(&open).at(JailStep::Landlock)?;
+    seccomp::install(&table_broker::rows(needs.write, needs.database)).at(JailStep::Seccomp)
 }
 
-/// Behind the limits of each call (bytes).
+/// Address space, as a second limit behind those of each call (bytes).
 fn largest_file(needs: &Needs) -> u64 {
     match (needs.database, needs.write) {
         (true, _) => u64::MAX,

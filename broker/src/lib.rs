@@ -1,17 +1,17 @@
-//! The broker: a jailed process, one per session that uses host modules, which touches files on the session's behalf.
+//! The broker: a jailed process, one per session that uses host modules, which makes the session's file, database and command
+//! calls.
 //!
-//! Invariants of absence: never sees the control database, a network, another session's worktree or a JavaScript value;
-//! decides nothing about grants (the supervisor checked each request before it was sent); starts no process, except
-//! in the mode that exists for one command. It ends
-//! when its channel does.
+//! Invariants of absence: has no access to the control database, a network, another session's worktree or a JavaScript value;
+//! decides no grants (the supervisor has checked each request); starts no process, except in the mode for one command. It exits
+//! when its channel is closed.
 //!
 //! Reading order:
 //! - [`role`]: the process: descriptors, jail, then one request after the other
-//! - [`jail`]: the walls in the order in which they are put up
+//! - [`jail`]: the steps of the jail in their order
 //! - [`channel`]: frames on the socket to the supervisor
 //! - [`fs`]: the `fs` module, everything beneath one directory handle
 //! - [`database`]: the `database` module, SQLite files of the workspace
-//! - [`exec`]: the `exec` module: a process of its own for each command
+//! - [`exec`]: the `exec` module: a separate process for each command
 
 pub mod channel;
 pub mod database;
@@ -26,7 +26,7 @@ use std::process::ExitCode;
 /// First argument of the hidden mode.
 pub const MODE: &str = "broker";
 
-/// Runs the broker if the arguments ask for it; to be called before anything else starts.
+/// Runs the broker if the arguments name one of its hidden modes; to be called before anything else starts.
 pub fn dispatch(mut arguments: impl Iterator<Item = OsString>) -> Option<ExitCode> {
     let mode = arguments.nth(1)?;
     if mode == exec::MODE {

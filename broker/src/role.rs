@@ -1,7 +1,7 @@
-//! The broker's process: takes its descriptors, puts up the jail, then answers requests until the channel ends.
+//! The broker's process: takes its descriptors, enters the jail, then serves requests until the channel is closed.
 //! Blocking and single-threaded; no logging, no environment.
 
-use crate::channel::{Channel, ChannelError};
+use crate::channel::{SupervisorChannel, SupervisorChannelError};
 use crate::database::Databases;
 use crate::fs;
 use crate::jail::{self, Needs};
@@ -23,15 +23,15 @@ const WORKTREE: i32 = process::FIRST_FD + 1;
 /// The directory of the workspace's databases, if there is one.
 const WORKSPACE: i32 = process::FIRST_FD + 2;
 
-/// The whole life of a broker. Ends the process itself: nothing of the runtime's tear-down is in the filter.
+/// Runs the broker to its end. Exits by itself, because the filter does not allow the system calls of the runtime's tear-down.
 /// `arguments`: what it is needed for beyond reading (`write`, `database`), `cross-mounts`, and the user to become
 /// (`user=UID:GID:GROUPS`, for a broker of root).
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let Ok((channel, needs)) = descriptors(arguments) else {
-        // Started by hand: there is nobody to talk to.
+        // Not started by a supervisor: there is no channel.
         return ExitCode::from(2);
     };
-    let mut channel = Channel::new(File::from(channel));
+    let mut channel = SupervisorChannel::new(File::from(channel));
     if let Err(failure) = jail::enter(&needs) {
         let _ = channel.send(&FromBroker::Failed { message: failure.to_string() });
         process::exit_now(1);
@@ -54,8 +54,8 @@ fn descriptors(arguments: impl Iterator<Item = OsString>) -> io::Result<(OwnedFd
     Ok((channel, Needs { write, database, worktree, cross_mounts, user, workspace }))
 }
 
-/// The user whose files these are, as the supervisor looked it up; without one we stay who we are. A process that could take
-/// on the owner's rights and was not told which groups it has does not go on: it would keep root's rights, or lose groups.
+/// The owner of the files, as the supervisor looked it up; without one the process keeps its user. A process that could take
+/// the owner's rights and did not get its groups refuses to continue: it would keep root's rights, or lose groups.
 pub(crate) fn user(arguments: &[OsString], worktree: &OwnedFd) -> io::Result<Identity> {
     let given = arguments.iter().find_map(|argument| argument.to_str()?.strip_prefix("user="));
     if let Some(given) = given {
@@ -68,7 +68,7 @@ pub(crate) fn user(arguments: &[OsString], worktree: &OwnedFd) -> io::Result<Ide
     Ok(Ids { uid: owner.st_uid, gid: owner.st_gid }.into())
 }
 
-fn serve(channel: &mut Channel, needs: &Needs) -> Result<(), ChannelError> {
+fn serve(channel: &mut SupervisorChannel, needs: &Needs) -> Result<(), SupervisorChannelError> {
     let mut databases = Databases::new(needs.workspace.is_some());
     let mut last = None;
     channel.send(&FromBroker::Ready)?;
@@ -78,7 +78,7 @@ fn serve(channel: &mut Channel, needs: &Needs) -> Result<(), ChannelError> {
                 if last.replace(execution).is_some_and(|last| last != execution) {
                     databases.roll_back();
                 }
-                let reply = answer(needs, &mut databases, request);
+                let reply = handle_request(needs, &mut databases, request);
                 channel.send(&FromBroker::Reply { call, reply })?;
             }
             Some(ToBroker::ExecutionEnded) => databases.roll_back(),
@@ -87,13 +87,17 @@ fn serve(channel: &mut Channel, needs: &Needs) -> Result<(), ChannelError> {
     }
 }
 
-fn answer(needs: &Needs, databases: &mut Databases, request: BrokerCall) -> Result<BrokerReply, HostError> {
+fn handle_request(
+    needs: &Needs,
+    databases: &mut Databases,
+    request: BrokerCall,
+) -> Result<BrokerReply, HostError> {
     match request {
         BrokerCall::Fs { request, terms } => {
-            fs::answer(&needs.worktree, needs.cross_mounts, request, terms).map(BrokerReply::Fs)
+            fs::handle_request(&needs.worktree, needs.cross_mounts, request, terms).map(BrokerReply::Fs)
         }
         BrokerCall::Database { request, terms } if needs.database => {
-            databases.answer(&request, terms).map(BrokerReply::Database)
+            databases.handle_request(&request, terms).map(BrokerReply::Database)
         }
         BrokerCall::Database { .. } | BrokerCall::Exec { .. } => Err(HostError {
             code: "EBROKER".to_owned(),

@@ -1,6 +1,6 @@
 //! A link that is exchanged between the inside and the outside while the `fs` module writes, makes folders, moves, copies
-//! and removes: nothing outside of the worktree is ever changed. Without the jail around: it must hold by the way names
-//! are walked alone.
+//! and removes: nothing outside of the worktree is ever changed. Runs without the jail: the way in which names are walked must
+//! be sufficient.
 
 mod common;
 
@@ -16,19 +16,19 @@ use vm_system_broker::fs as broker_fs;
 use vm_system_protocol::broker::{FsReply, FsRequest, WriteMode};
 use vm_system_protocol::worker::HostError;
 
-/// Each kind of change is tried until so many succeeded and so many were refused: then the link was really exchanged
-/// under it.
+/// Each kind of change is repeated until this many succeeded and this many were refused, which shows that the link was exchanged
+/// during the calls.
 const OFTEN: usize = 100;
 
 const SECRET: &str = "outside";
 
 /// `base/worktree/now` is a link to `base` or to `base/worktree/inside`; both have the same names in them.
-struct Place {
+struct Fixture {
     base: TempDir,
     handle: OwnedFd,
 }
 
-impl Place {
+impl Fixture {
     fn new() -> Self {
         let base = tempfile::tempdir().expect("tempdir");
         let inside = base.path().join("worktree/inside");
@@ -46,10 +46,10 @@ impl Place {
     }
 
     fn ask(&self, request: FsRequest) -> Result<FsReply, HostError> {
-        broker_fs::answer(&self.handle, false, request, ALL)
+        broker_fs::handle_request(&self.handle, false, request, ALL)
     }
 
-    /// Exchanges the link until told to stop.
+    /// Exchanges the link until `stop` is set.
     fn exchange(&self, stop: &AtomicBool) {
         while !stop.load(Ordering::Relaxed) {
             for target in ["..", "inside"] {
@@ -60,7 +60,7 @@ impl Place {
         }
     }
 
-    /// The outside is as it was made.
+    /// Asserts that the outside is unchanged.
     fn assert_untouched(&self, after: &str) {
         let base = self.base.path();
         let names: BTreeSet<String> = std::fs::read_dir(base)
@@ -111,10 +111,10 @@ fn changes() -> Vec<(&'static str, FsRequest)> {
 
 #[test]
 fn nothing_outside_is_changed_while_a_link_is_exchanged() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // However the checks below end, the other thread does.
+        // Stops the other thread, also if a check below fails.
         struct Stop<'a>(&'a AtomicBool);
         impl Drop for Stop<'_> {
             fn drop(&mut self) {
@@ -122,11 +122,11 @@ fn nothing_outside_is_changed_while_a_link_is_exchanged() {
             }
         }
         let _stop = Stop(&stop);
-        scope.spawn(|| place.exchange(&stop));
+        scope.spawn(|| fixture.exchange(&stop));
         for (what, request) in changes() {
             let (mut done, mut refused) = (0, 0);
             while done < OFTEN || refused < OFTEN {
-                match place.ask(request.clone()) {
+                match fixture.ask(request.clone()) {
                     Ok(_) => done += 1,
                     Err(error) => {
                         let code = error.code.as_str();
@@ -134,20 +134,20 @@ fn nothing_outside_is_changed_while_a_link_is_exchanged() {
                         refused += 1;
                     }
                 }
-                clean(&place);
+                clean(&fixture);
             }
-            place.assert_untouched(what);
+            fixture.assert_untouched(what);
         }
     });
 }
 
 /// The inside as it was before a change.
-fn clean(place: &Place) {
+fn clean(fixture: &Fixture) {
     for made in ["inside/new", "inside/moved", "inside/copy", "taken"] {
-        let _ = std::fs::remove_file(place.path(made));
+        let _ = std::fs::remove_file(fixture.path(made));
     }
     for made in ["inside/made", "taken-tree"] {
-        let _ = std::fs::remove_dir_all(place.path(made));
+        let _ = std::fs::remove_dir_all(fixture.path(made));
     }
-    refill(&place.path("inside"));
+    refill(&fixture.path("inside"));
 }

@@ -1,5 +1,5 @@
-//! The broker as the supervisor starts it: the walls are up before the first request, files still answer, and it ends
-//! with its channel.
+//! The broker as the supervisor starts it: the jail is complete before the first request, file calls work in it, and the broker
+//! exits with its channel.
 
 mod common;
 
@@ -20,7 +20,7 @@ use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{FS_READ_BYTES, HOST_MESSAGE_BYTES};
 use vm_system_protocol::worker::HostError;
-use vm_system_sandbox::process::{Ending, spawn, wait_for};
+use vm_system_sandbox::process::{ExitStatus, spawn, wait_for};
 use vm_system_sandbox::{inspect, landlock};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_broker_alone");
@@ -105,7 +105,7 @@ impl Broker {
         }
     }
 
-    fn ending(self) -> Ending {
+    fn exit_status(self) -> ExitStatus {
         drop(self.channel);
         wait_for(self.pid).expect("wait")
     }
@@ -118,7 +118,7 @@ fn worktree() -> tempfile::TempDir {
 }
 
 #[test]
-fn files_answer_behind_all_walls() {
+fn file_calls_work_in_the_jail() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     for _ in 0..3 {
@@ -135,7 +135,7 @@ fn files_answer_behind_all_walls() {
     };
     assert_eq!(stat.size, 7);
     assert_eq!(broker.call(FsRequest::Exists { path: "no".to_owned() }), FsReply::Bool(false));
-    // The largest answer: buffers grow and shrink under the filter and the address-space limit.
+    // The largest reply: buffers grow and shrink under the filter and the address-space limit.
     File::create(folder.path().join("large")).expect("create").set_len(FS_READ_BYTES as u64).expect("size");
     for _ in 0..2 {
         let FsReply::Bytes(bytes) = broker.call(FsRequest::ReadFile { path: "large".to_owned() }) else {
@@ -143,11 +143,11 @@ fn files_answer_behind_all_walls() {
         };
         assert_eq!(bytes.len(), FS_READ_BYTES);
     }
-    assert_eq!(broker.ending(), Ending::Exited(0));
+    assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }
 
 #[test]
-fn walls_are_seen_from_outside_before_the_first_request() {
+fn the_jail_is_complete_before_the_first_request() {
     let folder = worktree();
     let broker = Broker::start(folder.path());
     let status = inspect::status(broker.pid).expect("status");
@@ -161,11 +161,11 @@ fn walls_are_seen_from_outside_before_the_first_request() {
     assert_eq!(limit("Max file size").as_deref(), Some("0"));
     assert_eq!(limit("Max core file size").as_deref(), Some("0"));
     assert_eq!(limit("Max open files").as_deref(), Some("32"));
-    assert_eq!(broker.ending(), Ending::Exited(0));
+    assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }
 
 #[test]
-fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
+fn a_broker_of_root_runs_as_the_worktrees_owner_without_capabilities() {
     if !nix::unistd::geteuid().is_root() {
         vm_system_testkit::skip("root", "only root can give files to another user");
         return;
@@ -187,11 +187,11 @@ fn a_broker_of_root_is_the_worktrees_owner_and_has_no_capability() {
     let request = FsRequest::ReadFile { path: "private".to_owned() };
     let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
-    assert_eq!(broker.ending(), Ending::Exited(0));
+    assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }
 
 #[test]
-fn a_broker_of_root_that_was_not_told_its_user_does_not_start() {
+fn a_broker_of_root_without_a_user_argument_does_not_start() {
     if !nix::unistd::geteuid().is_root() {
         vm_system_testkit::skip("root", "only root becomes another user");
         return;
@@ -202,27 +202,27 @@ fn a_broker_of_root_that_was_not_told_its_user_does_not_start() {
     let pid =
         spawn(Path::new(PROGRAM), &[OsStr::new("broker")], &[theirs.as_fd(), folder.as_fd()]).expect("spawn");
     drop((ours, theirs));
-    assert_eq!(wait_for(pid).expect("wait"), Ending::Exited(2));
+    assert_eq!(wait_for(pid).expect("wait"), ExitStatus::Exited(2));
 }
 
 #[test]
-fn it_ends_when_told_and_when_a_message_is_none() {
+fn it_exits_on_request_and_on_an_invalid_message() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     broker.send_bytes(&encode(&ToBroker::Shutdown, HOST_MESSAGE_BYTES).expect("encode"));
-    assert_eq!(wait_for(broker.pid).expect("wait"), Ending::Exited(0));
+    assert_eq!(wait_for(broker.pid).expect("wait"), ExitStatus::Exited(0));
     for bytes in [&[9_u8, 9, 9][..], &[], &[0; 40]] {
         let mut broker = Broker::start(folder.path());
         broker.send_bytes(bytes);
-        assert_eq!(wait_for(broker.pid).expect("wait"), Ending::Exited(1));
+        assert_eq!(wait_for(broker.pid).expect("wait"), ExitStatus::Exited(1));
     }
     let mut broker = Broker::start(folder.path());
     broker.channel.write_all(&u32::MAX.to_le_bytes()).expect("a length above the cap");
-    assert_eq!(wait_for(broker.pid).expect("wait"), Ending::Exited(1));
+    assert_eq!(wait_for(broker.pid).expect("wait"), ExitStatus::Exited(1));
 }
 
 #[test]
-fn started_by_hand_it_says_so_and_does_nothing() {
+fn without_a_supervisor_it_exits_at_once() {
     let program = |arguments: &[&str]| {
         std::process::Command::new(PROGRAM).args(arguments).output().expect("run").status.code()
     };
@@ -230,7 +230,7 @@ fn started_by_hand_it_says_so_and_does_nothing() {
     assert_eq!(program(&[]), Some(2));
 }
 
-/// Landlock is what holds if the filter's `openat2` is ever used without its flags.
+/// Landlock is the second wall, in case `openat2` is ever called without its flags.
 #[test]
 fn landlock_is_in_force_where_the_kernel_has_it() {
     if landlock::abi() == 0 {
@@ -239,8 +239,8 @@ fn landlock_is_in_force_where_the_kernel_has_it() {
     }
     let folder = worktree();
     let outside = worktree();
-    let ending = std::thread::scope(|scope| {
-        // A thread of its own: the domain is for ever.
+    let exit_status = std::thread::scope(|scope| {
+        // In a separate thread: a Landlock domain cannot be left.
         let confined = scope.spawn(|| {
             vm_system_sandbox::privileges::deny_write_execute().expect("prctl works");
             nix::sys::prctl::set_no_new_privs().expect("no_new_privs");
@@ -252,12 +252,12 @@ fn landlock_is_in_force_where_the_kernel_has_it() {
         });
         confined.join().expect("thread")
     });
-    assert_eq!(ending, (true, true, true));
+    assert_eq!(exit_status, (true, true, true));
 }
 
 const ANEW: WriteMode = WriteMode { create: true, exclusive: false, truncate: true, append: false };
 
-/// Every call that changes something is really made behind the filter and Landlock.
+/// Every call that changes something is made under the filter and Landlock.
 fn change_everything(broker: &mut Broker) {
     let text = |text: &str| text.to_owned();
     let write =
@@ -282,18 +282,18 @@ fn change_everything(broker: &mut Broker) {
 }
 
 #[test]
-fn files_are_changed_behind_all_walls_where_that_is_granted() {
+fn files_are_changed_in_the_jail_where_that_is_granted() {
     let folder = worktree();
     let mut broker = Broker::start_for(&["write"], folder.path(), None);
     change_everything(&mut broker);
     let left: Vec<_> = std::fs::read_dir(folder.path()).expect("list").collect();
     assert_eq!(left.len(), 1, "{left:?}");
-    assert_eq!(broker.ending(), Ending::Exited(0));
+    assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
 }
 
-/// The policy refuses such a call before; if it ever does not, the filter and Landlock do.
+/// The policy refuses such a call; if it ever does not, the filter and Landlock do.
 #[test]
-fn a_broker_for_reading_cannot_write_whatever_it_is_told() {
+fn a_broker_for_reading_cannot_write_whatever_it_is_sent() {
     let folder = worktree();
     let mut broker = Broker::start(folder.path());
     let request = FsRequest::Write { path: "file".to_owned(), data: b"x".to_vec(), how: ANEW, mode: 0o644 };
@@ -303,25 +303,25 @@ fn a_broker_for_reading_cannot_write_whatever_it_is_told() {
         request: BrokerCall::Fs { request, terms: ALL },
     };
     broker.send_bytes(&encode(&call, HOST_MESSAGE_BYTES).expect("encode"));
-    let ending = wait_or_refusal(broker);
-    assert!(ending, "neither refused nor killed");
+    let exit_status = wait_or_refusal(broker);
+    assert!(exit_status, "neither refused nor killed");
     assert_eq!(std::fs::read(folder.path().join("file")).expect("read"), b"content");
 }
 
-/// True if the call was refused, or the broker killed for it.
+/// True if the call was refused, or the broker was killed for it.
 fn wait_or_refusal(mut broker: Broker) -> bool {
     let mut len = [0; 4];
     if broker.channel.read_exact(&mut len).is_err() {
-        return wait_for(broker.pid).expect("wait") == Ending::Signaled(31);
+        return wait_for(broker.pid).expect("wait") == ExitStatus::Signaled(31);
     }
     let mut bytes = vec![0; u32::from_le_bytes(len) as usize];
     broker.channel.read_exact(&mut bytes).expect("message");
     let refused = matches!(decode(&bytes), Ok(FromBroker::Reply { reply: Err(_), .. }));
-    refused && broker.ending() == Ending::Exited(0)
+    refused && broker.exit_status() == ExitStatus::Exited(0)
 }
 
 #[test]
-fn databases_answer_behind_all_walls() {
+fn database_calls_work_in_the_jail() {
     let (folder, workspace) = (worktree(), tempfile::tempdir().expect("tempdir"));
     for round in 0..2 {
         let mut broker = Broker::start_for(&["write", "database"], folder.path(), Some(workspace.path()));
@@ -344,6 +344,6 @@ fn databases_answer_behind_all_walls() {
         let counted = broker.sql("SELECT count(*) AS n FROM t").expect("count");
         let DatabaseReply::Rows { columns, values } = counted else { panic!("{counted:?}") };
         assert_eq!((columns, values), (vec!["n".to_owned()], vec![SqlValue::Integer(3 * (round + 1))]));
-        assert_eq!(broker.ending(), Ending::Exited(0));
+        assert_eq!(broker.exit_status(), ExitStatus::Exited(0));
     }
 }

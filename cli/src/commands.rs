@@ -1,4 +1,4 @@
-//! One file per command; each turns its arguments into verbs and the answers into output.
+//! One file per command; each turns its arguments into verbs and the replies into output.
 
 pub(crate) mod completions;
 pub(crate) mod exec;
@@ -19,7 +19,7 @@ use crate::args::Command;
 use crate::context::Context;
 use crate::error::CliError;
 
-/// Runs one command and answers its exit code.
+/// Runs one command and returns its exit code.
 pub(crate) fn run(context: &Context, command: Command) -> Result<u8, CliError> {
     match command {
         Command::Run(args) => run::run(context, args),

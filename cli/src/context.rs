@@ -1,4 +1,4 @@
-//! What every command has at hand: global flags, output, and the way to a supervisor.
+//! The context of every command: global flags, output, and access to a supervisor.
 
 use crate::args::GlobalArgs;
 use crate::backend::Backend;
@@ -8,7 +8,7 @@ use crate::paths::Environment;
 use std::future::Future;
 use vm_system_protocol::control::{Op, Reply};
 
-/// What every command has at hand.
+/// The context of a command.
 pub(crate) struct Context {
     pub(crate) global: GlobalArgs,
     pub(crate) environment: Environment,
@@ -52,8 +52,8 @@ impl Context {
             .block_on(command)
     }
 
-    /// Runs a command that has a supervisor of its own: that one works on a second thread, so that it goes on while the
-    /// command waits for its terminal.
+    /// Runs a command with an embedded supervisor, which works on a second thread, so that it continues while the command
+    /// waits for its terminal.
     #[expect(clippy::unused_self, reason = "commands reach all they need through the context")]
     pub(crate) fn block_on_embedded<T>(
         &self,
@@ -68,7 +68,7 @@ impl Context {
     }
 }
 
-/// Takes the expected answer of a verb out of the reply.
+/// Takes the expected result of a verb out of the reply.
 macro_rules! expect_reply {
     ($reply:expr, $($pattern:tt)+) => {
         match $reply {
@@ -79,7 +79,7 @@ macro_rules! expect_reply {
 }
 pub(crate) use expect_reply;
 
-/// The supervisor answered with something else than the verb promises.
+/// The supervisor's reply does not match the verb.
 pub(crate) fn unexpected(reply: &impl std::fmt::Debug) -> CliError {
     CliError::internal(format!("the supervisor answered with something unexpected: {reply:?}"))
 }

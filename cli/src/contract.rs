@@ -1,5 +1,5 @@
 //! The command line as data: every command with its arguments, for `help --json` (scripts are checked against it) and for
-//! the reference in the docs. Made from the tree that parses the arguments, so that it cannot say anything else.
+//! the reference in the docs. Generated from the tree that parses the arguments, so that the two cannot differ.
 
 use crate::args::Cli;
 use crate::error::exit;
@@ -16,7 +16,7 @@ pub struct Contract {
     pub global: Vec<Argument>,
     /// Every command that does something, in the order of `--help`.
     pub commands: Vec<Verb>,
-    /// What a process ends with.
+    /// The exit codes.
     pub exit_codes: Vec<ExitCode>,
 }
 

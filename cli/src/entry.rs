@@ -1,6 +1,6 @@
 //! From the process's arguments to its exit code.
 //!
-//! The hidden modes are looked at before anything else starts: no runtime, no logging, no argument parser.
+//! The hidden modes are checked before anything else starts: no runtime, no logging, no argument parser.
 
 use crate::args::{Cli, Command};
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! What went wrong, for people: what happened, what to do, and the exit code (`cli.md`).
+//! Errors for people: what happened, what to do, and the exit code (`cli.md`).
 
 use crate::output::{Style, escape};
 use std::fmt::Display;
@@ -11,11 +11,11 @@ pub(crate) mod exit {
     pub(crate) const OK: u8 = 0;
     /// The script or the verb failed.
     pub(crate) const FAILED: u8 = 1;
-    /// The command line makes no sense.
+    /// Invalid command line.
     pub(crate) const USAGE: u8 = 2;
-    /// No supervisor answers.
+    /// No supervisor is reachable.
     pub(crate) const NO_DAEMON: u8 = 69;
-    /// A bug, or a machine that does not do what it must.
+    /// A bug, or a failure of the machine.
     pub(crate) const INTERNAL: u8 = 70;
     /// Busy; try again.
     pub(crate) const BUSY: u8 = 75;
@@ -25,7 +25,7 @@ pub(crate) mod exit {
     pub(crate) const TIMEOUT: u8 = 124;
     /// Ctrl-C.
     pub(crate) const INTERRUPTED: u8 = 130;
-    /// The reader of our output is gone (128 + SIGPIPE, as shells say it).
+    /// The reader of our output is gone (128 + SIGPIPE, as in shells).
     pub(crate) const BROKEN_PIPE: u8 = 141;
 }
 
@@ -51,7 +51,7 @@ impl CliError {
         Self::new(exit::INTERNAL, message)
     }
 
-    /// Ends the process without a word.
+    /// Ends the process without a message.
     pub(crate) fn silent(exit: u8) -> Self {
         Self { message: None, hint: None, exit, about_the_answer: false }
     }
@@ -66,7 +66,7 @@ impl CliError {
     pub(crate) fn file(path: impl Display, error: &io::Error) -> Self {
         let exit = match error.kind() {
             io::ErrorKind::PermissionDenied => exit::NOT_PERMITTED,
-            // As the supervisor says it of what it reads itself.
+            // The same message as the supervisor's for files that it reads.
             io::ErrorKind::InvalidData | io::ErrorKind::FileTooLarge => exit::USAGE,
             _ => exit::FAILED,
         };
@@ -81,7 +81,7 @@ impl CliError {
         Self::new(exit::INTERNAL, format!("cannot write the output: {error}"))
     }
 
-    /// The answer to a question did not fit; another one may.
+    /// The answer to a task did not match its schema; another one may.
     pub(crate) fn is_about_the_answer(&self) -> bool {
         self.about_the_answer
     }
@@ -97,7 +97,7 @@ impl CliError {
     /// `error: …` and `hint: …` on stderr.
     pub(crate) fn print(&self, style: Style) {
         let mut stderr = io::stderr().lock();
-        // Nobody can be told that stderr is gone.
+        // A closed stderr cannot be reported.
         if let Some(message) = &self.message {
             let _ = writeln!(stderr, "{} {}", style.error_label("error:"), escape::for_message(message));
         }
@@ -115,7 +115,7 @@ impl Display for CliError {
 
 impl From<OpError> for CliError {
     fn from(error: OpError) -> Self {
-        // What a script takes for "try again" must not make it do the same thing twice.
+        // An exit code that means "try again" must not make a script do the same thing twice.
         let exit = if error.has_run() { exit::INTERNAL } else { error.code.exit_code() };
         let hint = error.hint.or_else(|| default_hint(error.code).map(str::to_owned));
         Self {
@@ -127,7 +127,7 @@ impl From<OpError> for CliError {
     }
 }
 
-/// What to do where the supervisor did not say it.
+/// The hint for errors without one from the supervisor.
 fn default_hint(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
         ErrorCode::TemplateNotFound => "`vm-system template list` shows the templates",

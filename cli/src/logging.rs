@@ -1,4 +1,4 @@
-//! The log: to stderr, as text or JSON, never to stdout, which belongs to results.
+//! The log: to stderr, as text or JSON, never to stdout, which is reserved for results.
 
 use crate::args::{GlobalArgs, LogFormat};
 use crate::error::CliError;
@@ -6,12 +6,12 @@ use std::io::{self, IsTerminal as _};
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-/// Starts logging; a client logs nothing unless asked or something is wrong.
+/// Starts logging; by default a client logs only warnings and errors.
 pub(crate) fn start(global: &GlobalArgs, daemon: bool) -> Result<(), CliError> {
     if !daemon && global.log_level.is_none() {
         return Ok(());
     }
-    // The library of the agents' protocol tells of every message.
+    // The MCP library logs every message.
     let level = global.log_level.as_deref().unwrap_or("info,rmcp=warn");
     let wrong = |why: &str| {
         CliError::usage(format!("--log-level `{level}`: {why}"))
@@ -25,7 +25,7 @@ pub(crate) fn start(global: &GlobalArgs, daemon: bool) -> Result<(), CliError> {
     }
     let filter = EnvFilter::try_new(level).map_err(|error| wrong(&error.to_string()))?;
     let color = io::stderr().is_terminal() && !global.no_color && std::env::var_os("NO_COLOR").is_none();
-    // A line that cannot be written (a full disk, a reader that has gone) is lost, and nothing else: told of it, the
+    // A line that cannot be written (a full disk, a reader that has gone) is dropped: if the error were reported to the library, the
     // library would print to the same stderr and panic in the middle of whatever logged.
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)

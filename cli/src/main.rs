@@ -1,4 +1,4 @@
-//! The binary `vm-system`. All of it is in the library, so that test binaries can bring another worker.
+//! The binary `vm-system`. All of it is in the library, so that test binaries can use another worker.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
-//! The hidden modes: processes of the system that are this binary under another first argument.
+//! The hidden modes: processes of the system that are this binary with another first argument.
 
 use std::process::ExitCode;
 use vm_system_worker::roles::{self, Modes};
 
-/// Becomes a keeper or a broker if the first argument says so, and answers its exit code; `None` for a user's command.
+/// Runs as a keeper or a broker if the first argument names one, and returns its exit code; `None` for a user's command.
 pub fn dispatch() -> Option<ExitCode> {
     roles::dispatch(std::env::args_os(), Modes::production());
     vm_system_broker::dispatch(std::env::args_os())

@@ -1,5 +1,5 @@
-//! Packages of the npm registry, through the user's own `npm`: registry, proxy and credentials are as it is configured.
-//! What comes is checked against the registry's sha512, and read without being unpacked to any disk.
+//! Packages of the npm registry, through the user's `npm`: registry, proxy and credentials are those of its configuration. A package
+//! is checked against the registry's sha512, and read without being unpacked to a disk.
 
 mod package;
 #[cfg(test)]
@@ -32,7 +32,7 @@ pub(crate) fn split(spec: &str) -> Result<(&str, &str), CliError> {
     }
 }
 
-/// What `npm pack --json` says of the one package that it has fetched.
+/// The output of `npm pack --json` about the fetched package.
 #[derive(Debug, Deserialize)]
 struct Packed {
     name: String,
@@ -55,7 +55,7 @@ pub(crate) fn fetch(spec: &str) -> Result<Package, CliError> {
     let exact = format!("{name}@{version}");
     let integrity: String =
         understood(&npm(folder.path(), &["view", "--json", "--", &exact, "dist.integrity"])?)?;
-    // Older versions of npm name a file of a scope by its path.
+    // Older versions of npm report the path of a file for scoped packages.
     let file = folder.path().join(filename.replace('@', "").replace('/', "-"));
     let bytes = std::fs::read(&file)
         .map_err(|error| CliError::new(exit::FAILED, format!("cannot read {}: {error}", file.display())))?;
@@ -113,8 +113,8 @@ fn npm(folder: &Path, arguments: &[&str]) -> Result<String, CliError> {
     let said = String::from_utf8_lossy(&output.stderr);
     let lines =
         said.lines().filter_map(|line| line.strip_prefix("npm error ").or(line.strip_prefix("npm ERR! ")));
-    let told: Vec<&str> = lines.filter(|line| !line.contains("complete log")).take(4).collect();
-    Err(CliError::new(exit::FAILED, format!("npm {} failed: {}", arguments[0], told.join("; ")))
+    let errors: Vec<&str> = lines.filter(|line| !line.contains("complete log")).take(4).collect();
+    Err(CliError::new(exit::FAILED, format!("npm {} failed: {}", arguments[0], errors.join("; ")))
         .with_hint("npm uses your own configuration: `npm config get registry` shows which registry it asks"))
 }
 

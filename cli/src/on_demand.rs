@@ -1,7 +1,7 @@
-//! A user's own daemon, started when it is needed: many that want it at once get one.
+//! A user's daemon that is started on demand, once for several concurrent clients.
 //!
-//! A lock beside the socket decides who starts it; the others wait for the lock and find it running. It leaves its starter's
-//! terminal and process group, logs into its state directory, and ends by itself when nobody needs it any more.
+//! A lock file next to the socket decides which client starts it; the others wait for the lock and find it running. The daemon leaves
+//! the terminal and process group of its starter, logs to its state directory, and exits by itself when it is idle.
 
 use crate::args::SandboxArg;
 use crate::client::Connection;
@@ -17,16 +17,16 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A daemon must answer within, from the first look for it.
+/// Time within which the daemon must be reachable.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Between looks at a daemon that is about to end, or to be there.
+/// Interval between attempts to connect.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A log that is larger begins anew (bytes).
+/// A larger log is truncated (bytes).
 const LOG_BYTES: u64 = 4 << 20;
-/// How much of its end an error shows (bytes).
+/// Length of the log's end that an error shows (bytes).
 const LOG_TAIL: u64 = 600;
 
-/// How to start it.
+/// The options of the start.
 #[derive(Debug)]
 pub(crate) struct Starter {
     socket: PathBuf,
@@ -53,7 +53,7 @@ impl Starter {
         Ok(Some(Self { socket: absolute(socket)?, state_dir: absolute(state_dir)?, idle_exit, sandbox }))
     }
 
-    /// Starts it unless somebody else has meanwhile, and waits until it is ready. Blocks.
+    /// Starts it, unless another process has done so in the meantime, and waits until it is ready. Blocks.
     fn start(&self, until: Instant) -> Result<(), CliError> {
         let cannot = |what: &Path, error: &dyn std::fmt::Display| {
             CliError::new(exit::INTERNAL, format!("cannot start a daemon: {}: {error}", what.display()))
@@ -80,7 +80,7 @@ impl Starter {
         let mut child =
             self.spawn(&notify, output).map_err(|error| cannot(Path::new("vm-system"), &error))?;
         let result = self.wait(&mut child, &ready, &log, until);
-        // Whoever is our child when it ends is waited for, for as long as we are there.
+        // Waits for the child when it exits, as long as this process runs.
         std::thread::spawn(move || child.wait());
         result
     }
@@ -97,7 +97,7 @@ impl Starter {
         serve.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn()
     }
 
-    /// Until it says that it is ready, or ends.
+    /// Waits until it reports that it is ready, or exits.
     fn wait(
         &self,
         child: &mut Child,
@@ -114,7 +114,7 @@ impl Starter {
             }
             match child.try_wait() {
                 Ok(None) => {}
-                // Another one has its place, or is about to leave it: looked for again.
+                // Another daemon has the socket, or is about to exit: tries again.
                 Ok(Some(status)) if status.code() == Some(i32::from(exit::BUSY)) => {
                     std::thread::sleep(PAUSE);
                     return Ok(());
@@ -144,7 +144,7 @@ fn open_log(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-/// The last words of a log.
+/// The end of a log.
 fn tail(path: &Path) -> String {
     let read = || {
         let mut file = File::open(path)?;
@@ -157,7 +157,7 @@ fn tail(path: &Path) -> String {
     read().unwrap_or_default()
 }
 
-/// A connection to a supervisor; one is started if none answers.
+/// A connection to a supervisor; one is started if none is reachable.
 pub(crate) async fn connect(places: &[PathBuf], starter: &Arc<Starter>) -> Result<Connection, CliError> {
     let until = Instant::now() + PATIENCE;
     loop {
@@ -170,7 +170,7 @@ pub(crate) async fn connect(places: &[PathBuf], starter: &Arc<Starter>) -> Resul
             return Err(error);
         }
         if error.exit_code() == exit::BUSY {
-            // Somebody listens there, so that nothing will be started.
+            // Another process listens there, so that no daemon is started.
             tokio::time::sleep(PAUSE).await;
         }
         let starter = Arc::clone(starter);

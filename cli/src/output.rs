@@ -1,13 +1,13 @@
-//! Results as text: tables for people, documents for programs. Field names are REST's in every format.
+//! Results as text: tables for people, documents for programs. Field names are those of the REST API in every format.
 //!
-//! Everything that a script or another user may have written goes through [`escape`] where people look at it.
+//! All text that a script or another user may have written goes through [`escape`] before it is shown to people.
 
 mod document;
 pub(crate) mod escape;
 mod fields;
 mod table;
 
-pub(crate) use fields::Record;
+pub(crate) use fields::Columns;
 pub(crate) use table::Rows;
 
 use crate::args::OutputFormat;
@@ -15,7 +15,7 @@ use crate::error::CliError;
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// What the terminals can show.
+/// The capabilities of the terminals.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Style {
     color: bool,
@@ -60,7 +60,7 @@ fn paint(color: bool, code: &str, text: &str) -> String {
     if color { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
 }
 
-/// Where results go and how.
+/// The destination and format of results.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     pub(crate) format: OutputFormat,
@@ -73,13 +73,13 @@ impl Output {
         Self { format, quiet, style }
     }
 
-    /// Whether people read the results.
+    /// Whether results are shown to people.
     pub(crate) fn is_table(self) -> bool {
         self.format == OutputFormat::Table
     }
 
     /// Prints a result: `table` makes the text for people, all other formats follow from the value.
-    pub(crate) fn result<T: Record + ?Sized>(
+    pub(crate) fn result<T: Columns + ?Sized>(
         self,
         value: &T,
         table: impl FnOnce() -> String,
@@ -93,9 +93,8 @@ impl Output {
         self.write(&text)
     }
 
-    /// Prints a list: a table for people, or with `--quiet` only the first column of it. That there is nothing is told where it
-    /// is in the way of nobody.
-    pub(crate) fn list<T: Record + ?Sized>(
+    /// Prints a list: a table for people, or with `--quiet` only its first column. The note about an empty list goes to stderr.
+    pub(crate) fn list<T: Columns + ?Sized>(
         self,
         value: &T,
         empty: &str,
@@ -112,13 +111,13 @@ impl Output {
         self.write(&with_newline(if self.quiet { rows.names() } else { rows.finish(empty) }))
     }
 
-    /// Prints the one line that says what was done; `--quiet` leaves only the id.
-    pub(crate) fn done<T: Record>(self, value: &T, line: &str, id: &str) -> Result<(), CliError> {
+    /// Prints one line about what was done; with `--quiet` only the id.
+    pub(crate) fn done<T: Columns>(self, value: &T, line: &str, id: &str) -> Result<(), CliError> {
         self.result(value, || if self.quiet { id.to_owned() } else { escape::for_message(line).into_owned() })
     }
 
     /// Prints a result that is one thing: names and values.
-    pub(crate) fn details<T: Record>(self, value: &T) -> Result<(), CliError> {
+    pub(crate) fn details<T: Columns>(self, value: &T) -> Result<(), CliError> {
         if self.is_table() {
             self.write(&with_newline(table::details(value)?))
         } else {
@@ -127,7 +126,7 @@ impl Output {
     }
 
     /// Prints one element of a stream.
-    pub(crate) fn element<T: Record>(
+    pub(crate) fn element<T: Columns>(
         self,
         value: &T,
         first: bool,
@@ -153,10 +152,10 @@ impl Output {
             .map_err(|error| CliError::output(&error))
     }
 
-    /// Tells people something that is not a result.
+    /// Prints a note that is not a result.
     pub(crate) fn note(self, text: &str) {
         if !self.quiet {
-            // Nobody can be told that stderr is gone.
+            // A closed stderr cannot be reported.
             let _ = writeln!(io::stderr().lock(), "{}", escape::for_message(text));
         }
     }

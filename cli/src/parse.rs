@@ -1,4 +1,4 @@
-//! Values of arguments: times, JSON objects, signals, names of our enums.
+//! Parsers of argument values: times, JSON objects, signals, names of our enums.
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use std::time::Duration;
@@ -78,7 +78,7 @@ pub(crate) fn engine() -> impl TypedValueParser<Value = Engine> {
         .try_map(|name| name.parse::<Engine>())
 }
 
-/// The one way to go on after a crash that the supervisor has.
+/// The only action after a crash that the supervisor supports.
 pub(crate) fn on_crash() -> impl TypedValueParser<Value = OnCrash> {
     PossibleValuesParser::new([OnCrash::Close.as_str()]).try_map(|name| name.parse::<OnCrash>())
 }

@@ -1,10 +1,10 @@
-//! Where things are: state directory and control socket, for the daemon and for those who look for it.
+//! The paths of the state directory and the control socket, for the daemon and for clients.
 
 use crate::error::CliError;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What the environment says, taken once, so that tests can say something else.
+/// The relevant environment variables, read once, so that tests can replace them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Environment {
     pub(crate) root: bool,
@@ -63,7 +63,7 @@ impl Environment {
         places
     }
 
-    /// A flag goes before the environment: who names a state directory means the daemon of that directory.
+    /// A flag takes precedence over the environment: a state directory selects the daemon of that directory.
     fn explicit(&self, flag: Option<&Path>, state_dir_flag: Option<&Path>) -> Option<PathBuf> {
         flag.map(Path::to_owned)
             .or_else(|| state_dir_flag.map(|dir| dir.join(SOCKET_NAME)))

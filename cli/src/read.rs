@@ -1,11 +1,11 @@
-//! Texts that the client reads for the supervisor: never more than can be sent, whatever they are read from.
+//! Texts that the client reads for the supervisor: at most as much as can be sent, from any kind of file.
 
 use crate::error::CliError;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
 
-/// All of a file: no more than can be sent, whatever it is and however it grows.
+/// Reads a file completely; more than can be sent is an error, also for devices and growing files.
 pub(crate) fn read_file(file: &Path) -> Result<String, CliError> {
     std::fs::File::open(file).and_then(read_text).map_err(|error| CliError::file(file.display(), &error))
 }
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_no_end_is_refused_and_lines_keep_theirs() {
+    fn endless_input_is_refused_and_lines_keep_their_ends() {
         assert_eq!(read_text(io::repeat(b'x')).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let endless = io::BufReader::new(io::repeat(b'x'));
         assert_eq!(read_line(endless).unwrap_err().kind(), io::ErrorKind::FileTooLarge);

@@ -1,5 +1,5 @@
-//! A script's events as a terminal shows them: console on stdout and stderr as Node does, values, exceptions, and the
-//! exit code that follows from how the execution ended.
+//! Events of a script on a terminal: console output on stdout and stderr as in Node, values, exceptions, and the exit code for the
+//! end of the execution.
 
 use crate::error::{CliError, exit};
 use crate::output::{Style, escape};
@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, Execution, ExecutionStatus, JsType};
 
-/// Which values of last expressions are shown.
+/// The values of last expressions that are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ShowValues {
     /// None: a file's value is not its output.
@@ -47,12 +47,12 @@ impl ScriptOutput {
         }
     }
 
-    /// The execution, once it has said something.
+    /// The execution, once it has an event.
     pub(crate) fn execution(&self) -> Option<ExecutionId> {
         self.execution.get()
     }
 
-    /// Whether it was no JavaScript, or not of the kind that was expected.
+    /// Whether the text had a syntax error, or was a module instead of a script.
     pub(crate) fn has_syntax_error(&self) -> bool {
         self.syntax_error.get()
     }
@@ -80,7 +80,7 @@ impl ScriptOutput {
         pending.flush().map_err(|error| CliError::output(&error))
     }
 
-    /// Where an event goes and how it reads, line feed included; `None` if it is not shown.
+    /// The stream and text of an event, line feed included; `None` if it is not shown.
     fn event(&self, payload: &EventPayload) -> Option<(Stream, String)> {
         let line = |stream, text: &str| {
             let mut line = self.text(stream, text);
@@ -88,7 +88,7 @@ impl ScriptOutput {
             Some((stream, line))
         };
         match payload {
-            // What the record says of a script's host calls is no output of the script.
+            // The record of a script's host calls is no output of the script.
             EventPayload::InputEcho { .. } | EventPayload::System { level: ConsoleLevel::Info, .. } => None,
             EventPayload::Console { level: ConsoleLevel::Warn | ConsoleLevel::Error, text } => {
                 line(Stream::Stderr, text)
@@ -119,7 +119,7 @@ impl ScriptOutput {
         if terminal { escape::for_terminal(text).into_owned() } else { text.to_owned() }
     }
 
-    /// Says what the events did not say about the end, and answers the exit code.
+    /// Prints what the events do not show about the end, and returns the exit code.
     pub(crate) fn end(&self, execution: &Execution) -> u8 {
         if let Some(error) = &execution.error
             && !self.exception_shown.get()
@@ -140,10 +140,10 @@ impl ScriptOutput {
     }
 }
 
-/// Code of an execution's error that is no failure of its own: `process.exit(n)` with another n than 0.
+/// Error code of an execution that ended by `process.exit(n)` with n other than 0.
 const EXIT: &str = "EXIT";
 
-/// The exit code that an execution means for a shell.
+/// The exit code of the command for an execution.
 pub(crate) fn exit_code(execution: &Execution) -> u8 {
     match execution.status {
         ExecutionStatus::Ok | ExecutionStatus::Running | ExecutionStatus::Waiting => exit::OK,
@@ -160,13 +160,13 @@ fn asked_exit_code(execution: &Execution) -> Option<u8> {
     (code != 0).then_some(code)
 }
 
-/// As Node's shell says it: `Uncaught`, then the stack, which begins with the message, or the message alone.
+/// As in Node's shell: `Uncaught`, then the stack, which begins with the message, or the message alone.
 fn exception(message: &str, stack: &str) -> String {
     let text = if stack.is_empty() { message } else { stack.trim_end() };
     if text.starts_with("Uncaught ") { text.to_owned() } else { format!("Uncaught {text}") }
 }
 
-/// Text for one of the two streams, written when the other's turn comes: their order is kept.
+/// Buffered text of one of the two streams, written before text of the other, so that the order is kept.
 struct Pending {
     stream: Stream,
     text: String,
@@ -199,7 +199,7 @@ fn write_now(to: &mut impl Write, text: &str) -> io::Result<()> {
     to.flush()
 }
 
-/// The lines of a stack behind its message, escaped, each with a line feed.
+/// The lines of a stack after its message, escaped, each with a line feed.
 pub(crate) fn places(message: &str, stack: &str) -> String {
     let behind = stack.strip_prefix(message).unwrap_or(stack);
     let lines = behind.lines().filter(|line| !line.trim().is_empty());
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_the_lines_behind_the_message() {
+    fn positions_are_the_lines_after_the_message() {
         let stack = "TypeError: bad\nsecond line\n    at f (out.js:2:21)\n    at main (out.js:3:5)\n";
         let lines = "    at f (out.js:2:21)\n    at main (out.js:3:5)\n";
         assert_eq!(places("TypeError: bad\nsecond line", stack), lines);

@@ -1,4 +1,4 @@
-//! Signals as something to wait for.
+//! Signals as futures.
 
 use crate::error::{CliError, exit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -8,15 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::net::UnixStream;
 
-/// Ctrl-C and its like. From its making on these signals no longer end the process by themselves.
+/// The signals that end a command. Once this exists, they no longer end the process by themselves.
 pub(crate) struct Interrupts {
     pipe: UnixStream,
-    /// The last one that came.
+    /// The last received signal.
     last: Arc<AtomicUsize>,
 }
 
 impl Interrupts {
-    /// Everything that asks a command to end. Must be called inside the runtime.
+    /// All signals that end a command. Must be called inside the runtime.
     pub(crate) fn listen() -> Result<Self, CliError> {
         Self::to(&[SIGINT, SIGTERM, SIGHUP])
     }
@@ -35,7 +35,7 @@ impl Interrupts {
         let (read, write) = StdStream::pair()?;
         let last = Arc::new(AtomicUsize::new(SIGINT as usize));
         for signal in signals {
-            // Which one it was is known before anybody is woken.
+            // The signal is stored before a waiting task is woken.
             signal_hook::flag::register_usize(*signal, Arc::clone(&last), *signal as usize)?;
             signal_hook::low_level::pipe::register(*signal, write.try_clone()?)?;
         }
@@ -54,12 +54,12 @@ impl Interrupts {
         }
     }
 
-    /// How a command ends that was asked to: 128 and the signal, as shells say it.
+    /// The exit code of a command that a signal ended: 128 plus the signal, as in shells.
     pub(crate) fn exit_code(&self) -> u8 {
         u8::try_from(self.last.load(Ordering::Relaxed)).map_or(exit::INTERRUPTED, |signal| 128 + signal)
     }
 
-    /// Forgets those that came while nothing was running.
+    /// Drops the signals that were received while nothing was running.
     pub(crate) fn forget(&self) {
         while matches!(self.pipe.try_read(&mut [0; 64]), Ok(1..)) {}
     }

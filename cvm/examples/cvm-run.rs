@@ -3,8 +3,8 @@
 //! `cvm-run FILE [ANSWER…]`: answers are given to its pauses in turn; at each pause the state is stored and restored.
 
 use vm_system_cvm::{
-    Answer, CompileOptions, HostResult, Level, Limits, Outcome, State, StateConfig, compile, resume_host,
-    resume_pause, run,
+    CompileOptions, HostResult, Level, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState, compile,
+    resume_host, resume_pause, run,
 };
 
 fn main() -> std::process::ExitCode {
@@ -31,32 +31,32 @@ fn main() -> std::process::ExitCode {
     if let Err(error) = program.verify() {
         eprintln!("the compiled program is not valid: {error}");
     }
-    let mut state = State::new(&program, &StateConfig::default());
+    let mut state = VmState::new(&program, &StateConfig::default());
     loop {
         let outcome = run(&program, &mut state, u64::MAX);
         for line in state.take_output() {
             if line.level == Level::Error { eprintln!("{}", line.text) } else { println!("{}", line.text) }
         }
         match outcome {
-            Outcome::Done { text, .. } => {
+            RunOutcome::Done { text, .. } => {
                 println!("=> {text}");
                 return std::process::ExitCode::SUCCESS;
             }
-            Outcome::Pause { prompt, .. } => {
+            RunOutcome::Pause { prompt, .. } => {
                 println!("? {prompt}");
                 let stored = state.pages_since(&program, 0).pages;
                 let pages = stored.iter().map(|page| (page.number, page.bytes.as_slice()));
-                match State::restore(&program, Limits::default(), pages) {
+                match VmState::restore(&program, VmLimits::default(), pages) {
                     Ok(restored) => state = restored,
                     Err(error) => {
                         eprintln!("the paused state cannot be restored: {error}");
                         return std::process::ExitCode::from(4);
                     }
                 }
-                let answer = Answer::Text(args.next().unwrap_or_else(|| "answer".to_owned()));
+                let answer = PauseAnswer::Text(args.next().unwrap_or_else(|| "answer".to_owned()));
                 resume_pause(&program, &mut state, &answer);
             }
-            Outcome::Host { .. } => {
+            RunOutcome::Host { .. } => {
                 resume_host(&program, &mut state, &HostResult::Json("null".to_owned()));
             }
             other => {

@@ -1,13 +1,13 @@
-//! The durable engine of vm-system: a JavaScript and TypeScript compiler and a bytecode machine whose whole state is
-//! data. No I/O, no clock, no processes: what a program wants from outside is an [`Outcome`], what it gets comes back
-//! through [`resume_pause`] and [`resume_host`].
+//! The durable engine of vm-system: a JavaScript and TypeScript compiler, and a bytecode interpreter with its whole state as
+//! data. No I/O, no clock, no processes: a program's request to the host is returned as a [`RunOutcome`], and the result is
+//! passed in with [`resume_pause`] or [`resume_host`].
 //!
 //! | module | owns |
 //! |---|---|
 //! | `compiler` | source text to bytecode; the only place that knows the parser |
-//! | `ops`, `program`, `link` | the opcode table, compiled code, its place behind the prelude's |
+//! | `ops`, `program`, `link` | the opcode table, compiled code, and how it is appended to the prelude's |
 //! | `value`, `heap` | values, cells by stable id, strings, collection, dirty pages |
-//! | `state`, `outcome` | everything a run is, and what it comes to |
+//! | `state`, `outcome` | the state of a run, and how a run returns |
 //! | `vm` | the interpreter; how every step can be suspended |
 //! | `builtins` | the objects of the language: natives (`.rs`) and the prelude (`.js`) |
 //! | `format` | stored bytes: programs and pages, verified before use |
@@ -33,22 +33,23 @@ mod value;
 mod vm;
 
 pub use compiler::{CompileError, CompileErrors, CompileOptions};
-pub use format::{Checkpoint, FormatError, Page};
-pub use outcome::{Answer, HostResult, Level, Line, Outcome};
-pub use program::Program;
-pub use state::{LimitKind, Limits, Phase, State, StateConfig};
+pub use format::{CheckpointPages, FormatError, VmPage};
+pub use outcome::{ConsoleLine, HostResult, Level, PauseAnswer, RunOutcome};
+pub use program::CompiledProgram;
+pub use state::{RunPhase, StateConfig, VmLimitKind, VmLimits, VmState};
 pub use vm::driver::{UNHANDLED_REJECTION, resume_host, resume_pause, run};
 pub use vm::inspect::{FrameView, frames, globals, set_variable};
 
-/// Builds what all programs share, some milliseconds once per process; [`compile`] does it too when it was not done.
+/// Builds the realm and the prelude, which all programs share: some milliseconds, once per process. [`compile`] does it on
+/// first use otherwise.
 pub fn warm_up() {
     let generation = builtins::generations::newest();
     heap::spare::prepare(generation.number, generation.base.len(), &generation.code);
 }
 
 /// Compiles source text to a program that is ready to run.
-pub fn compile(source: &str, options: &CompileOptions) -> Result<Program, CompileErrors> {
+pub fn compile(source: &str, options: &CompileOptions) -> Result<CompiledProgram, CompileErrors> {
     let generation = builtins::generations::newest();
     let unit = compiler::compile_unit(source, options, &generation.prelude.functions)?;
-    Ok(Program::compiled(generation, unit))
+    Ok(CompiledProgram::compiled(generation, unit))
 }

@@ -1,4 +1,4 @@
-//! Linking: a compiled unit on top of a generation becomes a [`Program`].
+//! Linking: a compiled unit on top of a generation becomes a [`CompiledProgram`].
 //!
 //! Owns: constants as cells, absolute targets, property keys in instructions. A unit must have been verified first when
 //! it comes from outside.
@@ -6,12 +6,12 @@
 use crate::builtins::generations::Generation;
 use crate::builtins::prelude::Prelude;
 use crate::heap::{Heap, spare};
-use crate::ops::{Ins, Operand};
-use crate::program::{Const, Program, Template, Unit};
+use crate::ops::{Instruction, Operand};
+use crate::program::{CompiledProgram, Const, FunctionTemplate, Unit};
 use crate::value::Value;
 use std::sync::Arc;
 
-/// Makes realm and prelude ready to link programs on.
+/// Links the prelude, so that programs can be linked to it and to the realm.
 pub(crate) fn link_prelude(number: u32, mut heap: Heap, mut prelude: Prelude) -> Generation {
     heap.cursor = heap.cells.len() as u32;
     let (consts, keys) = constants(&mut heap, &prelude.unit.consts);
@@ -21,8 +21,8 @@ pub(crate) fn link_prelude(number: u32, mut heap: Heap, mut prelude: Prelude) ->
     Generation { number, base, prelude: Arc::new(prelude), code, consts }
 }
 
-/// Makes a unit that was compiled for a generation ready to run.
-pub(crate) fn link(generation: &Generation, unit: Unit, fingerprint: u32) -> Program {
+/// Links a unit to the generation that it was compiled for.
+pub(crate) fn link(generation: &Generation, unit: Unit, fingerprint: u32) -> CompiledProgram {
     let mut heap = Heap::over(&generation.base, u64::MAX);
     let (user_consts, keys) = constants(&mut heap, &unit.consts);
     let consts: Arc<[Value]> = generation.consts.iter().chain(&user_consts).copied().collect();
@@ -30,7 +30,7 @@ pub(crate) fn link(generation: &Generation, unit: Unit, fingerprint: u32) -> Pro
     let mut templates = unit.templates.clone();
     let (first, shift) = (code.len() as u32, generation.consts.len() as u32);
     relocate(&mut code, &unit.code, &mut templates, first, shift, &keys);
-    Program {
+    CompiledProgram {
         fingerprint,
         generation: generation.number,
         unit: Arc::new(unit),
@@ -66,9 +66,9 @@ fn constant(heap: &mut Heap, c: &Const) -> (Value, u32) {
 
 /// Appends code whose constants are numbered from `shift` on, with the keys of those constants.
 fn relocate(
-    out: &mut Vec<Ins>,
-    code: &[Ins],
-    templates: &mut [Template],
+    out: &mut Vec<Instruction>,
+    code: &[Instruction],
+    templates: &mut [FunctionTemplate],
     first: u32,
     shift: u32,
     keys: &[u32],
@@ -91,7 +91,7 @@ fn relocate(
     }
 }
 
-impl Program {
+impl CompiledProgram {
     /// Strings of a tagged template by constant.
     pub(crate) fn template_strings(&self, constant: u32) -> &[(Option<Vec<u16>>, Vec<u16>)] {
         let prelude = self.prelude.unit.consts.len() as u32;

@@ -1,9 +1,9 @@
 //! The opcode table: one row each with its byte, operands, stack effect, fuel and meaning.
 //!
-//! Owns: [`Op`], [`TABLE`]. Verifier, disassembler, codec and interpreter all read this table. Bytes are on disk:
+//! Owns: [`Opcode`], [`TABLE`]. Verifier, disassembler, codec and interpreter all read this table. Bytes are on disk:
 //! append, never renumber. Stack pictures in the docs read left to right, top of the stack last.
 
-/// What an operand field means, for the codec, the verifier and the disassembler.
+/// The meaning of an operand field, for the codec, the verifier and the disassembler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Operand {
     /// Unused
@@ -22,7 +22,7 @@ pub(crate) enum Operand {
     Slot,
     /// How many scopes outwards
     Depth,
-    /// Instruction to go to
+    /// Ins to go to
     Target,
     /// Template number
     Template,
@@ -35,9 +35,9 @@ pub(crate) enum Operand {
 }
 
 /// One row of the table.
-pub(crate) struct Row {
+pub(crate) struct OpcodeRow {
     /// The opcode
-    pub op: Op,
+    pub op: Opcode,
     /// Mnemonic
     pub name: &'static str,
     /// Meaning of the wide field `c`
@@ -60,9 +60,9 @@ macro_rules! ops {
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         #[repr(u8)]
         #[allow(missing_docs, reason = "the table's last column documents each")]
-        pub(crate) enum Op { $($name = $byte),* }
+        pub(crate) enum Opcode { $($name = $byte),* }
         /// All rows in byte order.
-        pub(crate) const TABLE: &[Row] = &[$(Row { op: Op::$name, name: stringify!($name), c: Operand::$c, b: Operand::$b,
+        pub(crate) const TABLE: &[OpcodeRow] = &[$(OpcodeRow { op: Opcode::$name, name: stringify!($name), c: Operand::$c, b: Operand::$b,
             pops: $pops, pushes: $pushes, fuel: 1, doc: $doc }),*];
     };
 }
@@ -231,34 +231,34 @@ ops! {
     160 SortStep Target Local 1 4 "comparison's result -> f this a b and go, or four undefined at the end; a sort in locals b to b + 7";
 }
 
-impl Op {
+impl Opcode {
     /// The opcode of a byte.
-    pub(crate) fn from_byte(byte: u8) -> Option<Op> {
+    pub(crate) fn from_byte(byte: u8) -> Option<Opcode> {
         TABLE.get(byte as usize).map(|row| row.op)
     }
 
     /// Its row.
     #[inline]
-    pub(crate) fn row(self) -> &'static Row {
+    pub(crate) fn row(self) -> &'static OpcodeRow {
         &TABLE[self as usize]
     }
 }
 
 /// One instruction in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Ins {
-    /// What to do
-    pub op: Op,
+pub(crate) struct Instruction {
+    /// The operation
+    pub op: Opcode,
     /// Narrow operand
     pub b: u16,
     /// Wide operand
     pub c: u32,
 }
 
-impl Ins {
+impl Instruction {
     /// An instruction.
-    pub(crate) fn new(op: Op, c: u32, b: u16) -> Ins {
-        Ins { op, b, c }
+    pub(crate) fn new(op: Opcode, c: u32, b: u16) -> Instruction {
+        Instruction { op, b, c }
     }
 }
 

@@ -1,8 +1,8 @@
-//! What running a program comes to, and what the outside gives back.
+//! The results of [`crate::run`], and the values with which a host resumes a program.
 //!
-//! Owns: the vocabulary of [`crate::run`]. Must not: know the heap.
+//! Owns: these types. Must not: know the heap.
 
-use crate::state::LimitKind;
+use crate::state::VmLimitKind;
 
 /// Console severity.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -19,16 +19,16 @@ pub enum Level {
 
 /// One console call.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Line {
+pub struct ConsoleLine {
     /// Severity
     pub level: Level,
     /// Formatted text, without a line end
     pub text: String,
 }
 
-/// What a program asks for while it waits.
+/// The request for which a program waits.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Request {
+pub(crate) enum PendingRequest {
     /// `CC(prompt, options)`
     Task {
         /// The prompt
@@ -45,52 +45,52 @@ pub(crate) enum Request {
     },
 }
 
-/// Why [`crate::run`] came back.
+/// Why [`crate::run`] returned.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Outcome {
-    /// The program ended; its result as JSON (`null` for what JSON has no word for) and as console text
+pub enum RunOutcome {
+    /// The program ended; its result as JSON (`null` for what JSON cannot represent) and as console text
     Done {
         /// JSON text
         json: String,
         /// Text as the console shows it
         text: String,
     },
-    /// An exception that nobody caught: text with stack
+    /// An uncaught exception: text with stack
     Throw(String),
-    /// A pause: answer with [`crate::resume_pause`]
+    /// A pause; resume with [`crate::resume_pause`]
     Pause {
         /// The prompt
         prompt: String,
         /// The options object as JSON
         options: Option<String>,
     },
-    /// A host call: answer with [`crate::resume_host`]
+    /// A host call; resume with [`crate::resume_host`]
     Host {
-        /// Which
+        /// `readFile`, `writeFile` or `listFiles`
         name: String,
         /// Arguments as JSON, an array
         args: String,
     },
-    /// The fuel given to this call is used up; run on at will
+    /// The fuel of this call is used up; [`crate::run`] may be called again
     OutOfFuel,
     /// A limit ended the program
-    Limit(LimitKind),
-    /// The state is not one that this engine makes; it cannot go on
+    Limit(VmLimitKind),
+    /// The state is invalid, and the program cannot continue; says what is wrong
     Corrupt(&'static str),
 }
 
 /// The answer to a pause.
 #[derive(Clone, PartialEq, Debug)]
-pub enum Answer {
+pub enum PauseAnswer {
     /// A plain string
     Text(String),
     /// JSON text that fits the task's schema
     Json(String),
     /// Attempts are used up: `CCError` with this message
     Error(String),
-    /// The time is over and there is no default: `CCTimeoutError`
+    /// The deadline has passed and there is no default: `CCTimeoutError`
     Timeout(String),
-    /// The question itself is wrong: `TypeError` with this message
+    /// The task itself is invalid: `TypeError` with this message
     Wrong(String),
 }
 

@@ -1,8 +1,8 @@
 //! A compiled program: templates, constants, source, and the code linked behind the prelude's.
 //!
-//! Owns: [`Program`], [`Template`]. Must not: know the AST, the state or the stored bytes (see `format`).
+//! Owns: [`CompiledProgram`], [`FunctionTemplate`]. Must not: know the AST, the state or the stored bytes (see `format`).
 
-use crate::ops::Ins;
+use crate::ops::Instruction;
 use std::sync::Arc;
 
 /// A constant.
@@ -18,7 +18,7 @@ pub(crate) enum Const {
     Template(Vec<(Option<Vec<u16>>, Vec<u16>)>),
 }
 
-/// Bits of [`Template::flags`].
+/// Bits of [`FunctionTemplate::flags`].
 pub(crate) mod flag {
     /// Has no own `this`, `arguments`, `new.target`
     pub(crate) const ARROW: u16 = 1;
@@ -42,18 +42,18 @@ pub(crate) mod flag {
 
 /// A protected range of instructions.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Handler {
+pub struct ExceptionHandler {
     /// First instruction covered, relative to the template
     pub start: u32,
     /// First instruction not covered
     pub end: u32,
-    /// Where to go with the thrown value on the stack
+    /// Jump target; the thrown value is on the stack
     pub target: u32,
     /// Operands kept beneath it
     pub depth: u16,
 }
 
-/// A name that lives in a local or a scope slot, for inspection.
+/// The location of a named variable, for inspection.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Binding {
     /// Name in the source
@@ -68,7 +68,7 @@ pub struct Binding {
 
 /// A function's compiled form.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Template {
+pub struct FunctionTemplate {
     /// Name, a string constant or `u32::MAX`
     pub name: u32,
     /// See [`flag`]
@@ -81,12 +81,12 @@ pub struct Template {
     pub slots: u16,
     /// Deepest operand stack
     pub depth: u16,
-    /// First instruction in [`Program::code`]
+    /// First instruction in [`CompiledProgram::code`]
     pub start: u32,
     /// Number of instructions
     pub len: u32,
     /// Innermost first
-    pub handlers: Vec<Handler>,
+    pub handlers: Vec<ExceptionHandler>,
     /// `(instruction, byte offset in the source)`, ascending
     pub positions: Vec<(u32, u32)>,
     /// Source range of the whole function
@@ -95,7 +95,7 @@ pub struct Template {
     pub bindings: Vec<Binding>,
 }
 
-impl Template {
+impl FunctionTemplate {
     /// Tests a flag bit.
     #[inline]
     pub fn is(&self, bit: u16) -> bool {
@@ -103,7 +103,7 @@ impl Template {
     }
 }
 
-/// What a compilation gives before linking, and what is stored.
+/// The compiler's result before linking; this is what is stored.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Unit {
     /// Name for stacks and errors
@@ -111,28 +111,28 @@ pub(crate) struct Unit {
     /// Source text
     pub source: String,
     /// Functions; the first is the top level
-    pub templates: Vec<Template>,
+    pub templates: Vec<FunctionTemplate>,
     /// Constants of all functions
     pub consts: Vec<Const>,
     /// Instructions of all functions; template and constant numbers are those of the unit
-    pub code: Vec<Ins>,
+    pub code: Vec<Instruction>,
 }
 
 /// Template numbers below belong to the prelude.
 pub(crate) const USER_TEMPLATES: u32 = 4096;
 
-/// A program ready to run: the prelude's code and its own in one row.
+/// A program that can run: the prelude's code, followed by its own.
 #[derive(Clone, Debug)]
-pub struct Program {
+pub struct CompiledProgram {
     pub(crate) unit: Arc<Unit>,
-    /// Prelude and user code; names are heap ids, templates are global numbers, targets are positions here
-    pub(crate) code: Arc<Vec<Ins>>,
-    /// User templates with `start` in [`Program::code`]
-    pub(crate) templates: Arc<[Template]>,
+    /// Prelude and user code; names are heap ids, templates are global numbers, targets are indices into this list
+    pub(crate) code: Arc<Vec<Instruction>>,
+    /// User templates with `start` in [`CompiledProgram::code`]
+    pub(crate) templates: Arc<[FunctionTemplate]>,
     pub(crate) prelude: Arc<crate::builtins::prelude::Prelude>,
     /// Values of the prelude's constants, then of the unit's
     pub(crate) consts: Arc<[crate::value::Value]>,
-    /// Tells programs apart in stored states
+    /// Identifies the program in stored states
     pub(crate) fingerprint: u32,
     /// The generation it was compiled for
     pub(crate) generation: u32,
@@ -140,10 +140,10 @@ pub struct Program {
     pub(crate) base: Arc<crate::heap::base::Base>,
 }
 
-impl Program {
+impl CompiledProgram {
     /// Template by global number; the empty one for a wrong number.
     #[inline]
-    pub fn template(&self, number: u32) -> &Template {
+    pub fn template(&self, number: u32) -> &FunctionTemplate {
         let (list, at) = if number >= USER_TEMPLATES {
             (&self.templates[..], number - USER_TEMPLATES)
         } else {
@@ -181,7 +181,7 @@ pub(crate) fn line_column(source: &str, offset: u32) -> (u32, u32) {
     (line, column)
 }
 
-impl Template {
+impl FunctionTemplate {
     /// Byte offset of the source for an instruction relative to the start.
     pub fn position(&self, pc: u32) -> u32 {
         let at = self.positions.partition_point(|&(p, _)| p <= pc);
@@ -189,7 +189,7 @@ impl Template {
     }
 }
 
-impl Program {
+impl CompiledProgram {
     /// The program's bytecode for people: one line an instruction, with operands, fuel and meaning.
     pub fn disassemble(&self) -> String {
         let mut text = String::new();

@@ -1,30 +1,30 @@
-//! The whole state of a running program as data.
+//! The state of a running program, as data.
 //!
-//! Owns: [`State`], [`Frame`], [`Job`], limits. Must not: execute anything or know stored bytes (see `format`).
+//! Owns: [`VmState`], [`Frame`], [`PendingJob`], limits. Must not: execute anything or know stored bytes (see `format`).
 
 use crate::heap::Heap;
-use crate::program::Program;
+use crate::program::CompiledProgram;
 use crate::value::{Id, Key, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-/// What a program may use; reaching one ends it and cannot be caught.
+/// The limits of a program. Reaching one ends it; this cannot be caught.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct VmLimits {
     /// Accounted bytes of the heap
     pub heap_bytes: u64,
     /// Frames
     pub stack_depth: u32,
     /// UTF-16 units of one string
     pub string_units: u32,
-    /// Instructions over the whole life of the program
+    /// Instructions from the program's start to its end
     pub steps: u64,
-    /// Bytes of console text between two answers from outside
+    /// Bytes of console text between two calls of `resume_pause` or `resume_host`
     pub output_bytes: u64,
 }
 
-impl Default for Limits {
+impl Default for VmLimits {
     fn default() -> Self {
-        Limits {
+        VmLimits {
             heap_bytes: 64 << 20,
             stack_depth: 10_000,
             string_units: 1 << 28,
@@ -36,20 +36,20 @@ impl Default for Limits {
 
 /// Which limit ended a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LimitKind {
-    /// [`Limits::heap_bytes`]
+pub enum VmLimitKind {
+    /// [`VmLimits::heap_bytes`]
     Heap,
-    /// [`Limits::stack_depth`]
+    /// [`VmLimits::stack_depth`]
     Stack,
-    /// [`Limits::steps`]
+    /// [`VmLimits::steps`]
     Steps,
-    /// [`Limits::string_units`]
+    /// [`VmLimits::string_units`]
     Text,
-    /// [`Limits::output_bytes`]
+    /// [`VmLimits::output_bytes`]
     Output,
 }
 
-/// How a frame gives back its result.
+/// Where a frame's result is put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Back {
     /// Onto the caller's operands
@@ -67,7 +67,7 @@ pub(crate) enum Back {
 /// One call in progress.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Frame {
-    /// What it runs
+    /// Template number of the running function
     pub template: u32,
     /// Next instruction, absolute
     pub pc: u32,
@@ -79,16 +79,16 @@ pub(crate) struct Frame {
     pub new_target: Value,
     /// The generator or async function it belongs to
     pub coroutine: Id,
-    /// Where its result goes
+    /// Destination of its result
     pub back: Back,
 }
 
-/// Work that waits for the stack to be empty.
+/// A job: work that runs when the stack is empty.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Job {
+pub(crate) enum PendingJob {
     /// Call a function of the prelude
     Call(u32, Vec<Value>),
-    /// Go on with a coroutine: mode 0 value, 1 throw
+    /// Resume a coroutine: mode 0 value, 1 throw
     Resume(Id, u8, Value),
 }
 
@@ -98,82 +98,82 @@ pub(crate) const JOB_BYTES: u64 = 160;
 /// Accounted bytes of a symbol of the registry, beside its cells.
 pub(crate) const REGISTERED_BYTES: u64 = 64;
 
-/// Where the program is in its life.
+/// The phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Phase {
-    /// Nothing ran yet
+pub enum RunPhase {
+    /// Created; no instruction was executed
     Start,
     /// Top level, `main` and jobs
     Running,
-    /// Waits for the answer to a pause
+    /// Waits for `resume_pause`
     Paused,
-    /// Waits for the result of a host call
+    /// Waits for `resume_host`
     Host,
     /// Ended with a result
     Done,
     /// Ended by an uncaught exception
     Failed,
     /// Ended by this limit
-    Limited(LimitKind),
-    /// Ended because the state was not one that this engine makes
+    Limited(VmLimitKind),
+    /// Ended because the state was invalid: this engine does not produce such a state
     Broken,
 }
 
-/// Stack slots below stay free, so that operands can be looked at without care.
+/// First used stack slot. The slots below are always there, so that reading an operand below the top needs no check.
 pub(crate) const STACK_START: usize = 4;
 
-/// Everything a program is at one moment, beside its code.
+/// The complete state of a program at one moment, apart from its code.
 #[derive(Clone, Debug)]
-pub struct State {
+pub struct VmState {
     pub(crate) heap: Heap,
     pub(crate) stack: Vec<Value>,
     pub(crate) sp: usize,
     pub(crate) frames: Vec<Frame>,
-    pub(crate) jobs: VecDeque<Job>,
-    pub(crate) phase: Phase,
+    pub(crate) jobs: VecDeque<PendingJob>,
+    pub(crate) phase: RunPhase,
     pub(crate) result: Value,
     pub(crate) rng: u64,
-    /// Milliseconds since the epoch, as given for this run segment
+    /// Milliseconds since the epoch, as set by [`VmState::set_time`]
     pub(crate) now: f64,
     pub(crate) steps: u64,
-    pub(crate) limits: Limits,
+    pub(crate) limits: VmLimits,
     /// Arrays of tagged templates by constant
     pub(crate) template_objects: BTreeMap<u32, Id>,
     /// `Symbol.for`: key string (the canonical one, where it is a property key), symbol
     pub(crate) registry: Vec<(Id, Id)>,
     /// Derived: the registry's symbols by key
     pub(crate) registered: HashMap<Key, Id>,
-    /// What the pending pause or host call asked
-    pub(crate) request: Option<crate::outcome::Request>,
+    /// The pending pause or host call
+    pub(crate) request: Option<crate::outcome::PendingRequest>,
     /// Property slot hints by instruction; never stored
     pub(crate) hints: Vec<u16>,
-    /// Console lines not yet taken; never stored
-    pub(crate) output: Vec<crate::outcome::Line>,
+    /// Console lines that [`VmState::take_output`] has not returned yet; never stored
+    pub(crate) output: Vec<crate::outcome::ConsoleLine>,
     /// Derived: compiled regular expressions by source and flags; never stored
     pub(crate) regexps: crate::builtins::RegExpCache,
     /// Number of the last checkpoint
     pub(crate) checkpoint: u64,
-    /// An exception that the answer to a pause or host call raises at the next step
+    /// An exception that the next step throws, as the result of a pause or host call
     pub(crate) thrown: Option<Value>,
-    /// Where the answer to a pause or host call goes
+    /// Destination of the result of a pause or host call
     pub(crate) wait_back: Back,
-    /// When each page changed last; never stored
+    /// The checkpoint at which each page changed last; never stored
     pub(crate) versions: crate::format::Versions,
     /// Objects whose `join` is under way
     pub(crate) joining: Vec<Id>,
     /// Uncaught exception's text with stack, once failed
     pub(crate) failure: Option<String>,
-    /// Instructions' worth of matching that was done and is not paid for yet
+    /// Work of natives that is not charged to the fuel yet, in instructions
     pub(crate) debt: u64,
-    /// Bytes of console text since the last answer from outside
+    /// Bytes of console text since the last `resume_pause` or `resume_host`
     pub(crate) printed: u64,
 }
 
-/// What a state begins with.
+/// The inputs of a new state.
 #[derive(Clone, Debug, Default)]
 pub struct StateConfig {
     /// Limits
-    pub limits: Limits,
+    pub limits: VmLimits,
     /// Seed of `Math.random`
     pub seed: u64,
     /// `args`
@@ -182,22 +182,22 @@ pub struct StateConfig {
     pub env: Vec<(String, String)>,
 }
 
-impl State {
-    /// A state in which nothing ran yet.
-    pub fn new(program: &Program, config: &StateConfig) -> State {
+impl VmState {
+    /// The state of a program before its first instruction.
+    pub fn new(program: &CompiledProgram, config: &StateConfig) -> VmState {
         let mut limits = config.limits;
         // One string must not be able to pass the heap's limit by itself.
         limits.string_units =
             limits.string_units.min(u32::try_from(limits.heap_bytes / 4).unwrap_or(u32::MAX));
         let mut heap = Heap::over(&program.base, config.limits.heap_bytes);
         heap.longest = limits.string_units as usize;
-        let mut state = State {
+        let mut state = VmState {
             heap,
             stack: vec![Value::Undefined; 1024],
             sp: STACK_START,
             frames: Vec::new(),
             jobs: VecDeque::new(),
-            phase: Phase::Start,
+            phase: RunPhase::Start,
             result: Value::Undefined,
             rng: config.seed,
             now: f64::NAN,
@@ -223,14 +223,14 @@ impl State {
         state
     }
 
-    /// Queues work for when the stack is empty.
-    pub(crate) fn enqueue(&mut self, job: Job) {
+    /// Queues a job.
+    pub(crate) fn enqueue(&mut self, job: PendingJob) {
         self.jobs.push_back(job);
         self.heap.charge(JOB_BYTES as usize);
     }
 
-    /// Forgets what cannot go on, once the program has ended.
-    pub(crate) fn end(&mut self, phase: Phase) {
+    /// Drops frames, jobs and the pending request when the program has ended.
+    pub(crate) fn end(&mut self, phase: RunPhase) {
         self.phase = phase;
         self.frames.clear();
         self.sp = STACK_START;
@@ -244,8 +244,8 @@ impl State {
         self.jobs.len() as u64 * JOB_BYTES + self.registry.len() as u64 * REGISTERED_BYTES
     }
 
-    /// Takes the console lines written since the last call.
-    pub fn take_output(&mut self) -> Vec<crate::outcome::Line> {
+    /// Returns the console lines written since the last call.
+    pub fn take_output(&mut self) -> Vec<crate::outcome::ConsoleLine> {
         std::mem::take(&mut self.output)
     }
 
@@ -264,8 +264,8 @@ impl State {
         self.heap.bytes
     }
 
-    /// Where the program is in its life.
-    pub fn phase(&self) -> Phase {
+    /// The phase of a run.
+    pub fn phase(&self) -> RunPhase {
         self.phase
     }
 
@@ -278,8 +278,8 @@ impl State {
     pub(crate) fn roots(&self) -> impl Iterator<Item = Value> + '_ {
         let frames = self.frames.iter().flat_map(|f| [f.env, f.new_target, Value::Obj(f.coroutine)]);
         let jobs = self.jobs.iter().flat_map(|j| match j {
-            Job::Call(_, args) => args.clone(),
-            Job::Resume(id, _, value) => vec![Value::Obj(*id), *value],
+            PendingJob::Call(_, args) => args.clone(),
+            PendingJob::Resume(id, _, value) => vec![Value::Obj(*id), *value],
         });
         self.stack[..self.sp.min(self.stack.len())]
             .iter()

@@ -1,4 +1,4 @@
-//! Values, heap ids and property keys: the small `Copy` vocabulary everything else speaks.
+//! Values, heap ids and property keys: the small `Copy` types that the whole engine uses.
 //!
 //! Owns: [`Value`], [`Id`], [`Key`]. Must not: reach into the heap.
 
@@ -21,7 +21,7 @@ impl Id {
     }
 }
 
-/// A value of the language, or one of the few markers that only the engine sees.
+/// A value of the language, or a marker that only the engine uses.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) enum Value {
     /// `undefined`

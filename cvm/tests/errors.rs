@@ -1,11 +1,11 @@
-//! What a person sees when a program does not compile, or ends with an exception: whole texts, as snapshots.
+//! Messages of compile errors and of uncaught exceptions: the complete texts, as snapshots.
 
 use std::fmt::Write as _;
 use vm_system_cvm::{
-    Answer, CompileOptions, Limits, Outcome, State, StateConfig, compile, resume_pause, run,
+    CompileOptions, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState, compile, resume_pause, run,
 };
 
-/// Each source with the errors it gives.
+/// Each source with its errors.
 fn refusals(sources: &[&str], typescript: bool) -> String {
     let mut shown = String::new();
     let filename = if typescript { "program.ts" } else { "program.js" }.to_owned();
@@ -26,15 +26,15 @@ fn ends(sources: &[&str]) -> String {
     for source in sources {
         let _ = writeln!(shown, "=== {source}");
         let program = compile(source, &CompileOptions::default()).expect("these programs compile");
-        let limits = Limits { steps: 100_000, stack_depth: 200, ..Limits::default() };
-        let mut state = State::new(&program, &StateConfig { limits, ..StateConfig::default() });
+        let limits = VmLimits { steps: 100_000, stack_depth: 200, ..VmLimits::default() };
+        let mut state = VmState::new(&program, &StateConfig { limits, ..StateConfig::default() });
         let end = loop {
             match run(&program, &mut state, u64::MAX) {
-                Outcome::Pause { prompt, .. } => {
-                    let answer = Answer::Error(format!("no answer to {prompt}"));
+                RunOutcome::Pause { prompt, .. } => {
+                    let answer = PauseAnswer::Error(format!("no answer to {prompt}"));
                     assert!(resume_pause(&program, &mut state, &answer));
                 }
-                Outcome::Throw(text) => break text,
+                RunOutcome::Throw(text) => break text,
                 other => break format!("{other:?}"),
             }
         };

@@ -2,11 +2,11 @@
 //! limit is part of the ended state.
 
 use vm_system_cvm::{
-    Answer, CompileOptions, LimitKind, Limits, Outcome, Phase, Program, State, StateConfig, compile,
-    resume_pause, run,
+    CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, RunPhase, StateConfig, VmLimitKind, VmLimits,
+    VmState, compile, resume_pause, run,
 };
 
-fn program(source: &str) -> Program {
+fn program(source: &str) -> CompiledProgram {
     match compile(source, &CompileOptions::default()) {
         Ok(program) => program,
         Err(errors) => panic!("{source}\n{errors}"),
@@ -14,21 +14,21 @@ fn program(source: &str) -> Program {
 }
 
 /// Runs with these limits: outcome, console lines, state.
-fn limited(program: &Program, limits: Limits) -> (Outcome, Vec<String>, State) {
-    let mut state = State::new(program, &StateConfig { limits, ..StateConfig::default() });
+fn limited(program: &CompiledProgram, limits: VmLimits) -> (RunOutcome, Vec<String>, VmState) {
+    let mut state = VmState::new(program, &StateConfig { limits, ..StateConfig::default() });
     let outcome = run(program, &mut state, u64::MAX);
     let lines = state.take_output().into_iter().map(|l| l.text).collect();
     (outcome, lines, state)
 }
 
 /// The smallest value of a limit, up to `most`, with which the program ends by itself.
-fn threshold(program: &Program, most: u64, with: impl Fn(u64) -> Limits) -> u64 {
+fn threshold(program: &CompiledProgram, most: u64, with: impl Fn(u64) -> VmLimits) -> u64 {
     let (mut low, mut high) = (0, most);
     while low < high {
         let middle = low + (high - low) / 2;
         match limited(program, with(middle)).0 {
-            Outcome::Done { .. } => high = middle,
-            Outcome::Limit(_) => low = middle + 1,
+            RunOutcome::Done { .. } => high = middle,
+            RunOutcome::Limit(_) => low = middle + 1,
             other => panic!("{other:?}"),
         }
     }
@@ -44,11 +44,11 @@ fn steps_are_exact_to_one_instruction() {
         "const found = /(a+)+b/.exec('aaaaaaaaaaaac'); 'x'.replace(/x/, () => 'y');",
     ] {
         let program = program(source);
-        let whole = limited(&program, Limits::default()).2.steps();
-        let exact = threshold(&program, whole * 2, |steps| Limits { steps, ..Limits::default() });
+        let whole = limited(&program, VmLimits::default()).2.steps();
+        let exact = threshold(&program, whole * 2, |steps| VmLimits { steps, ..VmLimits::default() });
         assert_eq!(exact, whole, "{source}");
-        let (outcome, _, state) = limited(&program, Limits { steps: whole - 1, ..Limits::default() });
-        assert_eq!((outcome, state.steps()), (Outcome::Limit(LimitKind::Steps), whole - 1), "{source}");
+        let (outcome, _, state) = limited(&program, VmLimits { steps: whole - 1, ..VmLimits::default() });
+        assert_eq!((outcome, state.steps()), (RunOutcome::Limit(VmLimitKind::Steps), whole - 1), "{source}");
     }
 }
 
@@ -58,14 +58,14 @@ fn slices_of_fuel_change_neither_the_steps_nor_where_a_limit_ends_a_program() {
         "let n = 0; for (let i = 0; i < 4; i++) { n += /(x+x+)+y/.test('x'.repeat(7 + i)) ? 1 : 2; }",
     );
     let ends = |steps: u64, slice: u64| {
-        let limits = Limits { steps, ..Limits::default() };
-        let mut state = State::new(&program, &StateConfig { limits, ..StateConfig::default() });
+        let limits = VmLimits { steps, ..VmLimits::default() };
+        let mut state = VmState::new(&program, &StateConfig { limits, ..StateConfig::default() });
         loop {
             match run(&program, &mut state, slice) {
-                Outcome::OutOfFuel => {
+                RunOutcome::OutOfFuel => {
                     let pages = state.pages_since(&program, 0).pages;
                     let pages = pages.iter().map(|p| (p.number, p.bytes.as_slice()));
-                    state = State::restore(&program, limits, pages).expect("its own pages");
+                    state = VmState::restore(&program, limits, pages).expect("its own pages");
                 }
                 outcome => return (outcome, state.steps()),
             }
@@ -84,32 +84,32 @@ fn the_heap_is_exact_to_one_allocation() {
     let program = program(
         "const kept = []; for (let i = 0; i < 40; i++) { kept.push('x'.repeat(4000 + i)); console.log(i); }",
     );
-    let with = |heap_bytes| Limits { heap_bytes, ..Limits::default() };
+    let with = |heap_bytes| VmLimits { heap_bytes, ..VmLimits::default() };
     let exact = threshold(&program, 64 << 20, with);
     assert_eq!(limited(&program, with(exact)).1.len(), 40);
     let (outcome, lines, _) = limited(&program, with(exact - 1));
-    assert_eq!(outcome, Outcome::Limit(LimitKind::Heap));
+    assert_eq!(outcome, RunOutcome::Limit(VmLimitKind::Heap));
     assert_eq!(lines.len(), 39, "the last allocation is the one too many");
-    // An element costs its text, its cell and its place: one less fits for each that the limit is lower.
+    // An element costs its text, its cell and its slot: with a limit that is lower by that much, one element less fits.
     let element = 4039 + 32 + 16;
     let (outcome, lines, _) = limited(&program, with(exact - element));
-    assert_eq!((outcome, lines.len()), (Outcome::Limit(LimitKind::Heap), 39));
+    assert_eq!((outcome, lines.len()), (RunOutcome::Limit(VmLimitKind::Heap), 39));
     let (outcome, lines, _) = limited(&program, with(exact - element - 1));
-    assert_eq!((outcome, lines.len()), (Outcome::Limit(LimitKind::Heap), 38));
+    assert_eq!((outcome, lines.len()), (RunOutcome::Limit(VmLimitKind::Heap), 38));
 }
 
 #[test]
 fn the_stack_is_exact_to_one_frame() {
     let program = program("function f(n) { console.log(n); if (n < 50) f(n + 1); } f(1);");
-    let with = |stack_depth: u64| Limits { stack_depth: stack_depth as u32, ..Limits::default() };
+    let with = |stack_depth: u64| VmLimits { stack_depth: stack_depth as u32, ..VmLimits::default() };
     assert_eq!(threshold(&program, 1000, with), 51, "the top level and fifty calls");
     let (outcome, lines, _) = limited(&program, with(50));
-    assert_eq!((outcome, lines.len()), (Outcome::Limit(LimitKind::Stack), 49));
+    assert_eq!((outcome, lines.len()), (RunOutcome::Limit(VmLimitKind::Stack), 49));
 }
 
 #[test]
 fn the_length_of_text_is_exact_to_one_unit_wherever_text_is_made() {
-    let limits = Limits { string_units: 1000, ..Limits::default() };
+    let limits = VmLimits { string_units: 1000, ..VmLimits::default() };
     for make in [
         "'x'.repeat(N)",
         "'x'.repeat(N - 1) + 'y'",
@@ -140,25 +140,25 @@ fn the_length_of_text_is_exact_to_one_unit_wherever_text_is_made() {
             "const N = 1001; try {{ ({make}).length; }} catch (e) {{ console.log(String(e)); }}"
         ));
         let (outcome, lines, _) = limited(&not, limits);
-        assert_eq!((outcome, lines), (Outcome::Limit(LimitKind::Text), Vec::new()), "{make}");
+        assert_eq!((outcome, lines), (RunOutcome::Limit(VmLimitKind::Text), Vec::new()), "{make}");
     }
 }
 
-fn done() -> Outcome {
-    Outcome::Done { json: "null".to_owned(), text: "undefined".to_owned() }
+fn done() -> RunOutcome {
+    RunOutcome::Done { json: "null".to_owned(), text: "undefined".to_owned() }
 }
 
 #[test]
 fn an_answer_that_is_too_long_ends_the_program_even_when_the_state_is_stored_in_between() {
     let program =
         program("try { CC('?'); } catch (e) { console.log('caught'); } finally { console.log('finally'); }");
-    let limits = Limits { string_units: 100, ..Limits::default() };
+    let limits = VmLimits { string_units: 100, ..VmLimits::default() };
     let (_, _, mut state) = limited(&program, limits);
-    assert!(resume_pause(&program, &mut state, &Answer::Text("x".repeat(101))));
+    assert!(resume_pause(&program, &mut state, &PauseAnswer::Text("x".repeat(101))));
     let pages = state.pages_since(&program, 0).pages;
     let pages = pages.iter().map(|p| (p.number, p.bytes.as_slice()));
-    let mut state = State::restore(&program, limits, pages).expect("its own pages");
-    assert_eq!(run(&program, &mut state, u64::MAX), Outcome::Limit(LimitKind::Text));
+    let mut state = VmState::restore(&program, limits, pages).expect("its own pages");
+    assert_eq!(run(&program, &mut state, u64::MAX), RunOutcome::Limit(VmLimitKind::Text));
     assert!(state.take_output().is_empty());
 }
 
@@ -166,16 +166,16 @@ fn an_answer_that_is_too_long_ends_the_program_even_when_the_state_is_stored_in_
 fn console_text_is_exact_to_one_byte_and_counts_from_the_last_answer() {
     let program =
         program("console.log('x'.repeat(99)); CC('?'); console.log('y'.repeat(99)); console.log('');");
-    let with = |output_bytes| Limits { output_bytes, ..Limits::default() };
+    let with = |output_bytes| VmLimits { output_bytes, ..VmLimits::default() };
     let (outcome, lines, _) = limited(&program, with(99));
-    assert_eq!((outcome, lines.len()), (Outcome::Limit(LimitKind::Output), 0));
-    for (most, end) in [(101, None), (100, Some(LimitKind::Output))] {
+    assert_eq!((outcome, lines.len()), (RunOutcome::Limit(VmLimitKind::Output), 0));
+    for (most, end) in [(101, None), (100, Some(VmLimitKind::Output))] {
         let (outcome, lines, mut state) = limited(&program, with(most));
-        assert!(matches!(outcome, Outcome::Pause { .. }));
+        assert!(matches!(outcome, RunOutcome::Pause { .. }));
         assert_eq!(lines.len(), 1);
-        resume_pause(&program, &mut state, &Answer::Text(String::new()));
+        resume_pause(&program, &mut state, &PauseAnswer::Text(String::new()));
         let outcome = run(&program, &mut state, u64::MAX);
-        assert_eq!(outcome, end.map_or(done(), Outcome::Limit));
+        assert_eq!(outcome, end.map_or(done(), RunOutcome::Limit));
     }
 }
 
@@ -201,17 +201,17 @@ const NOTICE: &[&str] = &[
 
 #[test]
 fn no_limit_can_be_noticed() {
-    let works: &[(LimitKind, &str)] = &[
-        (LimitKind::Steps, "while (true) {}"),
-        (LimitKind::Heap, "const l = []; while (true) l.push([1, 2, 3]);"),
-        (LimitKind::Heap, "const l = []; while (true) { try { null.x; } catch (e) { l.push(e); } }"),
-        (LimitKind::Stack, "(function f() { f(); })();"),
-        (LimitKind::Stack, "(function f() { try { f(); } finally { f(); } })();"),
-        (LimitKind::Text, "'x'.repeat(100000);"),
-        (LimitKind::Text, "let s = 'ab'; while (true) s += s;"),
-        (LimitKind::Output, "while (true) console.warn('x'.repeat(1000));"),
+    let works: &[(VmLimitKind, &str)] = &[
+        (VmLimitKind::Steps, "while (true) {}"),
+        (VmLimitKind::Heap, "const l = []; while (true) l.push([1, 2, 3]);"),
+        (VmLimitKind::Heap, "const l = []; while (true) { try { null.x; } catch (e) { l.push(e); } }"),
+        (VmLimitKind::Stack, "(function f() { f(); })();"),
+        (VmLimitKind::Stack, "(function f() { try { f(); } finally { f(); } })();"),
+        (VmLimitKind::Text, "'x'.repeat(100000);"),
+        (VmLimitKind::Text, "let s = 'ab'; while (true) s += s;"),
+        (VmLimitKind::Output, "while (true) console.warn('x'.repeat(1000));"),
     ];
-    let limits = Limits {
+    let limits = VmLimits {
         heap_bytes: 4 << 20,
         stack_depth: 200,
         string_units: 50_000,
@@ -223,14 +223,14 @@ fn no_limit_can_be_noticed() {
             let source = notice.replace("WORK", work);
             let program = program(&source);
             let (outcome, lines, mut state) = limited(&program, limits);
-            assert_eq!(outcome, Outcome::Limit(*kind), "{source}");
+            assert_eq!(outcome, RunOutcome::Limit(*kind), "{source}");
             assert!(lines.iter().all(|l| l.starts_with("xxx")), "{source}: {lines:?}");
-            // The ended state says the same, stored or not.
-            assert_eq!(state.phase(), Phase::Limited(*kind));
+            // The ended state has the same limit kind, stored or not.
+            assert_eq!(state.phase(), RunPhase::Limited(*kind));
             let pages = state.pages_since(&program, 0).pages;
             let pages = pages.iter().map(|p| (p.number, p.bytes.as_slice()));
-            let mut again = State::restore(&program, limits, pages).expect("its own pages");
-            assert_eq!(run(&program, &mut again, u64::MAX), Outcome::Limit(*kind), "{source}");
+            let mut again = VmState::restore(&program, limits, pages).expect("its own pages");
+            assert_eq!(run(&program, &mut again, u64::MAX), RunOutcome::Limit(*kind), "{source}");
         }
     }
 }
@@ -238,7 +238,7 @@ fn no_limit_can_be_noticed() {
 #[test]
 fn exceptions_alone_do_not_outrun_the_collector() {
     let program = program("for (let i = 0; i < 20000; i++) { try { null.x; } catch {} }");
-    let (outcome, _, state) = limited(&program, Limits { heap_bytes: 3 << 20, ..Limits::default() });
+    let (outcome, _, state) = limited(&program, VmLimits { heap_bytes: 3 << 20, ..VmLimits::default() });
     assert_eq!(outcome, done());
     assert!(state.heap_bytes() < 4 << 20, "{}", state.heap_bytes());
 }
@@ -250,11 +250,11 @@ fn many_registered_symbols_are_found_without_a_search() {
          CC('?'); console.log(s === Symbol.for('symbol 7'), Symbol.keyFor(s), s === Symbol.for('other'), Symbol.keyFor(Symbol('symbol 7')), \
          Symbol.for(5) === Symbol.for('5'), Symbol.keyFor(Symbol.for(5)));",
     );
-    let (_, _, mut state) = limited(&program, Limits::default());
+    let (_, _, mut state) = limited(&program, VmLimits::default());
     let pages = state.pages_since(&program, 0).pages;
     let pages = pages.iter().map(|p| (p.number, p.bytes.as_slice()));
-    let mut state = State::restore(&program, Limits::default(), pages).expect("its own pages");
-    resume_pause(&program, &mut state, &Answer::Text(String::new()));
+    let mut state = VmState::restore(&program, VmLimits::default(), pages).expect("its own pages");
+    resume_pause(&program, &mut state, &PauseAnswer::Text(String::new()));
     assert_eq!(run(&program, &mut state, u64::MAX), done());
     assert_eq!(state.take_output()[0].text, "true symbol 7 false undefined true 5");
 }
@@ -265,7 +265,7 @@ fn bound_arguments_cannot_outgrow_the_stack() {
         "let f = Math.max; const many = new Array(30000).fill(1); for (let i = 0; i < 60; i++) f = f.bind(null, ...many); \
          try { f(); } catch { console.log('caught'); }",
     );
-    assert_eq!(limited(&program, Limits::default()).0, Outcome::Limit(LimitKind::Stack));
+    assert_eq!(limited(&program, VmLimits::default()).0, RunOutcome::Limit(VmLimitKind::Stack));
 }
 
 #[test]
@@ -274,5 +274,5 @@ fn text_that_is_added_to_itself_doubles() {
         "let s = 'a'.repeat(40); s += 'b'; const one = s; s += s; let w = 'é€'.repeat(30); w += 'x'; const two = w; w += w; \
          console.log(s === one + one, s.length, w === two + two, w.length);",
     );
-    assert_eq!(limited(&program, Limits::default()).1, ["true 82 true 122"]);
+    assert_eq!(limited(&program, VmLimits::default()).1, ["true 82 true 122"]);
 }

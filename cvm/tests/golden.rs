@@ -1,15 +1,15 @@
-//! States of released generations load, go on and end as they did; what they are stored as stays the same.
+//! States of released generations load, continue and end as before; their stored form stays the same.
 //!
 //! `golden/README.md` says what the files are and when they may be written again.
 
 use std::path::{Path, PathBuf};
 use std::sync::Once;
 use vm_system_cvm::{
-    Answer, CompileOptions, HostResult, Limits, Outcome, Page, Program, State, StateConfig, compile,
-    resume_host, resume_pause, run,
+    CompileOptions, CompiledProgram, HostResult, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmPage,
+    VmState, compile, resume_host, resume_pause, run,
 };
 
-/// Set to `write` to make the files of the newest generation again.
+/// Set to `write` to rewrite the files of the newest generation.
 const WRITE: &str = "CVM_GOLDEN";
 
 fn folder() -> PathBuf {
@@ -46,7 +46,7 @@ fn read(path: &Path) -> Vec<u8> {
 }
 
 /// Pages in one file: number, length, bytes.
-fn joined(pages: &[Page]) -> Vec<u8> {
+fn joined(pages: &[VmPage]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for page in pages.iter().filter(|p| !p.bytes.is_empty()) {
         bytes.extend_from_slice(&page.number.to_le_bytes());
@@ -67,27 +67,32 @@ fn split(mut bytes: &[u8]) -> Vec<(u64, &[u8])> {
     pages
 }
 
-/// Answers what the state waits for; none when it has ended: its end as text.
-fn answer(program: &Program, state: &mut State, outcome: Outcome, shown: &mut Vec<String>) -> Option<String> {
+/// Resumes a waiting state. `Some` if it has ended: its end as text.
+fn answer(
+    program: &CompiledProgram,
+    state: &mut VmState,
+    outcome: RunOutcome,
+    shown: &mut Vec<String>,
+) -> Option<String> {
     shown.extend(state.take_output().into_iter().map(|line| line.text));
     match outcome {
-        Outcome::Pause { prompt, options } => {
+        RunOutcome::Pause { prompt, options } => {
             shown.push(format!("? {prompt} {}", options.unwrap_or_default()));
-            assert!(resume_pause(program, state, &Answer::Text(format!("<{prompt}>"))));
+            assert!(resume_pause(program, state, &PauseAnswer::Text(format!("<{prompt}>"))));
             None
         }
-        Outcome::Host { name, args } => {
+        RunOutcome::Host { name, args } => {
             shown.push(format!("! {name} {args}"));
             assert!(resume_host(program, state, &HostResult::Json("\"of the host\"".to_owned())));
             None
         }
-        Outcome::Done { json, .. } => Some(format!("=> {json}")),
+        RunOutcome::Done { json, .. } => Some(format!("=> {json}")),
         other => Some(format!("{other:?}")),
     }
 }
 
-/// Everything a state shows until it ends.
-fn drive(program: &Program, state: &mut State) -> String {
+/// All output of a state until it ends.
+fn drive(program: &CompiledProgram, state: &mut VmState) -> String {
     let mut shown = Vec::new();
     loop {
         let outcome = run(program, state, u64::MAX);
@@ -99,14 +104,14 @@ fn drive(program: &Program, state: &mut State) -> String {
 }
 
 /// Runs a program to the pause that is stored: the third for most, so that earlier answers are in the state.
-fn at_its_pause(name: &str, program: &Program) -> State {
+fn at_its_pause(name: &str, program: &CompiledProgram) -> VmState {
     let config = StateConfig {
         seed: 7,
         args: vec!["one".to_owned(), "zwei ü".to_owned()],
         env: vec![("HOME".to_owned(), "/nowhere".to_owned())],
         ..StateConfig::default()
     };
-    let mut state = State::new(program, &config);
+    let mut state = VmState::new(program, &config);
     state.set_time(1_700_000_000_000.0);
     let pauses = match name {
         "values" | "pages" | "host" => 1,
@@ -140,14 +145,14 @@ fn write(source: &Path) {
 }
 
 #[test]
-fn stored_states_of_every_generation_go_on_and_end_as_they_did() {
+fn stored_states_of_every_generation_continue_and_end_as_before() {
     let mut compared = 0;
     for dir in generations() {
         for path in files(&dir, "program") {
             let what = path.display();
-            let program = Program::decode(&read(&path)).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let program = CompiledProgram::decode(&read(&path)).unwrap_or_else(|e| panic!("{what}: {e}"));
             let stored = read(&path.with_extension("state"));
-            let mut state = State::restore(&program, Limits::default(), split(&stored))
+            let mut state = VmState::restore(&program, VmLimits::default(), split(&stored))
                 .unwrap_or_else(|e| panic!("{what}: {e}"));
             let expected = String::from_utf8(read(&path.with_extension("out"))).expect("UTF-8");
             assert_eq!(drive(&program, &mut state), expected, "{what}");
@@ -161,15 +166,15 @@ fn stored_states_of_every_generation_go_on_and_end_as_they_did() {
 }
 
 #[test]
-fn what_is_stored_is_written_again_as_it_was() {
+fn stored_bytes_are_written_again_unchanged() {
     for dir in generations() {
         for path in files(&dir, "program") {
             let what = path.display();
             let bytes = read(&path);
-            let program = Program::decode(&bytes).unwrap_or_else(|e| panic!("{what}: {e}"));
+            let program = CompiledProgram::decode(&bytes).unwrap_or_else(|e| panic!("{what}: {e}"));
             assert!(program.encode() == bytes, "{what}");
             let stored = read(&path.with_extension("state"));
-            let mut state = State::restore(&program, Limits::default(), split(&stored))
+            let mut state = VmState::restore(&program, VmLimits::default(), split(&stored))
                 .unwrap_or_else(|e| panic!("{what}: {e}"));
             let again = joined(&state.pages_since(&program, 0).pages);
             let (old, new) = (split(&stored), split(&again));
@@ -192,10 +197,10 @@ fn what_is_stored_is_written_again_as_it_was() {
 fn a_state_needs_its_own_program() {
     let dir = generations().pop().expect("a generation");
     let (one, other) = (dir.join("done.program"), dir.join("failed.state"));
-    let program = Program::decode(&read(&one)).expect("a stored program");
+    let program = CompiledProgram::decode(&read(&one)).expect("a stored program");
     let stored = read(&other);
     let refused =
-        State::restore(&program, Limits::default(), split(&stored)).expect_err("another program's state");
+        VmState::restore(&program, VmLimits::default(), split(&stored)).expect_err("another program's state");
     assert_eq!(refused.to_string(), "the state belongs to another program");
 }
 
@@ -206,11 +211,11 @@ fn a_program_of_a_later_release_is_refused_by_name() {
     // The generation is the first number behind the header.
     bytes[11] = 99;
     seal(&mut bytes);
-    let refused = Program::decode(&bytes).expect_err("no such generation");
+    let refused = CompiledProgram::decode(&bytes).expect_err("no such generation");
     assert!(refused.to_string().contains("generation 99"), "{refused}");
 }
 
-/// Makes the header of a program right again.
+/// Corrects the header of a changed program.
 fn seal(bytes: &mut [u8]) {
     hostile::seal(0, bytes);
 }

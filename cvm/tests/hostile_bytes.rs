@@ -1,4 +1,4 @@
-//! A bounded, seeded run of what the fuzz targets do, on the stable toolchain.
+//! A bounded, seeded run of the fuzz targets' checks, on the stable toolchain.
 
 #[path = "common/hostile.rs"]
 mod hostile;

@@ -1,20 +1,20 @@
 //! Limits end a program at once and cannot be caught; fuel is exact; source that would exhaust the parser is refused.
 
 use vm_system_cvm::{
-    Answer, CompileOptions, LimitKind, Limits, Outcome, Phase, Program, State, StateConfig, compile, frames,
-    globals, resume_pause, run, set_variable,
+    CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, RunPhase, StateConfig, VmLimitKind, VmLimits,
+    VmState, compile, frames, globals, resume_pause, run, set_variable,
 };
 
-fn program(source: &str) -> Program {
+fn program(source: &str) -> CompiledProgram {
     match compile(source, &CompileOptions::default()) {
         Ok(program) => program,
         Err(errors) => panic!("{errors}"),
     }
 }
 
-fn limited(source: &str, limits: Limits) -> (Outcome, Vec<String>) {
+fn limited(source: &str, limits: VmLimits) -> (RunOutcome, Vec<String>) {
     let program = program(source);
-    let mut state = State::new(&program, &StateConfig { limits, ..StateConfig::default() });
+    let mut state = VmState::new(&program, &StateConfig { limits, ..StateConfig::default() });
     let outcome = run(&program, &mut state, u64::MAX);
     (outcome, state.take_output().into_iter().map(|l| l.text).collect())
 }
@@ -23,16 +23,16 @@ fn limited(source: &str, limits: Limits) -> (Outcome, Vec<String>) {
 fn steps_end_an_endless_loop_whose_catch_and_finally_do_not_run() {
     let source =
         "try { while (true) {} } catch (e) { console.log('caught'); } finally { console.log('finally'); }";
-    let (outcome, output) = limited(source, Limits { steps: 10_000, ..Limits::default() });
-    assert_eq!(outcome, Outcome::Limit(LimitKind::Steps));
+    let (outcome, output) = limited(source, VmLimits { steps: 10_000, ..VmLimits::default() });
+    assert_eq!(outcome, RunOutcome::Limit(VmLimitKind::Steps));
     assert_eq!(output, Vec::<String>::new());
 }
 
 #[test]
 fn memory_that_is_kept_ends_the_program_and_garbage_does_not() {
-    let limits = Limits { heap_bytes: 8 << 20, ..Limits::default() };
+    let limits = VmLimits { heap_bytes: 8 << 20, ..VmLimits::default() };
     let keep = "const all = []; try { while (true) all.push({ a: [1, 2, 3] }); } catch (e) { console.log('caught'); }";
-    assert_eq!(limited(keep, limits), (Outcome::Limit(LimitKind::Heap), Vec::new()));
+    assert_eq!(limited(keep, limits), (RunOutcome::Limit(VmLimitKind::Heap), Vec::new()));
     let drop = "let s = 0; for (let i = 0; i < 200000; i++) { s += [i, i, i].length; } console.log(s);";
     assert_eq!(limited(drop, limits).1, ["600000"]);
 }
@@ -40,32 +40,32 @@ fn memory_that_is_kept_ends_the_program_and_garbage_does_not() {
 #[test]
 fn endless_recursion_ends_the_program() {
     let source = "function f() { return f() + 1; } try { f(); } catch (e) { console.log('caught'); }";
-    assert_eq!(limited(source, Limits::default()), (Outcome::Limit(LimitKind::Stack), Vec::new()));
+    assert_eq!(limited(source, VmLimits::default()), (RunOutcome::Limit(VmLimitKind::Stack), Vec::new()));
 }
 
 #[test]
 fn strings_have_a_longest_length() {
-    let limits = Limits { string_units: 1000, ..Limits::default() };
+    let limits = VmLimits { string_units: 1000, ..VmLimits::default() };
     let source = "let s = 'x'; try { while (true) { s += s; console.log(s.length); } } catch (e) { console.log(e.name); }";
     let (outcome, output) = limited(source, limits);
-    assert_eq!(outcome, Outcome::Limit(LimitKind::Text));
+    assert_eq!(outcome, RunOutcome::Limit(VmLimitKind::Text));
     assert_eq!(output.last().map(String::as_str), Some("512"));
 }
 
 #[test]
 fn fuel_is_exact_to_one_instruction() {
     let program = program("let n = 0; for (let i = 0; i < 50; i++) n += i; console.log(n);");
-    let mut whole = State::new(&program, &StateConfig::default());
-    assert!(matches!(run(&program, &mut whole, u64::MAX), Outcome::Done { .. }));
+    let mut whole = VmState::new(&program, &StateConfig::default());
+    assert!(matches!(run(&program, &mut whole, u64::MAX), RunOutcome::Done { .. }));
     let steps = whole.steps();
-    let mut short = State::new(&program, &StateConfig::default());
-    assert_eq!(run(&program, &mut short, steps - 1), Outcome::OutOfFuel);
+    let mut short = VmState::new(&program, &StateConfig::default());
+    assert_eq!(run(&program, &mut short, steps - 1), RunOutcome::OutOfFuel);
     assert_eq!(short.steps(), steps - 1);
-    assert!(matches!(run(&program, &mut short, 1), Outcome::Done { .. }));
+    assert!(matches!(run(&program, &mut short, 1), RunOutcome::Done { .. }));
 }
 
 #[test]
-fn source_that_would_exhaust_the_parser_is_refused_with_a_place() {
+fn source_that_would_exhaust_the_parser_is_refused_with_a_position() {
     let deep = [
         "(".repeat(50_000),
         "!".repeat(50_000) + "1",
@@ -108,33 +108,33 @@ fn types_are_no_variables() {
                   function main() { return f({ n: 1 }, {}, new C()); }";
     let options = CompileOptions { typescript: true, ..CompileOptions::default() };
     let program = compile(source, &options).expect("it compiles");
-    let mut state = State::new(&program, &StateConfig::default());
-    assert!(matches!(run(&program, &mut state, u64::MAX), Outcome::Pause { .. }));
+    let mut state = VmState::new(&program, &StateConfig::default());
+    assert!(matches!(run(&program, &mut state, u64::MAX), RunOutcome::Pause { .. }));
     let seen = frames(&program, &mut state);
     let names: Vec<&str> = seen.iter().flat_map(|f| &f.variables).map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["a", "b", "c", "d", "C"], "{seen:?}");
 }
 
 #[test]
-fn a_tiny_paused_program_is_small_and_can_be_looked_at_and_edited() {
+fn a_tiny_paused_program_is_small_and_can_be_inspected_and_edited() {
     let program = program(PAUSED);
-    let mut state = State::new(&program, &StateConfig::default());
-    assert!(matches!(run(&program, &mut state, u64::MAX), Outcome::Pause { .. }));
-    assert_eq!(state.phase(), Phase::Paused);
+    let mut state = VmState::new(&program, &StateConfig::default());
+    assert!(matches!(run(&program, &mut state, u64::MAX), RunOutcome::Pause { .. }));
+    assert_eq!(state.phase(), RunPhase::Paused);
     let checkpoint = state.pages_since(&program, 0);
     let bytes: usize = checkpoint.pages.iter().map(|p| p.bytes.len()).sum();
     assert!(bytes <= 700, "{bytes} bytes in {} pages", checkpoint.pages.len());
     let pages = checkpoint.pages.iter().map(|p| (p.number, p.bytes.as_slice()));
-    let mut state = State::restore(&program, Limits::default(), pages).expect("its own pages");
+    let mut state = VmState::restore(&program, VmLimits::default(), pages).expect("its own pages");
     let seen = frames(&program, &mut state);
     assert_eq!((seen[0].function.as_str(), seen[0].line), ("step", 5));
     assert!(seen[0].variables.contains(&("before".to_owned(), "40".to_owned())), "{seen:?}");
     assert!(globals(&program, &mut state).iter().any(|(n, _)| n == "main"));
     assert!(set_variable(&program, &mut state, 0, "before", "1"));
     assert!(!set_variable(&program, &mut state, 0, "nowhere", "1"));
-    assert!(resume_pause(&program, &mut state, &Answer::Json("100".to_owned())));
+    assert!(resume_pause(&program, &mut state, &PauseAnswer::Json("100".to_owned())));
     let outcome = run(&program, &mut state, u64::MAX);
-    assert_eq!(outcome, Outcome::Done { json: "143".to_owned(), text: "143".to_owned() });
+    assert_eq!(outcome, RunOutcome::Done { json: "143".to_owned(), text: "143".to_owned() });
 }
 
 #[test]
@@ -142,15 +142,19 @@ fn a_list_that_grows_over_many_pauses_writes_only_its_new_end() {
     let program = program(
         "const list = []; let text = ''; while (true) { list.push(CC('more')); text += 'some more text '; }",
     );
-    let mut state = State::new(&program, &StateConfig::default());
+    let mut state = VmState::new(&program, &StateConfig::default());
     let mut last = 0;
     let mut sizes = Vec::new();
     for _ in 0..3000 {
-        assert!(matches!(run(&program, &mut state, u64::MAX), Outcome::Pause { .. }));
+        assert!(matches!(run(&program, &mut state, u64::MAX), RunOutcome::Pause { .. }));
         let written = state.pages_since(&program, last);
         last = written.number;
         sizes.push(written.pages.iter().map(|p| p.bytes.len()).sum::<usize>());
-        assert!(resume_pause(&program, &mut state, &Answer::Text("an answer of some length".to_owned())));
+        assert!(resume_pause(
+            &program,
+            &mut state,
+            &PauseAnswer::Text("an answer of some length".to_owned())
+        ));
     }
     let early: usize = sizes[200..400].iter().sum();
     let late: usize = sizes[2800..].iter().sum();
@@ -162,25 +166,25 @@ fn equal_inputs_give_equal_bytes() {
     let program =
         program("const m = new Map(); for (let i = 0; i < 300; i++) m.set('k' + i, Math.random()); CC('x');");
     let bytes = |cut: u64| {
-        let mut state = State::new(&program, &StateConfig { seed: 7, ..StateConfig::default() });
-        while run(&program, &mut state, cut) == Outcome::OutOfFuel {}
+        let mut state = VmState::new(&program, &StateConfig { seed: 7, ..StateConfig::default() });
+        while run(&program, &mut state, cut) == RunOutcome::OutOfFuel {}
         state.pages_since(&program, 0).pages
     };
     assert_eq!(bytes(u64::MAX), bytes(u64::MAX));
     assert_eq!(bytes(u64::MAX), bytes(13));
 }
 
-/// Bytes that a program writes at each of so many pauses.
+/// Bytes that a program writes at each of its pauses.
 fn written(source: &str, pauses: usize, answer: &str) -> Vec<usize> {
     let program = program(source);
-    let mut state = State::new(&program, &StateConfig::default());
+    let mut state = VmState::new(&program, &StateConfig::default());
     let mut last = 0;
     (0..pauses)
         .map(|_| {
-            assert!(matches!(run(&program, &mut state, u64::MAX), Outcome::Pause { .. }));
+            assert!(matches!(run(&program, &mut state, u64::MAX), RunOutcome::Pause { .. }));
             let checkpoint = state.pages_since(&program, last);
             last = checkpoint.number;
-            assert!(resume_pause(&program, &mut state, &Answer::Text(answer.to_owned())));
+            assert!(resume_pause(&program, &mut state, &PauseAnswer::Text(answer.to_owned())));
             checkpoint.pages.iter().map(|p| p.bytes.len()).sum()
         })
         .collect()

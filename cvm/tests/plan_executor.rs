@@ -2,7 +2,8 @@
 //! wrong form, blocks that were done before. The state is stored and loaded at every task.
 
 use vm_system_cvm::{
-    Answer, CompileOptions, Limits, Outcome, Program, State, StateConfig, compile, resume_pause, run,
+    CompileOptions, CompiledProgram, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState, compile,
+    resume_pause, run,
 };
 
 const EXECUTOR: &str = include_str!("../../supervisor/src/plans/executor.js");
@@ -11,7 +12,7 @@ const PLAN: &str = r#"{"type":"tddab","mission":"Make it fast","sourceFile":"pla
     {"id":"01-parse","title":"The parser","type":"tddab","intro":"Why","red":"- test: reads\n- test: refuses","redKeys":["reads","refuses"],"success":"- [ ] all pass","planRef":"See plan.md lines 3-9"},
     {"id":"02-write","title":"The text","type":"step","intro":"What","red":"- action: write it","redKeys":[],"success":"- [ ] written","planRef":"See plan.md lines 10-19"}]}"#;
 
-fn executor(done: &str) -> Program {
+fn executor(done: &str) -> CompiledProgram {
     let source = format!("{EXECUTOR}\nconst PLAN = {PLAN};\nconst DONE = {done};\n");
     match compile(&source, &CompileOptions::default()) {
         Ok(program) => program,
@@ -25,22 +26,22 @@ fn phase(prompt: &str) -> String {
     line.split(" (block").next().unwrap_or_default().to_owned()
 }
 
-/// Walks with an agent; gives the phases that were asked for, and the result.
+/// Runs the plan with an agent; returns the requested phases and the result.
 fn walk(done: &str, mut agent: impl FnMut(&str) -> String) -> (Vec<String>, String) {
     let program = executor(done);
-    let mut state = State::new(&program, &StateConfig::default());
+    let mut state = VmState::new(&program, &StateConfig::default());
     let mut phases = Vec::new();
     loop {
         match run(&program, &mut state, u64::MAX) {
-            Outcome::Pause { prompt, .. } => {
+            RunOutcome::Pause { prompt, .. } => {
                 phases.push(phase(&prompt));
                 assert!(phases.len() < 200, "the walk has no end");
                 let stored = state.pages_since(&program, 0).pages;
                 let pages = stored.iter().map(|page| (page.number, page.bytes.as_slice()));
-                state = State::restore(&program, Limits::default(), pages).expect("its own pages");
-                assert!(resume_pause(&program, &mut state, &Answer::Text(agent(&prompt))));
+                state = VmState::restore(&program, VmLimits::default(), pages).expect("its own pages");
+                assert!(resume_pause(&program, &mut state, &PauseAnswer::Text(agent(&prompt))));
             }
-            Outcome::Done { json, .. } => return (phases, json),
+            RunOutcome::Done { json, .. } => return (phases, json),
             other => panic!("{other:?}"),
         }
     }
@@ -57,7 +58,7 @@ fn obliging(prompt: &str) -> String {
 }
 
 #[test]
-fn each_block_is_walked_by_its_own_nature_and_reviewed_at_the_end() {
+fn each_block_is_run_according_to_its_kind_and_reviewed_at_the_end() {
     let (phases, result) = walk("[]", obliging);
     assert_eq!(
         phases,
@@ -82,7 +83,7 @@ fn each_block_is_walked_by_its_own_nature_and_reviewed_at_the_end() {
 }
 
 #[test]
-fn tasks_say_where_the_plan_has_them_and_carry_notes_on() {
+fn tasks_name_their_position_in_the_plan_and_carry_notes() {
     let mut seen = Vec::new();
     walk("[]", |prompt| {
         seen.push(prompt.to_owned());
@@ -96,7 +97,7 @@ fn tasks_say_where_the_plan_has_them_and_carry_notes_on() {
 }
 
 #[test]
-fn what_does_not_pass_is_fixed_and_checked_again() {
+fn a_failed_check_is_fixed_and_repeated() {
     let mut verified = 0;
     let (phases, _) = walk("[\"02-write\"]", |prompt| {
         if phase(prompt).ends_with("VERIFY") {
@@ -142,7 +143,7 @@ fn a_cross_check_needs_an_answer_in_its_form_and_names_what_is_missing() {
 }
 
 #[test]
-fn a_walk_that_gets_nowhere_stops_with_what_is_done() {
+fn a_run_without_progress_stops_with_the_blocks_that_are_done() {
     let (phases, result) = walk("[]", |prompt| {
         if phase(prompt).starts_with("[02-write]") { "still wrong".to_owned() } else { obliging(prompt) }
     });

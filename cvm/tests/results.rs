@@ -1,35 +1,35 @@
-//! What a program tells the outside: every reader of JSON can read it, whatever the program returns.
+//! Results of programs: every JSON parser can parse them, whatever the program returns.
 
-use vm_system_cvm::{CompileOptions, Outcome, State, StateConfig, compile, run};
+use vm_system_cvm::{CompileOptions, RunOutcome, StateConfig, VmState, compile, run};
 
-fn end(source: &str) -> Outcome {
+fn end(source: &str) -> RunOutcome {
     let program = compile(source, &CompileOptions::default()).expect("these programs compile");
-    let mut state = State::new(&program, &StateConfig::default());
+    let mut state = VmState::new(&program, &StateConfig::default());
     run(&program, &mut state, u64::MAX)
 }
 
 fn result(expression: &str) -> String {
     match end(&format!("function main() {{ return {expression}; }}")) {
-        Outcome::Done { json, .. } => json,
+        RunOutcome::Done { json, .. } => json,
         other => panic!("{expression}: {other:?}"),
     }
 }
 
 fn thrown(source: &str) -> String {
     match end(source) {
-        Outcome::Throw(text) => text,
+        RunOutcome::Throw(text) => text,
         other => panic!("{source}: {other:?}"),
     }
 }
 
 #[test]
-fn half_a_character_is_the_mark_of_one() {
+fn a_lone_surrogate_becomes_the_replacement_character() {
     assert_eq!(result("{ summary: '👍'.slice(0, 1) }"), "{\"summary\":\"\u{fffd}\"}");
     assert_eq!(result("{ ['k\\ud800']: 'a\\udc00b👍' }"), "{\"k\u{fffd}\":\"a\u{fffd}b👍\"}");
 }
 
 #[test]
-fn what_is_told_can_be_read() {
+fn every_result_is_valid_json() {
     for expression in [
         "'\\u0000\\u001f\\u2028\"\\\\\\ud800\\ud800\\udc00'",
         "[1e400, NaN, -0, 1e21, 2n ** 70n, undefined, Symbol(), () => 1, /x/, new Map([[1, 2]]), new Error('x')]",
@@ -47,7 +47,7 @@ fn what_is_told_can_be_read() {
 }
 
 #[test]
-fn what_cannot_be_told_is_an_error_of_the_program() {
+fn a_value_that_json_cannot_represent_is_an_error_of_the_program() {
     let deep = "contains itself, or is nested more than 100 levels deep";
     let cycle = "const a = {}; a.a = [a];";
     assert!(
@@ -57,12 +57,12 @@ fn what_cannot_be_told_is_an_error_of_the_program() {
     assert!(thrown(nested).contains(deep));
     let text = thrown(&format!("{cycle} function main() {{ CC('q', a); }}"));
     assert!(text.starts_with("TypeError: The second argument of CC") && text.contains(deep), "{text}");
-    let told = "try { fs.writeFile('f', a) } catch (error) { throw 'caught ' + error.message }";
+    let caught = "try { fs.writeFile('f', a) } catch (error) { throw 'caught ' + error.message }";
     assert!(
-        thrown(&format!("{cycle} function main() {{ {told} }}"))
+        thrown(&format!("{cycle} function main() {{ {caught} }}"))
             .starts_with("caught An argument of writeFile")
     );
-    // Two ways down at each of 90 levels.
+    // Two references to the next level at each of 90 levels.
     let many = "function main() { let a = 1; for (let i = 0; i < 90; i++) a = [a, a]; return a; }";
     assert!(thrown(many).contains("The result is too large"));
     assert!(

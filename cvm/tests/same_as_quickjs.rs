@@ -6,8 +6,8 @@ mod programs;
 use std::cell::RefCell;
 use std::rc::Rc;
 use vm_system_cvm::{
-    Answer, CompileOptions, Limits, Outcome, State, StateConfig, UNHANDLED_REJECTION, compile, resume_pause,
-    run,
+    CompileOptions, PauseAnswer, RunOutcome, StateConfig, UNHANDLED_REJECTION, VmLimits, VmState, compile,
+    resume_pause, run,
 };
 
 /// What a program printed, and whether it ended with an exception.
@@ -28,30 +28,34 @@ fn in_cvm(source: &str) -> Option<Printed> {
     if let Err(error) = program.verify() {
         panic!("{source}\nis compiled to what its own verifier refuses: {error}");
     }
-    let limits = Limits { steps: STEPS, ..Limits::default() };
-    let mut state = State::new(&program, &StateConfig { limits, ..StateConfig::default() });
+    let limits = VmLimits { steps: STEPS, ..VmLimits::default() };
+    let mut state = VmState::new(&program, &StateConfig { limits, ..StateConfig::default() });
     let mut lines = Vec::new();
     loop {
         let outcome = run(&program, &mut state, u64::MAX);
         lines.extend(state.take_output().into_iter().map(|line| line.text));
         match outcome {
-            Outcome::Pause { prompt, .. } => {
-                // Somebody else goes on, with what was stored.
+            RunOutcome::Pause { prompt, .. } => {
+                // Continues with a restored state.
                 let stored = state.pages_since(&program, 0).pages;
                 let pages = stored.iter().map(|page| (page.number, page.bytes.as_slice()));
-                state = match State::restore(&program, limits, pages) {
+                state = match VmState::restore(&program, limits, pages) {
                     Ok(state) => state,
                     Err(error) => panic!("{source}\nis stored but not restored: {error}"),
                 };
-                assert!(resume_pause(&program, &mut state, &Answer::Text(format!("answer to {prompt}"))));
+                assert!(resume_pause(
+                    &program,
+                    &mut state,
+                    &PauseAnswer::Text(format!("answer to {prompt}"))
+                ));
             }
-            Outcome::Done { .. } => return Some(Printed { lines, threw: false }),
+            RunOutcome::Done { .. } => return Some(Printed { lines, threw: false }),
             // `QuickJS` is silent about those.
-            Outcome::Throw(text) if text.ends_with(UNHANDLED_REJECTION) => {
+            RunOutcome::Throw(text) if text.ends_with(UNHANDLED_REJECTION) => {
                 return Some(Printed { lines, threw: false });
             }
-            Outcome::Throw(_) => return Some(Printed { lines, threw: true }),
-            Outcome::Limit(_) => return None,
+            RunOutcome::Throw(_) => return Some(Printed { lines, threw: true }),
+            RunOutcome::Limit(_) => return None,
             other => panic!("{other:?}\n{source}"),
         }
     }

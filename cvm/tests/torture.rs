@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use vm_system_cvm::{
-    Answer, CompileOptions, HostResult, Limits, Outcome, Program, State, StateConfig, compile, resume_host,
-    resume_pause, run,
+    CompileOptions, CompiledProgram, HostResult, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState,
+    compile, resume_host, resume_pause, run,
 };
 
 /// What a run showed: console lines, pauses, and its end.
-fn record(program: &Program, step: Option<u64>) -> String {
-    let mut state = State::new(program, &StateConfig::default());
+fn record(program: &CompiledProgram, step: Option<u64>) -> String {
+    let mut state = VmState::new(program, &StateConfig::default());
     let mut pages: BTreeMap<u64, Vec<u8>> = BTreeMap::new();
     let mut checkpoint = 0;
     let mut shown = String::new();
@@ -24,20 +24,20 @@ fn record(program: &Program, step: Option<u64>) -> String {
         }
         let mut ended = false;
         match outcome {
-            Outcome::OutOfFuel => {}
-            Outcome::Pause { prompt, .. } => {
+            RunOutcome::OutOfFuel => {}
+            RunOutcome::Pause { prompt, .. } => {
                 shown.push_str(&format!("? {prompt}\n"));
-                assert!(resume_pause(program, &mut state, &Answer::Text(format!("answer to {prompt}"))));
+                assert!(resume_pause(program, &mut state, &PauseAnswer::Text(format!("answer to {prompt}"))));
             }
-            Outcome::Host { name, args } => {
+            RunOutcome::Host { name, args } => {
                 shown.push_str(&format!("! {name} {args}\n"));
                 assert!(resume_host(program, &mut state, &HostResult::Json("\"file text\"".to_owned())));
             }
-            Outcome::Done { text, .. } => {
+            RunOutcome::Done { text, .. } => {
                 shown.push_str(&format!("=> {text}\n"));
                 ended = true;
             }
-            Outcome::Throw(text) => {
+            RunOutcome::Throw(text) => {
                 shown.push_str(&format!("uncaught {text}\n"));
                 ended = true;
             }
@@ -60,7 +60,7 @@ fn record(program: &Program, step: Option<u64>) -> String {
                 }
             }
             let all = pages.iter().map(|(n, b)| (*n, b.as_slice()));
-            match State::restore(program, Limits::default(), all) {
+            match VmState::restore(program, VmLimits::default(), all) {
                 Ok(restored) => {
                     // The account is part of the state: the collector runs at the same moments.
                     assert_eq!(restored.heap_bytes(), state.heap_bytes(), "accounted bytes\n{shown}");
@@ -82,7 +82,7 @@ fn files(under: &str) -> Vec<PathBuf> {
     list
 }
 
-fn program_of(path: &Path) -> Program {
+fn program_of(path: &Path) -> CompiledProgram {
     let source = std::fs::read_to_string(path).expect("a test file that was just listed");
     let typescript = path.extension().is_some_and(|e| e == "ts");
     match compile(&source, &CompileOptions { filename: "test.js".to_owned(), typescript }) {
@@ -103,19 +103,19 @@ fn language_tests_give_their_expected_output() {
     }
 }
 
-/// Loads of one run; longer programs are saved and loaded every 7 and 100 instructions only, which is said aloud. With
+/// Most loads of one run; longer programs are saved and loaded every 7 and 100 instructions only, and the test prints that. With
 /// `VM_SYSTEM_TORTURE` set (`.ci/long`) nothing is left out.
 const MOST_LOADS: u64 = 15_000;
 
 /// Instructions of a whole run whose pauses are answered.
-fn steps_of(program: &Program) -> u64 {
-    let mut state = State::new(program, &StateConfig::default());
+fn steps_of(program: &CompiledProgram) -> u64 {
+    let mut state = VmState::new(program, &StateConfig::default());
     loop {
         match run(program, &mut state, u64::MAX) {
-            Outcome::Pause { prompt, .. } => {
-                resume_pause(program, &mut state, &Answer::Text(format!("answer to {prompt}")));
+            RunOutcome::Pause { prompt, .. } => {
+                resume_pause(program, &mut state, &PauseAnswer::Text(format!("answer to {prompt}")));
             }
-            Outcome::Host { .. } => {
+            RunOutcome::Host { .. } => {
                 resume_host(program, &mut state, &HostResult::Json("\"file text\"".to_owned()));
             }
             _ => return state.steps(),
@@ -144,12 +144,12 @@ fn language_tests_are_the_same_when_the_state_is_saved_and_loaded_every_few_inst
 }
 
 #[test]
-fn programs_survive_their_own_bytes() {
+fn programs_are_unchanged_by_encoding_and_decoding() {
     for path in files("lang") {
         let program = program_of(&path);
         program.verify().unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         let bytes = program.encode();
-        let again = Program::decode(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+        let again = CompiledProgram::decode(&bytes).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         assert_eq!(again.encode(), bytes, "{}", path.display());
         assert_eq!(record(&again, Some(7)), record(&program, None), "{}", path.display());
     }

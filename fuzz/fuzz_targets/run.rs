@@ -7,9 +7,9 @@
 mod hostile;
 
 use std::sync::OnceLock;
-use vm_system_cvm::Program;
+use vm_system_cvm::CompiledProgram;
 
-static PAUSED: OnceLock<Vec<(Program, hostile::Pages)>> = OnceLock::new();
+static PAUSED: OnceLock<Vec<(CompiledProgram, hostile::Pages)>> = OnceLock::new();
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let paused =

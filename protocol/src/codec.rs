@@ -1,6 +1,6 @@
 //! Bytes ⇄ values: the only file that names bincode.
 //!
-//! Guarantees of [`decode`], whatever the bytes: no panic; the memory that a container may claim is bounded by
+//! Guarantees of [`decode`], whatever the bytes: no panic; the memory that a container may allocate is bounded by
 //! [`claim_limit`] of the input's size; trailing bytes and non-canonical encodings are refused, so that a value has exactly
 //! one encoding. The wire has no recursive types and no vectors of zero-sized types (bincode's limit bounds neither).
 

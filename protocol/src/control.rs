@@ -1,9 +1,9 @@
-//! Client ⇄ supervisor over the local socket, and the verbs of the product: [`Op`] and [`Reply`] are what every door
-//! (control socket, REST, MCP) speaks; the handlers are in the supervisor.
+//! Client ⇄ supervisor over the local socket, and the verbs of the product: [`Op`] and [`Reply`] are the requests and results of
+//! every API (control, REST, MCP); the handlers are in the supervisor.
 //!
 //! A connection is a byte stream of frames: `length u32` (little endian, at most
 //! [`CONTROL_FRAME_BYTES`](crate::limits::CONTROL_FRAME_BYTES)), then the value. First the client's [`ClientHello`], then the
-//! server's [`ServerHello`]; then any number of requests, answered in any order by their id.
+//! server's [`ServerHello`]; then any number of requests; replies have the request's id and come in any order.
 
 mod archive;
 mod durable;
@@ -25,7 +25,7 @@ pub use reply::{
 use crate::codec::{Decode, Encode};
 use crate::model::Event;
 
-/// Version of this protocol; a server refuses others by name.
+/// Version of this protocol; a server refuses others with a message.
 pub const CONTROL_PROTOCOL: u32 = 5;
 
 /// First frame of a client.
@@ -44,27 +44,23 @@ pub struct ServerHello {
     pub protocol: u32,
     /// Version of the server's binary.
     pub version: String,
-    /// Why the server takes no requests of this client, if so; it closes behind this frame.
+    /// Why the server refuses this client, if it does; it closes the connection after this frame.
     pub refusal: Option<String>,
 }
 
 /// A frame of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ClientFrame {
-    /// Do this. Ids are the client's; one id may not be in use twice at a time.
+    /// A request. The client chooses the id; two requests under way must not have the same.
     Request {
-        /// Echoed in every answer.
+        /// Echoed in every frame of the reply.
         id: u32,
-        /// The same key from the same owner within 24 h gives the first answer again.
+        /// The same key from the same owner within 24 h returns the first reply again.
         idempotency_key: Option<String>,
-        /// What.
         op: Op,
     },
-    /// Stop streaming answers to this request.
-    Unfollow {
-        /// The request's id.
-        id: u32,
-    },
+    /// Stop streaming events of this request.
+    Unfollow { id: u32 },
 }
 
 /// A frame of a server.
@@ -72,16 +68,10 @@ pub enum ClientFrame {
 pub enum ServerFrame {
     /// Events of a followed execution, before its reply.
     Events {
-        /// The request's id.
         id: u32,
         /// In order, without a gap.
         events: Vec<Event>,
     },
     /// The last answer to a request.
-    Reply {
-        /// The request's id.
-        id: u32,
-        /// What came of it.
-        result: Result<Box<Reply>, Box<OpError>>,
-    },
+    Reply { id: u32, result: Result<Box<Reply>, Box<OpError>> },
 }

@@ -1,19 +1,18 @@
 //! Supervisor ⇄ a worker that runs a durable program. Travels inside [`ToWorker`](crate::worker::ToWorker) and
-//! [`FromWorker`](crate::worker::FromWorker); the first order that a worker gets decides which engine it is.
+//! [`FromWorker`](crate::worker::FromWorker); the first order decides the engine of a worker.
 //!
-//! The two take turns: the worker is given something to do and talks until a message that hands the turn back
-//! ([`FromDurable::ends_turn`]). Code and pages are opaque bytes to the supervisor.
+//! The two take turns: after an order the worker sends messages until one that ends its turn ([`FromDurable::ends_turn`]). Code and pages are opaque bytes to the supervisor.
 
 use crate::codec::{Decode, Encode};
 use crate::json::JsonText;
 use crate::model::{Diagnostic, ProgramState};
 use crate::worker::WorkerEvent;
 
-/// Page bytes that are gathered in one message (bytes); a larger page goes alone.
+/// Page bytes in one message (bytes); a larger page is sent alone.
 pub const PAGE_BATCH_BYTES: usize = 1024 * 1024;
-/// Page bytes that travel with their checkpoint (bytes); more come in messages of their own.
+/// Page bytes in the message of a checkpoint (bytes); more are sent in separate messages.
 pub const STOP_PAGES_BYTES: usize = 64 * 1024;
-/// Longest prompt (bytes); a program that asks more gets a `CCError`.
+/// Longest prompt (bytes); a longer one is a `CCError`.
 pub const PROMPT_BYTES: usize = 1024 * 1024;
 /// Largest result of a program (bytes of JSON).
 pub const RESULT_BYTES: usize = 4 * 1024 * 1024;
@@ -22,28 +21,27 @@ pub const MESSAGE_BYTES: usize = 64 * 1024;
 /// Largest compiled program (bytes).
 pub const CODE_BYTES: usize = 7 * 1024 * 1024;
 
-/// What a supervisor tells such a worker.
+/// Messages of a supervisor to such a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToDurable {
-    /// Compile; the worker is of no other use. Answered by `Compiled` or `NotCompiled`.
+    /// Compile; the worker is used for nothing else. The reply is `Compiled` or `NotCompiled`.
     Compile {
-        /// The source text.
         source: String,
         /// Name in stacks.
         file_name: String,
-        /// TypeScript (true), JavaScript (false), or whichever it is.
+        /// TypeScript (true), JavaScript (false); none = decided by compiling it.
         typescript: Option<bool>,
     },
-    /// The program that everything after this is about. Not answered.
+    /// The program of all later orders. Has no reply.
     Load {
-        /// As `Compiled` gave it.
+        /// As in `Compiled`.
         code: Vec<u8>,
         /// In force from here on.
         limits: DurableLimits,
     },
-    /// Pages of the state to go on with. Not answered.
+    /// Pages of the state to restore. Has no reply.
     Pages(Vec<StatePage>),
-    /// Makes a state of the pages that came. Answered by `Restored` or `Refused`.
+    /// Restores the state from the pages. The reply is `Restored` or `Refused`.
     Restore,
     /// Runs the program from its beginning. Ends with a message that ends the turn.
     Start {
@@ -53,42 +51,40 @@ pub enum ToDurable {
         env: Vec<(String, String)>,
         /// Seeds `Math.random`.
         seed: u64,
-        /// What this run may use.
+        /// The limits of this run.
         segment: Segment,
     },
-    /// Goes on with what was restored, or from a checkpoint that the worker made by itself.
+    /// Continues the restored state, or after a checkpoint that the worker made by itself.
     GoOn {
-        /// What this run may use.
+        /// The limits of this run.
         segment: Segment,
     },
-    /// Goes on from a pause.
+    /// Continues from a pause.
     Answer {
-        /// The answer.
         answer: TaskAnswer,
-        /// What this run may use.
+        /// The limits of this run.
         segment: Segment,
     },
-    /// Goes on from a call.
+    /// Continues from a host call.
     HostResult {
         /// JSON of the result, or the message of an `Error`.
         result: Result<JsonText, String>,
-        /// What this run may use.
+        /// The limits of this run.
         segment: Segment,
     },
-    /// Answered by `View`.
+    /// The reply is `View`.
     Inspect,
-    /// Changes a variable. Answered by `NotSet`, or by pages and a checkpoint with cause `Edited`.
+    /// Changes a variable. The reply is `NotSet`, or pages and a checkpoint with cause `Edited`.
     Set {
-        /// Which frame, 0 is the innermost.
+        /// 0 is the innermost.
         frame: u32,
-        /// Which variable.
         name: String,
         /// Its new value.
         value: JsonText,
     },
 }
 
-/// What such a worker tells the supervisor.
+/// Messages of such a worker to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromDurable {
     /// Ends the turn.
@@ -98,28 +94,25 @@ pub enum FromDurable {
     },
     /// Ends the turn.
     NotCompiled(Vec<Diagnostic>),
-    /// The state stands as it was saved. Ends the turn.
+    /// The state was restored. Ends the turn.
     Restored,
     /// Code or pages cannot be used. Ends the turn.
-    Refused {
-        /// Why.
-        why: String,
-    },
+    Refused { why: String },
     /// Output of the running segment.
     Events(Vec<WorkerEvent>),
-    /// Pages of the checkpoint that follows; an empty one is to be forgotten.
+    /// Pages of the checkpoint that follows; an empty one is to be removed.
     Pages(Vec<StatePage>),
-    /// All that changed since the last one was told; the state stands here.
+    /// A checkpoint: all pages that changed since the last one were sent.
     Checkpoint(Box<Stop>),
-    /// Reads something without a checkpoint. Ends the turn.
+    /// A host call that needs no checkpoint, because it only reads. Ends the turn.
     Call(HostCall),
     /// Ends the turn.
     View(Box<ProgramState>),
     /// There is no such variable. Ends the turn.
     NotSet,
-    /// As `Checkpoint`, with the last of its pages: a usual step is one message.
+    /// As `Checkpoint`, with the last of its pages, so that a small checkpoint is one message.
     Stands {
-        /// The pages; an empty one is to be forgotten.
+        /// An empty page is to be removed.
         pages: Vec<StatePage>,
         /// As in `Checkpoint`.
         stop: Box<Stop>,
@@ -127,7 +120,7 @@ pub enum FromDurable {
 }
 
 impl FromDurable {
-    /// Whether it is the supervisor's turn behind this message.
+    /// Whether it is the supervisor's turn after this message.
     pub fn ends_turn(&self) -> bool {
         match self {
             Self::Events(_) | Self::Pages(_) => false,
@@ -140,9 +133,8 @@ impl FromDurable {
 /// A page of state.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct StatePage {
-    /// Its number.
     pub number: u64,
-    /// Opaque; empty = the page is gone.
+    /// Opaque; empty = the page is removed.
     pub bytes: Vec<u8>,
 }
 
@@ -156,55 +148,52 @@ impl StatePage {
     }
 }
 
-/// Limits over the whole life of a program.
+/// Limits of a program from its start to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct DurableLimits {
     /// Accounted bytes of the heap.
     pub heap_bytes: u64,
-    /// Frames.
     pub stack_depth: u32,
     /// Instructions; `u64::MAX` = no limit.
     pub steps: u64,
 }
 
-/// What one run between two pauses may use.
+/// The limits of one run between two pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct Segment {
-    /// What `Date` shows, in milliseconds since the epoch; time goes on from there.
+    /// The time of `Date` at the start of the segment, in milliseconds since the epoch.
     pub now_ms: i64,
     /// CPU time (milliseconds).
     pub cpu_ms: u32,
     /// Wall-clock time (milliseconds).
     pub wall_ms: u32,
-    /// Events.
     pub max_events: u32,
     /// Text in those events (bytes).
     pub max_output_bytes: u64,
     /// A checkpoint after so many instructions without another one.
     pub checkpoint_steps: u64,
-    /// A checkpoint after so much time without another one (milliseconds).
+    /// Longest time without a checkpoint (milliseconds).
     pub checkpoint_ms: u32,
 }
 
 /// The answer to a pause.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum TaskAnswer {
-    /// A string.
     Text(String),
     /// A value that fits the schema.
     Json(JsonText),
     /// Attempts are used up: `CCError`.
     Failed(String),
-    /// The time is over and there is no default: `CCTimeoutError`.
+    /// The deadline has passed and there is no default: `CCTimeoutError`.
     Expired(String),
-    /// The question itself is wrong: `TypeError`.
+    /// The task itself is invalid: `TypeError`.
     Wrong(String),
 }
 
 /// A checkpoint's cause and what the segment used so far.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Stop {
-    /// Why the program stands here.
+    /// The cause.
     pub cause: Cause,
     /// CPU time since the segment began (microseconds); advisory.
     pub cpu_us: u64,
@@ -212,23 +201,18 @@ pub struct Stop {
     pub heap_bytes: u64,
 }
 
-/// Why a program stands at a checkpoint.
+/// Why a checkpoint was made.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Cause {
-    /// Nothing ran yet. The worker goes on by itself.
+    /// At the start, before the first instruction. The worker continues by itself.
     Started,
-    /// It computed for long.
+    /// After many instructions.
     Steps,
     /// It waits for an answer.
-    Pause {
-        /// The prompt.
-        prompt: String,
-        /// The options object.
-        options: Option<JsonText>,
-    },
-    /// It wants something done that others can see.
+    Pause { prompt: String, options: Option<JsonText> },
+    /// Before a host call with a visible effect.
     Effect(HostCall),
-    /// A variable was changed from outside; it still waits for its answer.
+    /// A variable was changed by a client; the program still waits for its answer.
     Edited,
     /// It ended.
     Ended(End),
@@ -248,10 +232,10 @@ pub struct HostCall {
 pub enum End {
     /// With a result.
     Ok {
-        /// `null` for what JSON has no word for.
+        /// `null` for what JSON cannot represent.
         result: JsonText,
     },
-    /// By an exception that nobody caught.
+    /// By an uncaught exception.
     Threw {
         /// First line.
         message: String,

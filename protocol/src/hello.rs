@@ -1,5 +1,5 @@
-//! The first message of every channel. Frozen: its encoding never changes, so that any two versions can tell each
-//! other apart before they say anything else.
+//! The first message of every channel. Frozen: its encoding never changes, so that any two versions can
+//! compare versions before they exchange other messages.
 
 /// Version of the worker, keeper, zygote and broker protocols.
 pub const PROTOCOL: u32 = 5;

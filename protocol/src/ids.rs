@@ -1,6 +1,6 @@
 //! Identifiers: 128-bit UUIDs as newtypes, so that no id can be passed where another kind belongs.
 //!
-//! Knows nothing of how ids are made: that needs a clock and randomness, which the supervisor has.
+//! Must not create ids: that needs a clock and randomness, which the supervisor has.
 
 use crate::codec::{Decode, Encode};
 use serde::{Deserialize, Serialize};

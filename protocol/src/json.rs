@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 pub struct JsonText(String);
 
 impl JsonText {
-    /// From text that somebody else wrote, unchecked (see the type).
+    /// From untrusted text, unchecked (see the type).
     pub const fn from_untrusted(text: String) -> Self {
         Self(text)
     }
-    /// From a value of ours.
+    /// From a trusted value.
     pub fn from_value(value: &serde_json::Value) -> Self {
         Self(value.to_string())
     }

@@ -3,27 +3,23 @@
 use crate::codec::{Decode, Encode};
 use crate::ids::SessionId;
 
-/// What a supervisor tells the keeper.
+/// Messages of a supervisor to the keeper.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToKeeper {
-    /// First message on a connection to the keeper's socket: proves the newcomer. Answered by [`FromKeeper::Peer`].
+    /// First message on a connection to the keeper's socket: authenticates a new supervisor. The reply is [`FromKeeper::Peer`].
     Token {
         /// As given to the keeper when it was started.
         token: [u8; 32],
     },
-    /// Keep a worker: the packet carries the supervisor's end of its channel and its pidfd. Answered by
+    /// Keep a worker: the packet carries the supervisor's end of its channel and its pidfd. The reply is
     /// [`FromKeeper::Kept`].
     Keep {
-        /// Which session.
         session: SessionId,
         /// The worker's pid inside the jail, from the kernel.
         inner_pid: u32,
     },
-    /// The session's end is recorded; let go of its descriptors and wait status.
-    Forget {
-        /// Which session.
-        session: SessionId,
-    },
+    /// The session's end is stored: drop its descriptors and wait status.
+    Forget { session: SessionId },
     /// Keep a zygote: the packet carries the supervisor's end of its channel, its pidfd and, if it brought one, the
     /// listener of the clone notifications. Answered by [`FromKeeper::KeptZygote`].
     KeepZygote {
@@ -32,21 +28,20 @@ pub enum ToKeeper {
         /// The zygote's pid inside the jail, from the kernel.
         inner_pid: u32,
     },
-    /// Tell everything that is kept. Answered by [`FromKeeper::ZygoteRecord`]s, then [`FromKeeper::Records`] packets.
+    /// List everything that is kept. The reply is [`FromKeeper::ZygoteRecord`]s, then [`FromKeeper::Records`] packets.
     List,
     /// End everything and exit.
     Shutdown,
-    /// What the supervisor that starts the keeper sends before anything else. Answered by [`FromKeeper::Ready`] or
-    /// [`FromKeeper::Failed`].
+    /// The first message of the supervisor that starts the keeper. The reply is [`FromKeeper::Ready`] or [`FromKeeper::Failed`].
     Begin {
-        /// What a newcomer has to show.
+        /// The token that a new supervisor has to send.
         token: [u8; 32],
-        /// How long the keeper waits for a newcomer after it has lost its supervisor (milliseconds; 0: not at all).
+        /// How long the keeper waits for a new supervisor after it has lost its supervisor (milliseconds; 0: not at all).
         grace_ms: u64,
     },
 }
 
-/// What the keeper tells a supervisor.
+/// Messages of the keeper to a supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromKeeper {
     /// A step of the set-up failed; the keeper exits.
@@ -58,50 +53,41 @@ pub enum FromKeeper {
     },
     /// The answer to a token.
     Peer {
-        /// Whether it was the right one.
+        /// Whether the token was valid.
         accepted: bool,
     },
     /// A worker is kept: from here on it survives its supervisor.
-    Kept {
-        /// Which session.
-        session: SessionId,
-    },
+    Kept { session: SessionId },
     /// A zygote is kept.
-    KeptZygote {
-        /// Which.
-        zygote: u32,
-    },
+    KeptZygote { zygote: u32 },
     /// A process of the jail ended.
     Exited {
         /// Its pid inside the jail.
         inner_pid: u32,
-        /// What it was, if the keeper knew it.
+        /// Its role, if the keeper knew it.
         role: ExitedRole,
-        /// As `wait4` gave it.
+        /// From `wait4`.
         wait_status: i32,
     },
-    /// Some of the kept workers; descriptors (channel, pidfd) of the living ones in order beside it.
+    /// Some of the kept workers; the packet carries the descriptors (channel, pidfd) of the running ones, in order.
     Records {
         /// At most [`crate::limits::RECORDS_PER_PACKET`].
-        records: Vec<Record>,
+        records: Vec<WorkerRecord>,
         /// Whether this is the last packet.
         last: bool,
     },
-    /// A kept zygote that lives; its channel, its pidfd and, if it brought one, its listener are beside it.
+    /// A running zygote; the packet carries its channel, its pidfd and, if it has one, its listener.
     ZygoteRecord {
-        /// Which.
         zygote: u32,
         /// Its pid inside the jail.
         inner_pid: u32,
     },
 }
 
-/// What a process that ended was.
+/// The role of a process that has exited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum ExitedRole {
-    /// A kept worker.
     Worker(SessionId),
-    /// A zygote.
     Zygote(u32),
     /// A child that nobody asked to keep yet.
     Unknown,
@@ -109,8 +95,7 @@ pub enum ExitedRole {
 
 /// A kept worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
-pub struct Record {
-    /// Which session.
+pub struct WorkerRecord {
     pub session: SessionId,
     /// Its pid inside the jail.
     pub inner_pid: u32,
@@ -132,7 +117,6 @@ pub struct LayerReport {
 /// A step of the set-up that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct JailFailure {
-    /// Which step.
     pub step: String,
     /// Its errno, 0 if it has none.
     pub errno: i32,

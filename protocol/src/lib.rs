@@ -1,17 +1,17 @@
-//! The vocabulary of vm-system: what travels between its processes, and nothing that moves it.
+//! The messages between the processes of vm-system, their types and encoding. Does not send anything.
 //!
-//! Invariants of absence: no I/O, no clock, no threads, no dependency on another crate of ours. Whoever decodes a
-//! message from a worker, a keeper, a broker or a client does it with these types and treats the sender as hostile.
+//! Invariants of absence: no I/O, no clock, no threads, no dependency on another crate of the workspace. Messages from a worker, a
+//! keeper, a broker or a client are decoded with these types, and their sender is treated as hostile.
 //!
 //! Reading order:
-//! - [`ids`], [`time`], [`json`]: the leaf types that everything names things with
+//! - [`ids`], [`time`], [`json`]: the leaf types
 //! - [`limits`]: every cap of the system in one place, with its unit
 //! - [`codec`]: bytes ⇄ values; the only file that knows bincode
 //! - [`packet`]: one logical message ⇄ `SOCK_SEQPACKET` packets with a sequence number
 //! - [`hello`]: the frozen first message of every channel
 //! - [`model`]: templates, sessions, executions, events as clients see them
 //! - [`reason`]: why a session ended
-//! - [`durable`]: what a worker that runs a durable program is told and tells
+//! - [`durable`]: messages to and from a worker that runs a durable program
 //! - [`worker`], [`keeper`], [`zygote`], [`broker`], [`control`]: one enum per direction of each channel
 
 pub mod broker;

@@ -1,5 +1,4 @@
-//! Every cap of the system in one place, with its unit. A limit that a template sets is in
-//! [`model::Limits`](crate::model::Limits); these are the bounds of the machinery itself.
+//! All fixed caps of the system, with their units. The limits that a template sets are in [`model::Limits`](crate::model::Limits).
 
 /// Largest `SOCK_SEQPACKET` packet we send, header included (bytes). The kernel's default send buffer carries 212 960.
 pub const PACKET_BYTES: usize = 64 * 1024;
@@ -27,11 +26,11 @@ pub const LIBRARY_HEAP_MB: u32 = 256;
 pub const LIBRARY_MS: u32 = 5_000;
 /// Time in which a zygote must have evaluated all of them (milliseconds), else SIGKILL.
 pub const LIBRARY_SET_MS: u64 = 15_000;
-/// Longest order to a zygote and answer of it, sources aside (bytes).
+/// Longest order to a zygote and reply of it, without sources (bytes).
 pub const ZYGOTE_MESSAGE_BYTES: usize = 4 * 1024;
 /// Messages a worker keeps until they are acknowledged, after which it stops producing (bytes).
 pub const UNACKED_BYTES: usize = 4 * 1024 * 1024;
-/// Events a worker gathers before it sends them (bytes).
+/// Events in one batch of a worker (bytes).
 pub const EVENT_BATCH_BYTES: usize = 16 * 1024;
 /// Longest time that an event waits in a worker that goes on producing (milliseconds).
 pub const EVENT_BATCH_MS: u64 = 20;
@@ -39,13 +38,13 @@ pub const EVENT_BATCH_MS: u64 = 20;
 pub const EVENT_TEXT_BYTES: usize = 256 * 1024;
 /// Deepest `json` of a value event (levels); deeper values have none.
 pub const EVENT_JSON_DEPTH: usize = 64;
-/// A worker must say hello within (milliseconds).
+/// A worker must send its hello within (milliseconds).
 pub const HELLO_MS: u64 = 5_000;
 /// Most sessions that one request forks from another one.
 pub const FORKS: u32 = 64;
 /// A chunked message must be complete within (milliseconds).
 pub const MESSAGE_MS: u64 = 10_000;
-/// A peer must take what we send within (milliseconds).
+/// A peer must read a message within (milliseconds).
 pub const WRITE_MS: u64 = 10_000;
 /// After an interrupt (cancel, wall limit) a worker must end the execution within (milliseconds), else SIGKILL.
 pub const INTERRUPT_GRACE_MS: u64 = 500;
@@ -53,9 +52,9 @@ pub const INTERRUPT_GRACE_MS: u64 = 500;
 pub const CLOSE_GRACE_MS: u64 = 1_000;
 /// Sessions per packet of the keeper's list (each has two descriptors; SCM_MAX_FD is 253).
 pub const RECORDS_PER_PACKET: usize = 120;
-/// A broker must be behind its walls within (milliseconds).
+/// A broker must be jailed within (milliseconds).
 pub const BROKER_START_MS: u64 = 5_000;
-/// A broker must answer a call within (milliseconds).
+/// A broker must reply to a call within (milliseconds).
 pub const BROKER_CALL_MS: u64 = 10_000;
 /// A broker without a call ends after (milliseconds).
 pub const BROKER_IDLE_MS: u64 = 300_000;
@@ -63,14 +62,13 @@ pub const BROKER_IDLE_MS: u64 = 300_000;
 pub const BROKER_QUEUE: usize = 8;
 /// Calls of all sessions that are under way at a time; each may hold [`FS_READ_BYTES`].
 pub const BROKER_CALLS: usize = 32;
-/// Most that one durable execution puts on record in its life (bytes of output and questions, [`DURABLE_ROW_BYTES`] more for
-/// each of them).
+/// Most that one durable execution may store (bytes of output and prompts, and [`DURABLE_ROW_BYTES`] for each of them).
 pub const DURABLE_RECORD_BYTES: u64 = 256 * 1024 * 1024;
-/// What an event of a durable execution takes on record beside its text (bytes): one without text is not for nothing.
+/// Size of an event of a durable execution in addition to its text (bytes), so that events without text count too.
 pub const DURABLE_ROW_BYTES: u64 = 256;
-/// What a page of a durable execution's state takes beside its bytes, in memory and in the store (bytes).
+/// Size of a page of a durable execution's state in addition to its content, in memory and in the store (bytes).
 pub const DURABLE_PAGE_BYTES: u64 = 64;
-/// Answers that are on their way to workers at a time, at their largest (MiB).
+/// Memory budget for replies that workers have not read yet (MiB).
 pub const ANSWERS_MIB: usize = 2_048;
 /// Largest piece in which a script's bytes are sent to be written (bytes).
 pub const FS_WRITE_BYTES: usize = 1024 * 1024;

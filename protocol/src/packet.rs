@@ -2,8 +2,8 @@
 //!
 //! A packet is a 16-byte header and a piece of the message:
 //! `seq u64 · total u32 · offset u32` (little endian), then at least one byte. All pieces of a message carry the same
-//! `seq` and `total`; offsets follow on without a gap. Record boundaries are the kernel's, so a sender that dies in
-//! mid-message leaves whole packets only. Nothing is allocated from a claim: the buffer grows with what has arrived.
+//! `seq` and `total`; offsets follow on without a gap. The kernel keeps record boundaries, so a sender that exits in the
+//! middle of a message leaves only complete packets. The buffer grows with the received bytes, not to the announced size.
 
 use crate::limits::PACKET_BYTES;
 
@@ -32,9 +32,8 @@ pub enum PacketError {
     /// A sequence number other than the next one.
     #[error("sequence {got}, expected {expected}")]
     Sequence {
-        /// What came.
         got: u64,
-        /// What had to come.
+        /// The expected number.
         expected: u64,
     },
 }
@@ -65,7 +64,7 @@ pub struct Message {
     pub bytes: Vec<u8>,
 }
 
-/// How sequence numbers are judged.
+/// The check of sequence numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Expect {
     /// Exactly this one.
@@ -74,7 +73,7 @@ enum Expect {
     Any,
 }
 
-/// Puts packets together again.
+/// Reassembles messages from packets.
 #[derive(Debug)]
 pub struct Reassembler {
     cap: usize,
@@ -112,7 +111,7 @@ impl Reassembler {
         self.partial.is_some()
     }
 
-    /// Takes one packet; gives the message that it completes.
+    /// Takes one packet; returns the message that it completes.
     pub fn push(&mut self, packet: &[u8]) -> Result<Option<Message>, PacketError> {
         if packet.len() <= HEADER_BYTES || packet.len() > PACKET_BYTES {
             return Err(PacketError::Size(packet.len()));

@@ -1,10 +1,10 @@
-//! Why a session ended. Reasons are data: every end of a worker has one (architecture section 6).
+//! Why a session ended. Closing reasons are data: every end of a worker has one (architecture section 6).
 
 use crate::codec::{Decode, Encode};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
-/// Which limit stopped something.
+/// A limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Encode, Decode)]
 pub enum LimitKind {
     /// `mem_mb`.
@@ -38,9 +38,9 @@ impl LimitKind {
 /// Why a session is closed or crashed. Stored and shown as text: `limit(memory)`, `signal(SIGSEGV)`, …
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Encode, Decode)]
 pub enum CloseReason {
-    /// Closed on request; the worker ended by itself.
+    /// Closed on request; the worker exited.
     Exited,
-    /// The worker ended by itself with this exit code although nobody asked it to.
+    /// The worker exited with this code without a request.
     ExitedUnasked(i32),
     /// An operator killed it.
     KilledByOperator,
@@ -50,15 +50,15 @@ pub enum CloseReason {
     Seccomp(String),
     /// A signal that we did not send.
     Signal(String),
-    /// The worker broke the protocol; says how.
+    /// The worker violated the protocol, with the details.
     ProtocolViolation(String),
-    /// The keeper died, and its jail with it.
+    /// The keeper exited, and its jail with it.
     KeeperLost,
     /// The worker was gone when a supervisor started.
     HostRestart,
-    /// The worker never became ready; says why.
+    /// The worker never became ready, with the cause.
     SpawnFailed(String),
-    /// A startup file or library failed; says which.
+    /// A startup file or library failed, with its name.
     StartupFailed(String),
     /// No execution for `idle_timeout_s`.
     Idle,

@@ -20,7 +20,7 @@ impl fmt::Display for Timestamp {
             .and_then(|moment| moment.format(RFC3339_MS).ok());
         match text {
             Some(text) => f.write_str(&text),
-            // Outside the years 0–9999: only a damaged row can say so; show the raw number.
+            // Outside the years 0–9999: only a damaged row has such a time; the raw number is shown.
             None => write!(f, "@{}ms", self.0),
         }
     }

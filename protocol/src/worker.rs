@@ -2,7 +2,7 @@
 //!
 //! A channel begins with a [`Hello`](crate::hello::Hello) packet of the worker; then logical messages in the packets of
 //! [`crate::packet`], numbered from 1 in each direction. The worker keeps what it sent until it is acknowledged.
-//! Everything that a worker says is hostile input: the supervisor checks it against the session's state machine.
+//! All messages of a worker are hostile input: the supervisor checks them against the session's state machine.
 
 use crate::codec::{Decode, Encode};
 use crate::durable::{FromDurable, ToDurable};
@@ -11,28 +11,23 @@ use crate::json::JsonText;
 use crate::model::{EventPayload, ExecutionKind, Limits, Resolver};
 use crate::reason::LimitKind;
 
-/// What a supervisor tells a worker.
+/// Messages of a supervisor to a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToWorker {
-    /// First message: becomes this session, with a state of nothing or, in a fork, its parent's. Answered by
+    /// First message: assigns the worker to a session, with an empty state or, in a fork, its parent's. The reply is
     /// [`FromWorker::Started`].
     Start(Box<Start>),
-    /// Run code. Only when nothing runs. Answered by [`FromWorker::Done`].
+    /// Run code. Only when nothing runs. The reply is [`FromWorker::Done`].
     Execute(Box<Execute>),
-    /// The answer to a [`FromWorker::HostCall`].
-    HostReply {
-        /// The call's number.
-        call: u64,
-        /// What came of it.
-        reply: HostReply,
-    },
+    /// The reply to a [`FromWorker::HostCall`].
+    HostReply { call: u64, reply: HostReply },
     /// All messages up to and including this sequence number are committed; cumulative.
     Ack {
         /// The worker's sequence number.
         seq: u64,
     },
-    /// A new supervisor took over; it has committed everything up to this number. Answered by
-    /// [`FromWorker::Adopted`], then by everything above it once more.
+    /// A new supervisor took over; it has committed everything up to this number. The reply is [`FromWorker::Adopted`], then all
+    /// messages above this number again.
     Adopt {
         /// The worker's sequence number.
         last_committed: u64,
@@ -42,11 +37,11 @@ pub enum ToWorker {
     /// An order about a durable program. As a first message: becomes a worker of that engine, which needs no
     /// acknowledgements and cannot be adopted.
     Durable(Box<ToDurable>),
-    /// Fork. Only when nothing runs; the packet carries one descriptor, the way over which the child introduces itself.
-    /// Answered by [`FromWorker::Forked`] or [`FromWorker::ForkFailed`] of the parent.
+    /// Fork. Only when nothing runs; the packet carries one descriptor, over which the child sends its hello. The parent replies
+    /// with [`FromWorker::Forked`] or [`FromWorker::ForkFailed`].
     ///
-    /// The child puts the descriptor in the place of its channel and says hello. It is answered by one packet, a
-    /// [`Hello`](crate::hello::Hello) again, that carries the end of a fresh channel; the child puts that in the same place, says hello
+    /// The child replaces its channel by the descriptor and sends a hello. The reply is one packet, also a
+    /// [`Hello`](crate::hello::Hello), that carries the end of a new channel; the child replaces its channel by that, sends a hello
     /// there, and from then on is a worker that waits for its [`ToWorker::Start`]: numbers from 1, nothing kept.
     Fork {
         /// Counts the orders of this worker, from 1.
@@ -54,7 +49,7 @@ pub enum ToWorker {
     },
 }
 
-/// What a worker tells the supervisor.
+/// Messages of a worker to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromWorker {
     /// The session is set up.
@@ -64,35 +59,32 @@ pub enum FromWorker {
     },
     /// Output of the running execution.
     Events {
-        /// Which execution.
         execution: ExecutionId,
         /// At least one.
         events: Vec<WorkerEvent>,
     },
     /// The running execution waits for the host; nothing else comes until the reply.
     HostCall {
-        /// Which execution.
         execution: ExecutionId,
         /// Counts from 1 in each session, never reused.
         call: u64,
-        /// What it wants.
         request: HostRequest,
     },
     /// The execution ended.
     Done(Box<Done>),
-    /// Answer to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `last_committed`.
+    /// Reply to [`ToWorker::Adopt`]; the messages that follow have the next numbers after `last_committed`.
     Adopted {
-        /// As in the question.
+        /// As in the request.
         last_committed: u64,
     },
-    /// About a durable program; only after an order of that kind.
+    /// A message about a durable program; only after an order of that kind.
     Durable(Box<FromDurable>),
-    /// Answer to [`ToWorker::Fork`]: there is a child, which speaks for itself.
+    /// Reply to [`ToWorker::Fork`]: there is a child, which sends its own hello.
     Forked {
         /// As in the order.
         order: u64,
     },
-    /// Answer to [`ToWorker::Fork`]: there is none.
+    /// Reply to [`ToWorker::Fork`]: the fork failed.
     ForkFailed {
         /// As in the order.
         order: u64,
@@ -101,12 +93,11 @@ pub enum FromWorker {
     },
 }
 
-/// What a session is.
+/// The parameters of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Start {
-    /// Which session.
     pub session: SessionId,
-    /// `mem_mb` is in force from here on.
+    /// In force from here on.
     pub limits: Limits,
     /// Seeds `Math.random`; different for every session.
     pub random_seed: [u8; 32],
@@ -119,13 +110,11 @@ pub struct Start {
 pub struct Execute {
     /// Its id, echoed in every message about it.
     pub execution: ExecutionId,
-    /// What is run.
     pub kind: ExecutionKind,
-    /// The source text.
     pub source: String,
     /// Name in stacks, and the base of relative specifiers: a path relative to the worktree, or `repl`.
     pub file_name: String,
-    /// How the text is to be read.
+    /// The kind of the text.
     pub format: SourceFormat,
     /// Visible as `args` and `__ARGS__` (an object), only for this run.
     pub args: JsonText,
@@ -137,7 +126,7 @@ pub struct Execute {
     pub policy: Policy,
 }
 
-/// How a source text is to be read.
+/// The kind of a source text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum SourceFormat {
     /// A script; at top level declarations persist and `await` works.
@@ -157,7 +146,7 @@ pub enum SourceFormat {
 /// The rights and limits in force for one execution (effective policy, architecture section 2).
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Policy {
-    /// What it may use up.
+    /// The limits.
     pub limits: Limits,
     /// How modules are found (resolution itself is the supervisor's).
     pub resolver: Resolver,
@@ -171,19 +160,18 @@ pub struct Policy {
     pub disabled_globals: Vec<String>,
 }
 
-/// Something that a script put out.
+/// One piece of output of a script.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct WorkerEvent {
     /// Time since the execution started by the worker's clock (microseconds); the supervisor clamps it.
     pub at_us: u64,
-    /// What it is. A worker may send `Console`, `Value`, `Exception` and `System`; anything else is a violation.
+    /// The output. A worker may send `Console`, `Value`, `Exception` and `System`; anything else is a violation.
     pub payload: EventPayload,
 }
 
 /// The end of an execution.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct Done {
-    /// Which execution.
     pub execution: ExecutionId,
     /// Its last events.
     pub events: Vec<WorkerEvent>,
@@ -191,11 +179,10 @@ pub struct Done {
     pub outcome: Outcome,
     /// JSON of the resulting value where it has a faithful one.
     pub result: Option<JsonText>,
-    /// What it used.
     pub usage: Usage,
 }
 
-/// How an execution ended, as the worker saw it.
+/// How an execution ended, as the worker reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Outcome {
     /// It ran to its end.
@@ -221,7 +208,7 @@ pub enum Outcome {
     },
 }
 
-/// What an execution used. Advisory: the supervisor bills from the kernel.
+/// The usage of an execution. Advisory: the supervisor accounts with the kernel's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
 pub struct Usage {
     /// CPU time of the thread (microseconds).
@@ -232,7 +219,7 @@ pub struct Usage {
     pub heap_peak_bytes: u64,
 }
 
-/// What a running script wants from the host. Checked by the supervisor against the policy before anything happens.
+/// A host call of a running script. The supervisor checks it against the policy before it is carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum HostRequest {
     /// The text of a worktree file for `require` or `import`.
@@ -250,38 +237,36 @@ pub enum HostRequest {
     Database(crate::broker::DatabaseRequest),
     /// A call of the `exec` module.
     Exec(crate::broker::ExecRequest),
-    /// `CC`: somebody outside is to answer. Answered by [`HostReply::Answer`], perhaps much later.
+    /// `CC`: a task for a client. The reply is [`HostReply::Answer`], perhaps much later.
     Ask {
-        /// Which question of the execution, from 1; names it when it is asked once more after an adoption.
+        /// The number of the task in the execution, from 1; identifies it when it is sent again after an adoption.
         number: u64,
-        /// The question; at most [`PROMPT_BYTES`](crate::durable::PROMPT_BYTES) together with the options.
+        /// At most [`PROMPT_BYTES`](crate::durable::PROMPT_BYTES) together with the options.
         prompt: String,
-        /// The options object.
         options: Option<JsonText>,
     },
 }
 
-/// What came of a host request.
+/// The reply to a host call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum HostReply {
     /// The file that a specifier means.
     Module {
         /// Its path relative to the worktree: the module's identity.
         path: String,
-        /// Its text.
         source: String,
-        /// How it is to be read.
+        /// The kind of the text.
         format: SourceFormat,
     },
-    /// The `fs` module's answer.
+    /// The reply of the `fs` module.
     Fs(crate::broker::FsReply),
     /// It failed; becomes an `Error` with these properties.
     Failed(HostError),
-    /// The `database` module's answer.
+    /// The reply of the `database` module.
     Database(crate::broker::DatabaseReply),
-    /// The `exec` module's answer.
+    /// The reply of the `exec` module.
     Exec(crate::broker::ExecReply),
-    /// What came of a question.
+    /// The result of a task.
     Answer(crate::durable::TaskAnswer),
 }
 
@@ -290,6 +275,6 @@ pub enum HostReply {
 pub struct HostError {
     /// Node's code where it has one: `ENOENT`, `EACCES`, `MODULE_NOT_FOUND`, `MODULE_NOT_ALLOWED`, …
     pub code: String,
-    /// In words, without host paths.
+    /// Without host paths.
     pub message: String,
 }

@@ -1,19 +1,19 @@
 //! Supervisor ⇄ zygote. The zygote's side of the channel is in the jail; it is as hostile as a worker.
 //!
-//! A zygote of a library set: [`ToZygote::Library`] and its source for each library, [`ToZygote::Evaluate`], one answer; then
-//! it takes forks like any other. It never gets more libraries afterwards. The zygote of durable programs:
-//! [`ToZygote::PreparePrograms`], one answer, forks.
+//! A zygote of a library set gets [`ToZygote::Library`] and its source for each library, then [`ToZygote::Evaluate`], to which it
+//! replies; then it takes fork orders like any other, and never gets more libraries. The zygote of durable programs gets
+//! [`ToZygote::PreparePrograms`], replies, and takes fork orders.
 
 use crate::codec::{Decode, Encode};
 
-/// What a supervisor tells a zygote.
+/// Messages of a supervisor to a zygote.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum ToZygote {
-    /// Fork; the packet carries one descriptor, the newborn's end of its channel.
+    /// Fork; the packet carries one descriptor, the child's end of its channel.
     Fork {
         /// Counts the orders of this zygote, from 1.
         order: u64,
-        /// The newborn becomes a zygote itself, not a worker.
+        /// The child becomes a zygote, not a worker.
         as_zygote: bool,
     },
     /// A library of the set; its source follows as raw packets of at most
@@ -21,39 +21,38 @@ pub enum ToZygote {
     Library {
         /// `id-version`.
         name: String,
-        /// What `require` and `import` call it.
+        /// Its name in `require` and `import`.
         id: String,
-        /// The global variable that it becomes.
+        /// Its global variable.
         global: Option<String>,
         /// Length of the source (bytes).
         source_bytes: u64,
     },
-    /// All libraries of the set are there: evaluate them.
+    /// All libraries of the set were sent: evaluate them.
     Evaluate,
-    /// Build what all durable programs share: workers that are forked from now on have it.
+    /// Build the realm and prelude of durable programs, which all workers that are forked from now on share.
     PreparePrograms,
 }
 
-/// What a zygote tells the supervisor.
+/// Messages of a zygote to the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FromZygote {
     /// Preloaded, filtered, waiting for orders. The first zygote's packet carries the listener of the clone
-    /// notifications; its offspring shares it.
+    /// notifications, which also serves all processes forked from it.
     Ready,
-    /// The fork failed with this errno. A success is told by the worker's own hello.
+    /// The fork failed. A success is reported by the child's hello.
     ForkFailed {
-        /// Which order.
         order: u64,
         /// The errno of clone.
         errno: i32,
     },
-    /// Answer to [`ToZygote::Evaluate`]: every library is there. Answer to [`ToZygote::PreparePrograms`]: all of it is.
+    /// Reply to [`ToZygote::Evaluate`] and [`ToZygote::PreparePrograms`]: done.
     Loaded,
-    /// Answer to [`ToZygote::Evaluate`]: a library cannot be used; the zygote is of no use.
+    /// Reply to [`ToZygote::Evaluate`]: a library failed; the zygote exits.
     LibraryFailed {
         /// `id-version`.
         name: String,
-        /// What it threw, or which limit it hit; cut to size.
+        /// The exception or the limit that was reached; cut to size.
         message: String,
     },
 }

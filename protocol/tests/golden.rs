@@ -123,7 +123,7 @@ fn current() -> Table {
     );
     every_variant::<Result<BrokerReply, HostError>>("CallResult", &mut now);
     every_variant::<Result<Box<Reply>, Box<OpError>>>("OpResult", &mut now);
-    structs!(ClientHello, ServerHello, Record, Execution, TemplateDetail, StartupFile, Capability);
+    structs!(ClientHello, ServerHello, WorkerRecord, Execution, TemplateDetail, StartupFile, Capability);
     now
 }
 

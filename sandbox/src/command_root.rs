@@ -1,6 +1,6 @@
 //! The root directory of a command: the system's programs and libraries, read-only; the worktree at `/work`; an empty
-//! `/tmp` in memory. Nothing else of the host's file system: no homes, no `/etc` but what programs need to start, no
-//! `/var`, no `/run`.
+//! `/tmp` in memory. Nothing else of the host's file system: no homes, no `/var`, no `/run`, and of `/etc` only what programs
+//! need to start.
 
 use crate::root::{make_read_only, pivot_to};
 use crate::sys;
@@ -15,7 +15,7 @@ use std::path::Path;
 
 const NOTHING: Option<&str> = None;
 
-/// What a command sees of the system, where it is there. Links are made again, files and folders are shown read-only.
+/// The paths of the system that a command sees, if they exist. Links are recreated, files and folders are mounted read-only.
 const SYSTEM: &[&str] = &[
     "/usr",
     "/bin",
@@ -31,14 +31,14 @@ const SYSTEM: &[&str] = &[
     "/etc/localtime",
     "/etc/ssl/certs",
 ];
-/// Devices without effects; read-only as files, so that nobody changes their modes and times, which are the host's.
+/// Devices without side effects; their nodes are read-only, because modes and times are those of the host's nodes.
 const DEVICES: &[&str] = &["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
-/// Facts about processes and nothing else: no `/proc/sys`, where the kernel asks for root's id and for no capability.
+/// Only process information: no `/proc/sys`, where the kernel checks for root's id and for no capability.
 const PROCESSES_ONLY: &str = "subset=pid";
-/// What fits into `/tmp` and into the root itself.
-const ROOM: &str = "size=64m,nr_inodes=4096,mode=0755";
+/// Sizes of `/tmp` and of the root itself.
+const SIZE_LIMITS: &str = "size=64m,nr_inodes=4096,mode=0755";
 
-/// What a command sees of the worktree.
+/// The access of a command to the worktree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum View {
     /// An empty folder.
@@ -49,11 +49,11 @@ pub enum View {
     ReadWrite,
 }
 
-/// Replaces the root of this mount namespace, in which nobody else is; then `/work` is the working directory. `program`
-/// is shown too if it lies outside of the system's folders. Needs the capabilities of a new user namespace.
+/// Replaces the root of this mount namespace, in which there is no other process; then `/work` is the working directory.
+/// `program` is mounted too if it is outside of the system's folders. Needs the capabilities of a new user namespace.
 pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result<()> {
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
-    // Before anything is mounted over the way to it.
+    // Before anything is mounted over its path.
     let worktree = match view {
         View::Nothing => None,
         View::Read | View::ReadWrite => Some(of_this_namespace(worktree)?),
@@ -63,7 +63,7 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
         if outside { Some(open(program, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?) } else { None };
     let place = "/tmp";
     let walls = MsFlags::MS_NOSUID | MsFlags::MS_NODEV;
-    mount(Some("none"), place, Some("tmpfs"), walls, Some(ROOM))?;
+    mount(Some("none"), place, Some("tmpfs"), walls, Some(SIZE_LIMITS))?;
     for path in SYSTEM {
         show(Path::new(path), place)?;
     }
@@ -82,7 +82,7 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
         format!("{place}/tmp").as_str(),
         Some("tmpfs"),
         walls | MsFlags::MS_NOEXEC,
-        Some(ROOM),
+        Some(SIZE_LIMITS),
     )?;
     let work = format!("{place}/work");
     folder(&work)?;
@@ -98,8 +98,8 @@ pub fn build(worktree: BorrowedFd<'_>, view: View, program: &Path) -> io::Result
     Ok(chdir("/work")?)
 }
 
-/// A `/proc` of this namespace's processes, read-only. The kernel refuses a new one where parts of the host's are
-/// covered, as in containers, and a part of one before Linux 5.8; then there is none.
+/// A `/proc` of this namespace's processes, read-only. The kernel refuses a new one where parts of the host's `/proc` are
+/// covered, as in containers, and before Linux 5.8 a `/proc` with process information only; then there is none.
 fn show_processes(proc: &str, walls: MsFlags) -> io::Result<()> {
     folder(proc)?;
     match mount(Some("none"), proc, Some("proc"), walls, Some(PROCESSES_ONLY)) {
@@ -108,7 +108,7 @@ fn show_processes(proc: &str, walls: MsFlags) -> io::Result<()> {
     }
 }
 
-/// The same folder, by its path in this mount namespace: what was opened in another one cannot be mounted here.
+/// Opens the same folder by its path in this mount namespace: a handle from another namespace cannot be mounted here.
 fn of_this_namespace(worktree: BorrowedFd<'_>) -> io::Result<OwnedFd> {
     let path = fs::read_link(format!("/proc/self/fd/{}", worktree.as_raw_fd()))?;
     let here = open(&path, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?;
@@ -137,10 +137,10 @@ fn show(path: &Path, place: &str) -> io::Result<()> {
     bind(path, &target, PROGRAMS)
 }
 
-/// What programs and libraries are shown without.
+/// Mount attributes of programs and libraries.
 const PROGRAMS: u64 = sys::READ_ONLY | sys::NO_DEVICES;
 
-/// Shows a file or folder of the host, without set-user-id and what `without` names.
+/// Mounts a file or folder of the host, without set-user-id and with the attributes `without`.
 fn bind(source: &Path, target: &str, without: u64) -> io::Result<()> {
     let Ok(found) = fs::metadata(source) else { return Ok(()) };
     if let Some(parent) = Path::new(target).parent() {

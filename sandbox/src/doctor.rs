@@ -1,6 +1,6 @@
-//! What this machine can do, layer by layer, found out without building a jail for good.
+//! Probes which layers of the jail this machine supports, without building a permanent jail.
 
-use crate::step::{Layer, Step, StepError};
+use crate::step::{JailStep, Layer, StepError};
 use crate::{beneath, landlock, namespaces, privileges, process, rlimit, seccomp, selftest, socket};
 
 /// One line of the table.
@@ -16,28 +16,28 @@ pub struct Finding {
     pub detail: String,
 }
 
-/// Tries every layer, each in a child of its own, as the given service user. For a process with a single thread: the
-/// command line calls it before it starts anything.
+/// Tries every layer, each in a child process, as the given service user. The caller must be single-threaded: the command line
+/// calls it before it starts anything.
 pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
     vec![
-        attempt(Layer::Namespaces, true, Step::UserNamespace, || namespaces::enter(service)),
-        attempt(Layer::CgroupNamespace, false, Step::Namespaces, || {
+        attempt(Layer::Namespaces, true, JailStep::UserNamespace, || namespaces::enter(service)),
+        attempt(Layer::CgroupNamespace, false, JailStep::Namespaces, || {
             namespaces::enter(service)?;
-            plain(Step::Namespaces, namespaces::enter_cgroup())
+            plain(JailStep::Namespaces, namespaces::enter_cgroup())
         }),
-        attempt(Layer::EmptyRoot, true, Step::Root, || {
+        attempt(Layer::EmptyRoot, true, JailStep::Root, || {
             namespaces::enter(service)?;
-            plain(Step::Root, crate::root::replace_by_nothing())
+            plain(JailStep::Root, crate::root::replace_by_nothing())
         }),
-        attempt(Layer::NoNestedNamespaces, true, Step::NestedNamespaces, || nested_are_refused(service)),
-        attempt(Layer::Rlimits, true, Step::Rlimits, || plain(Step::Rlimits, rlimit::constant())),
-        attempt(Layer::NoPrivileges, true, Step::Privileges, || {
-            plain(Step::Privileges, privileges::drop_all())
+        attempt(Layer::NoNestedNamespaces, true, JailStep::NestedNamespaces, || nested_are_refused(service)),
+        attempt(Layer::Rlimits, true, JailStep::Rlimits, || plain(JailStep::Rlimits, rlimit::constant())),
+        attempt(Layer::NoPrivileges, true, JailStep::Privileges, || {
+            plain(JailStep::Privileges, privileges::drop_all())
         }),
-        attempt(Layer::Mdwe, false, Step::Mdwe, || match privileges::deny_write_execute() {
+        attempt(Layer::Mdwe, false, JailStep::Mdwe, || match privileges::deny_write_execute() {
             Ok(true) => Ok(()),
-            Ok(false) => Err(StepError { step: Step::Mdwe, errno: libc::EINVAL }),
-            Err(error) => plain(Step::Mdwe, Err(error)),
+            Ok(false) => Err(StepError { step: JailStep::Mdwe, errno: libc::EINVAL }),
+            Err(error) => plain(JailStep::Mdwe, Err(error)),
         }),
         landlock_finding(Layer::Landlock, 1, "kernel >= 5.13 with landlock in lsm="),
         landlock_finding(Layer::LandlockScopes, 6, "kernel >= 6.12"),
@@ -47,26 +47,26 @@ pub fn examine(service: namespaces::Ids) -> Vec<Finding> {
     ]
 }
 
-/// Behind the walls that the keeper builds.
+/// Tries the layers that need the keeper's namespaces.
 fn nested_are_refused(service: namespaces::Ids) -> Result<(), StepError> {
     namespaces::enter(service)?;
     let _ = namespaces::forbid_nested();
-    plain(Step::Root, crate::root::replace_by_nothing())?;
+    plain(JailStep::Root, crate::root::replace_by_nothing())?;
     match namespaces::enter_nested() {
-        Ok(()) => Err(StepError { step: Step::NestedNamespaces, errno: 0 }),
+        Ok(()) => Err(StepError { step: JailStep::NestedNamespaces, errno: 0 }),
         Err(_) => Ok(()),
     }
 }
 
-fn plain(step: Step, result: std::io::Result<()>) -> Result<(), StepError> {
+fn plain(step: JailStep, result: std::io::Result<()>) -> Result<(), StepError> {
     crate::step::AtStep::at(result, step)
 }
 
-/// Takes the steps in a child; its exit code is 0 or step and errno in a pipe.
+/// Runs the steps in a child, which reports a failure as step and errno through a pipe.
 fn attempt(
     layer: Layer,
     required: bool,
-    step: Step,
+    step: JailStep,
     steps: impl FnOnce() -> Result<(), StepError>,
 ) -> Finding {
     let name = layer.name();
@@ -85,12 +85,12 @@ fn attempt(
     });
     drop(writer);
     match ended {
-        Ok(process::Ending::Exited(0)) => Finding { name, works: true, required, detail: String::new() },
-        Ok(process::Ending::Exited(1)) => {
+        Ok(process::ExitStatus::Exited(0)) => Finding { name, works: true, required, detail: String::new() },
+        Ok(process::ExitStatus::Exited(1)) => {
             let mut report = [0; 5];
             let _ = std::io::Read::read_exact(&mut reader, &mut report);
             let [number, errno @ ..] = report;
-            let step = Step::from_number(number).unwrap_or(step);
+            let step = JailStep::from_number(number).unwrap_or(step);
             failed(StepError { step, errno: i32::from_le_bytes(errno) })
         }
         Ok(_) => failed(StepError { step, errno: 0 }),
@@ -107,8 +107,8 @@ fn landlock_finding(layer: Layer, needed: u32, knob: &str) -> Finding {
 
 fn seccomp_finding() -> Finding {
     let works = selftest::in_child(|| i32::from(privileges::drop_all().is_err()) + probe_filter());
-    let works = matches!(works, Ok(process::Ending::Exited(0)));
-    let error = StepError { step: Step::Seccomp, errno: libc::EINVAL };
+    let works = matches!(works, Ok(process::ExitStatus::Exited(0)));
+    let error = StepError { step: JailStep::Seccomp, errno: libc::EINVAL };
     let detail = if works { String::new() } else { error.to_string() };
     Finding { name: Layer::Seccomp.name(), works, required: true, detail }
 }
@@ -117,7 +117,7 @@ fn probe_filter() -> i32 {
     i32::from(selftest::filter_kills(seccomp::table_worker::TABLE, selftest::FILTERED).is_err())
 }
 
-/// Without kernel-attested senders no worker's identity can be trusted.
+/// Without kernel-attested senders the identity of a worker cannot be trusted.
 fn attested_senders() -> Finding {
     let works = socket::pair().and_then(|(left, _right)| socket::attest_senders(&left)).is_ok();
     let detail = if works { String::new() } else { "kernel-attested senders need kernel >= 6.5".to_owned() };

@@ -1,10 +1,10 @@
-//! A process of the jail as seen from outside, through `/proc`. Nothing here trusts a word that the process says.
+//! Inspection of a process of the jail from outside, through `/proc`. Uses nothing that the process itself reports.
 
 use crate::pidfd::PidFd;
 use std::fs;
 use std::io::{self, Read as _};
 
-/// What `/proc/<pid>/status` says about the walls.
+/// The fields of `/proc/<pid>/status` that concern the walls.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Status {
     /// The parent, in our pid namespace.
@@ -60,8 +60,8 @@ pub fn processes() -> io::Result<Vec<u32>> {
     Ok(names.filter_map(|name| name.parse().ok()).collect())
 }
 
-/// Reads a small file of `/proc`. These say that they are empty: `read_to_string` would ask for that, and for its place
-/// in the file, only to learn nothing.
+/// Reads a small file of `/proc`. `read_to_string` would make two more system calls for the size, which is reported as 0, and for
+/// the offset.
 pub(crate) fn read_whole(path: &str) -> io::Result<String> {
     const STEP: usize = 4096;
     let mut file = fs::File::open(path)?;
@@ -107,10 +107,10 @@ fn parse_status(text: &str) -> Option<Status> {
     })
 }
 
-/// What the jail must look like from outside.
+/// The expected properties of a jailed process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expected {
-    /// In namespaces of its own.
+    /// In separate namespaces.
     pub namespaces: bool,
 }
 
@@ -138,7 +138,7 @@ pub fn verify(pid: u32, expected: Expected) -> Result<Status, InspectError> {
 
 const NAMESPACES: [&str; 6] = ["user", "pid", "net", "ipc", "uts", "mnt"];
 
-/// Checks that none of the process's namespaces is ours. `Ok(false)`: the links cannot be read from here.
+/// Checks that the process shares no namespace with this one. `Ok(false)`: the links cannot be read.
 pub fn verify_namespaces(pid: u32) -> Result<bool, InspectError> {
     for name in NAMESPACES {
         let unreadable = |error| InspectError::Unreadable { pid, error };
@@ -162,7 +162,7 @@ pub struct Memory {
     pub rss: u64,
     /// Resident, shared pages divided among their users.
     pub pss: u64,
-    /// Resident and its own alone.
+    /// Resident, not shared.
     pub uss: u64,
 }
 
@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_own_status_is_read_and_is_no_jail() {
+    fn our_status_is_read_and_is_not_that_of_a_jail() {
         let me = std::process::id();
         let status = status(me).expect("status");
         assert_eq!(status.ns_pids.first(), Some(&me));
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_adds_up_what_is_private() {
+    fn memory_sums_the_private_pages() {
         let text = "55-7f ---p 0 00:00 0 [rollup]\nRss:    100 kB\nPss:     40 kB\nPrivate_Clean:  4 kB\n\
                     Private_Dirty:        20 kB\nSwap: 0 kB\n";
         assert_eq!(parse_memory(text), Memory { rss: 102_400, pss: 40_960, uss: 24_576 });

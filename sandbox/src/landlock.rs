@@ -17,7 +17,7 @@ const fn fs_rights(abi: u32) -> u64 {
 }
 
 const READ: u64 = (1 << 2) | (1 << 3);
-/// Writing, truncating, removing and making files and directories; no devices, sockets or pipes, no execution.
+/// Writing, truncating, removing and creating files and directories; no devices, sockets or pipes, no execution.
 const WRITE: u64 = (1 << 1) | (1 << 4) | (1 << 5) | (1 << 7) | (1 << 8) | (1 << 13) | (1 << 14);
 
 const NET_RIGHTS: u64 = 0b11;
@@ -28,7 +28,7 @@ pub fn abi() -> u32 {
     sys::landlock_abi()
 }
 
-/// What came into force.
+/// The restrictions in force.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Domain {
     /// The kernel's ABI; 0: nothing is in force.
@@ -42,17 +42,17 @@ impl Domain {
     }
 }
 
-/// What may be done beneath a directory.
+/// The access beneath a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// Reading files and listing directories.
     Read,
-    /// That, and making, changing and removing files and directories.
+    /// Also creating, changing and removing files and directories.
     ReadWrite,
 }
 
-/// Puts the calling process behind the wall with only `allowed` directories open to it. Needs `no_new_privs`.
-/// A kernel without Landlock gives ABI 0 and no error: the caller decides whether that is enough.
+/// Restricts the calling process to the `allowed` directories. Needs `no_new_privs`. A kernel without Landlock gives ABI 0 and no
+/// error: the caller decides whether that is sufficient.
 pub fn restrict(allowed: &[(BorrowedFd<'_>, Access)]) -> io::Result<Domain> {
     let abi = abi();
     if abi == 0 {

@@ -1,6 +1,6 @@
-//! The walls, as safe functions: the only crate that talks to namespaces, mounts, capabilities, Landlock, seccomp,
-//! rlimits, pidfds and ancillary data. It knows no session, no message and no other crate of ours; who calls what, in
-//! which order, is the keeper's business (`worker::keeper`) and the supervisor's (`supervisor::spawn`).
+//! The walls of the jail, as safe functions: the only crate that uses namespaces, mounts, capabilities, Landlock, seccomp,
+//! rlimits, pidfds and ancillary data. It knows no session, no message and no other crate of the workspace; the keeper
+//! (`worker::keeper`) and the supervisor (`supervisor::spawn`) call these functions in the required order.
 //!
 //! Reading order:
 //! - [`step`]: the named steps of building a jail, how one fails, and the knob that fixes it
@@ -10,10 +10,10 @@
 //! - [`beneath`]: whether files can be opened beneath a folder at all
 //! - [`identity`], [`reader`]: a user with all groups, and a thread that opens files with its rights
 //! - [`command_root`]: the root directory of a command
-//! - [`seccomp`]: the tables (one row, one reason), their compiler and the notification of the one clone row
-//! - [`selftest`]: sacrificed children prove the walls from inside
-//! - [`inspect`]: the same seen from outside, through `/proc`
-//! - [`doctor`]: what this machine can do
+//! - [`seccomp`]: the tables (a reason for each row), their compiler, and the notification of the clone row
+//! - [`selftest`]: child processes that test the walls from inside
+//! - [`inspect`]: checks of the walls from outside, through `/proc`
+//! - [`doctor`]: which layers this machine supports
 
 pub mod beneath;
 pub mod command_root;

@@ -1,16 +1,16 @@
-//! User, pid, network, IPC, UTS, mount and cgroup namespaces. One path for root and for everybody else: inside, uid 0
-//! is the service user, and the user namespace belongs to whoever started the keeper, so that the supervisor may look
-//! in and set limits from outside.
+//! User, pid, network, IPC, UTS, mount and cgroup namespaces. The same for root and for other users: inside, uid 0 is the service
+//! user, and the user namespace is owned by the user that started the keeper, so that the supervisor may inspect processes and
+//! set limits from outside.
 
 use crate::identity::Identity;
 use crate::process::{Fork, fork, wait_for};
-use crate::step::{AtStep, Step, StepError};
+use crate::step::{AtStep, JailStep, StepError};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use std::fs;
 use std::io::{self, Read, Write};
 
-/// Whom the jail belongs to in the kernel's eyes.
+/// The user and group as which the jail runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ids {
     /// User id.
@@ -19,13 +19,13 @@ pub struct Ids {
     pub gid: u32,
 }
 
-/// Whether we have root's user id.
+/// Whether this process has root's user id.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Whether we are root and the service user exists where we are. In a user namespace that maps nobody but ourselves
-/// (`unshare -r`) root is already an ordinary user.
+/// Whether this process is root and the user is mapped in its user namespace. In a user namespace that maps only this user
+/// (`unshare -r`), root is already an ordinary user.
 pub(crate) fn must_become(uid: u32) -> bool {
     if !is_root() {
         return false;
@@ -34,13 +34,12 @@ pub(crate) fn must_become(uid: u32) -> bool {
     maps(&map, uid)
 }
 
-/// Whether what [`enter`] makes of this process is the host's root, as far as it can be seen from here. Without any
-/// capability such a process still passes wherever the kernel asks for the id alone (switches in `/proc/sys`), and no
-/// limit of processes holds it.
+/// Whether this process would be the host's root after [`enter`], as far as this can be determined here. Even without capabilities
+/// such a process passes all checks of the kernel for the id alone (switches in `/proc/sys`), and no limit of processes applies.
 pub fn would_be_root(uid: u32) -> bool {
     let uid = if must_become(uid) { uid } else { nix::unistd::geteuid().as_raw() };
     match fs::read_to_string("/proc/self/uid_map") {
-        // An id that nobody has out there is not root's.
+        // An id that is not mapped outside is not root's.
         Ok(map) => outside(&map, uid) == Some(0),
         Err(_) => uid == 0,
     }
@@ -50,7 +49,7 @@ fn maps(uid_map: &str, uid: u32) -> bool {
     outside(uid_map, uid).is_some()
 }
 
-/// What an id is called outside of the user namespace that has this map.
+/// The id outside of the user namespace with this map.
 fn outside(uid_map: &str, uid: u32) -> Option<u64> {
     uid_map.lines().find_map(|line| {
         let mut numbers = line.split_ascii_whitespace().map(str::parse::<u64>);
@@ -78,50 +77,52 @@ pub fn enter(user: impl Into<Identity>) -> Result<(), StepError> {
         | CloneFlags::CLONE_NEWIPC
         | CloneFlags::CLONE_NEWUTS
         | CloneFlags::CLONE_NEWNS;
-    unshare(others).at(Step::Namespaces)
+    unshare(others).at(JailStep::Namespaces)
 }
 
-/// A cgroup namespace, where it is allowed.
+/// Enters a cgroup namespace, where that is allowed.
 pub fn enter_cgroup() -> io::Result<()> {
     Ok(unshare(CloneFlags::CLONE_NEWCGROUP)?)
 }
 
 fn enter_as_user() -> Result<(), StepError> {
     let (uid, gid) = (nix::unistd::geteuid(), nix::unistd::getegid());
-    unshare(CloneFlags::CLONE_NEWUSER).at(Step::UserNamespace)?;
-    fs::write("/proc/self/setgroups", "deny").at(Step::IdMap)?;
-    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).at(Step::IdMap)?;
-    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).at(Step::IdMap)
+    unshare(CloneFlags::CLONE_NEWUSER).at(JailStep::UserNamespace)?;
+    fs::write("/proc/self/setgroups", "deny").at(JailStep::IdMap)?;
+    fs::write("/proc/self/uid_map", format!("0 {uid} 1")).at(JailStep::IdMap)?;
+    fs::write("/proc/self/gid_map", format!("0 {gid} 1")).at(JailStep::IdMap)
 }
 
-/// Root maps another id than its own: that must be written from the parent namespace, so a helper child stays behind.
+/// Root maps an id that is not its own: the map must be written from the parent namespace, by a helper child that stays there.
 fn enter_as_root(user: &Identity) -> Result<(), StepError> {
     let service = user.ids;
     set_groups(user)?;
-    let (mut unshared, mut tell_unshared) = io::pipe().at(Step::IdMap)?;
+    let (mut unshared, mut unshared_writer) = io::pipe().at(JailStep::IdMap)?;
     let me = std::process::id();
-    let helper = match fork().at(Step::IdMap)? {
+    let helper = match fork().at(JailStep::IdMap)? {
         Fork::Parent(pid) => pid,
         Fork::Child => {
-            drop(tell_unshared);
+            drop(unshared_writer);
             crate::process::exit_now(write_maps(&mut unshared, me, service));
         }
     };
     drop(unshared);
-    let entered = unshare(CloneFlags::CLONE_NEWUSER).at(Step::UserNamespace);
+    let entered = unshare(CloneFlags::CLONE_NEWUSER).at(JailStep::UserNamespace);
     if entered.is_ok() {
-        tell_unshared.write_all(b"1").at(Step::IdMap)?;
+        unshared_writer.write_all(b"1").at(JailStep::IdMap)?;
     }
-    drop(tell_unshared);
-    let mapped = wait_for(helper).at(Step::IdMap)?;
+    drop(unshared_writer);
+    let mapped = wait_for(helper).at(JailStep::IdMap)?;
     entered?;
     match mapped {
-        crate::process::Ending::Exited(0) => {}
-        crate::process::Ending::Exited(errno) => return Err(StepError { step: Step::IdMap, errno }),
-        crate::process::Ending::Signaled(_) => return Err(StepError { step: Step::IdMap, errno: libc::EIO }),
+        crate::process::ExitStatus::Exited(0) => {}
+        crate::process::ExitStatus::Exited(errno) => return Err(StepError { step: JailStep::IdMap, errno }),
+        crate::process::ExitStatus::Signaled(_) => {
+            return Err(StepError { step: JailStep::IdMap, errno: libc::EIO });
+        }
     }
-    setresgid(Gid::from_raw(0), Gid::from_raw(0), Gid::from_raw(0)).at(Step::ServiceUser)?;
-    setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).at(Step::ServiceUser)
+    setresgid(Gid::from_raw(0), Gid::from_raw(0), Gid::from_raw(0)).at(JailStep::ServiceUser)?;
+    setresuid(Uid::from_raw(0), Uid::from_raw(0), Uid::from_raw(0)).at(JailStep::ServiceUser)
 }
 
 /// The helper: waits for the unshare, writes both maps; its exit code is 0 or an errno.
@@ -133,46 +134,46 @@ fn write_maps(unshared: &mut impl Read, pid: u32, service: Ids) -> i32 {
     };
     match write() {
         Ok(()) => 0,
-        // The parent's unshare failed: it knows better why.
+        // The parent's unshare failed, and the parent reports why.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => 0,
         Err(error) => error.raw_os_error().unwrap_or(libc::EIO),
     }
 }
 
-/// Without user namespaces: root becomes the service user for good; everybody else stays who they are. Its files in
-/// `/proc` are its own again, so that the supervisor may look in and set limits from outside.
+/// Without user namespaces: root becomes the service user for good; other users stay the same. The process's files in `/proc` are
+/// made accessible again, so that the supervisor may inspect it and set limits from outside.
 pub fn become_service_user(service: Ids) -> Result<(), StepError> {
     if !must_become(service.uid) {
         return Ok(());
     }
     become_user(&service.into())?;
-    // The change made the process undumpable, and with that its own files in /proc unwritable.
-    nix::sys::prctl::set_dumpable(true).at(Step::ServiceUser)
+    // The change made the process undumpable, and its files in /proc unwritable.
+    nix::sys::prctl::set_dumpable(true).at(JailStep::ServiceUser)
 }
 
-/// Without user namespaces: root becomes somebody else for good; everybody else stays who they are. From then on no
-/// process of that user can look into this one, whatever the host's setting for changed ids.
+/// Without user namespaces: root becomes another user for good; other users stay the same. From then on no process of that user
+/// can trace this one, whatever the host's setting for changed ids.
 pub fn become_untraced(user: impl Into<Identity>) -> Result<(), StepError> {
     let user = user.into();
     if must_become(user.ids.uid) {
         become_user(&user)?;
     }
-    nix::sys::prctl::set_dumpable(false).at(Step::ServiceUser)
+    nix::sys::prctl::set_dumpable(false).at(JailStep::ServiceUser)
 }
 
 fn set_groups(user: &Identity) -> Result<(), StepError> {
     let groups: Vec<Gid> = user.groups.iter().copied().map(Gid::from_raw).collect();
-    setgroups(&groups).at(Step::ServiceUser)
+    setgroups(&groups).at(JailStep::ServiceUser)
 }
 
 fn become_user(user: &Identity) -> Result<(), StepError> {
     let (uid, gid) = (Uid::from_raw(user.ids.uid), Gid::from_raw(user.ids.gid));
     set_groups(user)?;
-    setresgid(gid, gid, gid).at(Step::ServiceUser)?;
-    setresuid(uid, uid, uid).at(Step::ServiceUser)
+    setresgid(gid, gid, gid).at(JailStep::ServiceUser)?;
+    setresuid(uid, uid, uid).at(JailStep::ServiceUser)
 }
 
-/// No user namespaces beneath this one. Where `/proc/sys` is read-only the chroot of [`crate::root`] refuses them alone.
+/// Forbids user namespaces beneath this one. Where `/proc/sys` is read-only, only the chroot of [`crate::root`] prevents them.
 pub fn forbid_nested() -> io::Result<()> {
     fs::write("/proc/sys/user/max_user_namespaces", "0")
 }
@@ -187,7 +188,7 @@ mod tests {
     use super::{maps, outside};
 
     #[test]
-    fn the_service_user_must_be_mapped_to_be_become() {
+    fn the_service_user_must_be_mapped() {
         assert!(maps("         0          0 4294967295\n", 65534));
         assert!(maps("0 1000 1\n1 100000 65536\n", 65534));
         assert!(!maps("0 1000 1\n", 65534));

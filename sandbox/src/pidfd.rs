@@ -1,6 +1,6 @@
-//! Processes by descriptor: a pidfd cannot come to mean another process, a pid can.
+//! Processes by descriptor: a pid can be reused by another process, a pidfd always means the same one.
 
-use crate::process::Ending;
+use crate::process::ExitStatus;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -9,7 +9,7 @@ use std::time::Duration;
 const INFO_PID: u64 = 1;
 const INFO_EXIT: u64 = 1 << 3;
 
-/// A process, alive or ended.
+/// A process, running or exited.
 #[derive(Debug)]
 pub struct PidFd(OwnedFd);
 
@@ -37,12 +37,12 @@ impl AsRawFd for PidFd {
     }
 }
 
-/// The pid of a process in each of the namespaces that we can see, ours first.
+/// The pid of a process in our namespace and in its own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pids {
-    /// Its number here.
+    /// Its pid in our namespace.
     pub here: u32,
-    /// Its number in its own, innermost namespace.
+    /// Its pid in its innermost namespace.
     pub inner: u32,
 }
 
@@ -91,16 +91,16 @@ impl PidFd {
         self.signal(0).is_ok()
     }
 
-    /// How it ended; `None` while it has not been reaped, or where the kernel (< 6.15) does not tell a non-parent.
-    pub fn ending(&self) -> Option<Ending> {
+    /// How it ended; `None` while it has not been reaped, or where the kernel (< 6.15) does not report it to a non-parent.
+    pub fn ending(&self) -> Option<ExitStatus> {
         let info = sys::pidfd_info(self.as_fd(), INFO_EXIT).ok()?;
-        (info.mask & INFO_EXIT != 0).then(|| Ending::from_wait_status(info.exit_code))
+        (info.mask & INFO_EXIT != 0).then(|| ExitStatus::from_wait_status(info.exit_code))
     }
 
     /// CPU time used so far, all threads. `pid` is the process's number here.
     pub fn cpu_time(&self, pid: u32) -> io::Result<Duration> {
         let time = sys::cpu_time(pid)?;
-        // The clock was asked for by number: only now is it certain whose it was.
+        // The clock is identified by pid: only now is it certain that it was this process's.
         self.signal(0)?;
         Ok(time)
     }
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_child_is_seen_killed_once_and_not_mistaken() {
+    fn an_exited_child_is_detected_and_can_be_killed_again_without_effect() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().expect("sleep");
         let pidfd = PidFd::open(child.id()).expect("pidfd");
         assert!(pidfd.is_alive());
@@ -143,7 +143,7 @@ mod tests {
         pidfd.kill().expect("killing the dead is fine");
         assert!(pidfd.cpu_time(child.id()).is_err());
         match pidfd.ending() {
-            Some(ending) => assert_eq!(ending, Ending::Signaled(libc::SIGKILL)),
+            Some(ending) => assert_eq!(ending, ExitStatus::Signaled(libc::SIGKILL)),
             None => vm_system_testkit::skip("pidfd-exit-code", "exit codes by pidfd need kernel >= 6.15"),
         }
     }

@@ -1,4 +1,4 @@
-//! Capabilities, securebits, `no_new_privs`, memory-deny-write-execute, dumpable: what a process may never get back.
+//! Capabilities, securebits, `no_new_privs`, memory-deny-write-execute, dumpable: privileges that a process drops for good.
 
 use crate::sys::{Call, clear_capabilities};
 use std::io;
@@ -14,7 +14,7 @@ pub fn drop_all() -> io::Result<()> {
     for capability in 0..CAPABILITY_NUMBERS {
         match Call::drop_capability(capability).make() {
             Ok(_) => {}
-            // Past the kernel's last capability, or without the right to drop (which an empty set below makes moot).
+            // Past the kernel's last capability, or without the right to drop (the sets are emptied below anyway).
             Err(error) if matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EPERM)) => break,
             Err(error) => return Err(error),
         }
@@ -22,7 +22,7 @@ pub fn drop_all() -> io::Result<()> {
     Call::CLEAR_AMBIENT.make()?;
     match Call::set_securebits(SECUREBITS).make() {
         Ok(_) => {}
-        // Needs CAP_SETPCAP, which a plain user without a user namespace never had.
+        // Needs CAP_SETPCAP, which an ordinary user without a user namespace does not have.
         Err(error) if error.raw_os_error() == Some(libc::EPERM) => {}
         Err(error) => return Err(error),
     }

@@ -18,8 +18,8 @@ pub const SELF: &str = "/proc/self/exe";
 /// The first descriptor that [`spawn`] passes.
 pub const FIRST_FD: i32 = 3;
 
-/// Starts `program mode arguments…` in a session of its own: an empty environment, 0–2 on `/dev/null`, the given
-/// descriptors as 3, 4, 5, …, default signal dispositions, nothing else of ours that is not close-on-exec.
+/// Starts `program mode arguments…` in a new POSIX session: an empty environment, 0–2 on `/dev/null`, the given descriptors as
+/// 3, 4, 5, …, default signal dispositions; no other descriptor of the caller is inherited.
 /// Never runs code of the caller in the child (vfork-like), so it is safe in a multi-threaded process of any size.
 pub fn spawn(program: &Path, arguments: &[&OsStr], descriptors: &[BorrowedFd<'_>]) -> io::Result<u32> {
     let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(|_| io::ErrorKind::InvalidInput);
@@ -75,7 +75,7 @@ pub fn exec_self(arguments: &[&str], kept: &[&OwnedFd]) -> io::Error {
     }
 }
 
-/// Which side of a fork this is.
+/// The result of a fork, in the parent and in the child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
     /// The original; the child's pid.
@@ -93,7 +93,7 @@ pub fn fork() -> io::Result<Fork> {
     sys::fork().map(side)
 }
 
-/// As [`fork`], but the child is a sibling: its parent is our parent. The one clone that a worker's filter knows.
+/// As [`fork`], but the child is a sibling: its parent is our parent. The only clone that a worker's filter allows.
 pub fn fork_sibling() -> io::Result<Fork> {
     sys::clone_sibling().map(side)
 }
@@ -105,14 +105,14 @@ pub fn exit_now(code: i32) -> ! {
 
 /// How a process ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum ExitStatus {
     /// By itself, with this code.
     Exited(i32),
     /// By this signal.
     Signaled(i32),
 }
 
-impl Ending {
+impl ExitStatus {
     /// From a raw wait status of an ended process.
     pub fn from_wait_status(status: i32) -> Self {
         match status & 0x7f {
@@ -123,10 +123,10 @@ impl Ending {
 }
 
 /// Waits for this child.
-pub fn wait_for(pid: u32) -> io::Result<Ending> {
+pub fn wait_for(pid: u32) -> io::Result<ExitStatus> {
     loop {
         match sys::wait(pid as i32, false) {
-            Ok(Some((_, status))) => return Ok(Ending::from_wait_status(status)),
+            Ok(Some((_, status))) => return Ok(ExitStatus::from_wait_status(status)),
             Ok(None) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -141,9 +141,9 @@ pub fn reap() -> Option<(u32, i32)> {
 
 /// Readable when a child has ended.
 #[derive(Debug)]
-pub struct Endings(SignalFd);
+pub struct ChildExits(SignalFd);
 
-impl Endings {
+impl ChildExits {
     /// Blocks SIGCHLD and asks for it here.
     pub fn watch() -> io::Result<Self> {
         let mut mask = SigSet::empty();
@@ -152,20 +152,20 @@ impl Endings {
         Ok(Self(SignalFd::with_flags(&mask, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)?))
     }
 
-    /// Takes what has been signalled so far; then [`reap`] until nobody is left.
+    /// Consumes the pending signals; then call [`reap`] until there is no exited child.
     pub fn drain(&self) {
         while let Ok(Some(_)) = self.0.read_signal() {}
     }
 }
 
-impl AsFd for Endings {
+impl AsFd for ChildExits {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 }
 
-/// A session of its own (if it does not lead one already), umask 077, and default actions where `std` or the parent
-/// put handlers: with std's SIGSEGV handler a crash would call `rt_sigaction` and look like a seccomp kill.
+/// A new POSIX session (if this process does not lead one already), umask 077, and default actions where `std` or the parent
+/// installed handlers: with std's SIGSEGV handler a crash would call `rt_sigaction` and look like a seccomp kill.
 pub fn settle() -> io::Result<()> {
     match nix::unistd::setsid() {
         Ok(_) | Err(nix::errno::Errno::EPERM) => {}
@@ -178,12 +178,12 @@ pub fn settle() -> io::Result<()> {
     Ok(())
 }
 
-/// First in line for the kernel's out-of-memory killer; inherited by every child.
+/// Makes this process the first choice of the kernel's out-of-memory killer; inherited by every child.
 pub fn die_first_of_memory_shortage() -> io::Result<()> {
     std::fs::write("/proc/self/oom_score_adj", "1000")
 }
 
-/// Lets libc read the time zone while it still can: the first local-time `Date` would open `/etc/localtime`.
+/// Makes libc read the time zone while this process can still open files: the first local-time `Date` would open `/etc/localtime`.
 pub fn load_time_zone() {
     sys::tzset();
 }
@@ -194,10 +194,10 @@ mod tests {
     use std::os::fd::AsRawFd as _;
 
     #[test]
-    fn wait_statuses_are_told_apart() {
-        assert_eq!(Ending::from_wait_status(0x0300), Ending::Exited(3));
-        assert_eq!(Ending::from_wait_status(9), Ending::Signaled(9));
-        assert_eq!(Ending::from_wait_status(31 | 0x80), Ending::Signaled(31));
+    fn wait_statuses_are_decoded() {
+        assert_eq!(ExitStatus::from_wait_status(0x0300), ExitStatus::Exited(3));
+        assert_eq!(ExitStatus::from_wait_status(9), ExitStatus::Signaled(9));
+        assert_eq!(ExitStatus::from_wait_status(31 | 0x80), ExitStatus::Signaled(31));
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn spawned_program_has_only_what_it_was_given() {
+    fn a_spawned_program_has_only_the_given_descriptors_and_arguments() {
         let (ours, theirs) = crate::socket::pair().expect("socketpair");
         let script =
             "exec 1>&3; env | cut -d= -f1 | sort; readlink /proc/self/fd/0; exec ls -1 /proc/self/fd";
@@ -237,7 +237,7 @@ mod tests {
             }
             seen.push_str(&String::from_utf8_lossy(&buffer[..got.len]));
         }
-        assert_eq!(wait_for(pid).expect("wait"), Ending::Exited(0));
+        assert_eq!(wait_for(pid).expect("wait"), ExitStatus::Exited(0));
         // PWD and its like are the shell's own; 4 is the directory that is being listed.
         assert_eq!(
             seen.replace("OLDPWD\n", "").replace("SHLVL\n", "").replace("_\n", ""),

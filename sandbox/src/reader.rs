@@ -43,7 +43,7 @@ fn lower(user: &Identity) -> io::Result<()> {
         }
     }
     clear_capabilities()?;
-    // The change made the whole process undumpable, and with that its own files in /proc somebody else's.
+    // The change made the whole process undumpable, and root the owner of its files in /proc.
     Ok(set_dumpable(dumpable)?)
 }
 
@@ -134,7 +134,7 @@ mod tests {
             chown(path, Some(owner), Some(owner)).expect("root may");
         }
         chown(folder.path(), Some(65534), Some(65534)).expect("root may");
-        // By a handle: what lies above the folder is nobody's business here.
+        // By a handle, so that the access to parent folders does not matter.
         let handle = fs::File::open(folder.path()).expect("a folder");
         let opens = |who: &Identity, name: &str| {
             let open = || openat(&handle, name, OFlag::O_RDONLY, Mode::empty()).is_ok();

@@ -14,7 +14,7 @@ pub const WORKER_DESCRIPTORS: u64 = 16;
 /// The stack of a worker; JavaScript is stopped far below (bytes).
 pub const STACK_BYTES: u64 = 8 << 20;
 
-/// What keeper, zygotes and workers all live under: no core dumps, no files, no locked memory, no queues.
+/// The limits of keeper, zygotes and workers: no core dumps, no files, no locked memory, no queues.
 pub fn constant() -> io::Result<()> {
     not_the_files()?;
     lower(libc::RLIMIT_FSIZE, 0)
@@ -33,13 +33,13 @@ fn not_the_files() -> io::Result<()> {
     Ok(())
 }
 
-/// As many descriptors as the hard limit allows: the keeper holds two for every session.
+/// Raises the soft limit of descriptors to the hard one: the keeper holds two for every session.
 pub fn many_descriptors() -> io::Result<()> {
     let (_, hard) = sys::prlimit(0, libc::RLIMIT_NOFILE, None)?;
     sys::prlimit(0, libc::RLIMIT_NOFILE, Some((hard, hard))).map(drop)
 }
 
-/// What every worker shares beyond [`constant`]; set once in the zygote.
+/// The limits of all workers in addition to [`constant`]; set once in the zygote.
 pub fn worker_constant() -> io::Result<()> {
     lower(libc::RLIMIT_NOFILE, WORKER_DESCRIPTORS)?;
     lower(libc::RLIMIT_STACK, STACK_BYTES)
@@ -49,10 +49,10 @@ pub fn worker_constant() -> io::Result<()> {
 const BROKER_DESCRIPTORS: u64 = 32;
 /// Address space of a broker: the largest file that is read, its encoding, code and stack (bytes).
 const BROKER_MEMORY_BYTES: u64 = 512 << 20;
-/// CPU time of a broker's whole life (seconds); after it a new one takes over.
+/// CPU time of a broker process (seconds); after it a new broker is started.
 const BROKER_CPU_SECONDS: u64 = 600;
 
-/// What a broker lives under; set by itself, for good. Its files have at most `file_bytes`, 0 for one that only reads.
+/// The limits of a broker, which it sets for itself, for good. Its files have at most `file_bytes`, 0 for one that only reads.
 pub fn broker(file_bytes: u64) -> io::Result<()> {
     not_the_files()?;
     lower(libc::RLIMIT_FSIZE, file_bytes)?;
@@ -67,13 +67,13 @@ const COMMAND_DESCRIPTORS: u64 = 256;
 /// Largest file that a command makes (bytes).
 const COMMAND_FILE_BYTES: u64 = 256 << 20;
 
-/// Address space of a command's process, in parts of its memory limit: runtimes reserve much more than they use, but
-/// memory that is shared, or made read-only when it is full, counts nowhere else.
+/// Address space of a command's process, as a multiple of its memory limit: runtimes reserve much more than they use, but memory
+/// that is shared, or made read-only when it is full, is counted by no other limit.
 const COMMAND_ADDRESS_FACTOR: u64 = 8;
-/// The least of it (bytes): what common runtimes reserve at their start.
+/// The minimum of it (bytes): common runtimes reserve this much at their start.
 const COMMAND_ADDRESS_BYTES: u64 = 1 << 30;
 
-/// What each process of a command lives under: memory (bytes), processes and threads of the whole command, CPU seconds.
+/// The limits of each process of a command: memory (bytes), processes and threads of the whole command, CPU seconds.
 pub fn command(memory_bytes: u64, processes: u64, cpu_seconds: u64) -> io::Result<()> {
     not_the_files()?;
     lower(libc::RLIMIT_FSIZE, COMMAND_FILE_BYTES)?;
@@ -93,7 +93,7 @@ fn lower(resource: u32, most: u64) -> io::Result<()> {
     sys::prlimit(0, resource, Some((value, value))).map(drop)
 }
 
-/// Whether this process may set limits of that one: asks for one, which takes the same right.
+/// Whether this process may set limits of that one: reads a limit, which needs the same right.
 pub fn may_limit(pid: u32) -> io::Result<()> {
     sys::prlimit(pid, libc::RLIMIT_AS, None).map(drop)
 }
@@ -106,13 +106,13 @@ pub fn limit_memory(pid: u32, bytes: u64, mapped_bytes: u64) -> io::Result<()> {
     move_soft(pid, libc::RLIMIT_AS, data.saturating_add(mapped_bytes))
 }
 
-/// Marks a process from outside. Its children inherit the mark, and no process in the jail can change it: a soft limit on
-/// something that no kernel has any more.
+/// Marks a process from outside. Its children inherit the mark, and no process in the jail can change it. Uses a soft limit that no
+/// current kernel enforces.
 pub fn mark(pid: u32, mark: u64) -> io::Result<()> {
     move_soft(pid, libc::RLIMIT_LOCKS, mark)
 }
 
-/// The mark of a process; a very large number, if nobody marked it.
+/// The mark of a process; a very large number if it has none.
 pub fn mark_of(pid: u32) -> io::Result<u64> {
     sys::prlimit(pid, libc::RLIMIT_LOCKS, None).map(|(soft, _)| soft)
 }

@@ -12,7 +12,7 @@ const NOTHING: Option<&str> = None;
 pub fn replace_by_nothing() -> io::Result<()> {
     let walls = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(NOTHING, "/", NOTHING, MsFlags::MS_REC | MsFlags::MS_PRIVATE, NOTHING)?;
-    // Any directory will do to mount over; /proc is there on every machine that came this far.
+    // Any existing directory can be used as mount point; /proc always exists here.
     let options = Some("size=4k,nr_inodes=2,mode=0555");
     let place =
         ["/tmp", "/proc"].into_iter().find(|place| std::path::Path::new(place).is_dir()).unwrap_or("/proc");
@@ -24,11 +24,11 @@ pub fn replace_by_nothing() -> io::Result<()> {
     Ok(chroot(".")?)
 }
 
-/// Makes a mount the root, and takes the old root away.
+/// Makes a mount the root, and unmounts the old root.
 pub(crate) fn pivot_to(place: &str) -> io::Result<()> {
     chdir(place)?;
     pivot_root(".", ".")?;
-    // The old root lies over the new one: take it away.
+    // The old root is mounted over the new one: unmount it.
     umount2(".", MntFlags::MNT_DETACH)?;
     Ok(chdir("/")?)
 }

@@ -1,12 +1,12 @@
-//! Children that try what must be refused and report by the way they end. Run by the keeper inside the finished jail,
-//! before it says that it is ready: a kernel or container that quietly ignores a wall is found out here.
+//! Child processes that try what must be refused and report by their exit status. Run by the keeper inside the finished jail,
+//! before it reports success: this detects a kernel or container that silently ignores a wall.
 
-use crate::process::{self, Ending, Fork};
+use crate::process::{self, ExitStatus, Fork};
 use crate::seccomp::{self, bpf};
 use crate::sys::{self, Call};
 use std::io;
 
-/// One attempt, made by a child of its own.
+/// One attempt, made by a separate child.
 #[derive(Debug, Clone, Copy)]
 pub struct Probe {
     /// What it tries.
@@ -28,7 +28,7 @@ pub const FILTERED: &[Probe] = &[
     probe("executable memory", || Call::EXECUTABLE_PAGE.make()),
 ];
 
-/// Calls that must fail without any filter, by the layers beneath it.
+/// Calls that must fail without any filter, because of the layers below it.
 pub const BENEATH: &[Probe] = &[
     probe("a nested user namespace", || Call::NEW_USER_NAMESPACE.make()),
     probe("making a directory", || {
@@ -53,7 +53,7 @@ pub enum SelfTestError {
         /// What was tried.
         attempt: &'static str,
         /// How the child ended.
-        ending: Ending,
+        ending: ExitStatus,
     },
     /// The child could not be started.
     #[error("the self-test could not run: {0}")]
@@ -66,7 +66,7 @@ const NO_FILTER: i32 = 9;
 const FIRST_ALLOWED: i32 = 10;
 
 /// Each attempt under `table` must end its child by the filter.
-pub fn filter_kills(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTestError> {
+pub fn filter_kills(table: &[bpf::FilterRow], probes: &[Probe]) -> Result<(), SelfTestError> {
     for probe in probes {
         let ending = in_child(|| {
             if seccomp::install(table).is_err() {
@@ -75,15 +75,15 @@ pub fn filter_kills(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTest
             let _ = (probe.attempt)();
             ALLOWED
         })?;
-        if ending != Ending::Signaled(seccomp::KILLED_BY) {
+        if ending != ExitStatus::Signaled(seccomp::KILLED_BY) {
             return Err(SelfTestError::NotRefused { attempt: probe.name, ending });
         }
     }
     Ok(())
 }
 
-/// Each attempt under the program that zygotes carry must fail with ENOSYS while nobody listens.
-pub fn filter_holds_unattended(table: &[bpf::Row], probes: &[Probe]) -> Result<(), SelfTestError> {
+/// Each attempt under the zygotes' program must fail with ENOSYS while there is no listener.
+pub fn filter_holds_unattended(table: &[bpf::FilterRow], probes: &[Probe]) -> Result<(), SelfTestError> {
     let ending = in_child(|| {
         if seccomp::install_unattended(table).is_err() {
             return NO_FILTER;
@@ -96,7 +96,7 @@ pub fn filter_holds_unattended(table: &[bpf::Row], probes: &[Probe]) -> Result<(
     all_refused(ending, probes)
 }
 
-/// Each attempt must fail with an error, without a filter. One child makes them all and tells the first that did not.
+/// Each attempt must fail with an error, without a filter. One child makes them all and reports the first that did not.
 pub fn layers_refuse(probes: &[Probe]) -> Result<(), SelfTestError> {
     let ending = in_child(|| {
         let allowed = probes.iter().position(|probe| (probe.attempt)().is_ok());
@@ -105,20 +105,20 @@ pub fn layers_refuse(probes: &[Probe]) -> Result<(), SelfTestError> {
     all_refused(ending, probes)
 }
 
-fn all_refused(ending: Ending, probes: &[Probe]) -> Result<(), SelfTestError> {
+fn all_refused(ending: ExitStatus, probes: &[Probe]) -> Result<(), SelfTestError> {
     match ending {
-        Ending::Exited(REFUSED) => Ok(()),
-        Ending::Exited(code) => {
+        ExitStatus::Exited(REFUSED) => Ok(()),
+        ExitStatus::Exited(code) => {
             let probe = usize::try_from(code - FIRST_ALLOWED).ok().and_then(|at| probes.get(at));
             Err(SelfTestError::NotRefused { attempt: probe.map_or("an attempt", |probe| probe.name), ending })
         }
-        Ending::Signaled(_) => Err(SelfTestError::NotRefused { attempt: "an attempt", ending }),
+        ExitStatus::Signaled(_) => Err(SelfTestError::NotRefused { attempt: "an attempt", ending }),
     }
 }
 
-/// How a child ends that does `work` and exits with its result (101 after a panic, which must not unwind into what the parent
+/// The exit status of a child that does `work` and exits with its result (101 after a panic, which must not unwind into what the parent
 /// does). For processes that never had a second thread.
-pub fn in_child(work: impl FnOnce() -> i32) -> io::Result<Ending> {
+pub fn in_child(work: impl FnOnce() -> i32) -> io::Result<ExitStatus> {
     match process::fork()? {
         Fork::Child => {
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));

@@ -6,7 +6,7 @@ use std::io;
 /// One step, in the order in which they are taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
-pub enum Step {
+pub enum JailStep {
     /// Taking over the descriptors that the supervisor passed.
     Descriptors = 1,
     /// Changing from root to the service user.
@@ -37,7 +37,7 @@ pub enum Step {
     Mdwe = 14,
     /// Landlock.
     Landlock = 15,
-    /// The children that try what must be refused.
+    /// The self-test.
     SelfTest = 16,
     /// Starting the first zygote.
     Zygote = 17,
@@ -51,7 +51,7 @@ pub enum Step {
     OpenBeneath = 21,
 }
 
-impl Step {
+impl JailStep {
     /// All steps, in order.
     pub const ALL: [Self; 21] = [
         Self::Descriptors,
@@ -150,18 +150,18 @@ impl Step {
     }
 }
 
-impl fmt::Display for Step {
+impl fmt::Display for JailStep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-/// A step that did not succeed.
+/// A failed step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StepError {
     /// Which one.
-    pub step: Step,
-    /// The operating system's error number; 0 if the step failed by its own judgement.
+    pub step: JailStep,
+    /// The operating system's error number; 0 if the step failed without one.
     pub errno: i32,
 }
 
@@ -182,11 +182,11 @@ impl std::error::Error for StepError {}
 /// Names the step of a failure.
 pub trait AtStep<T> {
     /// Turns any OS error into this step's failure.
-    fn at(self, step: Step) -> Result<T, StepError>;
+    fn at(self, step: JailStep) -> Result<T, StepError>;
 }
 
 impl<T, E: Into<io::Error>> AtStep<T> for Result<T, E> {
-    fn at(self, step: Step) -> Result<T, StepError> {
+    fn at(self, step: JailStep) -> Result<T, StepError> {
         self.map_err(|error| StepError { step, errno: error.into().raw_os_error().unwrap_or(libc::EIO) })
     }
 }
@@ -220,7 +220,7 @@ pub enum Layer {
 }
 
 impl Layer {
-    /// All layers, in the order in which they are put up.
+    /// All layers, in the order in which they are built.
     pub const ALL: [Self; 11] = [
         Self::FreshExec,
         Self::Namespaces,
@@ -235,7 +235,7 @@ impl Layer {
         Self::Rlimits,
     ];
 
-    /// Whether a jail is refused without it; the others depend on the kernel's age.
+    /// Whether a jail is refused without it; the others depend on the kernel version.
     pub const fn is_required(self) -> bool {
         !matches!(self, Self::CgroupNamespace | Self::Mdwe | Self::LandlockScopes)
     }
@@ -280,7 +280,7 @@ mod tests {
 
     #[test]
     fn a_failure_names_step_errno_and_knob() {
-        let text = StepError { step: Step::UserNamespace, errno: libc::EPERM }.to_string();
+        let text = StepError { step: JailStep::UserNamespace, errno: libc::EPERM }.to_string();
         assert!(text.contains("user namespace") && text.contains("not permitted"), "{text}");
         assert!(text.contains("kernel.apparmor_restrict_unprivileged_userns"), "{text}");
         assert!(text.contains("--sandbox no-userns"), "{text}");
@@ -288,9 +288,9 @@ mod tests {
 
     #[test]
     fn step_numbers_are_unique_and_come_back() {
-        for step in Step::ALL {
-            assert_eq!(Step::from_number(step as u8), Some(step));
+        for step in JailStep::ALL {
+            assert_eq!(JailStep::from_number(step as u8), Some(step));
         }
-        assert_eq!(Step::from_number(0), None);
+        assert_eq!(JailStep::from_number(0), None);
     }
 }

@@ -16,7 +16,7 @@ use vm_system_protocol::model::{
     Engine, Event, EventPayload, Execution, ExecutionKind, Session, SessionInspection, SessionStatus,
     Settings,
 };
-use vm_system_sandbox::socket::Ready;
+use vm_system_sandbox::socket::PollSet;
 
 /// A connection after the handshake.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Client {
     /// Reads one frame.
     pub fn read(&mut self) -> Vec<u8> {
         // Not in the read itself: there the kernel would wake us as soon as the supervisor has taken our request.
-        let mut ready = Ready::with_capacity(1);
+        let mut ready = PollSet::with_capacity(1);
         ready.add(&self.stream);
         ready.wait(Some(PATIENCE)).expect("wait");
         let mut len = [0; 4];

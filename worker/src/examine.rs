@@ -1,5 +1,5 @@
-//! Looks at the machine for `ops doctor`: tries every wall in children of its own and says what it found. A process of
-//! its own, because only one with a single thread may fork.
+//! Probes the machine for `ops doctor`: tries every wall in child processes and reports the results. Runs as a separate process,
+//! because only a single-threaded process may fork.
 
 use std::os::fd::OwnedFd;
 use vm_system_protocol::codec::encode;
@@ -13,7 +13,7 @@ pub(crate) const MODE: &str = "examine";
 
 const EXIT_CHANNEL: i32 = 70;
 
-/// Says it on the one descriptor that it was given, and ends.
+/// Writes the report to its only descriptor and exits.
 pub(crate) fn main(arguments: &[String]) -> ! {
     process::exit_now(if answer(arguments).is_some() { 0 } else { EXIT_CHANNEL })
 }

@@ -1,15 +1,15 @@
-//! The jail's side of vm-system: the keeper that holds it together, the zygotes that give birth, the workers that run
-//! JavaScript. A plain library: no async runtime, no SQLite, no threads.
+//! The processes of the jail: the keeper, the zygotes, and the workers that run JavaScript. A plain library: no async runtime, no
+//! SQLite, no threads.
 //!
 //! Reading order:
-//! - [`roles`]: which role a process plays; the first thing that a binary's `main` asks
+//! - [`roles`]: the role of this process; the first thing that a binary's `main` checks
 //! - `keeper`: pid 1 of the jail
 //! - `zygote`: forks workers
-//! - `session`: a worker's life, order by order
+//! - `session`: the main loop of a session's worker
 //! - [`link`]: its channel
-//! - `examine`: what this machine could do, for `ops doctor`
+//! - `examine`: probes which walls this machine supports, for `ops doctor`
 //! - [`engine`]: runs JavaScript, knows no process
-//! - `durable`: runs durable programs, order by order
+//! - `durable`: the main loop of a program's worker
 
 mod durable;
 pub mod engine;

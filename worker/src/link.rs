@@ -1,5 +1,5 @@
-//! The worker's end of its channel: numbered messages kept until they are acknowledged, gathered events, host calls.
-//! Everything blocks; there is nothing else to do. The end of the channel is the end of the process.
+//! The worker's end of its channel: numbered messages that are kept until they are acknowledged, batches of events, host calls.
+//! All calls block; a worker has nothing else to do. The process exits when the channel is closed.
 
 mod fork;
 
@@ -21,19 +21,19 @@ use vm_system_protocol::worker::{
 use vm_system_sandbox::process::exit_now;
 use vm_system_sandbox::socket::{self, Wait};
 
-/// Exit code of a worker that cannot make sense of its supervisor, or the other way round.
+/// Exit code of a worker that got an invalid message from its supervisor, or could not send.
 const EXIT_PROTOCOL: i32 = 74;
-/// A signal that comes between the look at the flag and the wait is noticed after this long.
+/// A signal that arrives between the check of the flag and the wait is noticed after this long.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// The same while a question waits, perhaps for days: the supervisor says so besides, in its answer to the call.
+/// The same while a task is pending, perhaps for days: the supervisor also reports an interruption in its reply to the call.
 const ASK_AGAIN: Duration = Duration::from_mins(1);
-/// What an event costs besides its texts, roughly (bytes).
+/// Approximate size of an event without its texts (bytes).
 const EVENT_OVERHEAD: usize = 32;
-/// Numbers the answer to an adoption, which is outside the sequence.
+/// The sequence number of the reply to an adoption, which is outside the sequence.
 const OUTSIDE_SEQUENCE: u64 = 0;
 
 /// Sends the frozen first packet.
-pub fn say_hello(channel: &OwnedFd) -> io::Result<()> {
+pub fn send_hello(channel: &OwnedFd) -> io::Result<()> {
     socket::send(channel, &[&Hello::ours().to_packet()], &[], Wait::Yes)
 }
 
@@ -44,7 +44,7 @@ pub struct Link {
     interrupted: &'static AtomicBool,
     incoming: Reassembler,
     buffer: Vec<u8>,
-    /// Came with the last packet.
+    /// The descriptors of the last packet.
     descriptor: Option<OwnedFd>,
     next_seq: u64,
     unacked: VecDeque<(u64, Vec<u8>)>,
@@ -57,12 +57,12 @@ pub struct Link {
     reply: Option<HostReply>,
 }
 
-/// Where a link receives packets. Made in the zygote, so that a newborn touches only the pages that packets fill, and not
-/// all of them to clear them.
+/// The buffer into which a link receives packets. Allocated and cleared in the zygote, so that a new worker writes only to the
+/// pages that packets fill.
 pub struct PacketBuffer(Vec<u8>);
 
 impl PacketBuffer {
-    /// Room for the largest packet.
+    /// A buffer for the largest packet.
     pub fn new() -> Self {
         Self(vec![0; PACKET_BYTES])
     }
@@ -75,15 +75,15 @@ impl Default for PacketBuffer {
 }
 
 impl Link {
-    /// For a fresh channel; says hello.
+    /// For a new channel; sends the hello.
     pub fn open(
         socket: OwnedFd,
         interrupted: &'static AtomicBool,
         PacketBuffer(buffer): PacketBuffer,
     ) -> io::Result<Self> {
-        say_hello(&socket)?;
+        send_hello(&socket)?;
         let mut incoming = Reassembler::new(HOST_MESSAGE_BYTES);
-        // The supervisor is trusted, and a new one does not know how far the old one had counted.
+        // The supervisor is trusted, and a new one does not know the sequence number of the old one.
         incoming.accept_any();
         Ok(Self {
             socket,
@@ -103,7 +103,7 @@ impl Link {
         })
     }
 
-    /// The channel itself, for workers that lie on purpose.
+    /// The raw channel, for tests with hostile workers.
     pub fn socket(&self) -> &OwnedFd {
         &self.socket
     }
@@ -119,7 +119,7 @@ impl Link {
                     | ToWorker::Durable(_)
                     | ToWorker::Fork { .. }),
                 ) => return order,
-                // The answer to a call that was given up when its execution was interrupted.
+                // The reply to a call that was abandoned when its execution was interrupted.
                 Some(ToWorker::HostReply { .. }) | None => {}
                 Some(_) => exit_now(EXIT_PROTOCOL),
             }
@@ -132,7 +132,7 @@ impl Link {
         self.last_flush = Instant::now();
     }
 
-    /// Sends what is left of the execution's events, and its end.
+    /// Sends the remaining events of the execution, and its end.
     pub fn finish(&mut self, mut done: Done) {
         // One message, unless the rest of the batch is large by itself.
         if self.batch_bytes < EVENT_BATCH_BYTES {
@@ -160,15 +160,15 @@ impl Link {
         self.unacked.push_back((seq, bytes));
     }
 
-    /// Sends a message that is not kept: its sender ends with its supervisor.
-    pub fn tell(&mut self, message: &FromWorker) {
+    /// Sends a message that is not kept, because this worker exits with its supervisor.
+    pub fn send_unkept(&mut self, message: &FromWorker) {
         let Ok(bytes) = encode(message, WORKER_MESSAGE_BYTES) else { exit_now(EXIT_PROTOCOL) };
         let seq = self.next_seq;
         self.next_seq += 1;
         self.transmit(seq, &bytes);
     }
 
-    /// Takes one event of the running execution.
+    /// Adds one event of the running execution.
     pub fn emit(&mut self, event: WorkerEvent) {
         self.batch_bytes += event.payload.output_bytes() as usize + EVENT_OVERHEAD;
         self.batch.push(event);
@@ -177,7 +177,7 @@ impl Link {
         }
     }
 
-    /// A moment in the middle of busy code: sends what has waited long enough, takes acknowledgements.
+    /// Called regularly while code runs: sends events that have waited long enough, receives acknowledgements.
     pub fn poll(&mut self) {
         if !self.is_flush_due() {
             return;
@@ -187,7 +187,7 @@ impl Link {
         self.take_what_came();
     }
 
-    /// Asks the supervisor and waits for the answer, or for an interruption.
+    /// Sends a host call and waits for its reply, or for an interruption.
     pub fn call(&mut self, request: HostRequest) -> HostReply {
         self.flush();
         let Some(execution) = self.execution else { return interrupted() };
@@ -231,9 +231,9 @@ impl Link {
     }
 
     fn wait_readable(&self, at_most: Duration) {
-        let mut ready = socket::Ready::with_capacity(1);
+        let mut ready = socket::PollSet::with_capacity(1);
         ready.add(&self.socket);
-        // Readable or not: the caller looks.
+        // The caller checks whether it is readable.
         let _ = ready.wait(Some(at_most));
     }
 
@@ -244,13 +244,13 @@ impl Link {
         }
     }
 
-    /// Waits for one packet; gives the message that it completes, unless that was handled here.
+    /// Waits for one packet; returns the message that it completes, unless that was handled here.
     fn receive(&mut self) -> Option<ToWorker> {
         let len = self.receive_packet(Wait::Yes)?;
         self.complete(len)
     }
 
-    /// Takes one packet into the buffer; gives its length (bytes).
+    /// Receives one packet into the buffer; returns its length (bytes).
     fn receive_packet(&mut self, wait: Wait) -> Option<usize> {
         match socket::receive(&self.socket, &mut self.buffer, wait) {
             Ok(mut got) if got.len > 0 => {
@@ -258,16 +258,16 @@ impl Link {
                 Some(got.len)
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
-            // Supervisor and keeper have let go.
+            // Supervisor and keeper have closed the channel.
             _ => exit_now(0),
         }
     }
 
-    /// Adds the packet in the buffer to what came before.
+    /// Appends the packet in the buffer to the unfinished message.
     fn complete(&mut self, len: usize) -> Option<ToWorker> {
         let packet = &self.buffer[..len];
         let message = self.incoming.push(packet).or_else(|_| {
-            // The beginning of a new supervisor's message in the middle of the old one's.
+            // A new supervisor's message begins while the old one's is unfinished.
             self.incoming.accept_any();
             self.incoming.push(packet)
         });
@@ -282,7 +282,7 @@ impl Link {
         None
     }
 
-    /// A message that came while an execution runs.
+    /// Handles a message that arrives while an execution runs.
     fn put_aside(&mut self, message: Option<ToWorker>) {
         match message {
             Some(ToWorker::HostReply { call, reply }) if call == self.calls => self.reply = Some(reply),

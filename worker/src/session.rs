@@ -1,25 +1,25 @@
-//! A worker's life: one `Start`, then executions one after the other until the channel ends. In between it may be told to
-//! fork: the child's life begins with a `Start` too, and with all that its parent's scripts left behind.
+//! The main loop of a session's worker: one `Start`, then executions one after the other until the channel is closed. Between two
+//! executions it may be ordered to fork: the child gets a `Start` too, and keeps the global state of its parent's scripts.
 
 use crate::durable;
-use crate::engine::{self, Host, INTERRUPT, Library, LibraryFailure, Preloaded, Session};
+use crate::engine::{self, Host, INTERRUPT, JsSession, LibraryEvaluationError, LibrarySource, Preloaded};
 use crate::link::{Link, PacketBuffer};
-use crate::roles::Body;
+use crate::roles::WorkerBody;
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use vm_system_protocol::worker::{FromWorker, HostReply, HostRequest, ToWorker, WorkerEvent};
 use vm_system_sandbox::interrupt;
 
-/// Exit code of a worker whose channel broke before its hello was out.
+/// Exit code of a worker whose channel failed before its hello was sent.
 const EXIT_CHANNEL: i32 = 70;
-/// Exit code of a worker that got its orders in the wrong order.
+/// Exit code of a worker that got an order out of sequence.
 const EXIT_ORDER: i32 = 74;
 
 /// Prepares JavaScript sessions; called once, in the first zygote, before its filter.
-pub(crate) fn preload() -> Result<Box<dyn Body>, String> {
+pub(crate) fn preload() -> Result<Box<dyn WorkerBody>, String> {
     interrupt::install(&INTERRUPT).map_err(|error| error.to_string())?;
     let buffer = PacketBuffer::new();
-    // Hash seeds are asked for here, once for all workers of all zygotes.
+    // Reads the seeds of hash tables here, once for all workers of all zygotes.
     drop(std::collections::HashMap::<u8, u8>::new());
     let preloaded = engine::preload().map_err(|error| error.to_string())?;
     Ok(Box::new(Prepared { preloaded, buffer }))
@@ -30,8 +30,8 @@ struct Prepared {
     buffer: PacketBuffer,
 }
 
-impl Body for Prepared {
-    fn teach(&mut self, libraries: Vec<Library>) -> Result<(), LibraryFailure> {
+impl WorkerBody for Prepared {
+    fn teach(&mut self, libraries: Vec<LibrarySource>) -> Result<(), LibraryEvaluationError> {
         self.preloaded.teach(libraries)
     }
 
@@ -41,7 +41,7 @@ impl Body for Prepared {
 
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
         let Ok(mut link) = Link::open(channel, &INTERRUPT, self.buffer) else { return EXIT_CHANNEL };
-        // The first order decides what this worker is.
+        // The first order decides the engine of this worker.
         let start = match link.next_order() {
             ToWorker::Start(start) => start,
             ToWorker::Durable(order) => {
@@ -49,7 +49,7 @@ impl Body for Prepared {
             }
             _ => return EXIT_ORDER,
         };
-        let mut session = Session::start(self.preloaded, &start);
+        let mut session = JsSession::start(self.preloaded, &start);
         link.send(&FromWorker::Started { heap_bytes: session.heap_bytes() });
         loop {
             match link.next_order() {

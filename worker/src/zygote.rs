@@ -1,9 +1,9 @@
-//! The zygote: a process that has everything a worker needs and never gets a job. It forks workers (and further
-//! zygotes) as its own siblings, children of the keeper. It holds no session's descriptor longer than a fork takes.
+//! The zygote: a process with a preloaded engine that never runs a session. It forks workers (and further zygotes) as its own
+//! siblings, children of the keeper. It holds no session's descriptor longer than a fork takes.
 
-use crate::engine::{Library, LibraryFailure};
-use crate::link::say_hello;
-use crate::roles::{Body, Modes, live};
+use crate::engine::{LibraryEvaluationError, LibrarySource};
+use crate::link::send_hello;
+use crate::roles::{Modes, WorkerBody, live};
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use vm_system_protocol::codec::{decode, encode};
 use vm_system_protocol::limits::{LIBRARY_BYTES, ZYGOTE_MESSAGE_BYTES};
@@ -12,14 +12,14 @@ use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::seccomp::{self, table_worker};
 use vm_system_sandbox::{rlimit, socket};
 
-/// Exit codes of zygotes and newborns that could not go on.
+/// Exit codes of zygotes and new workers that could not continue.
 pub(crate) const EXIT_CHANNEL: i32 = 70;
 const EXIT_PRELOAD: i32 = 71;
 const EXIT_FILTER: i32 = 72;
 /// Of a worker whose own code panicked.
 pub(crate) const EXIT_PANIC: i32 = 73;
 
-/// Exit code of a zygote whose libraries are of no use.
+/// Exit code of a zygote whose libraries could not be evaluated.
 const EXIT_LIBRARIES: i32 = 75;
 
 /// The first zygote: still without a filter.
@@ -32,19 +32,21 @@ pub(crate) fn first(channel: OwnedFd, modes: Modes) -> ! {
     else {
         process::exit_now(EXIT_FILTER);
     };
-    if say_hello(&channel).is_err() || say(&channel, &FromZygote::Ready, &[listener.as_fd()]).is_err() {
+    if send_hello(&channel).is_err()
+        || send_message(&channel, &FromZygote::Ready, &[listener.as_fd()]).is_err()
+    {
         process::exit_now(EXIT_CHANNEL);
     }
     drop(listener);
     take_orders(channel, body)
 }
 
-fn say(channel: &OwnedFd, message: &FromZygote, fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
+fn send_message(channel: &OwnedFd, message: &FromZygote, fds: &[BorrowedFd<'_>]) -> std::io::Result<()> {
     let bytes = encode(message, ZYGOTE_MESSAGE_BYTES).map_err(std::io::Error::other)?;
     socket::send(channel, &[&bytes], fds, socket::Wait::Yes)
 }
 
-fn take_orders(channel: OwnedFd, mut body: Box<dyn Body>) -> ! {
+fn take_orders(channel: OwnedFd, mut body: Box<dyn WorkerBody>) -> ! {
     let mut buffer = [0; ZYGOTE_MESSAGE_BYTES];
     let mut libraries = Vec::new();
     loop {
@@ -54,8 +56,8 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn Body>) -> ! {
             _ => process::exit_now(0),
         };
         match (decode::<ToZygote>(&buffer[..got.len]), got.fds.pop()) {
-            (Ok(ToZygote::Fork { order, as_zygote }), Some(newborns)) => {
-                if fork(&channel, newborns, order, as_zygote) {
+            (Ok(ToZygote::Fork { order, as_zygote }), Some(child_channel)) => {
+                if fork(&channel, child_channel, order, as_zygote) {
                     live(body, channel);
                 }
             }
@@ -63,7 +65,7 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn Body>) -> ! {
                 let Some(source) = receive_source(&channel, source_bytes) else {
                     process::exit_now(EXIT_CHANNEL)
                 };
-                libraries.push(Library { name, id, global, source });
+                libraries.push(LibrarySource { name, id, global, source });
             }
             (Ok(ToZygote::Evaluate), None) => {
                 evaluate(&channel, body.as_mut(), std::mem::take(&mut libraries));
@@ -75,7 +77,7 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn Body>) -> ! {
                 if prepared.is_err() {
                     process::exit_now(EXIT_PRELOAD);
                 }
-                if say(&channel, &FromZygote::Loaded, &[]).is_err() {
+                if send_message(&channel, &FromZygote::Loaded, &[]).is_err() {
                     process::exit_now(EXIT_CHANNEL);
                 }
             }
@@ -84,28 +86,28 @@ fn take_orders(channel: OwnedFd, mut body: Box<dyn Body>) -> ! {
     }
 }
 
-/// Whether this process is a newborn worker now. A newborn zygote has said so and takes orders like its parent.
-fn fork(channel: &OwnedFd, newborns: OwnedFd, order: u64, as_zygote: bool) -> bool {
+/// Whether this process is now a new worker. A new zygote has reported itself and takes orders like its parent.
+fn fork(channel: &OwnedFd, child_channel: OwnedFd, order: u64, as_zygote: bool) -> bool {
     match process::fork_sibling() {
-        Ok(Fork::Parent(_)) => drop(newborns),
+        Ok(Fork::Parent(_)) => drop(child_channel),
         Ok(Fork::Child) => {
-            // From here on the zygote's channel is out of reach.
-            if process::replace(channel, &newborns).is_err() {
+            // From here on this process has no descriptor of the zygote's channel.
+            if process::replace(channel, &child_channel).is_err() {
                 process::exit_now(EXIT_CHANNEL);
             }
-            drop(newborns);
+            drop(child_channel);
             if !as_zygote {
                 return true;
             }
-            if say_hello(channel).is_err() || say(channel, &FromZygote::Ready, &[]).is_err() {
+            if send_hello(channel).is_err() || send_message(channel, &FromZygote::Ready, &[]).is_err() {
                 process::exit_now(EXIT_CHANNEL);
             }
         }
         Err(error) => {
-            // First of all: its end tells the supervisor that there is no newborn.
-            drop(newborns);
+            // First: the supervisor learns from the closed channel that there is no new worker.
+            drop(child_channel);
             let errno = error.raw_os_error().unwrap_or(0);
-            if say(channel, &FromZygote::ForkFailed { order, errno }, &[]).is_err() {
+            if send_message(channel, &FromZygote::ForkFailed { order, errno }, &[]).is_err() {
                 process::exit_now(EXIT_CHANNEL);
             }
         }
@@ -128,20 +130,20 @@ fn receive_source(channel: &OwnedFd, source_bytes: u64) -> Option<String> {
     String::from_utf8(source).ok()
 }
 
-/// Evaluates the libraries and says what came of it. A zygote without all of its libraries is of no use.
-fn evaluate(channel: &OwnedFd, body: &mut dyn Body, libraries: Vec<Library>) {
+/// Evaluates the libraries and reports the result. A zygote without all of its libraries exits.
+fn evaluate(channel: &OwnedFd, body: &mut dyn WorkerBody, libraries: Vec<LibrarySource>) {
     let names: Vec<String> = libraries.iter().map(|library| library.name.clone()).collect();
     let taught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| body.teach(libraries)));
     let taught = taught.unwrap_or_else(|_| {
         let message = "the engine failed while it was evaluated".to_owned();
-        Err(LibraryFailure { name: names.join(", ").chars().take(200).collect(), message })
+        Err(LibraryEvaluationError { name: names.join(", ").chars().take(200).collect(), message })
     });
     let answer = match taught {
         Ok(()) => FromZygote::Loaded,
-        Err(LibraryFailure { name, message }) => FromZygote::LibraryFailed { name, message },
+        Err(LibraryEvaluationError { name, message }) => FromZygote::LibraryFailed { name, message },
     };
     let useless = answer != FromZygote::Loaded;
-    if say(channel, &answer, &[]).is_err() {
+    if send_message(channel, &answer, &[]).is_err() {
         process::exit_now(EXIT_CHANNEL);
     }
     if useless {

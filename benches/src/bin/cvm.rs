@@ -6,7 +6,10 @@
 use anyhow::{Context as _, Result, bail};
 use std::time::Instant;
 use vm_system_benches::figure::{Figure, micros};
-use vm_system_cvm::{Checkpoint, CompileOptions, Limits, Outcome, Program, State, StateConfig, compile, run};
+use vm_system_cvm::{
+    CheckpointPages, CompileOptions, CompiledProgram, RunOutcome, StateConfig, VmLimits, VmState, compile,
+    run,
+};
 
 /// Rounds of each program and engine.
 const ROUNDS: usize = 15;
@@ -48,20 +51,20 @@ fn main() -> Result<()> {
     large_state()
 }
 
-fn limits() -> Limits {
-    Limits { heap_bytes: 1 << 30, ..Limits::default() }
+fn limits() -> VmLimits {
+    VmLimits { heap_bytes: 1 << 30, ..VmLimits::default() }
 }
 
-fn start(source: &str) -> Result<(Program, State)> {
+fn start(source: &str) -> Result<(CompiledProgram, VmState)> {
     let program = compile(source, &CompileOptions::default())?;
-    let state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
+    let state = VmState::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
     Ok((program, state))
 }
 
 /// Runs to the end or to the next pause.
-fn drive(program: &Program, state: &mut State) -> Result<()> {
+fn drive(program: &CompiledProgram, state: &mut VmState) -> Result<()> {
     match run(program, state, u64::MAX) {
-        Outcome::Done { .. } | Outcome::Pause { .. } => Ok(()),
+        RunOutcome::Done { .. } | RunOutcome::Pause { .. } => Ok(()),
         other => bail!("the program ended with {other:?}"),
     }
 }
@@ -89,13 +92,13 @@ fn speed(name: &str, source: &str) -> Result<()> {
 }
 
 /// Bytes of all pages.
-fn bytes(checkpoint: &Checkpoint) -> usize {
+fn bytes(checkpoint: &CheckpointPages) -> usize {
     checkpoint.pages.iter().map(|page| page.bytes.len()).sum()
 }
 
-fn restored(program: &Program, checkpoint: &Checkpoint) -> Result<State> {
+fn restored(program: &CompiledProgram, checkpoint: &CheckpointPages) -> Result<VmState> {
     let pages = checkpoint.pages.iter().map(|page| (page.number, page.bytes.as_slice()));
-    Ok(State::restore(program, limits(), pages)?)
+    Ok(VmState::restore(program, limits(), pages)?)
 }
 
 /// A program that has just started and waits for its first answer.
@@ -148,12 +151,12 @@ fn large_state() -> Result<()> {
 
 /// What a checkpoint costs when ten of 200 000 objects changed since the last one. The state is a freshly loaded one and nothing
 /// as large is given back meanwhile: what the allocator does with that would be counted with what follows.
-fn few_changes(program: &Program, first: State, all: &Checkpoint) -> Result<()> {
+fn few_changes(program: &CompiledProgram, first: VmState, all: &CheckpointPages) -> Result<()> {
     let mut state = restored(program, all)?;
     let mut last = all.number;
     let (mut times, mut pages, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..CHANGES {
-        let answer = vm_system_cvm::Answer::Text(String::new());
+        let answer = vm_system_cvm::PauseAnswer::Text(String::new());
         if !vm_system_cvm::resume_pause(program, &mut state, &answer) {
             bail!("the large program does not wait");
         }

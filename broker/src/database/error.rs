@@ -1,7 +1,7 @@
-//! SQLite's errors as scripts know them: SQLite's own names for codes, its own words. They name no host path: the only
-//! names it knows are those of the workspace.
+//! SQLite's errors in the form that scripts see: SQLite's names of codes and its messages. They contain no host path: SQLite
+//! is given only names relative to the workspace's folder.
 
-use super::open::Deadline;
+use super::open::StatementDeadline;
 use rusqlite::Error;
 use vm_system_protocol::broker::DatabaseTerms;
 use vm_system_protocol::worker::HostError;
@@ -39,13 +39,13 @@ const CODES: &[(i32, &str)] = &[
 /// Longest message (bytes): SQLite repeats parts of statements.
 const MESSAGE_BYTES: usize = 2_000;
 
-/// An error of ours.
+/// An error that does not come from SQLite.
 pub(super) fn refused(code: &str, why: &str) -> HostError {
     HostError { code: code.to_owned(), message: format!("{code}: {why}") }
 }
 
-/// An error of SQLite's; one that our deadline caused says so.
-pub(super) fn from_sqlite(error: &Error, deadline: &Deadline, terms: DatabaseTerms) -> HostError {
+/// An error of SQLite; the message says so if the deadline caused it.
+pub(super) fn from_sqlite(error: &Error, deadline: &StatementDeadline, terms: DatabaseTerms) -> HostError {
     if deadline.has_passed() {
         return refused("ETIMEDOUT", &format!("it took longer than {} ms (timeout_ms)", terms.timeout_ms));
     }
@@ -57,10 +57,10 @@ pub(super) fn from_sqlite(error: &Error, deadline: &Deadline, terms: DatabaseTer
     };
     let find = |wanted: i32| CODES.iter().find(|(code, _)| *code == wanted);
     let name = find(code).or_else(|| find(code & 0xff)).map_or("SQLITE_ERROR", |(_, name)| *name);
-    let words = match error {
-        Error::SqliteFailure(_, Some(words)) | Error::SqlInputError { msg: words, .. } => words.clone(),
+    let message = match error {
+        Error::SqliteFailure(_, Some(message)) | Error::SqlInputError { msg: message, .. } => message.clone(),
         Error::SqliteFailure(failure, None) => failure.to_string(),
         error => error.to_string(),
     };
-    refused(name, &words[..words.floor_char_boundary(MESSAGE_BYTES)])
+    refused(name, &message[..message.floor_char_boundary(MESSAGE_BYTES)])
 }

@@ -1,8 +1,8 @@
-//! What SQLite refuses whatever the statement: other files, settings of the connection, code from outside.
+//! The authorizer: actions that are refused in every statement, that is, other files, settings of the connection, loaded code.
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 
-/// Questions about the schema, and settings that concern nobody else. Whether it may also be set.
+/// The pragmas that are allowed: queries of the schema, and settings that affect only this session. True if it may also be set.
 const PRAGMAS: &[(&str, bool)] = &[
     ("application_id", true),
     ("data_version", false),
@@ -25,13 +25,13 @@ const PRAGMAS: &[(&str, bool)] = &[
     ("user_version", true),
 ];
 
-/// Functions that load code or reach into memory.
+/// Functions that load code or access memory.
 const FUNCTIONS: &[&str] = &["load_extension", "fts3_tokenizer", "edit", "readfile", "writefile"];
 
-/// Virtual tables that are made of ordinary ones.
+/// Virtual tables that are stored in ordinary ones.
 const VIRTUAL_TABLES: &[&str] = &["fts5", "rtree", "rtree_i32"];
 
-/// Judges one action of a statement that is being prepared.
+/// Allows or refuses one action of a statement that is being prepared.
 pub(super) fn authorize(context: AuthContext<'_>) -> Authorization {
     let allowed = match context.action {
         AuthAction::Attach { .. } | AuthAction::Detach { .. } | AuthAction::Unknown { .. } => false,

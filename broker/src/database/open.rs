@@ -20,29 +20,29 @@ use vm_system_protocol::worker::HostError;
 const MEMORY: &str = ":memory:";
 /// Most databases of one workspace.
 const FILES: usize = 16;
-/// A lock of another session is waited for (milliseconds).
+/// Longest wait for a lock of another session (milliseconds).
 const BUSY_MS: u64 = 1_000;
-/// Instructions of SQLite's machine between two looks at the clock: well below a millisecond.
+/// Instructions of SQLite's virtual machine between two checks of the deadline: well below a millisecond.
 const INSTRUCTIONS: i32 = 2_000;
 /// Memory of all of SQLite in this process (bytes).
 const MEMORY_BYTES: u64 = 192 << 20;
 
 /// An open database.
-pub(super) struct Open {
+pub(super) struct OpenDatabase {
     pub(super) connection: Connection,
-    pub(super) deadline: Arc<Deadline>,
+    pub(super) deadline: Arc<StatementDeadline>,
     terms: DatabaseTerms,
 }
 
-/// When the running statement must have ended.
-pub(super) struct Deadline {
+/// The deadline of the running statement, which SQLite's progress handler checks.
+pub(super) struct StatementDeadline {
     epoch: Instant,
     /// Microseconds since `epoch`.
     at: AtomicU64,
     passed: AtomicBool,
 }
 
-impl Deadline {
+impl StatementDeadline {
     fn new() -> Self {
         Self { epoch: Instant::now(), at: AtomicU64::new(u64::MAX), passed: AtomicBool::new(false) }
     }
@@ -51,14 +51,14 @@ impl Deadline {
         u64::try_from(self.epoch.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 
-    /// A call begins that may take this long.
+    /// Begins a call that may take this long.
     pub(super) fn begin(&self, time: Duration) {
         let time = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         self.at.store(self.now().saturating_add(time), Ordering::Relaxed);
         self.passed.store(false, Ordering::Relaxed);
     }
 
-    /// Whether it is over; then the statement ends.
+    /// Whether the deadline has passed; then the statement is interrupted.
     fn is_over(&self) -> bool {
         let over = self.now() >= self.at.load(Ordering::Relaxed);
         if over {
@@ -67,14 +67,14 @@ impl Deadline {
         over
     }
 
-    /// Whether it ended a statement since it began.
+    /// Whether the deadline has interrupted a statement since [`Self::begin`].
     pub(super) fn has_passed(&self) -> bool {
         self.passed.load(Ordering::Relaxed)
     }
 }
 
-impl Open {
-    /// Opens a database; its file is made if it is not there and may be changed.
+impl OpenDatabase {
+    /// Opens a database; creates its file if that does not exist and the terms allow writing.
     pub(super) fn new(database: &str, has_folder: bool, terms: DatabaseTerms) -> Result<Self, HostError> {
         let mut flags = OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = if database == MEMORY {
@@ -82,7 +82,7 @@ impl Open {
             Connection::open_in_memory_with_flags(flags)
         } else {
             if !has_folder || !sys::register() {
-                let why = "there is no place for database files here; use ':memory:'";
+                let why = "this session has no folder for database files; use ':memory:'";
                 return Err(refused("SQLITE_CANTOPEN", why));
             }
             let is_there = is_database(database)?;
@@ -97,7 +97,7 @@ impl Open {
             };
             Connection::open_with_flags_and_vfs(database, flags, sys::NAME)
         };
-        let deadline = Arc::new(Deadline::new());
+        let deadline = Arc::new(StatementDeadline::new());
         let connection = connection.map_err(|error| from_sqlite(&error, &deadline, terms))?;
         deadline.begin(Duration::from_millis(u64::from(terms.timeout_ms)));
         configure(&connection, &deadline, terms).map_err(|error| from_sqlite(&error, &deadline, terms))?;
@@ -110,7 +110,7 @@ impl Open {
             == (terms.read_only, terms.max_database_bytes, terms.max_result_bytes)
     }
 
-    /// Ends an open transaction; `false`: it cannot be ended and the connection must go.
+    /// Rolls an open transaction back; `false`: that failed, and the connection must be closed.
     pub(super) fn roll_back(&mut self) -> bool {
         if self.connection.is_autocommit() {
             return true;
@@ -123,7 +123,7 @@ impl Open {
 
 fn configure(
     connection: &Connection,
-    deadline: &Arc<Deadline>,
+    deadline: &Arc<StatementDeadline>,
     terms: DatabaseTerms,
 ) -> rusqlite::Result<()> {
     for (config, value) in [
@@ -162,14 +162,14 @@ fn configure(
          PRAGMA synchronous = FULL; PRAGMA max_page_count = {pages};"
     ))?;
     if !terms.read_only {
-        // A rollback journal: several brokers share the file, and none of them maps memory together with others.
+        // A rollback journal and no WAL: several brokers use the file, and they share no memory.
         connection.query_row("PRAGMA journal_mode = TRUNCATE", [], |_| Ok(()))?;
     }
     connection.authorizer(Some(guard::authorize))
 }
 
-/// Whether there is a regular file of this name with no other name. It belongs to the workspace alone, so anything else
-/// was put there by somebody else.
+/// Whether there is a regular file of this name with no other hard link. Only brokers write to the folder, so anything else is
+/// an error.
 fn is_database(name: &str) -> Result<bool, HostError> {
     match look(name) {
         Ok(stat) if is_regular(&stat) && stat.st_nlink == 1 => Ok(true),

@@ -1,7 +1,7 @@
-//! Statements: parameters in, rows or effects out, within the terms.
+//! Execution of statements: binds parameters, returns rows or row counts, within the terms.
 
 use super::error::{from_sqlite, refused};
-use super::open::Open;
+use super::open::OpenDatabase;
 use rusqlite::fallible_iterator::FallibleIterator as _;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Batch, Statement};
@@ -11,7 +11,7 @@ use vm_system_protocol::worker::HostError;
 
 /// Rows of exactly one statement.
 pub(super) fn query(
-    open: &mut Open,
+    open: &mut OpenDatabase,
     sql: &str,
     parameters: &SqlParameters,
     terms: DatabaseTerms,
@@ -23,7 +23,7 @@ pub(super) fn query(
     if batch.next().map_err(failed)?.is_some() {
         return Err(refused("SQLITE_MISUSE", "query takes one statement"));
     }
-    bind(&mut statement, parameters).map_err(|error| error.told(failed))?;
+    bind(&mut statement, parameters).map_err(|error| error.host_error(failed))?;
     let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
     let width = columns.len();
     let mut values = Vec::new();
@@ -52,7 +52,7 @@ pub(super) fn query(
 
 /// Statements for their effect.
 pub(super) fn execute(
-    open: &mut Open,
+    open: &mut OpenDatabase,
     sql: &str,
     parameters: &SqlParameters,
     terms: DatabaseTerms,
@@ -74,7 +74,7 @@ pub(super) fn execute(
                 "with parameters exec takes one statement; the first one was done",
             ));
         }
-        bind(&mut statement, parameters).map_err(|error| error.told(failed))?;
+        bind(&mut statement, parameters).map_err(|error| error.host_error(failed))?;
         let changes = !statement.readonly();
         let mut rows = statement.raw_query();
         while rows.next().map_err(failed)?.is_some() {}
@@ -89,7 +89,7 @@ pub(super) fn execute(
     Ok(DatabaseReply::Changed { rows: changed, last_row_id: open.connection.last_insert_rowid() })
 }
 
-fn begin(open: &Open, terms: DatabaseTerms) {
+fn begin(open: &OpenDatabase, terms: DatabaseTerms) {
     open.deadline.begin(Duration::from_millis(u64::from(terms.timeout_ms)));
 }
 
@@ -107,16 +107,16 @@ fn value(value: ValueRef<'_>) -> SqlValue {
     }
 }
 
-/// Parameters do not fit their statement.
+/// The parameters do not match the statement.
 enum BindError {
-    Told(HostError),
+    Refused(HostError),
     Sqlite(rusqlite::Error),
 }
 
 impl BindError {
-    fn told(self, failed: impl FnOnce(rusqlite::Error) -> HostError) -> HostError {
+    fn host_error(self, failed: impl FnOnce(rusqlite::Error) -> HostError) -> HostError {
         match self {
-            Self::Told(error) => error,
+            Self::Refused(error) => error,
             Self::Sqlite(error) => failed(error),
         }
     }
@@ -129,7 +129,7 @@ impl From<rusqlite::Error> for BindError {
 }
 
 fn range(why: &str) -> BindError {
-    BindError::Told(refused("SQLITE_RANGE", why))
+    BindError::Refused(refused("SQLITE_RANGE", why))
 }
 
 fn bind(statement: &mut Statement<'_>, parameters: &SqlParameters) -> Result<(), BindError> {
@@ -165,7 +165,7 @@ fn bind(statement: &mut Statement<'_>, parameters: &SqlParameters) -> Result<(),
     Ok(())
 }
 
-/// The place of a parameter, whose sign may be left out.
+/// The index of a named parameter; the prefix (`:`, `@`, `$`) of the name may be left out.
 fn index_of(statement: &Statement<'_>, name: &str) -> Result<Option<usize>, BindError> {
     if name.contains('\0') {
         return Ok(None);

@@ -1,6 +1,6 @@
-//! A file system for SQLite in which a name stays what it is. SQLite's own makes every name absolute, and from there the
-//! kernel would have to walk through folders that this process may not see; names relative to the working directory (the
-//! workspace's folder) need no walk. Everything else is SQLite's own code.
+//! A SQLite VFS that leaves file names as they are. SQLite's default VFS makes every name absolute, and the kernel would then
+//! have to walk through folders that this process cannot access; names relative to the working directory (the workspace's
+//! folder) need no such walk. All other functions are those of the default VFS.
 
 use rusqlite::ffi;
 use std::ffi::{CStr, c_char, c_int};
@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 /// Its name.
 pub(super) const NAME: &CStr = c"workspace";
 
-/// Makes it known to SQLite, once for the process. `false`: SQLite has no file system at all.
+/// Registers the VFS, once for the process. `false`: SQLite has no default VFS.
 pub(super) fn register() -> bool {
     static DONE: OnceLock<bool> = OnceLock::new();
     *DONE.get_or_init(|| {
@@ -30,17 +30,17 @@ pub(super) fn register() -> bool {
     })
 }
 
-/// Copies the name. SQLite passes a NUL-terminated name and room for `room` bytes.
+/// Copies the name. SQLite passes a NUL-terminated name and a buffer of `capacity` bytes.
 unsafe extern "C" fn full_path_name(
     _: *mut ffi::sqlite3_vfs,
     name: *const c_char,
-    room: c_int,
+    capacity: c_int,
     out: *mut c_char,
 ) -> c_int {
     // SAFETY: SQLite passes a NUL-terminated text that lives over the call.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes_with_nul();
-    if usize::try_from(room).is_ok_and(|room| name.len() <= room) {
-        // SAFETY: `out` has `room` bytes, which was checked to be enough; the two do not overlap.
+    if usize::try_from(capacity).is_ok_and(|capacity| name.len() <= capacity) {
+        // SAFETY: `out` has `capacity` bytes, which was checked to be enough; the two do not overlap.
         unsafe { std::ptr::copy_nonoverlapping(name.as_ptr().cast::<c_char>(), out, name.len()) };
         ffi::SQLITE_OK
     } else {

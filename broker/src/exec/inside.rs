@@ -1,5 +1,5 @@
-//! Inside of the command's namespaces: pid 1 puts up the walls, starts the command, waits for it, and says how it ended.
-//! When pid 1 ends, the kernel ends everything else in the namespace.
+//! Inside of the command's namespaces: pid 1 builds the jail, starts the command, waits for it, and reports its exit status.
+//! When pid 1 exits, the kernel kills all other processes of the namespace.
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -9,38 +9,38 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use vm_system_protocol::broker::{ExecRequest, ExecTerms};
 use vm_system_sandbox::command_root::{self, View};
-use vm_system_sandbox::process::{self, Ending, Fork};
+use vm_system_sandbox::process::{self, ExitStatus, Fork};
 use vm_system_sandbox::seccomp::{self, table_command};
-use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 use vm_system_sandbox::{privileges, rlimit};
 
-/// What every command's environment begins with.
+/// The first variables of every command's environment.
 const ENVIRONMENT: &[&str] =
     &["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/tmp", "LANG=C.UTF-8"];
 
 /// How a command ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(super) enum CommandEnd {
     Exited(i32),
     Signaled(i32),
 }
 
-/// What pid 1 says at its end: a kind and a number.
+/// The report of pid 1 before it exits: a kind and a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
-    /// It ran.
-    Ended(Ended),
-    /// A wall could not be put up: step and errno.
+pub(super) enum ExitReport {
+    /// The command ran.
+    Ended(CommandEnd),
+    /// A step of building the jail failed: step and errno.
     Jail(StepError),
-    /// It could not be started: errno.
+    /// The command could not be started: errno.
     Exec(i32),
 }
 
-impl Status {
+impl ExitReport {
     fn bytes(self) -> [u8; 6] {
         let (kind, step, number) = match self {
-            Self::Ended(Ended::Exited(code)) => (0, 0, code),
-            Self::Ended(Ended::Signaled(signal)) => (1, 0, signal),
+            Self::Ended(CommandEnd::Exited(code)) => (0, 0, code),
+            Self::Ended(CommandEnd::Signaled(signal)) => (1, 0, signal),
             Self::Jail(StepError { step, errno }) => (2, step as u8, errno),
             Self::Exec(errno) => (3, 0, errno),
         };
@@ -48,14 +48,14 @@ impl Status {
         [kind, step, a, b, c, d]
     }
 
-    /// `None`: pid 1 was killed before it could say anything.
+    /// `None`: pid 1 was killed before it reported.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let &[kind, step, a, b, c, d] = bytes.get(..6)?.first_chunk::<6>()?;
         let number = i32::from_le_bytes([a, b, c, d]);
         Some(match kind {
-            0 => Self::Ended(Ended::Exited(number)),
-            1 => Self::Ended(Ended::Signaled(number)),
-            2 => Self::Jail(StepError { step: Step::from_number(step)?, errno: number }),
+            0 => Self::Ended(CommandEnd::Exited(number)),
+            1 => Self::Ended(CommandEnd::Signaled(number)),
+            2 => Self::Jail(StepError { step: JailStep::from_number(step)?, errno: number }),
             _ => Self::Exec(number),
         })
     }
@@ -69,26 +69,26 @@ pub(super) fn run(
     streams: [OwnedFd; 3],
     mut status: PipeWriter,
 ) -> ! {
-    let said = match walls(worktree, request, terms, &status) {
-        Err(error) => Status::Jail(error),
+    let report = match walls(worktree, request, terms, &status) {
+        Err(error) => ExitReport::Jail(error),
         Ok(()) => match process::fork() {
-            Err(error) => Status::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
+            Err(error) => ExitReport::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
             Ok(Fork::Child) => {
                 let errno = command(request, terms, &streams);
-                let _ = status.write_all(&Status::Exec(errno).bytes());
+                let _ = status.write_all(&ExitReport::Exec(errno).bytes());
                 process::exit_now(127)
             }
             Ok(Fork::Parent(pid)) => {
                 drop(streams);
                 match process::wait_for(pid) {
-                    Ok(Ending::Exited(code)) => Status::Ended(Ended::Exited(code)),
-                    Ok(Ending::Signaled(signal)) => Status::Ended(Ended::Signaled(signal)),
-                    Err(error) => Status::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
+                    Ok(ExitStatus::Exited(code)) => ExitReport::Ended(CommandEnd::Exited(code)),
+                    Ok(ExitStatus::Signaled(signal)) => ExitReport::Ended(CommandEnd::Signaled(signal)),
+                    Err(error) => ExitReport::Exec(error.raw_os_error().unwrap_or(libc::EIO)),
                 }
             }
         },
     };
-    let _ = status.write_all(&said.bytes());
+    let _ = status.write_all(&report.bytes());
     process::exit_now(0)
 }
 
@@ -103,28 +103,28 @@ fn walls(
         (true, false) => View::Read,
         (true, true) => View::ReadWrite,
     };
-    command_root::build(worktree.as_fd(), view, Path::new(&terms.program)).at(Step::Root)?;
+    command_root::build(worktree.as_fd(), view, Path::new(&terms.program)).at(JailStep::Root)?;
     if !request.folder.is_empty() {
-        // Whatever it leads to is in this root.
-        nix::unistd::chdir(request.folder.trim_start_matches('/')).at(Step::Root)?;
+        // Links in the path are resolved within this root.
+        nix::unistd::chdir(request.folder.trim_start_matches('/')).at(JailStep::Root)?;
     }
     let seconds = u64::from(terms.timeout_ms).div_ceil(1_000) + 1;
-    rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(Step::Rlimits)?;
-    privileges::drop_all().at(Step::Privileges)?;
-    // Last: a change of credentials takes it back.
-    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(Step::Signals)?;
-    // Who watches over time and output may have ended before that; nobody else would end this.
-    if is_read(status).at(Step::Signals)? { Ok(()) } else { Err(Errno::EPIPE).at(Step::Signals) }
+    rlimit::command(terms.memory_bytes, u64::from(terms.processes), seconds).at(JailStep::Rlimits)?;
+    privileges::drop_all().at(JailStep::Privileges)?;
+    // Last: a change of credentials clears it.
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).at(JailStep::Signals)?;
+    // The parent may have exited before the line above, and then nothing else would end this process.
+    if is_read(status).at(JailStep::Signals)? { Ok(()) } else { Err(Errno::EPIPE).at(JailStep::Signals) }
 }
 
-/// Whether somebody still has the other end.
+/// Whether the other end is still open.
 fn is_read(pipe: &impl AsFd) -> nix::Result<bool> {
     let mut polled = [PollFd::new(pipe.as_fd(), PollFlags::empty())];
     poll(&mut polled, PollTimeout::ZERO)?;
     Ok(!polled[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR)))
 }
 
-/// Becomes the command; the errno if that fails.
+/// Executes the command; returns the errno if that fails.
 fn command(request: &ExecRequest, terms: &ExecTerms, streams: &[OwnedFd; 3]) -> i32 {
     let text = |text: &str| CString::new(text).map_err(|_| nix::errno::Errno::EINVAL);
     let prepare = || -> Result<std::convert::Infallible, i32> {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_that_nobody_reads_any_more_is_known() {
+    fn a_closed_reading_end_is_detected() {
         let (reader, writer) = std::io::pipe().expect("pipe");
         assert_eq!(is_read(&writer), Ok(true));
         drop(reader);
@@ -165,16 +165,16 @@ mod tests {
     }
 
     #[test]
-    fn what_pid_1_says_is_understood() {
+    fn exit_reports_are_unchanged_by_encoding_and_decoding() {
         for status in [
-            Status::Ended(Ended::Exited(3)),
-            Status::Ended(Ended::Signaled(9)),
-            Status::Jail(StepError { step: Step::Root, errno: 1 }),
-            Status::Exec(2),
+            ExitReport::Ended(CommandEnd::Exited(3)),
+            ExitReport::Ended(CommandEnd::Signaled(9)),
+            ExitReport::Jail(StepError { step: JailStep::Root, errno: 1 }),
+            ExitReport::Exec(2),
         ] {
-            assert_eq!(Status::from_bytes(&status.bytes()), Some(status));
+            assert_eq!(ExitReport::from_bytes(&status.bytes()), Some(status));
         }
-        assert_eq!(Status::from_bytes(&[]), None);
-        assert_eq!(Status::from_bytes(&[2, 200, 0, 0, 0, 0]), None);
+        assert_eq!(ExitReport::from_bytes(&[]), None);
+        assert_eq!(ExitReport::from_bytes(&[2, 200, 0, 0, 0, 0]), None);
     }
 }

@@ -1,9 +1,9 @@
-//! A command that runs: its input is written as it reads it, its output kept up to the cap, and at the end of its time,
-//! at too much output, or when nobody waits any more, all of it is killed.
+//! Supervision of a running command: writes its input, keeps its output up to the cap, and kills all its processes at the
+//! deadline, at too much output, or when the supervisor closes the channel.
 
-use super::inside::{Ended, Status};
+use super::inside::{CommandEnd, ExitReport};
 use super::{Started, reply};
-use crate::channel::Channel;
+use crate::channel::SupervisorChannel;
 use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -15,10 +15,10 @@ use std::time::{Duration, Instant};
 use vm_system_protocol::broker::{ExecReply, ExecRequest, ExecTerms};
 use vm_system_sandbox::process;
 
-/// Bytes that are read at a time.
+/// Size of one read (bytes).
 const PIECE_BYTES: usize = 64 * 1024;
-/// After its end, what it put out must be there within; its last processes are being killed by the kernel.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+/// Time after the command's end for the kernel to kill its other processes and to close the pipes.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Why a command gave no result.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub(super) enum WatchError {
     Exec(i32),
     #[error("it cannot be watched: {0}")]
     Io(#[from] io::Error),
-    #[error("nobody waits for it any more")]
+    #[error("the supervisor no longer waits for it")]
     Abandoned,
 }
 
@@ -51,22 +51,22 @@ impl<T: Read> Stream<T> {
         Self { pipe: Some(pipe), kept: Vec::new(), most }
     }
 
-    /// Reads what is there; `false`: more than is kept.
+    /// Reads the available bytes; `false`: more than the cap.
     fn read(&mut self, piece: &mut [u8]) -> io::Result<bool> {
         let Some(pipe) = &mut self.pipe else { return Ok(true) };
         let read = pipe.read(piece)?;
         if read == 0 {
             self.pipe = None;
         }
-        let room = self.most - self.kept.len();
-        self.kept.extend_from_slice(&piece[..read.min(room)]);
-        Ok(read <= room)
+        let capacity = self.most - self.kept.len();
+        self.kept.extend_from_slice(&piece[..read.min(capacity)]);
+        Ok(read <= capacity)
     }
 }
 
-/// Watches a command until it and everything that it started is gone.
-pub(super) fn to_the_end(
-    channel: &Channel,
+/// Supervises a command until all its processes have exited.
+pub(super) fn supervise(
+    channel: &SupervisorChannel,
     started: Started,
     request: &ExecRequest,
     terms: &ExecTerms,
@@ -109,27 +109,27 @@ pub(super) fn to_the_end(
         if (over || truncated || abandoned) && !killed {
             // Pid 1 of the namespace: the kernel takes everything else with it.
             let _ = kill(Pid::from_raw(pid as i32), Signal::SIGKILL);
-            (killed, until) = (true, Instant::now() + LAST_WORDS);
+            (killed, until) = (true, Instant::now() + DRAIN_TIME);
         }
         if status.pipe.is_none() && !killed {
-            (killed, until) = (true, Instant::now() + LAST_WORDS);
+            (killed, until) = (true, Instant::now() + DRAIN_TIME);
         }
     }
     process::wait_for(pid)?;
     if abandoned {
         return Err(WatchError::Abandoned);
     }
-    let ended = match Status::from_bytes(&status.kept) {
-        Some(Status::Ended(ended)) => ended,
-        Some(Status::Jail(error)) => return Err(WatchError::Jail(error)),
-        Some(Status::Exec(errno)) => return Err(WatchError::Exec(errno)),
-        // Killed, by us or by the kernel.
-        None => Ended::Signaled(libc::SIGKILL),
+    let end = match ExitReport::from_bytes(&status.kept) {
+        Some(ExitReport::Ended(end)) => end,
+        Some(ExitReport::Jail(error)) => return Err(WatchError::Jail(error)),
+        Some(ExitReport::Exec(errno)) => return Err(WatchError::Exec(errno)),
+        // Killed, by this process or by the kernel.
+        None => CommandEnd::Signaled(libc::SIGKILL),
     };
-    Ok(reply(ended, output.kept, errors.kept, timed_out, truncated))
+    Ok(reply(end, output.kept, errors.kept, timed_out, truncated))
 }
 
-/// Writes what fits; closes the pipe when all is written or nobody reads.
+/// Writes as much as the pipe takes; closes it when all is written or the reading end is closed.
 fn feed<'a>(input: &mut Option<io::PipeWriter>, left: &'a [u8]) -> &'a [u8] {
     let Some(pipe) = input else { return left };
     match pipe.write(left) {
@@ -148,7 +148,7 @@ fn feed<'a>(input: &mut Option<io::PipeWriter>, left: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// What can be used without waiting.
+/// The pipes that are ready.
 #[derive(Default)]
 struct Ready {
     input: bool,
@@ -159,20 +159,20 @@ struct Ready {
 }
 
 fn wait<T: AsFd>(
-    channel: &Channel,
+    channel: &SupervisorChannel,
     input: Option<&io::PipeWriter>,
     pipes: [Option<&T>; 3],
     until: Instant,
 ) -> Result<Ready, WatchError> {
     let mut polled = vec![PollFd::new(channel.as_fd(), PollFlags::POLLIN)];
-    let mut places = [None; 4];
+    let mut slots = [None; 4];
     if let Some(input) = input {
-        places[0] = Some(polled.len());
+        slots[0] = Some(polled.len());
         polled.push(PollFd::new(input.as_fd(), PollFlags::POLLOUT));
     }
     for (index, pipe) in pipes.iter().enumerate() {
         if let Some(pipe) = pipe {
-            places[index + 1] = Some(polled.len());
+            slots[index + 1] = Some(polled.len());
             polled.push(PollFd::new(pipe.as_fd(), PollFlags::POLLIN));
         }
     }
@@ -184,10 +184,10 @@ fn wait<T: AsFd>(
     }
     let any = |place: Option<usize>| place.is_some_and(|place| polled[place].any().unwrap_or(false));
     Ok(Ready {
-        input: any(places[0]),
-        output: any(places[1]),
-        errors: any(places[2]),
-        status: any(places[3]),
+        input: any(slots[0]),
+        output: any(slots[1]),
+        errors: any(slots[2]),
+        status: any(slots[3]),
         hung_up: polled[0].any().unwrap_or(false),
     })
 }

@@ -1,7 +1,7 @@
-//! Opening beneath the worktree. The path is handed to the kernel as it is: `openat2` walks it and refuses any step that
-//! would leave the directory, also when a link or folder is exchanged during the walk. Nothing here decides by a path's
-//! text, because what is true of the text may not be true of the files a moment later; it is only taken apart into the
-//! folder, which is opened, and the last name in it.
+//! Opening beneath the worktree. The path is passed to the kernel unchanged: `openat2` walks it and refuses any step that
+//! would leave the directory, also when a link or folder is exchanged during the walk. Must not decide anything by the text of
+//! a path, because the files can change before they are opened; the text is only split into the folder, which is opened, and
+//! the last name.
 
 use super::kind;
 use nix::errno::Errno;
@@ -10,18 +10,18 @@ use nix::sys::stat::{FileStat as RawStat, Mode, fstat};
 use std::os::fd::{AsFd as _, OwnedFd};
 use vm_system_protocol::broker::{FileKind, FsTerms};
 
-/// How often a walk is begun again after the kernel saw a rename in the middle of it and could not vouch for `..`.
+/// Attempts of a walk; the kernel returns `EAGAIN` when a rename during the walk made `..` unsafe.
 const WALKS: usize = 16;
 
-/// A worktree, and the terms on which one call may use it.
-pub(super) struct Place<'a> {
+/// A worktree, and the terms of one call.
+pub(super) struct WorktreePaths<'a> {
     pub(super) worktree: &'a OwnedFd,
     /// Folders of other mounts may be entered.
     pub(super) cross_mounts: bool,
     pub(super) terms: FsTerms,
 }
 
-impl Place<'_> {
+impl WorktreePaths<'_> {
     pub(super) fn open(&self, path: &str, flags: OFlag, mode: Mode) -> Result<OwnedFd, Errno> {
         let mut resolve = self.beneath_only();
         resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !self.terms.links);
@@ -30,7 +30,7 @@ impl Place<'_> {
         for _ in 0..WALKS {
             match openat2(self.worktree.as_fd(), path, how) {
                 Err(errno @ (Errno::EAGAIN | Errno::EINTR)) => last = errno,
-                // Links are not followed here at all: say so, and not that there are too many.
+                // No link is followed here; `ELOOP` would mean that there are too many.
                 Err(Errno::ELOOP) if !self.terms.links => return Err(Errno::EXDEV),
                 result => return result,
             }
@@ -38,12 +38,12 @@ impl Place<'_> {
         Err(last)
     }
 
-    /// What a path is, without opening it for anything.
+    /// The metadata of a path, without opening the file.
     pub(super) fn stat(&self, path: &str, follow: bool) -> Result<RawStat, Errno> {
         fstat(self.path(path, follow)?)
     }
 
-    /// A handle that stands for a path and can be used for nothing but its facts.
+    /// An `O_PATH` handle, for metadata only.
     pub(super) fn path(&self, path: &str, follow: bool) -> Result<OwnedFd, Errno> {
         if !follow && !self.terms.links {
             return self.last_itself(path);
@@ -52,8 +52,8 @@ impl Place<'_> {
         self.open(path, OFlag::O_PATH | no_follow, Mode::empty())
     }
 
-    /// Opens a regular file for reading. Opening a device can have effects and a pipe would block, so the kind is looked
-    /// at first, and once more on the open file in case it was exchanged in between.
+    /// Opens a regular file for reading. Opening a device can have effects and a pipe would block, so the kind is checked
+    /// first, and again on the open file in case it was exchanged in between.
     pub(super) fn regular_file(&self, path: &str) -> Result<(OwnedFd, RawStat), Errno> {
         expect_file(&self.stat(path, true)?)?;
         let file = self.open(path, OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY, Mode::empty())?;

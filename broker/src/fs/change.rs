@@ -1,7 +1,7 @@
-//! Folders, names and removal. Every change is made in a folder that is held open, by one name in it: the kernel walks
-//! no path of the script's while something is changed.
+//! Creating, renaming and removing. Every change is made in an open folder, by a single name in it: the kernel never walks a
+//! path of the script while it changes something.
 
-use super::beneath::Place;
+use super::beneath::WorktreePaths;
 use super::{kind, read};
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, OFlag, OpenHow, RenameFlags, ResolveFlag, openat2, renameat2};
@@ -16,16 +16,16 @@ fn bits(mode: u32) -> Mode {
 }
 
 /// Makes one folder.
-pub(super) fn make_dir(place: &Place<'_>, path: &str, mode: u32) -> Result<(), Errno> {
-    let (folder, name) = match place.parent(path) {
+pub(super) fn make_dir(paths: &WorktreePaths<'_>, path: &str, mode: u32) -> Result<(), Errno> {
+    let (folder, name) = match paths.parent(path) {
         Err(Errno::EBUSY) => return Err(Errno::EEXIST),
         parent => parent?,
     };
     mkdirat(&folder, name, bits(mode))
 }
 
-/// Makes a folder with all folders on the way; gives the first one that was not there.
-pub(super) fn make_dirs(place: &Place<'_>, path: &str, mode: u32) -> Result<Option<String>, Errno> {
+/// Creates a folder with its parents; returns the first one that did not exist.
+pub(super) fn make_dirs(paths: &WorktreePaths<'_>, path: &str, mode: u32) -> Result<Option<String>, Errno> {
     let mut first = None;
     let names = path.match_indices('/').map(|(at, _)| at).chain([path.len()]);
     let mut level = 0;
@@ -36,18 +36,18 @@ pub(super) fn make_dirs(place: &Place<'_>, path: &str, mode: u32) -> Result<Opti
             continue;
         }
         level += 1;
-        match place.stat(upto.trim_end_matches('/'), true) {
+        match paths.stat(upto.trim_end_matches('/'), true) {
             Ok(stat) if kind(&stat) == FileKind::Directory => continue,
             Ok(_) if end == path.len() => return Err(Errno::EEXIST),
             Ok(_) => return Err(Errno::ENOTDIR),
-            // The path's first levels are not in the session's rights: it may use them, not make them.
-            Err(Errno::ENOENT) if level <= place.terms.existing_levels => return Err(Errno::EACCES),
+            // The first levels of the path are not in the session's rights: it may use them, but not create them.
+            Err(Errno::ENOENT) if level <= paths.terms.existing_levels => return Err(Errno::EACCES),
             Err(Errno::ENOENT) if !upto.is_empty() => {}
             Err(error) => return Err(error),
         }
-        match make_dir(place, upto, mode) {
+        match make_dir(paths, upto, mode) {
             Ok(()) if first.is_none() => first = Some(upto.trim_end_matches('/').to_owned()),
-            // Somebody else was quicker.
+            // Another process created it in the meantime.
             Ok(()) | Err(Errno::EEXIST) => {}
             Err(error) => return Err(error),
         }
@@ -55,9 +55,9 @@ pub(super) fn make_dirs(place: &Place<'_>, path: &str, mode: u32) -> Result<Opti
     Ok(first)
 }
 
-/// Removes what is no folder.
-pub(super) fn remove_file(place: &Place<'_>, path: &str) -> Result<(), Errno> {
-    let (folder, name) = place.parent(path)?;
+/// Removes anything but a folder.
+pub(super) fn remove_file(paths: &WorktreePaths<'_>, path: &str) -> Result<(), Errno> {
+    let (folder, name) = paths.parent(path)?;
     if path.ends_with('/') {
         return Err(Errno::ENOTDIR);
     }
@@ -65,18 +65,23 @@ pub(super) fn remove_file(place: &Place<'_>, path: &str) -> Result<(), Errno> {
 }
 
 /// Removes an empty folder.
-pub(super) fn remove_dir(place: &Place<'_>, path: &str) -> Result<(), Errno> {
-    let (folder, name) = place.parent(path)?;
+pub(super) fn remove_dir(paths: &WorktreePaths<'_>, path: &str) -> Result<(), Errno> {
+    let (folder, name) = paths.parent(path)?;
     unlinkat(&folder, name, UnlinkatFlags::RemoveDir)
 }
 
-/// Removes whatever is there.
-pub(super) fn remove(place: &Place<'_>, path: &str, recursive: bool, force: bool) -> Result<(), Errno> {
+/// Removes a file or a folder.
+pub(super) fn remove(
+    paths: &WorktreePaths<'_>,
+    path: &str,
+    recursive: bool,
+    force: bool,
+) -> Result<(), Errno> {
     let absent_is_fine = |result| match result {
         Err(Errno::ENOENT) if force => Ok(()),
         result => result,
     };
-    let removed = place.parent(path).and_then(|(folder, name)| {
+    let removed = paths.parent(path).and_then(|(folder, name)| {
         let stat = fstatat(&folder, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
         if kind(&stat) != FileKind::Directory {
             return unlinkat(&folder, name, UnlinkatFlags::NoRemoveDir);
@@ -84,19 +89,19 @@ pub(super) fn remove(place: &Place<'_>, path: &str, recursive: bool, force: bool
         if !recursive {
             return Err(Errno::EISDIR);
         }
-        if place.terms.tree {
-            empty(&open_folder(&folder, name)?, place.terms.max_entries as usize)?;
+        if paths.terms.tree {
+            empty(&open_folder(&folder, name)?, paths.terms.max_entries as usize)?;
         }
         match unlinkat(&folder, name, UnlinkatFlags::RemoveDir) {
             // Its content is not in the session's rights.
-            Err(Errno::ENOTEMPTY) if !place.terms.tree => Err(Errno::EACCES),
+            Err(Errno::ENOTEMPTY) if !paths.terms.tree => Err(Errno::EACCES),
             result => result,
         }
     });
     absent_is_fine(removed)
 }
 
-/// A folder by its name in another one; a link is none.
+/// Opens a folder by its name in another one; refuses a link.
 fn open_folder<P: nix::NixPath + ?Sized>(folder: &OwnedFd, name: &P) -> Result<OwnedFd, Errno> {
     let flags =
         OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -105,8 +110,8 @@ fn open_folder<P: nix::NixPath + ?Sized>(folder: &OwnedFd, name: &P) -> Result<O
     openat2(folder.as_fd(), name, how)
 }
 
-/// Removes everything in a folder, however deep: folders in its folders are brought up into it first, so that two
-/// descriptors are enough and each entry is touched at most twice.
+/// Removes the contents of a folder of any depth: subfolders of its folders are moved up into it first, so that two descriptors
+/// suffice and each entry is touched at most twice.
 fn empty(top: &OwnedFd, most: usize) -> Result<(), Errno> {
     let mut left = most;
     let mut brought_up = 0_u64;
@@ -146,12 +151,12 @@ fn clear_folder(top: &OwnedFd, name: &CString, left: &mut usize, brought_up: &mu
     gone(unlinkat(top, name.as_c_str(), UnlinkatFlags::RemoveDir))
 }
 
-/// A second handle of a folder, whose listing begins at the beginning.
+/// A second handle of a folder, with its listing at the beginning.
 fn again(folder: &OwnedFd) -> Result<OwnedFd, Errno> {
     open_folder(folder, ".")
 }
 
-/// Somebody else removed it meanwhile.
+/// Treats a missing entry as removed: another process removed it in the meantime.
 fn gone(result: Result<(), Errno>) -> Result<(), Errno> {
     match result {
         Err(Errno::ENOENT) => Ok(()),
@@ -159,12 +164,12 @@ fn gone(result: Result<(), Errno>) -> Result<(), Errno> {
     }
 }
 
-/// Gives something another name.
-pub(super) fn rename(place: &Place<'_>, from: &str, to: &str) -> Result<(), Errno> {
-    let (old_folder, old) = place.parent(from)?;
-    let (new_folder, new) = place.parent(to)?;
+/// Renames a file or a folder.
+pub(super) fn rename(paths: &WorktreePaths<'_>, from: &str, to: &str) -> Result<(), Errno> {
+    let (old_folder, old) = paths.parent(from)?;
+    let (new_folder, new) = paths.parent(to)?;
     let stat = fstatat(&old_folder, old, AtFlags::AT_SYMLINK_NOFOLLOW)?;
-    if kind(&stat) == FileKind::Directory && !place.terms.tree {
+    if kind(&stat) == FileKind::Directory && !paths.terms.tree {
         // What is in it is not in the session's rights.
         return Err(Errno::EACCES);
     }

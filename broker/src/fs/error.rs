@@ -1,19 +1,19 @@
-//! The kernel's errors as scripts know them: Node's code, Node's wording, the script's own path. Never a host path.
+//! The kernel's errors in the form that scripts see: Node's code, Node's message, the script's path. Never a host path.
 
 use nix::errno::Errno;
 use vm_system_protocol::worker::HostError;
 
-/// Longest part of a path in a message (bytes); the kernel takes none above 4096.
+/// Longest part of a path in a message (bytes); the kernel refuses paths above 4096.
 const SHOWN_BYTES: usize = 4096;
 
 /// `ENOENT: no such file or directory, open 'data/x.csv'`.
 pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
-    let (code, words) = match errno {
+    let (code, message) = match errno {
         Errno::ENOENT => ("ENOENT", "no such file or directory"),
         Errno::EACCES => ("EACCES", "permission denied"),
-        // Of a file that its rights would allow: the host refuses the call.
+        // The host refuses the call, although the rights would allow it.
         Errno::EPERM => ("EPERM", "operation not permitted"),
-        // What `openat2` says of a path that would leave the directory, or of a link where none is followed.
+        // The error of `openat2` for a path that would leave the directory, or for a link where links are not followed.
         Errno::EXDEV => ("EACCES", "permission denied (the path leaves the worktree)"),
         Errno::ENODEV | Errno::ENXIO => ("EACCES", "permission denied (not a regular file)"),
         Errno::EMLINK => ("EACCES", "permission denied (the file has other names: hard links)"),
@@ -36,5 +36,5 @@ pub(super) fn host_error(errno: Errno, call: &str, path: &str) -> HostError {
         _ => ("EIO", "i/o error"),
     };
     let end = path.floor_char_boundary(SHOWN_BYTES);
-    HostError { code: code.to_owned(), message: format!("{code}: {words}, {call} '{}'", &path[..end]) }
+    HostError { code: code.to_owned(), message: format!("{code}: {message}, {call} '{}'", &path[..end]) }
 }

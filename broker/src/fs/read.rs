@@ -1,6 +1,6 @@
 //! Contents of files and folders, never more than the caps say.
 
-use super::beneath::Place;
+use super::beneath::WorktreePaths;
 use super::error::host_error;
 use nix::dir::{Dir, Type};
 use nix::errno::Errno;
@@ -15,15 +15,15 @@ use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
 
 /// All bytes of a regular file.
-pub(super) fn file(place: &Place<'_>, path: &str) -> Result<Vec<u8>, HostError> {
-    let cap = place.terms.max_file_bytes.min(FS_READ_BYTES as u64);
-    let (file, stat) = place.regular_file(path).map_err(|errno| host_error(errno, "open", path))?;
+pub(super) fn file(paths: &WorktreePaths<'_>, path: &str) -> Result<Vec<u8>, HostError> {
+    let cap = paths.terms.max_file_bytes.min(FS_READ_BYTES as u64);
+    let (file, stat) = paths.regular_file(path).map_err(|errno| host_error(errno, "open", path))?;
     let size = u64::try_from(stat.st_size).unwrap_or(0);
     let too_large = || host_error(Errno::EFBIG, "read", path);
     if size > cap {
         return Err(too_large());
     }
-    // The size is a hint: the file may grow while it is read, and some kernel files claim none.
+    // The size is a hint: the file may grow while it is read, and files of `/proc` report 0.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     let read = File::from(file).take(cap + 1).read_to_end(&mut bytes);
     read.map_err(|error| {
@@ -33,9 +33,9 @@ pub(super) fn file(place: &Place<'_>, path: &str) -> Result<Vec<u8>, HostError> 
 }
 
 /// The entries of a folder, sorted by name.
-pub(super) fn folder(place: &Place<'_>, path: &str) -> Result<Vec<DirEntry>, HostError> {
-    let most = (place.terms.max_entries as usize).min(FS_DIR_ENTRIES);
-    let listed = place.folder(path).and_then(|folder| entries(folder, most));
+pub(super) fn folder(paths: &WorktreePaths<'_>, path: &str) -> Result<Vec<DirEntry>, HostError> {
+    let most = (paths.terms.max_entries as usize).min(FS_DIR_ENTRIES);
+    let listed = paths.folder(path).and_then(|folder| entries(folder, most));
     let mut raw = listed.map_err(|errno| host_error(errno, "scandir", path))?;
     raw.sort_by(|(one, _), (other, _)| one.cmp(other));
     let described =
@@ -43,7 +43,7 @@ pub(super) fn folder(place: &Place<'_>, path: &str) -> Result<Vec<DirEntry>, Hos
     Ok(described.collect())
 }
 
-/// At most `most` entries of an open folder, in no order; more are an error.
+/// At most `most` entries of an open folder, unsorted; more are an error.
 pub(super) fn entries(folder: OwnedFd, most: usize) -> Result<Vec<(CString, FileKind)>, Errno> {
     let mut folder = Dir::from_fd(folder)?;
     let mut raw = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn entries(folder: OwnedFd, most: usize) -> Result<Vec<(CString, File
             Some(Type::Directory) => FileKind::Directory,
             Some(Type::Symlink) => FileKind::Symlink,
             Some(_) => FileKind::Other,
-            // Some file systems do not say; an entry that has gone meanwhile is nothing in particular.
+            // Some file systems do not report the kind; an entry that was removed in the meantime is of kind `Other`.
             None => fstatat(&folder, name.as_c_str(), AtFlags::AT_SYMLINK_NOFOLLOW)
                 .map_or(FileKind::Other, |stat| super::kind(&stat)),
         };

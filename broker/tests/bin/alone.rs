@@ -1,4 +1,4 @@
-//! The broker's role as a program of its own, for tests that start it as the supervisor does.
+//! The broker as a separate program, for tests that start it as the supervisor does.
 
 use std::process::ExitCode;
 

@@ -1,9 +1,9 @@
-//! What the broker's tests share: the terms of a session without path patterns.
+//! Shared by the broker's tests: the terms of a session without path patterns.
 
 use vm_system_protocol::broker::FsTerms;
 use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 
-/// What a session without path patterns has.
+/// The terms of a session without path patterns.
 pub(crate) const ALL: FsTerms = FsTerms {
     links: true,
     tree: true,

@@ -52,7 +52,7 @@ const TOPICS: &[Topic] = &[
     },
     Topic {
         name: "api-reference",
-        summary: "The REST interface: doors, tokens, routes, codes",
+        summary: "The REST interface: sockets, tokens, routes, codes",
         text: include_str!("../../../docs/api-reference.md"),
     },
     Topic {

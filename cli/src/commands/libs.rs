@@ -1,6 +1,6 @@
 //! `libs …`: JavaScript libraries that templates may name.
 //!
-//! Whoever installs reads files and asks npm with rights and configuration of their own; the daemon gets the source.
+//! Files are read and npm is run by the client, with the user's rights and configuration; the daemon gets the source.
 
 mod download;
 mod install;

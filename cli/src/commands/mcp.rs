@@ -1,5 +1,5 @@
-//! `mcp`: tools for agents on stdin and stdout. The tools are the supervisor's; here is the way to a daemon, which is
-//! started if there is none, and the files that the agent may name.
+//! `mcp`: tools for agents on stdin and stdout. The tools are the supervisor's; this command connects to a daemon, which is started if
+//! there is none, and reads the files that the agent may name.
 
 pub(crate) mod files;
 mod front;
@@ -57,7 +57,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         Some(folder) => Some(absolute(&folder)?),
         None => None,
     };
-    // What it works on: the folder that it says, or that it may read, or in which it was started.
+    // The agent's folder: the given one, the first that it may read, or the current one.
     let folder = worktree.as_ref().map(PathBuf::from).or_else(|| args.allow_read.first().cloned());
     let workspace = workspace::Workspace::new(folder.unwrap_or_else(|| PathBuf::from(".")));
     let files = files::Files::new(args.allow_read)?;
@@ -65,7 +65,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     context.block_on(async {
         let streams = streams::Streams::open();
         serve(Arc::new(front), lines::Lines::new(streams.input, streams.output)).await;
-        // The last answers are on their way out.
+        // Waits until the last responses are written.
         streams.writer.join().map_err(|_| CliError::internal("the thread that writes to stdout failed"))?;
         Ok(exit::OK)
     })

@@ -20,7 +20,7 @@ pub enum Command {
     RuntimeSummary,
     /// Show the daemon itself: version, walls in force, totals
     Runtime,
-    /// Show who changed what, through which door and how it ended, newest first
+    /// Show who changed what, through which API and how it ended, newest first
     Audit(audit::Args),
     /// Show which walls this host can put around sessions
     Doctor,

@@ -102,7 +102,7 @@ pub(crate) async fn call(
     Ok(expect_reply!(reply, Reply::Durable(reply) => reply))
 }
 
-/// Does one that answers where an execution stands.
+/// Runs a verb that replies with the status of an execution.
 pub(crate) async fn call_run(
     context: &Context,
     op: DurableOp,

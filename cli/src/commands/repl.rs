@@ -1,6 +1,6 @@
 //! `repl [SESSION]`: type JavaScript and see what it does.
 //!
-//! Without a session it has a supervisor of its own on the current folder. Ctrl-C cancels what runs, not the shell.
+//! Without a session it embeds a supervisor with the current folder. Ctrl-C cancels the running code, not the shell.
 
 mod assist;
 mod complete_input;
@@ -120,11 +120,11 @@ async fn converse(
         }
     }
     input.save();
-    // A person has seen what failed; a pipe wants to know how its last input ended.
+    // On a terminal the error was shown; for a pipe the exit code is that of the last input.
     Ok(if input.is_terminal() { exit::OK } else { code })
 }
 
-/// Whether another input makes sense after one that failed.
+/// Whether the shell can continue after this error.
 async fn lives_on(backend: &Backend, session: &str) -> bool {
     let op = Op::SessionGet { session: session.to_owned() };
     matches!(backend.call(op, None).await, Ok(Reply::Session(session)) if session.status == SessionStatus::Ready)

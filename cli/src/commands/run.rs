@@ -1,6 +1,7 @@
-//! `run`: a script without any set-up, in a supervisor of its own inside this process.
+//! `run`: a script without any set-up, in a supervisor inside this process.
 //!
-//! One session on the current folder, which the script may read through `fs`; its output as it comes; its exit status.
+//! One session with the current folder, which the script may read through `fs`; prints its output as it comes and returns its exit
+//! status.
 
 pub(crate) mod embedded;
 mod source;
@@ -75,7 +76,7 @@ async fn in_session(context: &Context, args: Args, script: Script) -> Result<u8,
 }
 
 async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8, CliError> {
-    // First of all, so that Ctrl-C at any time still leaves nothing behind.
+    // First, so that Ctrl-C at any time still cleans up.
     let interrupts = Interrupts::listen()?;
     let folder = embedded::current_folder()?;
     let settings = embedded::settings(args.timeout, args.memory);
@@ -105,8 +106,7 @@ async fn in_embedded(context: &Context, args: Args, script: Script) -> Result<u8
     result
 }
 
-/// A session of the embedded supervisor on a folder, with `fs` granted, for reading alone or for writing, too; answers its
-/// id.
+/// A session of the embedded supervisor with a folder and `fs` granted, for reading or also for writing; returns its id.
 pub(crate) async fn session(
     own: &EmbeddedRun,
     settings: Settings,

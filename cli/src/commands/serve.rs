@@ -27,7 +27,7 @@ pub struct Args {
     /// Settings of the operator, as TOML; flags go before it
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The HTTP door's socket [default: http.sock beside the control socket]
+    /// The HTTP API's socket [default: http.sock beside the control socket]
     #[arg(long, value_name = "PATH")]
     http_socket: Option<PathBuf>,
     /// A TCP address at which HTTP is served too, such as 127.0.0.1:3210; others than loopback need --tokens

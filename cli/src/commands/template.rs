@@ -39,29 +39,29 @@ pub enum Command {
     /// Hide a template; its sessions go on
     Delete(Of),
     /// Let sessions require a host module
-    AddModule(modules::Change),
+    AddModule(modules::ModuleChange),
     /// Withdraw a host module
-    RemoveModule(modules::Change),
+    RemoveModule(modules::ModuleChange),
     /// Show a template's host modules
     ListModules(Of),
     /// Show the host modules there are
     ListAvailableModules,
     /// Let new sessions run a file first
-    AddStartup(startup::Add),
+    AddStartup(startup::AddStartup),
     /// Show a template's startup files in order
     ListStartup(Of),
     /// Take a startup file away
-    RemoveStartup(startup::Remove),
+    RemoveStartup(startup::RemoveStartup),
     /// Give, narrow or take away a right of sessions
-    AddCapability(capabilities::Add),
+    AddCapability(capabilities::AddCapability),
     /// Show a template's capabilities
     ListCapabilities(Of),
     /// Remove a capability
-    RemoveCapability(capabilities::Remove),
+    RemoveCapability(capabilities::RemoveCapability),
     /// Give new sessions a library
-    AddLibrary(libraries::Change),
+    AddLibrary(libraries::LibraryChange),
     /// Take a library away; sessions that have it keep it
-    RemoveLibrary(libraries::Change),
+    RemoveLibrary(libraries::LibraryChange),
     /// Show a template's libraries
     ListLibraries(Of),
     /// Show the libraries there are

@@ -1,5 +1,5 @@
-//! A package as `npm pack` makes it, read in memory: only its package.json and the one file that is the library are kept,
-//! nothing is ever written, so that no name in it can lead anywhere.
+//! A package in the format of `npm pack`, read in memory: only its package.json and the library's file are kept, and nothing is
+//! written, so that a hostile path in it has no effect.
 
 use crate::error::{CliError, exit};
 use flate2::read::GzDecoder;
@@ -14,7 +14,7 @@ pub(crate) const PACKAGE_BYTES: usize = 64 << 20;
 const UNPACKED_BYTES: u64 = 256 << 20;
 /// Most files of a package.
 const FILES: usize = 50_000;
-/// Scripts that are kept until it is known which one is wanted (bytes in all).
+/// Scripts that are kept until the library's file is known (bytes in total).
 const KEPT_BYTES: usize = 64 << 20;
 
 /// A package.
@@ -78,8 +78,8 @@ impl Package {
         Ok(Self { name, version, manifest, scripts })
     }
 
-    /// The file that is the library, and its text. Without a wish: as the package says, a build for browsers first,
-    /// because such a build needs no other file.
+    /// The library's file and its text. By default as package.json says, a build for browsers first, because such a build needs
+    /// no other file.
     pub(crate) fn into_source(mut self, wish: Option<&str>) -> Result<(String, String), CliError> {
         let path = match wish {
             Some(wish) => self.found(wish),

@@ -1,4 +1,4 @@
-//! Packages: which file is the library, what is refused.
+//! Packages: the choice of the library's file, and refused packages.
 
 use super::package::Package;
 use super::{base64, check, split};
@@ -9,7 +9,7 @@ fn package(manifest: &str, files: &[(&str, &str)]) -> Vec<u8> {
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let mut add = |path: &str, content: &str| {
         let mut header = tar::Header::new_gnu();
-        // Names are written as they are: a hostile archive keeps to no rules.
+        // Names are written unchecked, as in a hostile archive.
         header.as_gnu_mut().unwrap().name[..path.len()].copy_from_slice(path.as_bytes());
         header.set_size(content.len() as u64);
         header.set_entry_type(tar::EntryType::Regular);
@@ -56,7 +56,7 @@ fn the_library_is_the_file_that_the_package_names() {
 }
 
 #[test]
-fn what_is_no_package_is_refused() {
+fn an_invalid_package_is_refused() {
     assert!(Package::read(b"").is_err());
     assert!(Package::read(b"not gzip").is_err());
     let whole = package(r#"{"name":"x","version":"1.0.0"}"#, &[]);
@@ -82,7 +82,7 @@ fn base64_is_as_in_the_rfc() {
 }
 
 #[test]
-fn only_a_name_and_a_version_are_asked_for() {
+fn only_a_name_and_a_version_are_passed_to_npm() {
     assert_eq!(split("lodash@4.17.21").unwrap(), ("lodash", "4.17.21"));
     assert_eq!(split("@a/b@^1").unwrap(), ("@a/b", "^1"));
     for bad in [

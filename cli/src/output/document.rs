@@ -1,6 +1,6 @@
 //! Values as JSON, YAML and CSV; the order of fields is the model's.
 
-use super::fields::Record;
+use super::fields::Columns;
 use crate::error::CliError;
 use serde::Serialize;
 use serde_norway::Value;
@@ -22,8 +22,8 @@ pub(crate) fn yaml<T: Serialize + ?Sized>(value: &T) -> Result<String, CliError>
     serde_norway::to_string(&tree(value)?).map_err(|error| unprintable(&error))
 }
 
-/// A header and a row for each element; a single thing is one row. What is nested is JSON.
-pub(crate) fn csv<T: Record + ?Sized>(value: &T) -> Result<String, CliError> {
+/// A header and a row for each element; a single object is one row. Nested values are JSON.
+pub(crate) fn csv<T: Columns + ?Sized>(value: &T) -> Result<String, CliError> {
     let rows = match tree(value)? {
         Value::Sequence(rows) => rows,
         Value::Null => Vec::new(),
@@ -40,16 +40,16 @@ pub(crate) fn csv<T: Record + ?Sized>(value: &T) -> Result<String, CliError> {
     write_csv(&lines)
 }
 
-/// A row of a stream, behind the header if it is the first.
-pub(crate) fn csv_element<T: Record>(value: &T, first: bool) -> Result<String, CliError> {
+/// A row of a stream, after the header if it is the first.
+pub(crate) fn csv_element<T: Columns>(value: &T, first: bool) -> Result<String, CliError> {
     let row = tree(value)?;
     let columns = columns::<T>(Some(&row));
     let cells = cells(&row, &columns)?;
     if first { write_csv(&[columns, cells]) } else { write_csv(&[cells]) }
 }
 
-/// The columns of a type; of one that has no list of its own those of its first value.
-fn columns<T: Record + ?Sized>(first: Option<&Value>) -> Vec<String> {
+/// The columns of a type; without a list, those of its first value.
+fn columns<T: Columns + ?Sized>(first: Option<&Value>) -> Vec<String> {
     if T::FIELDS.is_empty() {
         return first.map(names).unwrap_or_default();
     }
@@ -113,11 +113,11 @@ mod tests {
         nested: JsonText,
     }
 
-    impl Record for Row {
+    impl Columns for Row {
         const FIELDS: &'static [&'static str] = &["zulu", "alpha", "sometimes", "nested"];
     }
 
-    impl Record for JsonText {
+    impl Columns for JsonText {
         const FIELDS: &'static [&'static str] = &[];
     }
 

@@ -9,7 +9,7 @@ pub(crate) fn for_terminal(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n' || c == '\t')
 }
 
-/// Text inside a message of ours: line feeds stay.
+/// Text inside one of our messages: line feeds stay.
 pub(crate) fn for_message(text: &str) -> Cow<'_, str> {
     escape(text, |c| c == '\n')
 }

@@ -1,5 +1,5 @@
-//! The fields of what CSV prints: a column of a table is there whether any row has a value for it or not, so that a script
-//! may count columns. Names and meanings are REST's, the order is the model's; a test compares with the REST description.
+//! The columns of CSV output: a table has all columns, also without a value in any row, so that a script may count columns. Names and
+//! meanings are those of the REST API, the order is the model's; a test compares with the REST description.
 
 use serde::Serialize;
 use vm_system_protocol::control::{
@@ -11,37 +11,37 @@ use vm_system_protocol::model::{
     SessionInspection, StartupFile, Task, TaskStatus, Template, TemplateDetail,
 };
 
-/// What can be printed as rows.
-pub(crate) trait Record: Serialize {
+/// Types that can be printed as rows.
+pub(crate) trait Columns: Serialize {
     /// The columns; none where every value of the type has the same fields, which are then the columns.
     const FIELDS: &'static [&'static str];
 }
 
-impl<T: Record> Record for Vec<T> {
+impl<T: Columns> Columns for Vec<T> {
     const FIELDS: &'static [&'static str] = T::FIELDS;
 }
 
-impl<T: Record> Record for [T] {
+impl<T: Columns> Columns for [T] {
     const FIELDS: &'static [&'static str] = T::FIELDS;
 }
 
-impl<T: Record> Record for Box<T> {
+impl<T: Columns> Columns for Box<T> {
     const FIELDS: &'static [&'static str] = T::FIELDS;
 }
 
 /// Names: one column.
-impl Record for String {
+impl Columns for String {
     const FIELDS: &'static [&'static str] = &["value"];
 }
 
-/// What a door says of a thing that is not there any more.
-impl Record for serde_json::Value {
+/// The reply about a removed object.
+impl Columns for serde_json::Value {
     const FIELDS: &'static [&'static str] = &[];
 }
 
 macro_rules! records {
     ($($name:ident: $($field:ident)+;)+) => {
-        $(impl Record for $name {
+        $(impl Columns for $name {
             const FIELDS: &'static [&'static str] = &[$(stringify!($field)),+];
         })+
 
@@ -89,10 +89,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn columns_are_the_fields_of_rests_objects() {
+    fn columns_are_the_fields_of_the_rest_api() {
         let description: serde_json::Value =
             serde_json::from_str(include_str!("../../../docs/openapi.json")).expect("a description");
-        // Objects that REST calls otherwise, and those that only the CLI has.
+        // Objects with another name in REST, and those that only the CLI has.
         let called = |name| match name {
             "Run" => "ProgramExecution",
             "TaskStatus" => "TaskState",

@@ -10,7 +10,7 @@ use serde_norway::Value;
 /// Rows under a header.
 pub(crate) struct Rows {
     table: Table,
-    /// The first column: by what each thing is named.
+    /// The first column: the name or id of each object.
     names: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ impl Rows {
         self.names.is_empty()
     }
 
-    /// By what the things are named, one a line: what a shell loops over.
+    /// Only the first column, one object per line, for loops of a shell.
     pub(super) fn names(&self) -> String {
         self.names.join("\n")
     }
@@ -48,7 +48,7 @@ pub(super) fn details<T: Serialize>(value: &T) -> Result<String, CliError> {
     let mut lines = Vec::new();
     flatten("", &document::tree(value)?, &mut lines)?;
     for (name, value) in lines {
-        // Names, too, can be a script's: keys of its arguments and results.
+        // Names can come from a script, too: keys of its arguments and results.
         table.add_row([name, value].map(|text| escape::for_cell(&text).into_owned()));
     }
     Ok(text(table))
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_of_a_script_makes_no_row_of_its_own() {
+    fn a_line_feed_in_a_name_adds_no_row() {
         let value = serde_json::json!({"result": {"a\nstatus  ok": 1, "b\u{1b}[2J": {"c\n": 2}}});
         let text = details(&value).expect("a table");
         assert_eq!(text.trim_end().lines().count(), 2, "{text:?}");

@@ -1,4 +1,4 @@
-//! The daemon as a process: one per state directory, told to stop, killed, started again.
+//! The daemon as a process: one per state directory; stopped, killed, started again.
 
 use crate::environment::{DEADLINE, TestEnvironment, ends, signal_child, wait};
 use nix::sys::signal::Signal;
@@ -53,7 +53,7 @@ fn the_verb_stops_it_too_and_closes_what_runs() {
 }
 
 #[test]
-fn killed_it_leaves_nothing_behind_and_the_next_one_tells_what_happened() {
+fn killed_it_leaves_nothing_behind_and_the_next_one_reports_what_happened() {
     let env = TestEnvironment::new();
     let config = config(&env, "keeper_grace_s = 1");
     let mut daemon = env.serve_with(&["--config", config.to_str().unwrap()]);
@@ -166,7 +166,7 @@ fn two_daemons_of_two_state_directories_do_not_meet() {
 }
 
 #[test]
-fn doctor_tells_of_every_wall_with_and_without_a_daemon() {
+fn doctor_reports_every_wall_with_and_without_a_daemon() {
     let env = TestEnvironment::new();
     let walls = |list: &serde_json::Value, says: &str| -> Vec<String> {
         let list = list.as_array().expect("a list of walls");

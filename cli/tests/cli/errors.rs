@@ -38,7 +38,7 @@ fn a_socket_that_is_not_ours_to_use_is_not_permitted() {
 }
 
 #[test]
-fn something_else_that_listens_is_told_from_a_supervisor() {
+fn another_listener_is_distinguished_from_a_supervisor() {
     use std::io::Write as _;
     let env = TestEnvironment::new();
     std::fs::create_dir(env.path("state")).unwrap();

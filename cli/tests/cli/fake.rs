@@ -104,7 +104,7 @@ fn answer(op: Op) -> Result<Reply, OpError> {
         Op::ExecList { .. } => Reply::Executions(vec![execution("ok")]),
         Op::ExecEvents { follow: false, after_seq, .. } => {
             let newer = |event: &Event| event.seq > after_seq;
-            // Two at a time, as if an answer had no more room.
+            // Two at a time, as if a reply could hold no more.
             Reply::Events(events_of_the_fake().into_iter().filter(newer).take(2).collect())
         }
         Op::ExecEvents { .. } => Reply::Events(Vec::new()),

@@ -19,7 +19,7 @@ fn daemon(env: &TestEnvironment) -> Daemon {
 }
 
 #[test]
-fn a_step_prints_what_it_says_and_an_error_is_told_with_its_place() {
+fn a_step_prints_its_output_and_an_error_with_its_position() {
     let env = TestEnvironment::new();
     let _daemon = daemon(&env);
     env.file("out.js", OUT);

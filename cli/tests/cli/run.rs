@@ -91,7 +91,7 @@ fn levels_of_the_console_go_where_node_sends_them() {
 }
 
 #[test]
-fn an_exception_is_told_with_file_and_line_and_ends_with_1() {
+fn an_exception_is_printed_with_file_and_line_and_ends_with_1() {
     let env = TestEnvironment::new();
     env.file("bad.js", "\nfunction f() { throw new TypeError('nope') }\nf()");
     let error = env.run(["run", "bad.js"]).failed(1);
@@ -204,7 +204,7 @@ fn other_formats_print_the_whole_record() {
 }
 
 #[test]
-fn a_root_that_may_not_limit_workers_without_namespaces_is_told_so() {
+fn a_root_that_may_not_limit_workers_without_namespaces_gets_that_error() {
     let env = TestEnvironment::new();
     let run = env.run(["run", "--sandbox", "no-userns", "-e", "6 * 7"]);
     let status = std::fs::read_to_string("/proc/self/status").unwrap();

@@ -52,7 +52,7 @@ fn a_file_of_the_worktree_gets_its_arguments() {
 }
 
 #[test]
-fn an_id_that_is_too_short_is_told_so() {
+fn an_id_that_is_too_short_is_refused_with_that_reason() {
     let env = TestEnvironment::new();
     let _daemon = env.serve();
     let session = env.session();

@@ -1,13 +1,13 @@
-//! What several builtin files need beside their tables: shared function objects, other attributes, rare construction.
+//! Helpers that several builtin files use: shared function objects, changed attributes, uncommon construction.
 //!
 //! Must not: know a particular builtin.
 
 use super::realm::Realm;
 use crate::value::{Id, Value};
-use crate::vm::{Call, Ret, Vm};
+use crate::vm::{NativeCall, Ret, Vm};
 
 impl Realm {
-    /// Puts the value of a property on another object too.
+    /// Defines the same value on another object too.
     pub(super) fn share(&mut self, from: Id, name: &str, to: Id) {
         let key = self.key(name);
         let found =
@@ -17,7 +17,7 @@ impl Realm {
         }
     }
 
-    /// Gives a property other attributes.
+    /// Changes the attributes of a property.
     pub(super) fn set_flags(&mut self, holder: Id, name: &str, flags: u8) {
         let key = self.key(name);
         let object = self.heap.obj_mut(holder);
@@ -30,8 +30,8 @@ impl Realm {
 }
 
 impl Vm<'_> {
-    /// Lets a constructor of the prelude take over, because `prototype` of the new target is a getter or behind a proxy.
-    pub(super) fn slow_constructor(&mut self, call: &Call, name: &str) -> Ret {
+    /// Continues in a constructor of the prelude, because `prototype` of the new target is a getter or behind a proxy.
+    pub(super) fn slow_constructor(&mut self, call: &NativeCall, name: &str) -> Ret {
         let constructor = self.prelude_function(name);
         self.set_slot(call.at - 2, constructor);
         self.set_slot(call.at - 1, Value::Undefined);

@@ -2,9 +2,9 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
-use crate::heap::object::{Array, Kind, Object, attr};
+use crate::heap::object::{Array, Object, ObjectKind, attr};
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
@@ -43,74 +43,74 @@ pub(super) const MODULE: Module = Module {
 };
 
 /// `$arrayNew(proto)`
-fn array_new(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn array_new(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let proto = vm.arg(&c, 0).as_obj().unwrap_or(ids::ARRAY_PROTO);
     let array = Array { dense: Vec::new(), len: 0, len_writable: true };
-    Ok(Value::Obj(vm.st.heap.new_object(proto, Kind::Array(array))).into())
+    Ok(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Array(array))).into())
 }
 
 /// `$arraySetLength(array, length)` of a fresh array.
-fn array_set_length(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn array_set_length(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let n = vm.arg_number(&c, 1)? as u32;
     vm.set_array_length(id, n);
     Ok(Value::Undefined.into())
 }
 
-/// `$listOf(n)`: an internal array of so many undefined.
-fn list_of(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+/// `$listOf(n)`: an internal array of `n` times undefined.
+fn list_of(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let n = vm.arg_number(&c, 0)? as usize;
     if n as u64 * 16 + vm.st.heap.bytes > vm.st.heap.limit {
-        return Err(crate::vm::Raise::Limit(crate::state::LimitKind::Heap));
+        return Err(crate::vm::Raise::Limit(crate::state::VmLimitKind::Heap));
     }
     Ok(vm.new_array(vec![Value::Undefined; n]).into())
 }
 
-/// The elements of an array that has nothing but plain elements, all of them there.
+/// The elements of an array that has only plain elements and no holes.
 fn all_dense(object: &Object) -> Option<&Vec<Value>> {
     match &object.kind {
-        Kind::Array(a) if a.dense.len() == a.len as usize && !a.dense.contains(&Value::Hole) => {
+        ObjectKind::Array(a) if a.dense.len() == a.len as usize && !a.dense.contains(&Value::Hole) => {
             Some(&a.dense)
         }
         _ => None,
     }
 }
 
-/// `$denseCopy(object)`: a list of its elements, undefined unless that is all that reading them one by one would do and none is
-/// undefined.
-fn dense_copy(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+/// `$denseCopy(object)`: a list of its elements; undefined if reading them one by one could have other effects, or if an element
+/// is undefined.
+fn dense_copy(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let elements = all_dense(vm.st.heap.obj(id)).filter(|list| !list.contains(&Value::Undefined));
     let Some(elements) = elements else { return Ok(Value::Undefined.into()) };
     let bytes = elements.len() as u64 * 16;
     if bytes + vm.st.heap.bytes > vm.st.heap.limit {
-        return Err(crate::vm::Raise::Limit(crate::state::LimitKind::Heap));
+        return Err(crate::vm::Raise::Limit(crate::state::VmLimitKind::Heap));
     }
     let copy = elements.clone();
     Ok(vm.new_array(copy).into())
 }
 
-/// `$densePut(object, list, length)`: writes a list of this length over the elements; false unless that is all that writing them
-/// one by one would do.
-fn dense_put(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+/// `$densePut(object, list, length)`: overwrites the elements with a list of this length; false if writing them one by one could
+/// have other effects.
+fn dense_put(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (id, list) = (vm.arg_obj(&c, 0)?, vm.arg_obj(&c, 1)?);
-    let Kind::Array(from) = &vm.st.heap.obj(list).kind else { return Ok(Value::Bool(false).into()) };
+    let ObjectKind::Array(from) = &vm.st.heap.obj(list).kind else { return Ok(Value::Bool(false).into()) };
     let fits = all_dense(vm.st.heap.obj(id)).is_some_and(|to| to.len() == from.dense.len());
     if !fits || vm.arg(&c, 2) != Value::count(from.dense.len()) {
         return Ok(Value::Bool(false).into());
     }
     let elements = from.dense.clone();
-    if let Kind::Array(to) = &mut vm.st.heap.obj_mut(id).kind {
+    if let ObjectKind::Array(to) = &mut vm.st.heap.obj_mut(id).kind {
         to.dense = elements;
     }
     Ok(Value::Bool(true).into())
 }
 
-/// `$sortPlain(list)`: sorts in place when all elements are strings; says whether it did.
-fn sort_plain(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+/// `$sortPlain(list)`: sorts in place when all elements are strings; returns whether it did.
+fn sort_plain(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let Value::Obj(id) = vm.arg(&c, 0) else { return Ok(Value::Bool(false).into()) };
     let mut list = match &vm.st.heap.obj(id).kind {
-        Kind::Array(a) => a.dense.clone(),
+        ObjectKind::Array(a) => a.dense.clone(),
         _ => return Ok(Value::Bool(false).into()),
     };
     let mut texts: Vec<Id> = Vec::with_capacity(list.len());
@@ -122,21 +122,21 @@ fn sort_plain(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     }
     let heap = &vm.st.heap;
     texts.sort_by(|a, b| heap.str(*a).compare(heap.str(*b)));
-    for (place, text) in list.iter_mut().zip(texts) {
-        *place = Value::Str(text);
+    for (slot, text) in list.iter_mut().zip(texts) {
+        *slot = Value::Str(text);
     }
-    if let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind {
+    if let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(id).kind {
         a.dense = list;
     }
     Ok(Value::Bool(true).into())
 }
 
 /// `push` on a plain extensible array.
-fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn push(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let Value::Obj(id) = vm.this(&c) else { return Ok(Ret::Slow) };
     let object = vm.st.heap.obj(id);
     let plain = match &object.kind {
-        Kind::Array(a) => {
+        ObjectKind::Array(a) => {
             a.len_writable && a.dense.len() == a.len as usize && a.dense.len() + c.argc < 1 << 31
         }
         _ => false,
@@ -147,13 +147,13 @@ fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let values: Vec<Value> = (0..c.argc).map(|i| vm.arg(&c, i)).collect();
     let n = values.len();
     let mut len = match &object.kind {
-        Kind::Array(a) => a.dense.len(),
+        ObjectKind::Array(a) => a.dense.len(),
         _ => 0,
     };
     for item in len..len + n {
         vm.st.heap.touch_item(id, item);
     }
-    if let Kind::Array(a) = &mut vm.st.heap.obj_item(id, len).kind {
+    if let ObjectKind::Array(a) = &mut vm.st.heap.obj_item(id, len).kind {
         a.dense.extend(values);
         a.len = a.dense.len() as u32;
         len = a.dense.len();
@@ -162,10 +162,10 @@ fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Value::count(len).into())
 }
 
-fn pop(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn pop(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let Value::Obj(id) = vm.this(&c) else { return Ok(Ret::Slow) };
     let last = match &vm.st.heap.obj(id).kind {
-        Kind::Array(a)
+        ObjectKind::Array(a)
             if a.len_writable
                 && a.dense.len() == a.len as usize
                 && a.dense.last().is_some_and(|v| *v != Value::Hole) =>
@@ -174,7 +174,7 @@ fn pop(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
         }
         _ => return Ok(Ret::Slow),
     };
-    if let Kind::Array(a) = &mut vm.st.heap.obj_item(id, last).kind
+    if let ObjectKind::Array(a) = &mut vm.st.heap.obj_item(id, last).kind
         && let Some(value) = a.dense.pop()
     {
         a.len -= 1;
@@ -184,7 +184,7 @@ fn pop(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// `$joinEnter(object)`: true when this object is being joined already (a cycle).
-fn join_enter(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn join_enter(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     if vm.st.joining.contains(&id) {
         return Ok(Value::Bool(true).into());
@@ -193,7 +193,7 @@ fn join_enter(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Value::Bool(false).into())
 }
 
-fn join_leave(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn join_leave(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     vm.st.joining.retain(|&o| o != id);
     Ok(Value::Undefined.into())

@@ -1,13 +1,13 @@
-//! Whole stretches of plain arrays at once: what moving, copying and comparing their elements one by one would do.
+//! Bulk operations on plain arrays: they have the same effect as moving, copying and comparing the elements one by one.
 //!
 //! Owns: the intrinsics that the methods of `array_methods.js` try first. Must not: change anything when an array is not plain, that
-//! is when reading, writing or deleting one of its elements could do more than that.
+//! is, when reading, writing or deleting one of its elements could have other effects.
 
 use super::ids;
 use super::natives::{EMPTY, Module};
-use crate::heap::object::{Array, Kind};
+use crate::heap::object::{Array, ObjectKind};
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
@@ -19,7 +19,7 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-/// Elements that are handled for the price of one instruction.
+/// Elements that cost as much fuel as one instruction.
 const ELEMENTS_PER_INSTRUCTION: u64 = 16;
 /// Arrays stay shorter than this.
 const MOST_ELEMENTS: usize = 1 << 31;
@@ -27,7 +27,7 @@ const MOST_ELEMENTS: usize = 1 << 31;
 /// An array whose elements are its dense ones and nothing else, holes included, and that takes new ones.
 fn plain<'v>(vm: &'v Vm<'_>, id: Id) -> Option<&'v Array> {
     let object = vm.st.heap.obj(id);
-    let Kind::Array(array) = &object.kind else { return None };
+    let ObjectKind::Array(array) = &object.kind else { return None };
     let plain = array.len_writable
         && array.dense.len() == array.len as usize
         && object.extensible
@@ -42,7 +42,7 @@ fn plain_of<'v>(vm: &'v Vm<'_>, id: Id, length: Value) -> Option<&'v Array> {
     plain(vm, id).filter(|array| length.as_num() == Some(f64::from(array.len)))
 }
 
-/// Puts work on the program's account: paid before the next instruction, whatever fuel is left.
+/// Charges work to the program: it is deducted before the next instruction, whatever fuel is left.
 fn pay(vm: &mut Vm<'_>, elements: usize) {
     let price = elements as u64 / ELEMENTS_PER_INSTRUCTION;
     if price > 0 {
@@ -51,14 +51,16 @@ fn pay(vm: &mut Vm<'_>, elements: usize) {
     }
 }
 
-/// `$denseSplice(array, from, remove, added, length)`: takes elements out and puts those of the list `added`, or none if it is
-/// undefined, in their place. False, with nothing done, for anything but a plain array of this length.
-fn dense_splice(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+/// `$denseSplice(array, from, remove, added, length)`: replaces elements by those of the list `added`, or by none if it is
+/// undefined. False, with nothing done, for anything but a plain array of this length.
+fn dense_splice(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let (from, remove) = (vm.arg_number(&c, 1)? as usize, vm.arg_number(&c, 2)? as usize);
     let added = match vm.arg(&c, 3) {
         Value::Obj(list) => match &vm.st.heap.obj(list).kind {
-            Kind::Array(a) | Kind::Arguments(a) if a.dense.len() == a.len as usize => a.dense.clone(),
+            ObjectKind::Array(a) | ObjectKind::Arguments(a) if a.dense.len() == a.len as usize => {
+                a.dense.clone()
+            }
             _ => return Ok(Value::Bool(false).into()),
         },
         _ => Vec::new(),
@@ -71,7 +73,7 @@ fn dense_splice(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     }
     let more = added.len().saturating_sub(remove);
     pay(vm, before - from + added.len());
-    if let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind {
+    if let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(id).kind {
         drop(a.dense.splice(from..from + remove, added));
         a.len = a.dense.len() as u32;
     }
@@ -79,14 +81,16 @@ fn dense_splice(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Value::Bool(true).into())
 }
 
-/// `$denseSlice(to, array, from, end, length)`: makes these elements those of `to`, a fresh array without any. False, with nothing
-/// done, if it is not fresh, or for anything but a plain array of this length.
-fn dense_slice(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+/// `$denseSlice(to, array, from, end, length)`: copies these elements to `to`, a new empty array. False, with nothing done, if
+/// `to` is not new and empty, or for anything but a plain array of this length.
+fn dense_slice(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (to, id) = (vm.arg_obj(&c, 0)?, vm.arg_obj(&c, 1)?);
     let (from, end) = (vm.arg_number(&c, 2)? as usize, vm.arg_number(&c, 3)? as usize);
     let object = vm.st.heap.obj(to);
     let fresh = match &object.kind {
-        Kind::Array(a) => a.len_writable && a.dense.is_empty() && a.len as usize <= end.saturating_sub(from),
+        ObjectKind::Array(a) => {
+            a.len_writable && a.dense.is_empty() && a.len as usize <= end.saturating_sub(from)
+        }
         _ => false,
     };
     let fresh =
@@ -97,7 +101,7 @@ fn dense_slice(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     };
     let n = part.len();
     pay(vm, n);
-    if let Kind::Array(a) = &mut vm.st.heap.obj_mut(to).kind {
+    if let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(to).kind {
         a.len = n as u32;
         a.dense = part;
     }
@@ -107,7 +111,7 @@ fn dense_slice(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 
 /// `$denseAppend(to, length, array, count)`: adds the elements of a plain array of `count` to a plain one of `length`. False, with
 /// nothing done, if they are not.
-fn dense_append(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn dense_append(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (to, id) = (vm.arg_obj(&c, 0)?, vm.arg_obj(&c, 2)?);
     let before = plain_of(vm, to, vm.arg(&c, 1)).map(|array| array.dense.len());
     let part = plain_of(vm, id, vm.arg(&c, 3)).map(|array| array.dense.clone());
@@ -117,7 +121,7 @@ fn dense_append(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
         return Ok(Value::Bool(false).into());
     }
     pay(vm, n);
-    if let Kind::Array(a) = &mut vm.st.heap.obj_mut(to).kind {
+    if let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(to).kind {
         a.dense.extend(part);
         a.len = a.dense.len() as u32;
     }
@@ -126,8 +130,8 @@ fn dense_append(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// `$denseFind(array, value, from, all, length)`: the index of the first element that equals the value, -1 if none does; undefined for
-/// anything but a plain array of this length. With `all`, NaN equals itself and holes are undefined; without, holes are nothing.
-fn dense_find(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+/// anything but a plain array of this length. With `all`, NaN equals itself and holes are undefined; without, holes are skipped.
+fn dense_find(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (id, value) = (vm.arg_obj(&c, 0)?, vm.arg(&c, 1));
     let (from, all) = (vm.arg_number(&c, 2)? as usize, vm.arg(&c, 3) == Value::Bool(true));
     let Some(array) = plain_of(vm, id, vm.arg(&c, 4)) else { return Ok(Value::Undefined.into()) };
@@ -141,5 +145,5 @@ fn dense_find(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     let found = rest.iter().position(equals);
     let looked = found.unwrap_or(rest.len());
     pay(vm, looked);
-    Ok(found.map_or(Value::Int(-1), |place| Value::count(from + place)).into())
+    Ok(found.map_or(Value::Int(-1), |index| Value::count(from + index)).into())
 }

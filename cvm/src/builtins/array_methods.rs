@@ -1,10 +1,10 @@
 //! `Array.prototype` beyond the first methods: quick versions for plain dense arrays, `Symbol.unscopables`.
 //!
-//! Owns: what needs no property of an unknown object. Everything else is in `array_methods.js`.
+//! Owns: operations that do not access properties of unknown objects. Everything else is in `array_methods.js`.
 
 use super::ids;
 use super::natives::{EMPTY, Module};
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::value::{Id, Value};
 
 /// Names that `with` statements of old scripts must not see, 23.1.3.41.
@@ -31,7 +31,7 @@ pub(super) const MODULE: Module = Module {
     lists: &[(ids::ARRAY_PROTO, "ArrayMore"), (ids::ARRAY, "ArrayMoreStatics")],
     source: include_str!("array_methods.js"),
     extra: |realm| {
-        let list = realm.heap.new_object(Id::NONE, Kind::Plain);
+        let list = realm.heap.new_object(Id::NONE, ObjectKind::Plain);
         for name in UNSCOPABLE {
             realm.put(list, name, Value::Bool(true), attr::ALL);
         }

@@ -2,10 +2,10 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
-use crate::heap::object::Kind;
+use crate::heap::object::ObjectKind;
 use crate::pure::bigint_text::{self, BigIntTextError};
 use crate::value::Value;
-use crate::vm::{Call, Raise, Res, Ret, Vm};
+use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 use num_bigint::BigInt;
 use num_traits::{FromPrimitive, One, Zero};
 
@@ -35,7 +35,7 @@ pub(super) const MODULE: Module = Module {
 const MAX_BITS: u64 = 1 << 24;
 
 /// `BigInt(value)`, 21.2.1.1.
-fn convert(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn convert(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     if call.new_target != Value::Undefined {
         return Err(vm.type_error("BigInt is not a constructor"));
     }
@@ -58,7 +58,7 @@ fn convert(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `ToBigInt` of an argument, 7.1.13.
-fn to_bigint(vm: &mut Vm<'_>, call: &Call, i: usize) -> Res<BigInt> {
+fn to_bigint(vm: &mut Vm<'_>, call: &NativeCall, i: usize) -> Res<BigInt> {
     match vm.arg(call, i) {
         Value::Obj(_) => Err(Raise::Prim(call.at + i, 1)),
         Value::Big(id) => Ok(vm.st.heap.big(id)),
@@ -76,7 +76,7 @@ fn to_bigint(vm: &mut Vm<'_>, call: &Call, i: usize) -> Res<BigInt> {
 }
 
 /// `ToIndex` of the first argument, 7.1.22.
-fn bits(vm: &mut Vm<'_>, call: &Call) -> Res<u64> {
+fn bits(vm: &mut Vm<'_>, call: &NativeCall) -> Res<u64> {
     let bits = vm.arg_int(call, 0)?;
     if !(0.0..=crate::pure::number::MAX_SAFE_INTEGER).contains(&bits) {
         return Err(vm.range_error("Invalid number of bits"));
@@ -98,7 +98,7 @@ fn modulo(n: &BigInt, bits: u64) -> Option<BigInt> {
     Some(if rest.sign() == num_bigint::Sign::Minus { rest + size } else { rest })
 }
 
-fn as_uint_n(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn as_uint_n(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let bits = bits(vm, &call)?;
     let n = to_bigint(vm, &call, 1)?;
     match modulo(&n, bits) {
@@ -107,7 +107,7 @@ fn as_uint_n(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     }
 }
 
-fn as_int_n(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn as_int_n(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let bits = bits(vm, &call)?;
     let n = to_bigint(vm, &call, 1)?;
     let result = if bits == 0 {
@@ -123,10 +123,10 @@ fn as_int_n(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `ThisBigIntValue`, 21.2.3.4.1.
-fn this_bigint(vm: &mut Vm<'_>, call: &Call, method: &str) -> Res<Value> {
+fn this_bigint(vm: &mut Vm<'_>, call: &NativeCall, method: &str) -> Res<Value> {
     let this = match vm.this(call) {
         Value::Obj(id) => match vm.st.heap.obj(id).kind {
-            Kind::Primitive(value) => value,
+            ObjectKind::Primitive(value) => value,
             _ => Value::Undefined,
         },
         other => other,
@@ -146,7 +146,7 @@ fn in_radix(vm: &mut Vm<'_>, value: Value, radix: u32) -> Res<Ret> {
     Ok(vm.st.heap.str_value(&text).into())
 }
 
-fn to_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = this_bigint(vm, &call, "toString")?;
     let radix = if vm.arg(&call, 0) == Value::Undefined { 10.0 } else { vm.arg_int(&call, 0)? };
     if !(2.0..=36.0).contains(&radix) {
@@ -155,11 +155,11 @@ fn to_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     in_radix(vm, this, radix as u32)
 }
 
-fn to_locale_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_locale_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = this_bigint(vm, &call, "toLocaleString")?;
     in_radix(vm, this, 10)
 }
 
-fn value_of(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn value_of(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     this_bigint(vm, &call, "valueOf").map(Ret::Value)
 }

@@ -2,9 +2,9 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
-use crate::heap::object::Kind;
+use crate::heap::object::ObjectKind;
 use crate::value::Value;
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[("wrap", wrap)],
@@ -29,15 +29,15 @@ pub(super) const MODULE: Module = Module {
   const b = value ? true : false;
   return new.target === undefined ? b : $wrap(b, ProtoFor(new.target, $$BOOLEAN_PROTO));
 }",
-    extra: |r| r.heap.obj_mut(ids::BOOLEAN_PROTO).kind = Kind::Primitive(Value::Bool(false)),
+    extra: |r| r.heap.obj_mut(ids::BOOLEAN_PROTO).kind = ObjectKind::Primitive(Value::Bool(false)),
     ..EMPTY
 };
 
-fn this_boolean(vm: &mut Vm<'_>, c: Call) -> Res<bool> {
+fn this_boolean(vm: &mut Vm<'_>, c: NativeCall) -> Res<bool> {
     match vm.this(&c) {
         Value::Bool(b) => Ok(b),
         Value::Obj(id) => match vm.st.heap.obj(id).kind {
-            Kind::Primitive(Value::Bool(b)) => Ok(b),
+            ObjectKind::Primitive(Value::Bool(b)) => Ok(b),
             _ => Err(vm.type_error("not a boolean")),
         },
         _ => Err(vm.type_error("not a boolean")),
@@ -45,7 +45,7 @@ fn this_boolean(vm: &mut Vm<'_>, c: Call) -> Res<bool> {
 }
 
 /// `$wrap(primitive, proto)`: a wrapper object.
-fn wrap(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn wrap(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let proto = vm.arg(&c, 1).as_obj().unwrap_or(ids::OBJECT_PROTO);
-    Ok(Value::Obj(vm.st.heap.new_object(proto, Kind::Primitive(vm.arg(&c, 0)))).into())
+    Ok(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Primitive(vm.arg(&c, 0)))).into())
 }

@@ -1,13 +1,13 @@
-//! `Map`, `Set` and their iterators, and what the weak collections are made of: ECMA-262 24.1, 24.2, 24.3, 24.4, 26.1, 26.2.
+//! `Map`, `Set` and their iterators, and the storage of the weak collections: ECMA-262 24.1, 24.2, 24.3, 24.4, 26.1, 26.2.
 //!
-//! Weak collections hold strongly: that an object is gone cannot be observed without `deref`, and a state that is stored must
-//! not depend on when memory was reclaimed. Must not: call back; that is in `collections.js`.
+//! Weak collections hold strongly: collection of an object cannot be observed without `deref`, and a stored state must not
+//! depend on when memory was reclaimed. Must not: call callbacks; `collections.js` does.
 
 use super::ids;
-use super::natives::{Ctor, CtorCode, EMPTY, Method, Module, getter, method};
-use crate::heap::object::{Kind, Table};
+use super::natives::{Ctor, CtorCode, EMPTY, Module, NativeMethod, getter, method};
+use crate::heap::object::{EntryTable, ObjectKind};
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 /// Tag of a record behind a Map or Set iterator: collection, number of the last entry, kind (0 keys 1 values 2 entries).
 const MAP_ITERATOR: u32 = 910;
@@ -30,8 +30,8 @@ const fn ctor(id: Id, name: &'static str, length: u16, code: &'static str, proto
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
-        ("mapNew", |vm, c| new_collection(vm, &c, Kind::Map)),
-        ("setNew", |vm, c| new_collection(vm, &c, Kind::Set)),
+        ("mapNew", |vm, c| new_collection(vm, &c, ObjectKind::Map)),
+        ("setNew", |vm, c| new_collection(vm, &c, ObjectKind::Set)),
         ("isMap", |vm, c| Ok(Value::Bool(is_map(vm, vm.arg(&c, 0))).into())),
         ("isSet", |vm, c| Ok(Value::Bool(is_set(vm, vm.arg(&c, 0))).into())),
         ("tableGet", |vm, c| {
@@ -116,7 +116,7 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-const METHODS: &[Method] = &[
+const METHODS: &[NativeMethod] = &[
     method(ids::MAP_PROTO, "get", 1, map_get),
     method(ids::MAP_PROTO, "set", 2, map_set).at(ids::MAP_SET),
     method(ids::MAP_PROTO, "has", 1, map_has),
@@ -138,21 +138,21 @@ const METHODS: &[Method] = &[
 ];
 
 fn is_map(vm: &Vm<'_>, value: Value) -> bool {
-    value.as_obj().is_some_and(|id| matches!(vm.st.heap.obj(id).kind, Kind::Map(_)))
+    value.as_obj().is_some_and(|id| matches!(vm.st.heap.obj(id).kind, ObjectKind::Map(_)))
 }
 
 fn is_set(vm: &Vm<'_>, value: Value) -> bool {
-    value.as_obj().is_some_and(|id| matches!(vm.st.heap.obj(id).kind, Kind::Set(_)))
+    value.as_obj().is_some_and(|id| matches!(vm.st.heap.obj(id).kind, ObjectKind::Set(_)))
 }
 
 /// `$mapNew(proto)` and `$setNew(proto)`
-fn new_collection(vm: &mut Vm<'_>, call: &Call, kind: fn(Box<Table>) -> Kind) -> Res<Ret> {
+fn new_collection(vm: &mut Vm<'_>, call: &NativeCall, kind: fn(Box<EntryTable>) -> ObjectKind) -> Res<Ret> {
     let proto = vm.arg_obj(call, 0)?;
     Ok(Value::Obj(vm.st.heap.new_object(proto, kind(Box::default()))).into())
 }
 
-/// Objects, and symbols that `Symbol.for` does not know.
-fn can_be_held_weakly(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+/// Objects, and symbols that are not registered with `Symbol.for`.
+fn can_be_held_weakly(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let can = match vm.arg(&call, 0) {
         Value::Obj(_) => true,
         Value::Sym(id) => vm.st.heap.symbol(id).is_some_and(|symbol| !symbol.registered),
@@ -161,7 +161,7 @@ fn can_be_held_weakly(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(Value::Bool(can).into())
 }
 
-fn this_map(vm: &mut Vm<'_>, call: &Call, name: &str) -> Res<Id> {
+fn this_map(vm: &mut Vm<'_>, call: &NativeCall, name: &str) -> Res<Id> {
     match vm.this(call) {
         Value::Obj(id) if is_map(vm, Value::Obj(id)) => Ok(id),
         other => {
@@ -172,7 +172,7 @@ fn this_map(vm: &mut Vm<'_>, call: &Call, name: &str) -> Res<Id> {
     }
 }
 
-fn this_set(vm: &mut Vm<'_>, call: &Call, name: &str) -> Res<Id> {
+fn this_set(vm: &mut Vm<'_>, call: &NativeCall, name: &str) -> Res<Id> {
     match vm.this(call) {
         Value::Obj(id) if is_set(vm, Value::Obj(id)) => Ok(id),
         other => {
@@ -183,117 +183,117 @@ fn this_set(vm: &mut Vm<'_>, call: &Call, name: &str) -> Res<Id> {
     }
 }
 
-fn map_get(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_get(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "get")?;
     let key = vm.arg(&call, 0);
     Ok(vm.table_get(id, key).unwrap_or(Value::Undefined).into())
 }
 
-fn map_set(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_set(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "set")?;
     let (key, value) = (vm.arg(&call, 0), vm.arg(&call, 1));
     vm.table_set(id, key, value);
     Ok(Value::Obj(id).into())
 }
 
-fn map_has(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_has(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "has")?;
     let key = vm.arg(&call, 0);
     Ok(Value::Bool(vm.table_get(id, key).is_some()).into())
 }
 
-fn map_delete(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_delete(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "delete")?;
     let key = vm.arg(&call, 0);
     Ok(Value::Bool(vm.table_delete(id, key)).into())
 }
 
-fn map_clear(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_clear(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "clear")?;
     vm.table_clear(id);
     Ok(Value::Undefined.into())
 }
 
-fn map_size(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_size(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "size")?;
     Ok(Value::count(vm.table(id).map_or(0, |table| table.live as usize)).into())
 }
 
-fn set_add(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_add(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_set(vm, &call, "add")?;
     let key = vm.arg(&call, 0);
-    // A set's entries have their key as value too, as its iterators show it.
+    // A set's entries have their key as value too, because its iterators return both.
     let value = if key.as_num() == Some(0.0) { Value::Int(0) } else { key };
     vm.table_set(id, key, value);
     Ok(Value::Obj(id).into())
 }
 
-fn set_has(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_has(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_set(vm, &call, "has")?;
     let key = vm.arg(&call, 0);
     Ok(Value::Bool(vm.table_get(id, key).is_some()).into())
 }
 
-fn set_delete(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_delete(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_set(vm, &call, "delete")?;
     let key = vm.arg(&call, 0);
     Ok(Value::Bool(vm.table_delete(id, key)).into())
 }
 
-fn set_clear(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_clear(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_set(vm, &call, "clear")?;
     vm.table_clear(id);
     Ok(Value::Undefined.into())
 }
 
-fn set_size(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_size(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_set(vm, &call, "size")?;
     Ok(Value::count(vm.table(id).map_or(0, |table| table.live as usize)).into())
 }
 
 fn iterator(vm: &mut Vm<'_>, tag: u32, proto: Id, collection: Id, kind: i32) -> Ret {
     let slots = vec![Value::Obj(collection), Value::Int(-1), Value::Int(kind)];
-    Ret::Value(Value::Obj(vm.st.heap.new_object(proto, Kind::Record(tag, slots))))
+    Ret::Value(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Record(tag, slots))))
 }
 
-fn map_keys(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_keys(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "keys")?;
     Ok(iterator(vm, MAP_ITERATOR, ids::MAP_ITERATOR_PROTO, id, 0))
 }
 
-fn map_values(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_values(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "values")?;
     Ok(iterator(vm, MAP_ITERATOR, ids::MAP_ITERATOR_PROTO, id, 1))
 }
 
-fn map_entries(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_entries(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_map(vm, &call, "entries")?;
     Ok(iterator(vm, MAP_ITERATOR, ids::MAP_ITERATOR_PROTO, id, 2))
 }
 
-fn set_values(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_values(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_set(vm, &call, "values")?;
     Ok(iterator(vm, SET_ITERATOR, ids::SET_ITERATOR_PROTO, id, 1))
 }
 
-fn set_entries(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_entries(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = this_set(vm, &call, "entries")?;
     Ok(iterator(vm, SET_ITERATOR, ids::SET_ITERATOR_PROTO, id, 2))
 }
 
-fn map_next(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn map_next(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     next(vm, &call, MAP_ITERATOR, "Map Iterator")
 }
 
-fn set_next(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_next(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     next(vm, &call, SET_ITERATOR, "Set Iterator")
 }
 
-/// Steps an iterator; one that is done forgets its collection.
-fn next(vm: &mut Vm<'_>, call: &Call, tag: u32, name: &str) -> Res<Ret> {
+/// Steps an iterator; a finished one drops the reference to its collection.
+fn next(vm: &mut Vm<'_>, call: &NativeCall, tag: u32, name: &str) -> Res<Ret> {
     let this = vm.this(call);
     let parts = this.as_obj().and_then(|id| match &vm.st.heap.obj(id).kind {
-        Kind::Record(found, slots) if *found == tag => match slots[..] {
+        ObjectKind::Record(found, slots) if *found == tag => match slots[..] {
             [collection, Value::Int(_) | Value::Num(_), Value::Int(kind)] => {
                 Some((id, collection, slots[1].as_num().unwrap_or(-1.0), kind))
             }
@@ -311,13 +311,13 @@ fn next(vm: &mut Vm<'_>, call: &Call, tag: u32, name: &str) -> Res<Ret> {
         Some((_, _, value)) if kind == 1 => value,
         Some((_, key, value)) => vm.new_array(vec![key, value]),
     };
-    if let Kind::Record(_, slots) = &mut vm.st.heap.obj_mut(id).kind {
+    if let ObjectKind::Record(_, slots) = &mut vm.st.heap.obj_mut(id).kind {
         match found {
             Some((number, ..)) => slots[1] = Value::num(number as f64),
             None => slots[0] = Value::Undefined,
         }
     }
-    let result = vm.st.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
+    let result = vm.st.heap.new_object(ids::OBJECT_PROTO, ObjectKind::Plain);
     vm.create(result, ids::key(ids::VALUE), value);
     vm.create(result, ids::key(ids::DONE), Value::Bool(found.is_none()));
     Ok(Value::Obj(result).into())

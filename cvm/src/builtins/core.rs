@@ -4,10 +4,10 @@
 
 use super::ids;
 use super::natives::{EMPTY, Module};
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::value::{Id, Value};
 use crate::vm::define::Desc;
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
@@ -73,7 +73,7 @@ pub(super) const MODULE: Module = Module {
         ("boundTarget", |vm, c| {
             let id = vm.arg_obj(&c, 0)?;
             Ok(match &vm.st.heap.obj(id).kind {
-                Kind::Bound(b) => b.0,
+                ObjectKind::Bound(b) => b.0,
                 _ => Value::Undefined,
             }
             .into())
@@ -95,34 +95,35 @@ pub(super) const MODULE: Module = Module {
 
 impl Vm<'_> {
     /// A string argument of the prelude as text.
-    pub(crate) fn arg_text(&self, call: &Call, i: usize) -> String {
+    pub(crate) fn arg_text(&self, call: &NativeCall, i: usize) -> String {
         self.plain_text(self.arg(call, i))
     }
 }
 
-fn is_proxy(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
-    let is = matches!(vm.arg(&c, 0), Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, Kind::Proxy(_)));
+fn is_proxy(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
+    let is =
+        matches!(vm.arg(&c, 0), Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, ObjectKind::Proxy(_)));
     Ok(Value::Bool(is).into())
 }
 
 /// `IsArray`
-fn is_array(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn is_array(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let mut value = vm.arg(&c, 0);
     for _ in 0..10_000 {
         let Value::Obj(id) = value else { return Ok(Value::Bool(false).into()) };
         match &vm.st.heap.obj(id).kind {
-            Kind::Array(_) => return Ok(Value::Bool(true).into()),
-            Kind::Proxy(p) if p.1 == Value::Null => {
+            ObjectKind::Array(_) => return Ok(Value::Bool(true).into()),
+            ObjectKind::Proxy(p) if p.1 == Value::Null => {
                 return Err(vm.type_error("Cannot perform 'IsArray' on a proxy that has been revoked"));
             }
-            Kind::Proxy(p) => value = p.0,
+            ObjectKind::Proxy(p) => value = p.0,
             _ => return Ok(Value::Bool(false).into()),
         }
     }
     Ok(Value::Bool(false).into())
 }
 
-fn to_object(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn to_object(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     match vm.object_of(vm.arg(&c, 0)) {
         Some(id) => Ok(Value::Obj(id).into()),
         None => Err(vm.type_error("Cannot convert undefined or null to object")),
@@ -130,20 +131,20 @@ fn to_object(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// `$create(proto)`: an ordinary object.
-fn create(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn create(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let proto = vm.arg(&c, 0).as_obj().unwrap_or(Id::NONE);
-    Ok(Value::Obj(vm.st.heap.new_object(proto, Kind::Plain)).into())
+    Ok(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Plain)).into())
 }
 
 /// `$push(list, value)` on an internal array.
-fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn push(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let value = vm.arg(&c, 1);
     if let Value::Obj(id) = vm.arg(&c, 0) {
         let item = match &vm.st.heap.obj(id).kind {
-            Kind::Array(a) => a.dense.len(),
+            ObjectKind::Array(a) => a.dense.len(),
             _ => 0,
         };
-        if let Kind::Array(a) = &mut vm.st.heap.obj_item(id, item).kind {
+        if let ObjectKind::Array(a) = &mut vm.st.heap.obj_item(id, item).kind {
             a.dense.push(value);
             a.len += 1;
         }
@@ -153,42 +154,42 @@ fn push(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// `CreateDataProperty` on anything but a proxy.
-fn create_data(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn create_data(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;
     let value = vm.arg(&c, 2);
     Ok(Value::Bool(vm.define_own(id, key, &Desc::data(value, attr::ALL))).into())
 }
 
-fn own_keys(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn own_keys(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let keys = vm.own_keys(id);
     let values = keys.into_iter().map(|k| vm.st.heap.key_value(k)).collect();
     Ok(vm.new_array(values).into())
 }
 
-fn get_proto(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn get_proto(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let proto = vm.st.heap.obj(id).proto;
     Ok(proto.some().map_or(Value::Null, Value::Obj).into())
 }
 
-fn set_proto(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn set_proto(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let proto = vm.arg(&c, 1).as_obj().unwrap_or(Id::NONE);
     Ok(Value::Bool(vm.set_proto(id, proto)).into())
 }
 
 /// The own property as a descriptor object without a prototype, or undefined.
-fn get_own(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn get_own(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;
     let Some(own) = vm.get_own(id, key) else { return Ok(Value::Undefined.into()) };
-    let d = vm.st.heap.new_object(Id::NONE, Kind::Plain);
+    let d = vm.st.heap.new_object(Id::NONE, ObjectKind::Plain);
     if own.flags & attr::ACCESSOR == 0 {
         let value = match own.value {
             Value::Hole => match vm.get(id, key) {
-                crate::vm::props::Got::Value(v) => v,
+                crate::vm::props::PropertyRead::Value(v) => v,
                 _ => Value::Undefined,
             },
             v => v,
@@ -225,13 +226,13 @@ pub(super) fn read_desc(vm: &Vm<'_>, d: Id) -> Desc {
 }
 
 /// `$defineOwn(object, key, descriptor)`
-fn define_own(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn define_own(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;
     let d = vm.arg_obj(&c, 2)?;
     let desc = read_desc(vm, d);
     if key == crate::vm::props::LENGTH
-        && matches!(vm.st.heap.obj(id).kind, Kind::Array(_))
+        && matches!(vm.st.heap.obj(id).kind, ObjectKind::Array(_))
         && let Some(value) = desc.value
     {
         // ArraySetLength converts twice; the prelude has put a number here.
@@ -243,21 +244,21 @@ fn define_own(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Value::Bool(vm.define_own(id, key, &desc)).into())
 }
 
-fn delete(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn delete(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;
     Ok(Value::Bool(vm.delete(id, key)).into())
 }
 
 /// Whether an own property is enumerable, undefined when it is not there.
-fn own_enumerable(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn own_enumerable(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let key = vm.arg_key(&c, 1)?;
     Ok(vm.get_own(id, key).map_or(Value::Undefined, |o| Value::Bool(o.flags & attr::E != 0)).into())
 }
 
 /// `$includesKey(list, key)`
-fn includes_key(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn includes_key(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let key = vm.arg(&c, 1);
     let found = match vm.dense(vm.arg(&c, 0)) {
         Some(a) => a.dense.iter().any(|v| vm.same_key(*v, key)),
@@ -276,8 +277,8 @@ impl Vm<'_> {
     }
 }
 
-/// `$enter(f, newTarget, this, args)`: runs a base constructor's code on an object made before.
-fn enter(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+/// `$enter(f, newTarget, this, args)`: runs a base constructor's code on an existing object.
+fn enter(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (f, target, this, args) = (vm.arg(&c, 0), vm.arg(&c, 1), vm.arg(&c, 2), vm.arg(&c, 3));
     vm.st.sp = c.at;
     vm.push(f);
@@ -288,32 +289,32 @@ fn enter(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// `$heritage(parent, prototype)`: a stand-in for a parent class whose `prototype` is not a plain property.
-fn heritage(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn heritage(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (parent, proto) = (vm.arg(&c, 0), vm.arg(&c, 1));
     let id = vm
         .st
         .heap
-        .new_object(Id::NONE, Kind::Bound(Box::new((parent, Value::Undefined, vec![Value::Uninit]))));
+        .new_object(Id::NONE, ObjectKind::Bound(Box::new((parent, Value::Undefined, vec![Value::Uninit]))));
     vm.create(id, ids::key(ids::PROTOTYPE), proto);
     Ok(Value::Obj(id).into())
 }
 
 /// `$record(tag, proto, slots…)`: an object with internal slots.
-fn record(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn record(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let tag = match vm.arg(&c, 0) {
         Value::Int(i) => i as u32,
         _ => 0,
     };
     let proto = vm.arg(&c, 1).as_obj().unwrap_or(Id::NONE);
     let slots = (2..c.argc).map(|i| vm.arg(&c, i)).collect();
-    Ok(Value::Obj(vm.st.heap.new_object(proto, Kind::Record(tag, slots))).into())
+    Ok(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Record(tag, slots))).into())
 }
 
 /// `$recordTag(value)`: the tag, or 0 for anything else.
-fn record_tag(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn record_tag(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let tag = match vm.arg(&c, 0) {
         Value::Obj(id) => match vm.st.heap.obj(id).kind {
-            Kind::Record(tag, _) => tag,
+            ObjectKind::Record(tag, _) => tag,
             _ => 0,
         },
         _ => 0,
@@ -321,26 +322,26 @@ fn record_tag(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Value::Int(tag as i32).into())
 }
 
-fn record_get(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn record_get(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (Value::Obj(id), Value::Int(i)) = (vm.arg(&c, 0), vm.arg(&c, 1)) else {
         return Ok(Value::Undefined.into());
     };
     Ok(match &vm.st.heap.obj(id).kind {
-        Kind::Record(_, slots) => slots.get(i as usize).copied().unwrap_or(Value::Undefined),
+        ObjectKind::Record(_, slots) => slots.get(i as usize).copied().unwrap_or(Value::Undefined),
         _ => Value::Undefined,
     }
     .into())
 }
 
-fn record_set(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn record_set(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (Value::Obj(id), Value::Int(i)) = (vm.arg(&c, 0), vm.arg(&c, 1)) else {
         return Ok(Value::Undefined.into());
     };
     let value = vm.arg(&c, 2);
-    if let Kind::Record(_, slots) = &mut vm.st.heap.obj_mut(id).kind
-        && let Some(place) = slots.get_mut(i as usize)
+    if let ObjectKind::Record(_, slots) = &mut vm.st.heap.obj_mut(id).kind
+        && let Some(slot) = slots.get_mut(i as usize)
     {
-        *place = value;
+        *slot = value;
     }
     Ok(Value::Undefined.into())
 }

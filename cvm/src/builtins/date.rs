@@ -5,10 +5,10 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::pure::date;
 use crate::value::{Id, Value};
-use crate::vm::{Call, Raise, Res, Ret, Vm};
+use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     ctors: &[Ctor {
@@ -64,7 +64,7 @@ pub(super) const MODULE: Module = Module {
 };
 
 /// `Date(…)` and `new Date(…)`, 21.4.2.1.
-fn construct(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn construct(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     if call.new_target == Value::Undefined {
         let text = date::to_string(date::time_clip(vm.st.now));
         return Ok(vm.st.heap.str_value(&text).into());
@@ -77,13 +77,13 @@ fn construct(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     let Some(proto) = vm.proto_of_constructor(call.new_target, ids::DATE_PROTO) else {
         return Ok(vm.slow_constructor(&call, "DateSlow_"));
     };
-    Ok(Value::Obj(vm.st.heap.new_object(proto, Kind::Date(time))).into())
+    Ok(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Date(time))).into())
 }
 
-fn one_argument(vm: &mut Vm<'_>, call: &Call) -> Res<f64> {
+fn one_argument(vm: &mut Vm<'_>, call: &NativeCall) -> Res<f64> {
     let value = vm.slot(call.at);
     if let Value::Obj(id) = value {
-        if let Kind::Date(time) = vm.st.heap.obj(id).kind {
+        if let ObjectKind::Date(time) = vm.st.heap.obj(id).kind {
             return Ok(time);
         }
         return Err(Raise::Prim(call.at, 0));
@@ -95,7 +95,7 @@ fn one_argument(vm: &mut Vm<'_>, call: &Call) -> Res<f64> {
 }
 
 /// Year, month and what follows, as arguments.
-fn from_parts(vm: &mut Vm<'_>, call: &Call) -> Res<f64> {
+fn from_parts(vm: &mut Vm<'_>, call: &NativeCall) -> Res<f64> {
     let mut parts = [f64::NAN, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0];
     for (index, part) in parts.iter_mut().enumerate() {
         if index < call.argc || index == 0 {
@@ -107,38 +107,38 @@ fn from_parts(vm: &mut Vm<'_>, call: &Call) -> Res<f64> {
     Ok(date::make_date(day, date::make_time(hour, minute, second, millisecond)))
 }
 
-fn now(vm: &mut Vm<'_>, _: Call) -> Res<Ret> {
+fn now(vm: &mut Vm<'_>, _: NativeCall) -> Res<Ret> {
     Ok(Value::num(date::time_clip(vm.st.now)).into())
 }
 
-fn parse(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn parse(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let text = vm.arg_str(&call, 0)?;
     Ok(Value::num(date::parse(&vm.st.heap.str(text))).into())
 }
 
-fn utc(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn utc(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let time = from_parts(vm, &call)?;
     Ok(Value::num(date::time_clip(time)).into())
 }
 
 /// `ThisTimeValue`: the object and its time.
-pub(super) fn this_time(vm: &mut Vm<'_>, call: &Call) -> Res<(Id, f64)> {
+pub(super) fn this_time(vm: &mut Vm<'_>, call: &NativeCall) -> Res<(Id, f64)> {
     if let Value::Obj(id) = vm.this(call)
-        && let Kind::Date(time) = vm.st.heap.obj(id).kind
+        && let ObjectKind::Date(time) = vm.st.heap.obj(id).kind
     {
         return Ok((id, time));
     }
     Err(vm.type_error("this is not a Date object"))
 }
 
-fn get(vm: &mut Vm<'_>, call: &Call, part: fn(&date::Fields) -> i64) -> Res<Ret> {
+fn get(vm: &mut Vm<'_>, call: &NativeCall, part: fn(&date::Fields) -> i64) -> Res<Ret> {
     let (_, time) = this_time(vm, call)?;
     Ok(date::fields(time).map_or(Value::Num(f64::NAN), |fields| Value::num(part(&fields) as f64)).into())
 }
 
 macro_rules! getters {
     ($($name:ident $field:ident)*) => {
-        $(fn $name(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+        $(fn $name(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
             get(vm, &call, |fields| fields.$field)
         })*
     };
@@ -149,43 +149,43 @@ getters! {
     get_seconds second get_milliseconds millisecond
 }
 
-fn get_year(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn get_year(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     get(vm, &call, |fields| fields.year - 1900)
 }
 
-fn get_time(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn get_time(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (_, time) = this_time(vm, &call)?;
     Ok(Value::num(time).into())
 }
 
 /// Local time is UTC.
-fn timezone_offset(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn timezone_offset(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (_, time) = this_time(vm, &call)?;
     Ok(if time.is_nan() { Value::Num(f64::NAN) } else { Value::Int(0) }.into())
 }
 
-fn text(vm: &mut Vm<'_>, call: &Call, format: fn(f64) -> String) -> Res<Ret> {
+fn text(vm: &mut Vm<'_>, call: &NativeCall, format: fn(f64) -> String) -> Res<Ret> {
     let (_, time) = this_time(vm, call)?;
     Ok(vm.st.heap.str_value(&format(time)).into())
 }
 
-fn to_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     text(vm, &call, date::to_string)
 }
 
-fn to_date_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_date_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     text(vm, &call, date::to_date_string)
 }
 
-fn to_time_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_time_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     text(vm, &call, date::to_time_string)
 }
 
-fn to_utc_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_utc_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     text(vm, &call, date::to_utc_string)
 }
 
-fn to_iso_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_iso_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (_, time) = this_time(vm, &call)?;
     match date::to_iso_string(time) {
         Some(text) => Ok(vm.st.heap.str_value(&text).into()),

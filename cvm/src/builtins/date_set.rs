@@ -3,10 +3,10 @@
 use super::date::this_time;
 use super::ids;
 use super::natives::{EMPTY, Module, method};
-use crate::heap::object::Kind;
+use crate::heap::object::ObjectKind;
 use crate::pure::date::{self, Fields};
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     methods: &[
@@ -29,9 +29,9 @@ pub(super) const MODULE: Module = Module {
     ],
     intrinsics: &[
         ("dateTime", |vm, c| match vm.arg(&c, 0) {
-            Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, Kind::Date(_)) => {
+            Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, ObjectKind::Date(_)) => {
                 match vm.st.heap.obj(id).kind {
-                    Kind::Date(time) => Ok(Value::num(time).into()),
+                    ObjectKind::Date(time) => Ok(Value::num(time).into()),
                     _ => Ok(Value::Undefined.into()),
                 }
             }
@@ -42,14 +42,14 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-/// Stores a time and gives it as the result.
+/// Stores a time and returns it.
 fn store(vm: &mut Vm<'_>, id: Id, time: f64) -> Ret {
     let time = date::time_clip(time);
-    vm.st.heap.obj_mut(id).kind = Kind::Date(time);
+    vm.st.heap.obj_mut(id).kind = ObjectKind::Date(time);
     Ret::Value(Value::num(time))
 }
 
-/// Which parts a setter takes, first to last.
+/// The first and the last part that a setter takes.
 #[derive(Clone, Copy)]
 enum From {
     Month,
@@ -67,7 +67,7 @@ fn parts(fields: &Fields) -> [f64; 6] {
 }
 
 /// Converts the arguments even if the time is NaN. Objects go to the prelude: the time is read before they are converted.
-fn set(vm: &mut Vm<'_>, call: &Call, from: From, most: usize) -> Res<Ret> {
+fn set(vm: &mut Vm<'_>, call: &NativeCall, from: From, most: usize) -> Res<Ret> {
     let (id, time) = this_time(vm, call)?;
     if (0..call.argc.min(most)).any(|index| vm.arg(call, index).is_object()) {
         return Ok(Ret::Slow);
@@ -79,12 +79,12 @@ fn set(vm: &mut Vm<'_>, call: &Call, from: From, most: usize) -> Res<Ret> {
     Ok(set_parts(vm, id, time, from as usize, &given))
 }
 
-/// Replaces the parts from `from` on and stores the time.
+/// Replaces the parts starting at `from` and stores the time.
 fn set_parts(vm: &mut Vm<'_>, id: Id, time: f64, from: usize, given: &[f64]) -> Ret {
     let Some(fields) = date::fields(time) else { return Ret::Value(Value::Num(f64::NAN)) };
     let mut all = parts(&fields);
-    for (place, value) in all.iter_mut().skip(from).zip(given) {
-        *place = *value;
+    for (part, value) in all.iter_mut().skip(from).zip(given) {
+        *part = *value;
     }
     let [month, day, hour, minute, second, millisecond] = all;
     let day = date::make_day(fields.year as f64, month, day);
@@ -93,7 +93,7 @@ fn set_parts(vm: &mut Vm<'_>, id: Id, time: f64, from: usize, given: &[f64]) -> 
 }
 
 /// `$dateSet(date, time, from, numbers)`: as the setters, with the time that was read before and numbers.
-fn date_set(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn date_set(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&call, 0)?;
     let (time, from) = (vm.arg_number(&call, 1)?, vm.arg_int(&call, 2)?);
     let numbers = vm.dense(vm.arg(&call, 3)).map(|list| list.dense.clone()).unwrap_or_default();
@@ -103,7 +103,7 @@ fn date_set(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 
 macro_rules! setters {
     ($($name:ident $from:ident $most:literal)*) => {
-        $(fn $name(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+        $(fn $name(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
             set(vm, &call, From::$from, $most)
         })*
     };
@@ -119,7 +119,7 @@ setters! {
 }
 
 /// A NaN time counts as the start of the epoch here.
-fn set_full_year(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_full_year(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, time) = this_time(vm, &call)?;
     let time = if time.is_nan() { 0.0 } else { time };
     let fields = date::fields(time);
@@ -131,7 +131,7 @@ fn set_full_year(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(store(vm, id, time))
 }
 
-fn set_year(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_year(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, time) = this_time(vm, &call)?;
     let year = vm.arg_number(&call, 0)?;
     if year.is_nan() {
@@ -144,7 +144,7 @@ fn set_year(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(store(vm, id, date::make_date(day, date::time_within_day(time))))
 }
 
-fn set_time(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn set_time(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, _) = this_time(vm, &call)?;
     let time = vm.arg_number(&call, 0)?;
     Ok(store(vm, id, time))

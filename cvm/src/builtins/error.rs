@@ -3,9 +3,9 @@
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
 use crate::heap::Cell;
-use crate::heap::object::{Kind, Prop, attr};
+use crate::heap::object::{ObjectKind, Prop, attr};
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 /// A constructor of the prelude: `top` like any other, or else a kind of error.
 pub(super) const fn ctor(
@@ -32,7 +32,7 @@ pub(super) const MODULE: Module = Module {
     intrinsics: &[
         ("errorNew", |vm, c| {
             let proto = vm.arg(&c, 0).as_obj().unwrap_or(ids::ERROR_PROTO);
-            Ok(Value::Obj(vm.st.heap.new_object(proto, Kind::Error)).into())
+            Ok(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Error)).into())
         }),
         ("errorMessage", |vm, c| hidden(vm, c, Some(ids::MESSAGE))),
         ("hidden", |vm, c| hidden(vm, c, None)),
@@ -48,8 +48,7 @@ pub(super) const MODULE: Module = Module {
             Ok(found.map_or(Value::Str(ids::EMPTY), |p| p.value).into())
         }),
         ("isError", |vm, c| {
-            let is =
-                matches!(vm.arg(&c, 0), Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, Kind::Error));
+            let is = matches!(vm.arg(&c, 0), Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, ObjectKind::Error));
             Ok(Value::Bool(is).into())
         }),
     ],
@@ -92,7 +91,7 @@ pub(super) const MODULE: Module = Module {
 };
 
 /// `$hidden(object, name, value)` or `$errorMessage(object, value)`: a property that is not enumerable.
-fn hidden(vm: &mut Vm<'_>, c: Call, fixed: Option<Id>) -> Res<Ret> {
+fn hidden(vm: &mut Vm<'_>, c: NativeCall, fixed: Option<Id>) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let (key, value) = match fixed {
         Some(name) => (ids::key(name), vm.arg(&c, 1)),

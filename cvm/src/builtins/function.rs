@@ -2,10 +2,10 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
-use crate::heap::object::{Code, Kind, Prop, attr};
+use crate::heap::object::{Code, ObjectKind, Prop, attr};
 use crate::program::USER_TEMPLATES;
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[("bind", bind), ("nameBound", name_bound), ("anonymous", anonymous)],
@@ -54,7 +54,7 @@ pub(super) const MODULE: Module = Module {
 };
 
 /// `Function.prototype.call`: the same stack without its first operand.
-fn call(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn call(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let this = vm.this(&c);
     if !vm.is_callable(this) {
         return Err(vm.not_callable(this, "is not a function"));
@@ -71,21 +71,21 @@ fn call(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Ret::Tail(c.argc - 1))
 }
 
-fn no_dynamic_code(vm: &mut Vm<'_>, _: Call) -> Res<Ret> {
+fn no_dynamic_code(vm: &mut Vm<'_>, _: NativeCall) -> Res<Ret> {
     Err(vm.type_error("Code generation from strings is not supported"))
 }
 
-fn throw_type_error(vm: &mut Vm<'_>, _: Call) -> Res<Ret> {
+fn throw_type_error(vm: &mut Vm<'_>, _: NativeCall) -> Res<Ret> {
     Err(vm.type_error("'caller', 'callee', and 'arguments' properties may not be accessed on strict mode functions or the arguments objects for calls to them"))
 }
 
-fn to_string(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn to_string(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let this = vm.this(&c);
     if !vm.is_callable(this) {
         return Err(vm.type_error("Function.prototype.toString requires that 'this' be a Function"));
     }
     let Value::Obj(id) = this else { return Ok(Value::Undefined.into()) };
-    if let Kind::Function(f) = &vm.st.heap.obj(id).kind
+    if let ObjectKind::Function(f) = &vm.st.heap.obj(id).kind
         && let Code::Template(n) = f.code
         && n >= USER_TEMPLATES
     {
@@ -94,7 +94,7 @@ fn to_string(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
         return Ok(vm.st.heap.str_value(&text).into());
     }
     let name = match vm.get(id, ids::key(ids::NAME)) {
-        crate::vm::props::Got::Value(v @ Value::Str(_)) => vm.plain_text(v),
+        crate::vm::props::PropertyRead::Value(v @ Value::Str(_)) => vm.plain_text(v),
         _ => String::new(),
     };
     let text = format!("function {name}() {{ [native code] }}");
@@ -102,15 +102,15 @@ fn to_string(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// `$bind(target, this, args, proto)`
-fn bind(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn bind(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let args = vm.dense(vm.arg(&c, 2)).map_or_else(Vec::new, |a| a.dense.clone());
     let proto = vm.arg(&c, 3).as_obj().unwrap_or(Id::NONE);
-    let kind = Kind::Bound(Box::new((vm.arg(&c, 0), vm.arg(&c, 1), args)));
+    let kind = ObjectKind::Bound(Box::new((vm.arg(&c, 0), vm.arg(&c, 1), args)));
     Ok(Value::Obj(vm.st.heap.new_object(proto, kind)).into())
 }
 
 /// `$nameBound(f, length, name)`
-fn name_bound(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn name_bound(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let length = vm.arg(&c, 1);
     let text = format!("bound {}", vm.arg_text(&c, 2));
@@ -123,7 +123,7 @@ fn name_bound(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// `$anonymous(f)`: a function of the prelude as the specification's anonymous builtin: its name is empty.
-fn anonymous(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn anonymous(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let f = vm.arg(&c, 0);
     if let Value::Obj(id) = f {
         vm.materialise(id);

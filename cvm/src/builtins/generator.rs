@@ -1,12 +1,12 @@
-//! Generator objects and their async kin: brand checks and resumption; the rest is in the prelude.
+//! Generators and async generators: brand checks and resumption; the rest is in the prelude.
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::program::flag;
 use crate::value::{Id, Value};
 use crate::vm::coroutine::state;
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 const fn ctor(id: Id, name: &'static str, proto: Id) -> Ctor {
     Ctor {
@@ -112,17 +112,17 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-fn no_dynamic_code(vm: &mut Vm<'_>, _: Call) -> Res<Ret> {
+fn no_dynamic_code(vm: &mut Vm<'_>, _: NativeCall) -> Res<Ret> {
     Err(vm.type_error("Code generation from strings is not supported"))
 }
 
-fn is_state(vm: &mut Vm<'_>, c: Call, wanted: u8) -> Res<Ret> {
+fn is_state(vm: &mut Vm<'_>, c: NativeCall, wanted: u8) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     Ok(Value::Bool(vm.coroutine(id).is_some_and(|co| co.state == wanted)).into())
 }
 
 /// Running, or done and waiting for the value of a `return` request.
-fn is_running(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn is_running(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     let busy = vm.coroutine(id).is_some_and(|co| match co.state {
         state::RUNNING => true,
@@ -133,21 +133,21 @@ fn is_running(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Value::Bool(busy).into())
 }
 
-/// Does a suspended coroutine stand at a yield, not at an await?
+/// Is a suspended coroutine at a `yield`, not at an `await`?
 fn at_yield(vm: &Vm<'_>, id: Id) -> bool {
     vm.coroutine(id).is_some_and(|co| {
         let start = vm.p.template(co.template).start;
         let at = (start + co.pc) as usize;
         let op = at.checked_sub(1).and_then(|i| vm.p.code.get(i)).map(|i| i.op);
-        matches!(op, Some(crate::ops::Op::Yield | crate::ops::Op::YieldStar))
+        matches!(op, Some(crate::ops::Opcode::Yield | crate::ops::Opcode::YieldStar))
     })
 }
 
 /// `$generatorFor(this, method)`: the generator, or a `TypeError`.
-fn generator_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn generator_for(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let this = vm.arg(&c, 0);
     if let Value::Obj(id) = this
-        && let Kind::Coroutine(co) = &vm.st.heap.obj(id).kind
+        && let ObjectKind::Coroutine(co) = &vm.st.heap.obj(id).kind
         && vm.p.template(co.template).flags & (flag::GENERATOR | flag::ASYNC) == flag::GENERATOR
     {
         if co.state == state::RUNNING {
@@ -160,7 +160,7 @@ fn generator_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// The async generator, or undefined.
-fn async_generator(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn async_generator(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let this = vm.arg(&c, 0);
     let is = matches!(this, Value::Obj(id) if vm.coroutine(id).is_some_and(|co| {
         let both = flag::GENERATOR | flag::ASYNC;
@@ -170,9 +170,9 @@ fn async_generator(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// `$shift(list)` of an internal array.
-fn shift(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn shift(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let Value::Obj(id) = vm.arg(&c, 0) else { return Ok(Value::Undefined.into()) };
-    if let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind
+    if let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(id).kind
         && !a.dense.is_empty()
     {
         a.len -= 1;

@@ -1,12 +1,12 @@
-//! What reaches outside: `CC`, `console`, `fs`, `args`, `env`. The request leaves as data, the answer comes as data.
+//! Access to the host: `CC`, `console`, `fs`, `args`, `env`. Requests and their results are data.
 
 use super::ids;
 use super::natives::{EMPTY, Module, method};
-use crate::heap::object::{Array, Kind, attr};
-use crate::outcome::{Level, Line, Request};
-use crate::state::{LimitKind, State};
+use crate::heap::object::{Array, ObjectKind, attr};
+use crate::outcome::{ConsoleLine, Level, PendingRequest};
+use crate::state::{VmLimitKind, VmState};
 use crate::value::Value;
-use crate::vm::{Call, Raise, Res, Ret, Vm};
+use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     methods: &[
@@ -27,17 +27,18 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-/// Puts `args` and `env` on the global object of a fresh state.
-pub(crate) fn install_inputs(state: &mut State, args: &[String], env: &[(String, String)]) {
+/// Defines `args` and `env` on the global object of a new state.
+pub(crate) fn install_inputs(state: &mut VmState, args: &[String], env: &[(String, String)]) {
     if args.is_empty() && env.is_empty() {
-        // The realm's own empty ones serve.
+        // The realm has empty ones.
         return;
     }
     let heap = &mut state.heap;
     let dense: Vec<Value> = args.iter().map(|a| heap.str_value(a)).collect();
     let len = dense.len() as u32;
-    let array = heap.new_object(ids::ARRAY_PROTO, Kind::Array(Array { dense, len, len_writable: true }));
-    let object = heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
+    let array =
+        heap.new_object(ids::ARRAY_PROTO, ObjectKind::Array(Array { dense, len, len_writable: true }));
+    let object = heap.new_object(ids::OBJECT_PROTO, ObjectKind::Plain);
     for (name, value) in env {
         let key = heap.key(name);
         let value = heap.str_value(value);
@@ -59,34 +60,37 @@ pub(crate) fn install_inputs(state: &mut State, args: &[String], env: &[(String,
 }
 
 /// `CC(prompt, options?)`: the pause.
-fn cc(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn cc(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     if matches!(vm.arg(&c, 0), Value::Undefined) {
-        return Err(vm.type_error("CC needs a prompt: its first argument is what is asked"));
+        return Err(vm.type_error("CC needs a prompt as its first argument"));
     }
     let prompt = vm.arg_str(&c, 0)?;
     let prompt = vm.st.heap.str(prompt).to_utf8();
     let options = match vm.arg(&c, 1) {
         Value::Undefined => None,
-        Value::Obj(_) => Some(told(vm, &c, 1, "The second argument of CC")?),
+        Value::Obj(_) => Some(export_json(vm, &c, 1, "The second argument of CC")?),
         _ => return Err(vm.type_error("The second argument of CC must be an object")),
     };
     vm.st.sp = c.at - 2;
-    Err(Raise::Wait(Box::new(Request::Task { prompt, options })))
+    Err(Raise::Wait(Box::new(PendingRequest::Task { prompt, options })))
 }
 
 /// An argument as JSON.
-fn told(vm: &mut Vm<'_>, c: &Call, i: usize, what: &str) -> Res<String> {
-    vm.told(vm.arg(c, i)).map_err(|untold| vm.type_error(&format!("{what} {}", untold.why())))
+fn export_json(vm: &mut Vm<'_>, c: &NativeCall, i: usize, what: &str) -> Res<String> {
+    vm.export_json(vm.arg(c, i)).map_err(|error| vm.type_error(&format!("{what} {}", error.why())))
 }
 
-fn request(vm: &mut Vm<'_>, c: Call, name: &str) -> Res<Ret> {
+fn request(vm: &mut Vm<'_>, c: NativeCall, name: &str) -> Res<Ret> {
     let list: Vec<String> =
-        (0..c.argc).map(|i| told(vm, &c, i, &format!("An argument of {name}"))).collect::<Res<_>>()?;
+        (0..c.argc).map(|i| export_json(vm, &c, i, &format!("An argument of {name}"))).collect::<Res<_>>()?;
     vm.st.sp = c.at - 2;
-    Err(Raise::Wait(Box::new(Request::Host { name: name.to_owned(), args: format!("[{}]", list.join(",")) })))
+    Err(Raise::Wait(Box::new(PendingRequest::Host {
+        name: name.to_owned(),
+        args: format!("[{}]", list.join(",")),
+    })))
 }
 
-fn print(vm: &mut Vm<'_>, c: Call, level: Level) -> Res<Ret> {
+fn print(vm: &mut Vm<'_>, c: NativeCall, level: Level) -> Res<Ret> {
     let mut text = String::new();
     for i in 0..c.argc {
         if i > 0 {
@@ -99,8 +103,8 @@ fn print(vm: &mut Vm<'_>, c: Call, level: Level) -> Res<Ret> {
     }
     vm.st.printed = vm.st.printed.saturating_add(text.len() as u64 + 1);
     if vm.st.printed > vm.st.limits.output_bytes {
-        return Err(Raise::Limit(LimitKind::Output));
+        return Err(Raise::Limit(VmLimitKind::Output));
     }
-    vm.st.output.push(Line { level, text });
+    vm.st.output.push(ConsoleLine { level, text });
     Ok(Value::Undefined.into())
 }

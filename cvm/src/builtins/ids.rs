@@ -1,8 +1,8 @@
 //! Fixed heap ids: single-unit strings, names the engine uses, well-known symbols, objects of the realm.
 //!
-//! Owns: the first part of the realm's layout. Ids are on disk: a list only ever grows at its end, into the places kept
-//! free behind it. What is appended after a generation was released is not in that generation: code that its programs
-//! can reach must not use such an id (see `generations`).
+//! Owns: the first part of the realm's layout. Ids are on disk: entries are only appended to a list, into the ids that are
+//! reserved behind it. An entry that was appended after the release of a generation is not in that generation: code that its
+//! programs can reach must not use such an id (see `generations`).
 
 #![allow(dead_code, reason = "the prelude names most of these at run time")]
 #![allow(clippy::doc_markdown, reason = "the documentation is the object's name in the specification")]
@@ -26,7 +26,7 @@ macro_rules! ids {
 /// The empty string; the ids below are the strings of one Latin-1 unit.
 pub(crate) const EMPTY: Id = Id(256);
 
-/// First id of each list; what a list does not use stays free for later names.
+/// First id of each list; the unused ids of a list are reserved for later names.
 const FIRST_ATOM: u32 = 257;
 const FIRST_SYMBOL: u32 = 512;
 const FIRST_OBJECT: u32 = 544;
@@ -108,13 +108,13 @@ pub(crate) fn realm_id(name: &str) -> Option<Id> {
     at(SYMBOLS, FIRST_SYMBOL).or_else(|| at(OBJECTS, FIRST_OBJECT))
 }
 
-/// `[Symbol.iterator]` for `$$SYM_ITERATOR`: how a symbol shows in a function's name.
+/// `[Symbol.iterator]` for `$$SYM_ITERATOR`: the form of a symbol in a function's name.
 pub(crate) fn symbol_shown(name: &str) -> String {
     let name = name.strip_prefix("$$").unwrap_or(name);
     SYMBOLS.iter().find(|(n, _)| *n == name).map_or_else(String::new, |(_, text)| format!("[{text}]"))
 }
 
-/// What a fixed object is called: `%Array.prototype%`.
+/// The name of a fixed object: `%Array.prototype%`.
 pub(crate) fn object_shown(id: Id) -> &'static str {
     let at = id.0.wrapping_sub(FIRST_OBJECT) as usize;
     OBJECTS.get(at).map_or("", |(_, text)| text)

@@ -1,9 +1,9 @@
-//! JSON: parsing in Rust over the pure scanner; stringify's leaf work; answers as values.
+//! JSON: parsing in Rust with the pure scanner, the leaf functions of `stringify`, and results of the host as values.
 
 use super::ids;
 use super::natives::{EMPTY, Module};
-use crate::heap::object::Kind;
-use crate::pure::json::{Event, Scanner};
+use crate::heap::object::ObjectKind;
+use crate::pure::json::{JsonEvent, JsonScanner};
 use crate::pure::units::Units;
 use crate::value::{Key, Value};
 use crate::vm::Vm;
@@ -32,7 +32,7 @@ pub(super) const MODULE: Module = Module {
             let value = vm.arg(&c, 0);
             Ok(match value {
                 Value::Obj(id) => match vm.st.heap.obj(id).kind {
-                    Kind::Primitive(v @ (Value::Bool(_) | Value::Big(_))) => v,
+                    ObjectKind::Primitive(v @ (Value::Bool(_) | Value::Big(_))) => v,
                     _ => value,
                 },
                 _ => value,
@@ -42,8 +42,8 @@ pub(super) const MODULE: Module = Module {
         ("isWrapper", |vm, c| {
             let kind = match vm.arg(&c, 0) {
                 Value::Obj(id) => match vm.st.heap.obj(id).kind {
-                    Kind::Primitive(Value::Int(_) | Value::Num(_)) => Value::Int(1),
-                    Kind::Primitive(Value::Str(_)) => Value::Int(2),
+                    ObjectKind::Primitive(Value::Int(_) | Value::Num(_)) => Value::Int(1),
+                    ObjectKind::Primitive(Value::Str(_)) => Value::Int(2),
                     _ => Value::Bool(false),
                 },
                 _ => Value::Bool(false),
@@ -53,7 +53,7 @@ pub(super) const MODULE: Module = Module {
         ("isFinite", |vm, c| Ok(Value::Bool(vm.arg(&c, 0).as_num().is_some_and(f64::is_finite)).into())),
         ("pop", |vm, c| {
             if let Value::Obj(id) = vm.arg(&c, 0)
-                && let Kind::Array(a) = &mut vm.st.heap.obj_mut(id).kind
+                && let ObjectKind::Array(a) = &mut vm.st.heap.obj_mut(id).kind
                 && let Some(v) = a.dense.pop()
             {
                 a.len -= 1;
@@ -79,26 +79,26 @@ pub(super) const MODULE: Module = Module {
 impl Vm<'_> {
     /// JSON text as a value; the error is the message of a `SyntaxError`.
     pub(crate) fn parse_json<U: Units + ?Sized>(&mut self, text: &U) -> Result<Value, String> {
-        let mut scanner = Scanner::new(text);
+        let mut scanner = JsonScanner::new(text);
         // Open containers with the key under which the next value goes.
         let mut open: Vec<(Value, Option<Key>)> = Vec::new();
         let mut result = Value::Undefined;
         loop {
-            // The collector cannot run in here; what is kept is at most twice the limit before it does.
+            // The collector cannot run during parsing; at most twice the heap limit is allocated before it does.
             if self.st.heap.bytes > self.st.heap.limit.saturating_mul(2) {
                 return Err("JSON text needs more memory than there is".to_owned());
             }
             let event = scanner.next_event().map_err(|e| e.to_string())?;
             let Some(event) = event else { return Ok(result) };
             let value = match event {
-                Event::Null(_) => Value::Null,
-                Event::Boolean(b, _) => Value::Bool(b),
-                Event::Number(n, _) => Value::num(n),
-                Event::String(token) => {
+                JsonEvent::Null(_) => Value::Null,
+                JsonEvent::Boolean(b, _) => Value::Bool(b),
+                JsonEvent::Number(n, _) => Value::num(n),
+                JsonEvent::String(token) => {
                     let units = scanner.decode(&token);
                     Value::Str(self.st.heap.new_wide(&units))
                 }
-                Event::Key(token) => {
+                JsonEvent::Key(token) => {
                     let units = scanner.decode(&token);
                     let id = self.st.heap.new_wide(&units);
                     let key = self.st.heap.key_of_str(id);
@@ -107,17 +107,17 @@ impl Vm<'_> {
                     }
                     continue;
                 }
-                Event::BeginArray => {
+                JsonEvent::BeginArray => {
                     let array = self.new_array(Vec::new());
                     open.push((array, None));
                     continue;
                 }
-                Event::BeginObject => {
-                    let id = self.st.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
+                JsonEvent::BeginObject => {
+                    let id = self.st.heap.new_object(ids::OBJECT_PROTO, ObjectKind::Plain);
                     open.push((Value::Obj(id), None));
                     continue;
                 }
-                Event::EndArray | Event::EndObject => match open.pop() {
+                JsonEvent::EndArray | JsonEvent::EndObject => match open.pop() {
                     Some((container, _)) => container,
                     None => continue,
                 },
@@ -129,7 +129,7 @@ impl Vm<'_> {
                     match key {
                         Some(key) => self.create(id, key, value),
                         None => {
-                            if let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
+                            if let ObjectKind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
                                 a.dense.push(value);
                                 a.len += 1;
                             }
@@ -142,7 +142,7 @@ impl Vm<'_> {
         }
     }
 
-    /// JSON text from the outside as a value; a string value when it is none.
+    /// JSON text from the host as a value; a string value if the text is not valid JSON.
     pub(crate) fn json_value(&mut self, json: &str) -> Value {
         let units: Vec<u16> = json.encode_utf16().collect();
         match self.parse_json(&units[..]) {

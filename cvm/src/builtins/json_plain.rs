@@ -1,16 +1,16 @@
-//! `JSON.stringify` of data that cannot call back: ECMA-262 25.5.2 without a replacer.
+//! `JSON.stringify` of data without user code: ECMA-262 25.5.2 without a replacer.
 //!
 //! Owns: writing plain containers and primitives with an explicit stack. As soon as something could run user code (a getter, a
-//! proxy, a `toJSON`, a wrapper object) it gives up, and the prelude's version does the whole work. Must not: recurse.
+//! proxy, a `toJSON`, a wrapper object) it stops, and the prelude's version does the whole work. Must not: recurse.
 
 use super::ids;
 use super::natives::{EMPTY, Module};
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::pure::json::quote;
-use crate::state::LimitKind;
+use crate::state::VmLimitKind;
 use crate::value::{Id, Key, Value};
-use crate::vm::props::Got;
-use crate::vm::{Call, Raise, Res, Ret, Vm};
+use crate::vm::props::PropertyRead;
+use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 use std::collections::HashSet;
 
 pub(super) const MODULE: Module = Module { intrinsics: &[("jsonPlain", json_plain)], ..EMPTY };
@@ -29,7 +29,7 @@ impl From<Raise> for Stop {
 }
 
 /// `$jsonPlain(value, gap)`: the text, undefined for what has none, or a marker where the prelude must do it.
-fn json_plain(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn json_plain(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let gap = match vm.arg(&call, 1) {
         Value::Str(id) => vm.st.heap.str(id).to_wide(),
         _ => Vec::new(),
@@ -73,9 +73,9 @@ impl Writer {
             };
             level.next += 1;
             let (id, array) = (level.id, level.array);
-            let Got::Value(item) = vm.get(id, key) else { return Err(Stop::Slow) };
+            let PropertyRead::Value(item) = vm.get(id, key) else { return Err(Stop::Slow) };
             if self.out.len() > vm.st.limits.string_units as usize {
-                return Err(Stop::Raise(Raise::Limit(LimitKind::Text)));
+                return Err(Stop::Raise(Raise::Limit(VmLimitKind::Text)));
             }
             let mark = self.out.len();
             self.separate();
@@ -155,13 +155,15 @@ impl Writer {
 
     fn object(&mut self, vm: &mut Vm<'_>, id: Id) -> Result<bool, Stop> {
         let length = match &vm.st.heap.obj(id).kind {
-            Kind::Plain => None,
-            // Long sparse arrays are all "null": what could never be a string is the prelude's to refuse.
-            Kind::Array(a) if a.len <= vm.st.limits.string_units && a.len <= Key::MAX_INDEX => Some(a.len),
+            ObjectKind::Plain => None,
+            // A long sparse array is written as many "null"s: the prelude refuses a text that exceeds the limit.
+            ObjectKind::Array(a) if a.len <= vm.st.limits.string_units && a.len <= Key::MAX_INDEX => {
+                Some(a.len)
+            }
             _ => return Err(Stop::Slow),
         };
         match vm.get(id, ids::key(ids::TO_JSON)) {
-            Got::Value(method) if !vm.is_callable(method) => {}
+            PropertyRead::Value(method) if !vm.is_callable(method) => {}
             _ => return Err(Stop::Slow),
         }
         if !self.inside.insert(id) {

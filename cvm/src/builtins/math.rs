@@ -1,13 +1,13 @@
 //! `Math`, ECMA-262 21.3.
 //!
-//! Owns: converting arguments and calling [`crate::pure::math`]. Must not: compute anything that the host's C library
-//! could answer differently.
+//! Owns: converting arguments and calling [`crate::pure::math`]. Must not: compute anything with a result that depends on the
+//! host's C library.
 
 use super::ids;
-use super::natives::{EMPTY, Method, Module, method};
+use super::natives::{EMPTY, Module, NativeMethod, method};
 use crate::pure::math;
 use crate::value::Value;
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[("sumPrecise", sum_precise)],
@@ -24,7 +24,7 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-const METHODS: &[Method] = &[
+const METHODS: &[NativeMethod] = &[
     method(ids::MATH, "abs", 1, abs),
     method(ids::MATH, "acos", 1, acos),
     method(ids::MATH, "acosh", 1, acosh),
@@ -76,7 +76,7 @@ const CONSTANTS: &[(&str, f64)] = &[
 
 macro_rules! unary {
     ($($name:ident)*) => {
-        $(fn $name(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+        $(fn $name(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
             let argument = vm.arg_number(&call, 0)?;
             Ok(Value::num(math::unary::$name(argument)).into())
         })*
@@ -88,42 +88,42 @@ unary! {
     round sign sin sinh sqrt tan tanh trunc
 }
 
-fn atan2(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn atan2(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (y, x) = (vm.arg_number(&call, 0)?, vm.arg_number(&call, 1)?);
     Ok(Value::num(math::atan2(y, x)).into())
 }
 
-fn pow(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn pow(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (base, exponent) = (vm.arg_number(&call, 0)?, vm.arg_number(&call, 1)?);
     Ok(Value::num(math::pow(base, exponent)).into())
 }
 
-fn imul(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn imul(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (left, right) = (vm.arg_number(&call, 0)?, vm.arg_number(&call, 1)?);
     Ok(Value::num(math::imul(left, right)).into())
 }
 
 /// Every argument is converted before anything is computed.
-fn numbers(vm: &mut Vm<'_>, call: &Call) -> Res<Vec<f64>> {
+fn numbers(vm: &mut Vm<'_>, call: &NativeCall) -> Res<Vec<f64>> {
     (0..call.argc).map(|i| vm.arg_number(call, i)).collect()
 }
 
-fn max(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn max(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let largest = numbers(vm, &call)?.into_iter().fold(f64::NEG_INFINITY, math::max);
     Ok(Value::num(largest).into())
 }
 
-fn min(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn min(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let smallest = numbers(vm, &call)?.into_iter().fold(f64::INFINITY, math::min);
     Ok(Value::num(smallest).into())
 }
 
-fn hypot(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn hypot(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Ok(Value::num(math::hypot(&numbers(vm, &call)?)).into())
 }
 
 /// Seeded; the generator's state is part of the program's state.
-fn random(vm: &mut Vm<'_>, _: Call) -> Res<Ret> {
+fn random(vm: &mut Vm<'_>, _: NativeCall) -> Res<Ret> {
     // SplitMix64: a counter and a mix, so that every seed is good.
     vm.st.rng = vm.st.rng.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mut bits = vm.st.rng;
@@ -134,7 +134,7 @@ fn random(vm: &mut Vm<'_>, _: Call) -> Res<Ret> {
 }
 
 /// `$sumPrecise(numbers)`: the exactly rounded sum of an internal list of Numbers.
-fn sum_precise(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn sum_precise(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let mut sum = math::ExactSum::default();
     if let Some(list) = vm.dense(vm.arg(&call, 0)) {
         for value in &list.dense {

@@ -1,9 +1,9 @@
-//! The builtins of the language: one file per object, natives in Rust (`x.rs`), what calls user code in JavaScript
-//! (`x.js`, the prelude).
+//! The builtins of the language: one file per object. Natives are in Rust (`x.rs`); functions that call user code are in
+//! JavaScript (`x.js`, the prelude).
 //!
-//! A native never calls JavaScript: it reads its arguments, may ask for conversions (they suspend, see `vm`), and
-//! changes nothing before the last of them. Everything that gets, sets or calls on objects it does not know is written
-//! in the prelude, where every step can suspend by itself. Reading order: `ids`, `natives`, `prelude`, `realm`, `generations`.
+//! A native never calls JavaScript: it reads its arguments, may request conversions (they suspend, see `vm`), and changes
+//! nothing before the last of them. Code that gets, sets or calls properties of unknown objects is written in the prelude,
+//! where every step can suspend by itself. Reading order: `ids`, `natives`, `prelude`, `realm`, `generations`.
 
 #![allow(clippy::unnecessary_wraps, reason = "natives share one signature, and many cannot fail")]
 #![allow(clippy::needless_update, reason = "modules name the parts they have and leave the rest to `EMPTY`")]

@@ -1,4 +1,4 @@
-//! The table of Rust functions that JavaScript can call, and how builtin files describe themselves.
+//! The table of Rust functions that JavaScript can call, and the description of a builtin file.
 //!
 //! Owns: [`Module`] and its parts, native numbers. Must not: know any builtin.
 
@@ -7,15 +7,15 @@ use crate::vm::NativeFn;
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-/// What one builtin file brings.
+/// The contents of one builtin file.
 pub(crate) struct Module {
     /// Natives the prelude calls as `$name(…)`
     pub intrinsics: &'static [(&'static str, NativeFn)],
     /// Methods and getters in Rust
-    pub methods: &'static [Method],
+    pub methods: &'static [NativeMethod],
     /// Constructors
     pub ctors: &'static [Ctor],
-    /// Method lists of the prelude and the objects they go on
+    /// Method lists of the prelude and the objects they are defined on
     pub lists: &'static [(Id, &'static str)],
     /// The prelude's part of this file
     pub source: &'static str,
@@ -28,16 +28,16 @@ pub(crate) const EMPTY: Module =
     Module { intrinsics: &[], methods: &[], ctors: &[], lists: &[], source: "", extra: |_| {} };
 
 /// A method or getter in Rust.
-pub(crate) struct Method {
-    /// The object it goes on
+pub(crate) struct NativeMethod {
+    /// The object it is defined on
     pub holder: Id,
     /// Its key: a name, or `$$SYM_…` for a well-known symbol
     pub key: &'static str,
     /// `length`
     pub length: u16,
-    /// What it does
+    /// The function
     pub run: NativeFn,
-    /// Function of the prelude that takes over when it gives `Ret::Slow`
+    /// Function of the prelude that is called instead when this one returns `Ret::Slow`
     pub slow: &'static str,
     /// A getter instead of a method
     pub getter: bool,
@@ -48,30 +48,30 @@ pub(crate) struct Method {
 }
 
 /// A method.
-pub(crate) const fn method(holder: Id, key: &'static str, length: u16, run: NativeFn) -> Method {
-    Method { holder, key, length, run, slow: "", getter: false, constructs: false, at: None }
+pub(crate) const fn method(holder: Id, key: &'static str, length: u16, run: NativeFn) -> NativeMethod {
+    NativeMethod { holder, key, length, run, slow: "", getter: false, constructs: false, at: None }
 }
 
 /// A getter.
-pub(crate) const fn getter(holder: Id, key: &'static str, run: NativeFn) -> Method {
-    Method { holder, key, length: 0, run, slow: "", getter: true, constructs: false, at: None }
+pub(crate) const fn getter(holder: Id, key: &'static str, run: NativeFn) -> NativeMethod {
+    NativeMethod { holder, key, length: 0, run, slow: "", getter: true, constructs: false, at: None }
 }
 
-impl Method {
-    /// Names the prelude's version for cases that this one does not take.
-    pub(crate) const fn slow(mut self, name: &'static str) -> Method {
+impl NativeMethod {
+    /// Sets the prelude's version for the cases that this one does not handle.
+    pub(crate) const fn slow(mut self, name: &'static str) -> NativeMethod {
         self.slow = name;
         self
     }
 
     /// Gives the function object a fixed id.
-    pub(crate) const fn at(mut self, id: Id) -> Method {
+    pub(crate) const fn at(mut self, id: Id) -> NativeMethod {
         self.at = Some(id);
         self
     }
 }
 
-/// How a constructor runs.
+/// The code of a constructor.
 pub(crate) enum CtorCode {
     /// A Rust function; it sees `new_target`
     Native(NativeFn),
@@ -87,7 +87,7 @@ pub(crate) struct Ctor {
     pub name: &'static str,
     /// `length`
     pub length: u16,
-    /// What it does
+    /// The function
     pub code: CtorCode,
     /// Fixed id of `prototype`, or `Id::NONE`
     pub proto: Id,
@@ -101,7 +101,7 @@ pub(crate) struct Ctor {
 
 /// An entry of the table.
 pub(crate) struct Native {
-    /// What it does
+    /// The function
     pub run: NativeFn,
     /// Has `[[Construct]]`
     pub constructs: bool,
@@ -167,7 +167,7 @@ fn tables() -> &'static Tables {
     })
 }
 
-/// In the place of a native that a released generation has and this engine lost; a test excludes it.
+/// Replaces a native of a released generation that this engine does not have; a test excludes it.
 const GONE: Native =
     Native { run: |_, _| Err(crate::vm::Raise::Fault("a native is missing")), constructs: false, slow: "" };
 
@@ -191,7 +191,7 @@ fn intrinsic_name(name: &str) -> String {
     format!("${name}")
 }
 
-fn method_name(m: &Method) -> String {
+fn method_name(m: &NativeMethod) -> String {
     let word = if m.getter { "get " } else { "" };
     format!("{word}{}.{}", super::ids::object_shown(m.holder), m.key)
 }
@@ -232,7 +232,7 @@ pub(crate) fn intrinsic(name: &str) -> Option<u32> {
 }
 
 /// Number of a method's native.
-pub(crate) fn of_method(m: &Method) -> u32 {
+pub(crate) fn of_method(m: &NativeMethod) -> u32 {
     number(&method_name(m)).unwrap_or(u32::MAX)
 }
 

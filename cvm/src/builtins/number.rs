@@ -3,11 +3,11 @@
 //! Owns: checking and converting arguments. Must not: format or parse by itself, see [`crate::pure::number`].
 
 use super::ids;
-use super::natives::{Ctor, CtorCode, EMPTY, Method, Module, method};
-use crate::heap::object::Kind;
+use super::natives::{Ctor, CtorCode, EMPTY, Module, NativeMethod, method};
+use crate::heap::object::ObjectKind;
 use crate::pure::number;
 use crate::value::Value;
-use crate::vm::{Call, Res, Ret, Vm, convert::big_to_number};
+use crate::vm::{NativeCall, Res, Ret, Vm, convert::big_to_number};
 
 pub(super) const MODULE: Module = Module {
     ctors: &[Ctor {
@@ -23,7 +23,7 @@ pub(super) const MODULE: Module = Module {
     methods: METHODS,
     source: include_str!("number.js"),
     extra: |realm| {
-        realm.heap.obj_mut(ids::NUMBER_PROTO).kind = Kind::Primitive(Value::Int(0));
+        realm.heap.obj_mut(ids::NUMBER_PROTO).kind = ObjectKind::Primitive(Value::Int(0));
         for (name, value) in CONSTANTS {
             realm.put(ids::NUMBER, name, Value::num(*value), 0);
         }
@@ -35,7 +35,7 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-const METHODS: &[Method] = &[
+const METHODS: &[NativeMethod] = &[
     method(ids::NUMBER, "isFinite", 1, is_finite),
     method(ids::NUMBER, "isInteger", 1, is_integer),
     method(ids::NUMBER, "isNaN", 1, is_nan),
@@ -65,7 +65,7 @@ const CONSTANTS: &[(&str, f64)] = &[
 ];
 
 /// `Number(value)` and `new Number(value)`, 21.1.1.1.
-fn construct(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn construct(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = if call.argc == 0 { Value::Int(0) } else { vm.slot_numeric(call.at)? };
     let value = match value {
         Value::Big(id) => Value::num(big_to_number(&vm.st.heap.big(id))),
@@ -77,14 +77,14 @@ fn construct(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     let Some(proto) = vm.proto_of_constructor(call.new_target, ids::NUMBER_PROTO) else {
         return Ok(vm.slow_constructor(&call, "NumberSlow_"));
     };
-    Ok(Value::Obj(vm.st.heap.new_object(proto, Kind::Primitive(value))).into())
+    Ok(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Primitive(value))).into())
 }
 
 /// `ThisNumberValue`, 21.1.3.7.1.
-fn this_number(vm: &mut Vm<'_>, call: &Call, method: &str) -> Res<f64> {
+fn this_number(vm: &mut Vm<'_>, call: &NativeCall, method: &str) -> Res<f64> {
     let this = match vm.this(call) {
         Value::Obj(id) => match vm.st.heap.obj(id).kind {
-            Kind::Primitive(value) => value,
+            ObjectKind::Primitive(value) => value,
             _ => Value::Undefined,
         },
         other => other,
@@ -99,7 +99,7 @@ fn text(vm: &mut Vm<'_>, text: &str) -> Res<Ret> {
     Ok(vm.st.heap.str_value(text).into())
 }
 
-fn to_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = this_number(vm, &call, "toString")?;
     let radix = if vm.arg(&call, 0) == Value::Undefined { 10.0 } else { vm.arg_int(&call, 0)? };
     if !(2.0..=36.0).contains(&radix) {
@@ -109,12 +109,12 @@ fn to_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// There is no locale: the text of `toString`.
-fn to_locale_string(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_locale_string(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = this_number(vm, &call, "toLocaleString")?;
     text(vm, &number::to_string(value))
 }
 
-fn to_fixed(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_fixed(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = this_number(vm, &call, "toFixed")?;
     let digits = vm.arg_int(&call, 0)?;
     let digits = if digits == 0.0 { 0.0 } else { digits };
@@ -124,7 +124,7 @@ fn to_fixed(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     text(vm, &number::to_fixed(value, digits as u32))
 }
 
-fn to_exponential(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_exponential(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = this_number(vm, &call, "toExponential")?;
     let given = vm.arg(&call, 0) != Value::Undefined;
     let digits = if given { vm.arg_int(&call, 0)? } else { 0.0 };
@@ -137,7 +137,7 @@ fn to_exponential(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     text(vm, &number::to_exponential(value, given.then_some(digits as u32)))
 }
 
-fn to_precision(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_precision(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = this_number(vm, &call, "toPrecision")?;
     if vm.arg(&call, 0) == Value::Undefined {
         return text(vm, &number::to_string(value));
@@ -152,7 +152,7 @@ fn to_precision(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     text(vm, &number::to_precision(value, precision as u32))
 }
 
-fn value_of(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn value_of(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let value = this_number(vm, &call, "valueOf")?;
     Ok(Value::num(value).into())
 }
@@ -161,37 +161,37 @@ fn is_integral(value: f64) -> bool {
     value.is_finite() && value.trunc() == value
 }
 
-fn is_finite(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn is_finite(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(vm.arg(&call, 0).as_num().is_some_and(f64::is_finite)).into())
 }
 
-fn is_integer(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn is_integer(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(vm.arg(&call, 0).as_num().is_some_and(is_integral)).into())
 }
 
-fn is_nan(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn is_nan(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(vm.arg(&call, 0).as_num().is_some_and(f64::is_nan)).into())
 }
 
-fn is_safe_integer(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn is_safe_integer(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let safe = |n: f64| is_integral(n) && n.abs() <= number::MAX_SAFE_INTEGER;
     Ok(Value::Bool(vm.arg(&call, 0).as_num().is_some_and(safe)).into())
 }
 
-fn global_is_finite(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn global_is_finite(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(vm.arg_number(&call, 0)?.is_finite()).into())
 }
 
-fn global_is_nan(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn global_is_nan(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     Ok(Value::Bool(vm.arg_number(&call, 0)?.is_nan()).into())
 }
 
-fn parse_float(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn parse_float(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let source = vm.arg_str(&call, 0)?;
     Ok(Value::num(number::parse_float(&vm.st.heap.str(source))).into())
 }
 
-fn parse_int(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn parse_int(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let source = vm.arg_str(&call, 0)?;
     let radix = if call.argc > 1 { number::to_int32(vm.arg_number(&call, 1)?) } else { 0 };
     Ok(Value::num(number::parse_int(&vm.st.heap.str(source), radix)).into())

@@ -2,10 +2,10 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::value::{Id, Value};
 use crate::vm::define::Desc;
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[("setIntegrity", set_integrity), ("classOf", class_of)],
@@ -29,7 +29,7 @@ pub(super) const MODULE: Module = Module {
 };
 
 /// `$setIntegrity(object, frozen)` of anything but a proxy.
-fn set_integrity(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn set_integrity(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let id = vm.arg_obj(&c, 0)?;
     if vm.arg(&c, 1) == Value::Bool(true) {
         vm.freeze(id);
@@ -43,17 +43,17 @@ fn set_integrity(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
 }
 
 /// Name that `Object.prototype.toString` shows without a tag.
-fn class_of(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn class_of(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let value = vm.arg(&c, 0);
     let name = match value {
         Value::Obj(id) => match &vm.st.heap.obj(id).kind {
-            Kind::Arguments(_) => "Arguments",
-            Kind::Error => "Error",
-            Kind::Primitive(Value::Bool(_)) => "Boolean",
-            Kind::Primitive(Value::Int(_) | Value::Num(_)) => "Number",
-            Kind::Primitive(Value::Str(_)) => "String",
-            Kind::Date(_) => "Date",
-            Kind::RegExp(..) => "RegExp",
+            ObjectKind::Arguments(_) => "Arguments",
+            ObjectKind::Error => "Error",
+            ObjectKind::Primitive(Value::Bool(_)) => "Boolean",
+            ObjectKind::Primitive(Value::Int(_) | Value::Num(_)) => "Number",
+            ObjectKind::Primitive(Value::Str(_)) => "String",
+            ObjectKind::Date(_) => "Date",
+            ObjectKind::RegExp(..) => "RegExp",
             _ if vm.is_callable(value) => "Function",
             _ => "Object",
         },

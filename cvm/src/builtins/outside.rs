@@ -1,29 +1,28 @@
-//! Values as JSON for whoever is outside: results, options of `CC`, arguments of host calls. No code of the program runs:
-//! accessors and `toJSON` are not called. Every reader can read what is written: there are no half characters in it, and it is
-//! not nested deeper than readers go.
+//! Values as JSON for the host: results, options of `CC`, arguments of host calls. No code of the program runs: accessors and
+//! `toJSON` are not called. Every JSON reader can parse the text: it has no lone surrogates, and its nesting is bounded.
 
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::pure::date::to_iso_string;
 use crate::pure::json::quote_readably;
 use crate::value::{Id, Key, Value};
 use crate::vm::Vm;
 
-/// Deepest nesting. Common readers take 127 levels, and a value may lie in a list or two there.
+/// Deepest nesting. Common JSON parsers accept 127 levels, and the value may be embedded in other lists and objects.
 const MAX_DEPTH: usize = 100;
-/// Most that is written or looked at: UTF-16 units, and one for each property. Far more than anybody outside takes; an object
-/// that lies in itself twice at each of so many levels would be written 2^100 times.
+/// Most work: UTF-16 units that are written, and one for each property that is visited. The host accepts much less. Without
+/// the bound, an object that refers twice to the next one at each of 100 levels would be written 2^100 times.
 const BUDGET: usize = 16 << 20;
 
-/// Why a value cannot be told outside; completes a sentence that begins with what it is.
+/// Why a value cannot be exported; completes a sentence that begins with what the value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Untold {
-    /// A cycle, or as good as one.
+pub(crate) enum NotExportable {
+    /// A cycle, or nested too deeply.
     Deep,
-    /// Beyond the budget.
+    /// More than [`BUDGET`].
     Large,
 }
 
-impl Untold {
+impl NotExportable {
     pub(crate) const fn why(self) -> &'static str {
         match self {
             Self::Deep => "contains itself, or is nested more than 100 levels deep",
@@ -33,60 +32,60 @@ impl Untold {
 }
 
 impl Vm<'_> {
-    /// A value as JSON; what JSON does not know is `null`.
-    pub(crate) fn told(&self, value: Value) -> Result<String, Untold> {
-        let mut teller = Teller { vm: self, out: Vec::new(), seen: 0 };
-        teller.value(value, 0)?;
-        Ok(String::from_utf16_lossy(&teller.out))
+    /// A value as JSON; what JSON cannot represent is `null`.
+    pub(crate) fn export_json(&self, value: Value) -> Result<String, NotExportable> {
+        let mut exporter = JsonExporter { vm: self, out: Vec::new(), visited: 0 };
+        exporter.value(value, 0)?;
+        Ok(String::from_utf16_lossy(&exporter.out))
     }
 }
 
-struct Teller<'a, 'p> {
+struct JsonExporter<'a, 'p> {
     vm: &'a Vm<'p>,
     out: Vec<u16>,
-    /// Properties and elements that were looked at.
-    seen: usize,
+    /// Properties and elements that were visited.
+    visited: usize,
 }
 
-impl Teller<'_, '_> {
+impl JsonExporter<'_, '_> {
     fn plain(&mut self, text: &str) {
         self.out.extend(text.encode_utf16());
     }
 
-    fn text(&mut self, text: Id) -> Result<(), Untold> {
+    fn text(&mut self, text: Id) -> Result<(), NotExportable> {
         let text = self.vm.st.heap.str(text);
-        // Before it is copied, and perhaps six times as long.
+        // Checked before the copy, which can be six times as long.
         if text.len() > BUDGET {
-            return Err(Untold::Large);
+            return Err(NotExportable::Large);
         }
         quote_readably(&mut self.out, &text);
         Ok(())
     }
 
-    /// One more property or element.
-    fn step(&mut self) -> Result<(), Untold> {
-        self.seen += 1;
-        if self.out.len() + self.seen > BUDGET { Err(Untold::Large) } else { Ok(()) }
+    /// Counts one property or element.
+    fn step(&mut self) -> Result<(), NotExportable> {
+        self.visited += 1;
+        if self.out.len() + self.visited > BUDGET { Err(NotExportable::Large) } else { Ok(()) }
     }
 
-    fn value(&mut self, value: Value, depth: usize) -> Result<(), Untold> {
+    fn value(&mut self, value: Value, depth: usize) -> Result<(), NotExportable> {
         match value {
             Value::Str(id) => self.text(id)?,
             Value::Bool(_) | Value::Int(_) | Value::Null => self.plain(&self.vm.plain_text(value)),
             Value::Num(n) if n.is_finite() => self.plain(&self.vm.plain_text(value)),
             Value::Big(_) => self.plain(&format!("\"{}\"", self.vm.plain_text(value))),
             Value::Obj(_) if self.vm.is_callable(value) => self.plain("null"),
-            Value::Obj(_) if depth == MAX_DEPTH => return Err(Untold::Deep),
+            Value::Obj(_) if depth == MAX_DEPTH => return Err(NotExportable::Deep),
             Value::Obj(id) => self.object(id, depth)?,
             _ => self.plain("null"),
         }
         Ok(())
     }
 
-    fn object(&mut self, id: Id, depth: usize) -> Result<(), Untold> {
+    fn object(&mut self, id: Id, depth: usize) -> Result<(), NotExportable> {
         let object = self.vm.st.heap.obj(id);
         match &object.kind {
-            Kind::Array(array) => {
+            ObjectKind::Array(array) => {
                 self.plain("[");
                 for i in 0..array.len {
                     if i > 0 {
@@ -94,13 +93,13 @@ impl Teller<'_, '_> {
                     }
                     self.step()?;
                     let dense = array.dense.get(i as usize).copied().filter(|value| *value != Value::Hole);
-                    let element = dense.or_else(|| self.beside(id, i)).unwrap_or(Value::Null);
+                    let element = dense.or_else(|| self.element_property(id, i)).unwrap_or(Value::Null);
                     self.value(element, depth + 1)?;
                 }
                 self.plain("]");
             }
-            Kind::Primitive(value) => self.value(*value, depth + 1)?,
-            Kind::Date(time) => {
+            ObjectKind::Primitive(value) => self.value(*value, depth + 1)?,
+            ObjectKind::Date(time) => {
                 let text =
                     to_iso_string(*time).map_or_else(|| "null".to_owned(), |text| format!("\"{text}\""));
                 self.plain(&text);
@@ -110,14 +109,14 @@ impl Teller<'_, '_> {
         Ok(())
     }
 
-    /// An element that is kept among the properties: behind a gap, or with attributes of its own.
-    fn beside(&self, array: Id, i: u32) -> Option<Value> {
+    /// An element that is stored as a property: behind a gap, or with other attributes.
+    fn element_property(&self, array: Id, i: u32) -> Option<Value> {
         let props = &self.vm.st.heap.obj(array).props;
         let found = props.find(Key::index(i)).and_then(|slot| props.at(slot))?;
         (found.flags & attr::ACCESSOR == 0).then_some(found.value)
     }
 
-    fn properties(&mut self, id: Id, depth: usize) -> Result<(), Untold> {
+    fn properties(&mut self, id: Id, depth: usize) -> Result<(), NotExportable> {
         self.plain("{");
         let mut first = true;
         for p in self.vm.st.heap.obj(id).props.iter() {

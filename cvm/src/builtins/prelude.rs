@@ -1,10 +1,10 @@
 //! The prelude: builtins written in JavaScript.
 //!
-//! Owns: [`Prelude`] and its compilation from the modules' sources. Template numbers and code are part of the stored
-//! format; how that stays true is `generations`' business.
+//! Owns: [`Prelude`] and its compilation from the modules' sources. Template numbers and code are part of the stored format;
+//! `generations` keeps them stable.
 
 use crate::compiler::PreludeNames;
-use crate::program::{Template, Unit};
+use crate::program::{FunctionTemplate, Unit};
 use std::collections::{BTreeMap, HashMap};
 
 /// The compiled prelude of a generation.
@@ -13,13 +13,13 @@ pub(crate) struct Prelude {
     /// Constants and code as the compiler left them; without source
     pub unit: Unit,
     /// Its templates
-    pub templates: Vec<Template>,
+    pub templates: Vec<FunctionTemplate>,
     /// Templates by name
     pub functions: HashMap<String, u32>,
     /// Template of `ToPrimitive`
     pub to_primitive: u32,
-    /// What a wrong template number names
-    pub nothing: Template,
+    /// The template of an invalid template number
+    pub nothing: FunctionTemplate,
 }
 
 /// Method lists of the prelude by name: key, kind (0 method 1 getter 2 setter), template.
@@ -31,7 +31,7 @@ impl Prelude {
         let to_primitive = functions.get("ToPrimitive").copied().unwrap_or(0);
         let templates = unit.templates.clone();
         let functions = functions.into_iter().collect();
-        Prelude { unit, templates, functions, to_primitive, nothing: Template::default() }
+        Prelude { unit, templates, functions, to_primitive, nothing: FunctionTemplate::default() }
     }
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn compile() -> (Prelude, Methods) {
     let source: String = super::natives::MODULES.iter().map(|m| m.source).collect::<Vec<_>>().join("\n");
     match crate::compiler::compile_prelude(&source) {
         Ok((mut unit, PreludeNames { functions, methods })) => {
-            // Places in the prelude's source are shown nowhere, so they are not part of a generation.
+            // Source positions of the prelude are never shown, so they are not part of a generation.
             unit.source = String::new();
             for t in &mut unit.templates {
                 t.positions.clear();

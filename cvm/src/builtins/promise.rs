@@ -2,10 +2,10 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
-use crate::heap::object::{Kind, Object};
-use crate::state::Job;
+use crate::heap::object::{Object, ObjectKind};
+use crate::state::PendingJob;
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
@@ -14,7 +14,7 @@ pub(super) const MODULE: Module = Module {
             Ok(vm.new_promise(proto).into())
         }),
         ("isPromise", |vm, c| {
-            let is = matches!(vm.arg(&c, 0), Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, Kind::Promise(_)));
+            let is = matches!(vm.arg(&c, 0), Value::Obj(id) if matches!(vm.st.heap.obj(id).kind, ObjectKind::Promise(_)));
             Ok(Value::Bool(is).into())
         }),
         ("settle", |vm, c| {
@@ -50,14 +50,14 @@ pub(super) const MODULE: Module = Module {
     source: concat!(include_str!("promise.js"), include_str!("promise_keyed.js")),
     extra: |r| {
         r.tag(ids::PROMISE_PROTO, "Promise");
-        *r.heap.obj_mut(ids::REJECTIONS) = Object::new(Id::NONE, Kind::Map(Box::default()));
+        *r.heap.obj_mut(ids::REJECTIONS) = Object::new(Id::NONE, ObjectKind::Map(Box::default()));
     },
     ..EMPTY
 };
 
-fn enqueue_thenable(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn enqueue_thenable(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let args = (0..3).map(|i| vm.arg(&c, i)).collect();
     let template = vm.pre("PromiseThenableJob");
-    vm.st.enqueue(Job::Call(template, args));
+    vm.st.enqueue(PendingJob::Call(template, args));
     Ok(Value::Undefined.into())
 }

@@ -2,9 +2,9 @@
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module};
-use crate::heap::object::Kind;
+use crate::heap::object::ObjectKind;
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
@@ -13,7 +13,7 @@ pub(super) const MODULE: Module = Module {
         ("proxyHandler", |vm, c| Ok(parts(vm, c).map_or(Value::Null, |p| p.1).into())),
         ("proxyRevoke", |vm, c| {
             if let Value::Obj(id) = vm.arg(&c, 0)
-                && let Kind::Proxy(p) = &mut vm.st.heap.obj_mut(id).kind
+                && let ObjectKind::Proxy(p) = &mut vm.st.heap.obj_mut(id).kind
             {
                 p.0 = Value::Null;
                 p.1 = Value::Null;
@@ -40,19 +40,19 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-fn parts(vm: &Vm<'_>, c: Call) -> Option<(Value, Value)> {
+fn parts(vm: &Vm<'_>, c: NativeCall) -> Option<(Value, Value)> {
     match vm.arg(&c, 0) {
         Value::Obj(id) => match &vm.st.heap.obj(id).kind {
-            Kind::Proxy(p) => Some((p.0, p.1)),
+            ObjectKind::Proxy(p) => Some((p.0, p.1)),
             _ => None,
         },
         _ => None,
     }
 }
 
-fn proxy_new(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn proxy_new(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let (target, handler) = (vm.arg(&c, 0), vm.arg(&c, 1));
     let (callable, constructor) = (vm.is_callable(target), vm.is_constructor(target));
-    let kind = Kind::Proxy(Box::new((target, handler, callable, constructor)));
+    let kind = ObjectKind::Proxy(Box::new((target, handler, callable, constructor)));
     Ok(Value::Obj(vm.st.heap.new_object(Id::NONE, kind)).into())
 }

@@ -1,12 +1,12 @@
 //! Building the pristine realm: every builtin object at its fixed or computed id, from the modules' descriptions.
 //!
-//! Owns: [`Realm`], the builder that the modules' descriptions go through. Must not: know what builtins do, or which
-//! generation a program stands on (see `generations`).
+//! Owns: [`Realm`], the builder that interprets the modules' descriptions. Must not: know what builtins do, or the generation
+//! of a program (see `generations`).
 
 use super::ids;
 use super::natives::{self, CtorCode, MODULES};
 use super::prelude::{self, Methods, Prelude};
-use crate::heap::object::{Array, Code, Func, Kind, Object, Prop, attr};
+use crate::heap::object::{Array, Code, Func, Object, ObjectKind, Prop, attr};
 use crate::heap::{Cell, Heap, StrCell, SymCell};
 use crate::value::{Id, Key, Value};
 
@@ -42,7 +42,7 @@ impl Realm {
             let id = self.heap.alloc(Cell::Str(StrCell::Narrow(text.as_bytes().into(), true)));
             self.heap.adopt_interned(id);
         }
-        // Descriptions of symbols come after the fixed cells; their places are known by then.
+        // Descriptions of symbols are allocated after the fixed cells.
         self.reach(symbols);
         for _ in ids::SYMBOLS {
             self.heap.alloc(Cell::Sym(SymCell {
@@ -53,7 +53,7 @@ impl Realm {
         }
         self.reach(objects);
         for _ in ids::OBJECTS {
-            self.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
+            self.heap.new_object(ids::OBJECT_PROTO, ObjectKind::Plain);
         }
         self.reach(Id(ids::FIRST_FREE));
         for (name, text) in ids::SYMBOLS {
@@ -66,10 +66,10 @@ impl Realm {
         }
         self.heap.obj_mut(ids::OBJECT_PROTO).proto = Id::NONE;
         let dense = Array { dense: Vec::new(), len: 0, len_writable: true };
-        self.heap.obj_mut(ids::ARRAY_PROTO).kind = Kind::Array(dense);
+        self.heap.obj_mut(ids::ARRAY_PROTO).kind = ObjectKind::Array(dense);
     }
 
-    /// Goes on with this id; the places before it stay free.
+    /// Continues at this id; the ids before it stay free.
     fn reach(&mut self, id: Id) {
         self.heap.cells.resize(id.index(), Cell::Free);
         self.heap.dirty.resize(id.index().div_ceil(crate::heap::PAGE_CELLS), 0);
@@ -85,7 +85,7 @@ impl Realm {
         }
     }
 
-    /// Puts a property on an object.
+    /// Defines a property of an object.
     pub(crate) fn put(&mut self, holder: Id, name: &str, value: Value, flags: u8) {
         let key = self.key(name);
         let object = self.heap.obj_mut(holder);
@@ -99,13 +99,13 @@ impl Realm {
         }
     }
 
-    /// Puts a string property, not writable, configurable: `Symbol.toStringTag` and the like.
+    /// Defines a string property, not writable, configurable: `Symbol.toStringTag` and the like.
     pub(crate) fn tag(&mut self, holder: Id, text: &str) {
         let value = self.heap.str_value(text);
         self.put(holder, "$$SYM_TO_STRING_TAG", value, attr::C);
     }
 
-    /// Puts an object on the global object.
+    /// Defines an object as a property of the global object.
     pub(crate) fn global(&mut self, name: &str, value: Value) {
         self.put(ids::GLOBAL, name, value, attr::HIDDEN);
     }
@@ -121,10 +121,10 @@ impl Realm {
             fields: Value::Undefined,
             lazy: false,
         };
-        let id = at.unwrap_or_else(|| self.heap.new_object(proto, Kind::Plain));
+        let id = at.unwrap_or_else(|| self.heap.new_object(proto, ObjectKind::Plain));
         let text = self.heap.new_str(name);
         let name = Value::Str(Id(self.heap.key_of_str(text).as_cell().unwrap_or(text).0));
-        let mut object = Object::new(proto, Kind::Function(Box::new(func)));
+        let mut object = Object::new(proto, ObjectKind::Function(Box::new(func)));
         object.props.push(Prop {
             key: ids::key(ids::LENGTH),
             flags: attr::C,
@@ -194,7 +194,7 @@ impl Realm {
         (module.extra)(self);
     }
 
-    /// Puts a method list of the prelude on an object.
+    /// Defines a method list of the prelude on an object.
     pub(crate) fn list(&mut self, holder: Id, list: &str) {
         let Some(methods) = self.methods.get(list).cloned() else {
             panic!("the prelude has no method list {list}")
@@ -229,7 +229,7 @@ impl Realm {
         }
     }
 
-    /// Gives an object another name for one of its methods.
+    /// Adds an alias of a method to its object.
     pub(crate) fn alias(&mut self, holder: Id, name: &str, as_name: &str) {
         let key = self.key(name);
         let found =

@@ -1,16 +1,16 @@
 //! `RegExp`: construction, the builtin `exec`, and what reads source and flags. ECMA-262 22.2.4 to 22.2.7.
 //!
-//! Owns: compiled patterns (derived data, never stored) and match arrays. What is written in terms of other properties
-//! (`test`, `flags`, `toString`, `Symbol.replace` and its kin) is in `regexp.js`. Must not: match by itself.
+//! Owns: compiled patterns (derived data, never stored) and match arrays. Functions that are specified in terms of other
+//! properties (`test`, `flags`, `toString`, `Symbol.replace` and others) are in `regexp.js`. Must not: match by itself.
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, getter, method};
-use crate::heap::object::{Kind, Prop, attr};
+use crate::heap::object::{ObjectKind, Prop, attr};
 use crate::heap::text::Text;
 use crate::pure::regexp::{self, Flags, Groups, Regex};
 use crate::value::{Id, Value};
-use crate::vm::props::Got;
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::props::PropertyRead;
+use crate::vm::{NativeCall, Res, Ret, Vm};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
@@ -66,7 +66,7 @@ pub(super) const MODULE: Module = Module {
 
 /// Steps of the matcher for one `exec`.
 const MATCH_STEPS: u64 = 50_000_000;
-/// So many steps of the matcher count as one instruction.
+/// Steps of the matcher that count as one instruction.
 const STEPS_PER_INSTRUCTION: u64 = 8;
 /// Most compiled expressions kept at a time.
 const CACHE: usize = 256;
@@ -118,7 +118,7 @@ fn compiled(vm: &mut Vm<'_>, source: Id, flags: Id) -> Res<Arc<Regex>> {
 /// `RegExpCreate` with a given prototype: checks the pattern and makes the object.
 fn create(vm: &mut Vm<'_>, proto: Id, source: Id, flags: Id) -> Res<Value> {
     compiled(vm, source, flags)?;
-    let id = vm.st.heap.new_object(proto, Kind::RegExp(Value::Str(source), Value::Str(flags)));
+    let id = vm.st.heap.new_object(proto, ObjectKind::RegExp(Value::Str(source), Value::Str(flags)));
     let last_index = Prop { key: ids::key(ids::LAST_INDEX), flags: attr::W, value: Value::Int(0) };
     vm.st.heap.obj_mut(id).props.push(last_index);
     vm.st.heap.charge(24);
@@ -129,27 +129,27 @@ fn create(vm: &mut Vm<'_>, proto: Id, source: Id, flags: Id) -> Res<Value> {
 fn parts(vm: &Vm<'_>, value: Value) -> Option<(Id, Id, Id)> {
     let Value::Obj(id) = value else { return None };
     match vm.st.heap.obj(id).kind {
-        Kind::RegExp(Value::Str(source), Value::Str(flags)) => Some((id, source, flags)),
+        ObjectKind::RegExp(Value::Str(source), Value::Str(flags)) => Some((id, source, flags)),
         _ => None,
     }
 }
 
 /// `$regexpAlloc(proto, source, flags)`: strings, and an object to inherit from.
-fn alloc(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn alloc(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let proto = vm.arg_obj(&call, 0)?;
     let (source, flags) = (vm.arg_str(&call, 1)?, vm.arg_str(&call, 2)?);
     create(vm, proto, source, flags).map(Ret::Value)
 }
 
 /// `RegExp.prototype.exec`, 22.2.6.2. An object as `lastIndex` is converted by the prelude.
-fn exec(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn exec(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = vm.this(&call);
     let Some((id, ..)) = parts(vm, this) else {
         return Err(vm.type_error("RegExp.prototype.exec requires that 'this' be a RegExp object"));
     };
     let text = vm.arg_str(&call, 0)?;
     let last_index = match vm.get(id, ids::key(ids::LAST_INDEX)) {
-        Got::Value(value) if !value.is_object() => value,
+        PropertyRead::Value(value) if !value.is_object() => value,
         _ => return Ok(Ret::Slow),
     };
     let last_index = vm.prim_number(last_index)?;
@@ -157,7 +157,7 @@ fn exec(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `$regexpExec(regexp, text, lastIndex)`: `RegExpBuiltinExec` behind the conversions.
-fn exec_intrinsic(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn exec_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let text = vm.arg_str(&call, 1)?;
     let last_index = vm.arg_number(&call, 2)?;
     let this = vm.arg(&call, 0);
@@ -188,14 +188,14 @@ fn exec_at(vm: &mut Vm<'_>, this: Value, text: Id, last_index: f64) -> Res<Value
     Ok(match_array(vm, &regex, text, &groups))
 }
 
-/// Runs the matcher and puts its steps on the program's account.
+/// Runs the matcher and charges its steps to the program.
 fn matched(vm: &mut Vm<'_>, regex: &Regex, text: Id, start: usize) -> Res<Option<Groups>> {
     let mut steps = MATCH_STEPS;
     let found = match vm.st.heap.str(text) {
         Text::Narrow(text) => regex.exec(text, start, &mut steps),
         Text::Wide(text) => regex.exec(text, start, &mut steps),
     };
-    // Paid before the next instruction, whatever fuel is left in this slice, so that slices make no difference.
+    // Deducted before the next instruction, whatever fuel is left, so that the size of fuel slices makes no difference.
     vm.st.debt = vm.st.debt.saturating_add((MATCH_STEPS - steps) / STEPS_PER_INSTRUCTION);
     vm.st.heap.attention = true;
     found.map_err(|error| vm.range_error(&error.to_string()))
@@ -253,7 +253,7 @@ fn named_groups(vm: &mut Vm<'_>, regex: &Regex, values: &[Value]) -> Value {
     if regex.names().is_empty() {
         return Value::Undefined;
     }
-    let id = vm.st.heap.new_object(Id::NONE, Kind::Plain);
+    let id = vm.st.heap.new_object(Id::NONE, ObjectKind::Plain);
     for (name, numbers) in regex.names() {
         let values = numbers.iter().filter_map(|number| values.get(*number as usize));
         let value = values.copied().find(|value| *value != Value::Undefined).unwrap_or(Value::Undefined);
@@ -264,7 +264,7 @@ fn named_groups(vm: &mut Vm<'_>, regex: &Regex, values: &[Value]) -> Value {
 }
 
 /// `RegExp.prototype.compile`, B.2.4.1.
-fn compile(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn compile(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = vm.this(&call);
     let Some((id, ..)) = parts(vm, this) else {
         return Err(vm.type_error("RegExp.prototype.compile requires that 'this' be a RegExp object"));
@@ -281,13 +281,13 @@ fn compile(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
         (source, flags)
     };
     compiled(vm, source, flags)?;
-    vm.st.heap.obj_mut(id).kind = Kind::RegExp(Value::Str(source), Value::Str(flags));
+    vm.st.heap.obj_mut(id).kind = ObjectKind::RegExp(Value::Str(source), Value::Str(flags));
     set_last_index(vm, id, 0)?;
     Ok(this.into())
 }
 
 /// `RegExp.escape`, 22.2.5.1.
-fn escape(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn escape(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let Value::Str(text) = vm.arg(&call, 0) else {
         return Err(vm.type_error("RegExp.escape requires a string"));
     };
@@ -296,7 +296,7 @@ fn escape(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `source`, 22.2.6.13.
-fn source(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn source(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = vm.this(&call);
     if let Some((_, source, _)) = parts(vm, this) {
         let text = regexp::escape_pattern(&vm.st.heap.str(source).to_wide());
@@ -309,7 +309,7 @@ fn source(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `RegExpHasFlag`, 22.2.6.4.1.
-fn has_flag(vm: &mut Vm<'_>, call: &Call, letter: u8) -> Res<Ret> {
+fn has_flag(vm: &mut Vm<'_>, call: &NativeCall, letter: u8) -> Res<Ret> {
     let this = vm.this(call);
     if let Some((_, _, flags)) = parts(vm, this) {
         let set = vm.st.heap.str(flags).units().any(|unit| unit == u16::from(letter));
@@ -323,7 +323,7 @@ fn has_flag(vm: &mut Vm<'_>, call: &Call, letter: u8) -> Res<Ret> {
 
 macro_rules! flags {
     ($($name:ident $letter:literal)*) => {
-        $(fn $name(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+        $(fn $name(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
             has_flag(vm, &call, $letter)
         })*
     };

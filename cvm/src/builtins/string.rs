@@ -1,17 +1,17 @@
-//! `String.prototype`: what looks at text or takes a part of it, ECMA-262 22.1.3.
+//! `String.prototype`: functions that search text or return a part of it, ECMA-262 22.1.3.
 //!
-//! Owns: conversion of `this` and arguments. What makes new text is in `string_make`; what takes regular expressions or calls
-//! back is in `string.js`. Must not: search by itself, see [`crate::pure::search`].
+//! Owns: conversion of `this` and arguments. Functions that create new text are in `string_make`; those that take regular
+//! expressions or call callbacks are in `string.js`. Must not: search by itself, see [`crate::pure::search`].
 
 use super::ids;
-use super::natives::{EMPTY, Method, Module, method};
-use crate::heap::object::Kind;
+use super::natives::{EMPTY, Module, NativeMethod, method};
+use crate::heap::object::ObjectKind;
 use crate::pure::search::{index_of, last_index_of};
 use crate::pure::units::{self, Trim};
-use crate::state::LimitKind;
+use crate::state::VmLimitKind;
 use crate::value::{Id, Value};
-use crate::vm::props::Got;
-use crate::vm::{Call, Raise, Res, Ret, Vm};
+use crate::vm::props::PropertyRead;
+use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[
@@ -33,7 +33,7 @@ pub(super) const MODULE: Module = Module {
     ..EMPTY
 };
 
-const METHODS: &[Method] = &[
+const METHODS: &[NativeMethod] = &[
     method(ids::STRING_PROTO, "at", 1, at),
     method(ids::STRING_PROTO, "charAt", 1, char_at),
     method(ids::STRING_PROTO, "charCodeAt", 1, char_code_at),
@@ -56,7 +56,7 @@ const METHODS: &[Method] = &[
 ];
 
 /// An argument as a position in a text of `length` units: clamped, `missing` if undefined.
-fn position(vm: &mut Vm<'_>, call: &Call, i: usize, length: usize, missing: usize) -> Res<usize> {
+fn position(vm: &mut Vm<'_>, call: &NativeCall, i: usize, length: usize, missing: usize) -> Res<usize> {
     if vm.arg(call, i) == Value::Undefined {
         return Ok(missing);
     }
@@ -64,7 +64,7 @@ fn position(vm: &mut Vm<'_>, call: &Call, i: usize, length: usize, missing: usiz
 }
 
 /// As [`position`], counting from the end if negative.
-fn relative(vm: &mut Vm<'_>, call: &Call, i: usize, length: usize, missing: usize) -> Res<usize> {
+fn relative(vm: &mut Vm<'_>, call: &NativeCall, i: usize, length: usize, missing: usize) -> Res<usize> {
     if vm.arg(call, i) == Value::Undefined {
         return Ok(missing);
     }
@@ -76,12 +76,12 @@ fn part(vm: &mut Vm<'_>, id: Id, from: usize, to: usize) -> Ret {
 }
 
 /// `this` and the length of its text.
-fn this(vm: &mut Vm<'_>, call: &Call, method: &str) -> Res<(Id, usize)> {
+fn this(vm: &mut Vm<'_>, call: &NativeCall, method: &str) -> Res<(Id, usize)> {
     let id = vm.this_str(call, method)?;
     Ok((id, vm.st.heap.str(id).len()))
 }
 
-fn at(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn at(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.at")?;
     let index = vm.arg_int(&call, 0)?;
     let index = if index < 0.0 { length as f64 + index } else { index };
@@ -91,7 +91,7 @@ fn at(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(vm.char_at(id, index as usize).into())
 }
 
-fn char_at(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn char_at(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.charAt")?;
     let index = vm.arg_int(&call, 0)?;
     if index < 0.0 || index >= length as f64 {
@@ -100,7 +100,7 @@ fn char_at(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(vm.char_at(id, index as usize).into())
 }
 
-fn char_code_at(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn char_code_at(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.charCodeAt")?;
     let index = vm.arg_int(&call, 0)?;
     if index < 0.0 || index >= length as f64 {
@@ -109,7 +109,7 @@ fn char_code_at(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(Value::Int(i32::from(vm.st.heap.str(id).at(index as usize))).into())
 }
 
-fn code_point_at(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn code_point_at(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.codePointAt")?;
     let index = vm.arg_int(&call, 0)?;
     if index < 0.0 || index >= length as f64 {
@@ -119,7 +119,7 @@ fn code_point_at(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(Value::Int(code_point as i32).into())
 }
 
-fn index(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn index(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.indexOf")?;
     let needle = vm.arg_str(&call, 0)?;
     let from = position(vm, &call, 1, length, 0)?;
@@ -127,7 +127,7 @@ fn index(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(found.map_or(Value::Int(-1), Value::count).into())
 }
 
-fn last_index(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn last_index(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.lastIndexOf")?;
     let needle = vm.arg_str(&call, 0)?;
     let from = vm.arg_number(&call, 1)?;
@@ -136,18 +136,20 @@ fn last_index(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(found.map_or(Value::Int(-1), Value::count).into())
 }
 
-/// What the three searches refuse, `IsRegExp` (7.2.6): `None` if a getter or proxy has to be asked.
+/// `IsRegExp` (7.2.6), which three searches refuse: `None` if that needs a call of a getter or proxy.
 fn is_regexp(vm: &mut Vm<'_>, value: Value) -> Option<bool> {
     let Value::Obj(id) = value else { return Some(false) };
     match vm.get(id, ids::key(ids::SYM_MATCH)) {
-        Got::Value(Value::Undefined) => Some(matches!(vm.st.heap.obj(id).kind, Kind::RegExp(..))),
-        Got::Value(matcher) => Some(vm.truthy(matcher)),
+        PropertyRead::Value(Value::Undefined) => {
+            Some(matches!(vm.st.heap.obj(id).kind, ObjectKind::RegExp(..)))
+        }
+        PropertyRead::Value(matcher) => Some(vm.truthy(matcher)),
         _ => None,
     }
 }
 
-/// `this`, the needle, and where to look; `None` leaves it to the prelude.
-fn search(vm: &mut Vm<'_>, call: &Call, method: &str) -> Res<Option<(Id, usize, Id)>> {
+/// `this`, the needle, and the start position; `None` if the prelude must do it.
+fn search(vm: &mut Vm<'_>, call: &NativeCall, method: &str) -> Res<Option<(Id, usize, Id)>> {
     let (id, length) = this(vm, call, method)?;
     match is_regexp(vm, vm.arg(call, 0)) {
         None => return Ok(None),
@@ -161,7 +163,7 @@ fn search(vm: &mut Vm<'_>, call: &Call, method: &str) -> Res<Option<(Id, usize, 
     Ok(Some((id, length, needle)))
 }
 
-fn includes(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn includes(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let Some((id, length, needle)) = search(vm, &call, "String.prototype.includes")? else {
         return Ok(Ret::Slow);
     };
@@ -170,7 +172,7 @@ fn includes(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(Value::Bool(found.is_some()).into())
 }
 
-fn starts_with(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn starts_with(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let Some((id, length, needle)) = search(vm, &call, "String.prototype.startsWith")? else {
         return Ok(Ret::Slow);
     };
@@ -178,7 +180,7 @@ fn starts_with(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(Value::Bool(stands_at(vm, id, needle, from)).into())
 }
 
-fn ends_with(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn ends_with(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let Some((id, length, needle)) = search(vm, &call, "String.prototype.endsWith")? else {
         return Ok(Ret::Slow);
     };
@@ -192,55 +194,55 @@ fn stands_at(vm: &Vm<'_>, id: Id, needle: Id, from: usize) -> bool {
     from + needle.len() <= text.len() && needle.units().enumerate().all(|(i, unit)| text.at(from + i) == unit)
 }
 
-fn slice(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn slice(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.slice")?;
     let from = relative(vm, &call, 0, length, 0)?;
     let to = relative(vm, &call, 1, length, length)?;
     Ok(part(vm, id, from, to))
 }
 
-fn substring(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn substring(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.substring")?;
     let from = position(vm, &call, 0, length, 0)?;
     let to = position(vm, &call, 1, length, length)?;
     Ok(part(vm, id, from.min(to), from.max(to)))
 }
 
-fn substr(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn substr(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, length) = this(vm, &call, "String.prototype.substr")?;
     let from = relative(vm, &call, 0, length, 0)?;
     let count = position(vm, &call, 1, length, length)?;
     Ok(part(vm, id, from, (from + count).min(length)))
 }
 
-fn trimmed(vm: &mut Vm<'_>, call: &Call, method: &str, ends: Trim) -> Res<Ret> {
+fn trimmed(vm: &mut Vm<'_>, call: &NativeCall, method: &str, ends: Trim) -> Res<Ret> {
     let (id, _) = this(vm, call, method)?;
     let range = units::trim(&vm.st.heap.str(id), ends);
     Ok(part(vm, id, range.start, range.end))
 }
 
-fn trim(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn trim(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     trimmed(vm, &call, "String.prototype.trim", Trim::Both)
 }
 
-fn trim_start(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn trim_start(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     trimmed(vm, &call, "String.prototype.trimStart", Trim::Start)
 }
 
-fn trim_end(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn trim_end(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     trimmed(vm, &call, "String.prototype.trimEnd", Trim::End)
 }
 
-fn is_well_formed(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn is_well_formed(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (id, _) = this(vm, &call, "String.prototype.isWellFormed")?;
     Ok(Value::Bool(units::is_well_formed(&vm.st.heap.str(id))).into())
 }
 
 /// `ThisStringValue`, 22.1.3.35.1.
-fn value_of(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn value_of(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = match vm.this(&call) {
         Value::Obj(id) => match vm.st.heap.obj(id).kind {
-            Kind::Primitive(value) => value,
+            ObjectKind::Primitive(value) => value,
             _ => Value::Undefined,
         },
         other => other,
@@ -252,7 +254,7 @@ fn value_of(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// Canonical equivalents are equal; beyond that the order is that of code units, for there is no locale.
-fn locale_compare(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn locale_compare(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     use crate::pure::case::{Form, normalize};
     let (id, _) = this(vm, &call, "String.prototype.localeCompare")?;
     let other = vm.arg_str(&call, 0)?;
@@ -262,7 +264,7 @@ fn locale_compare(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `$indexOf(text, needle, from)`: −1 if it is not there; `from` is clamped.
-fn index_intrinsic(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn index_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (text, needle) = (vm.arg_str(&call, 0)?, vm.arg_str(&call, 1)?);
     let length = vm.st.heap.str(text).len();
     let from = position(vm, &call, 2, length, 0)?;
@@ -270,8 +272,8 @@ fn index_intrinsic(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(found.map_or(Value::Int(-1), Value::count).into())
 }
 
-/// `$standsAt(text, needle, from)`, false for a negative place.
-fn stands_intrinsic(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+/// `$standsAt(text, needle, from)`, false for a negative position.
+fn stands_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (text, needle) = (vm.arg_str(&call, 0)?, vm.arg_str(&call, 1)?);
     let from = vm.arg_int(&call, 2)?;
     let inside = from >= 0.0 && from <= vm.st.heap.str(text).len() as f64;
@@ -279,7 +281,7 @@ fn stands_intrinsic(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `$substring(text, from, to)`; a missing `to` is the end.
-fn substring_intrinsic(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn substring_intrinsic(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let text = vm.arg_str(&call, 0)?;
     let length = vm.st.heap.str(text).len();
     let from = position(vm, &call, 1, length, 0)?;
@@ -288,7 +290,7 @@ fn substring_intrinsic(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `$codePointLength(text, index)`: units of the code point there, 1 past the end.
-fn code_point_length(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn code_point_length(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let text = vm.arg_str(&call, 0)?;
     let index = vm.arg_int(&call, 1)?;
     let text = vm.st.heap.str(text);
@@ -298,7 +300,7 @@ fn code_point_length(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `$splitText(text, separator, limit)`: the parts as an array.
-fn split_text(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn split_text(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (text, separator) = (vm.arg_str(&call, 0)?, vm.arg_str(&call, 1)?);
     let limit = vm.arg_int(&call, 2)?;
     let (length, wide) = (vm.st.heap.str(text).len(), vm.st.heap.str(separator).len());
@@ -306,7 +308,7 @@ fn split_text(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     let mut from = 0;
     while (parts.len() as f64) < limit {
         if vm.st.heap.bytes > vm.st.heap.limit.saturating_mul(2) {
-            return Err(Raise::Limit(LimitKind::Heap));
+            return Err(Raise::Limit(VmLimitKind::Heap));
         }
         if wide == 0 {
             if from == length {

@@ -1,16 +1,16 @@
-//! `String` and the methods that make new text, ECMA-262 22.1.1, 22.1.2, 22.1.3 and B.2.2.
+//! `String` and the methods that create new text, ECMA-262 22.1.1, 22.1.2, 22.1.3 and B.2.2.
 //!
 //! Owns: bounding results before they are built. Must not: allocate beyond the limits of the state.
 
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, method};
-use crate::heap::object::Kind;
+use crate::heap::object::ObjectKind;
 use crate::heap::text::Text;
-use crate::pure::substitution::{Part, split};
+use crate::pure::substitution::{ReplacementPart, split};
 use crate::pure::{case, units};
-use crate::state::LimitKind;
+use crate::state::VmLimitKind;
 use crate::value::{Id, Value};
-use crate::vm::{Call, Raise, Res, Ret, Vm};
+use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     intrinsics: &[("substitute", substitute), ("templateNames", template_names)],
@@ -52,18 +52,18 @@ pub(super) const MODULE: Module = Module {
         method(ids::STRING_PROTO, "sup", 0, sup),
     ],
     lists: &[(ids::STRING, "StringStatics")],
-    extra: |realm| realm.heap.obj_mut(ids::STRING_PROTO).kind = Kind::Primitive(Value::Str(ids::EMPTY)),
+    extra: |realm| realm.heap.obj_mut(ids::STRING_PROTO).kind = ObjectKind::Primitive(Value::Str(ids::EMPTY)),
     ..EMPTY
 };
 
-/// Refuses text of so many units before it is built.
+/// Refuses text of this many units before it is built.
 fn check_length(vm: &mut Vm<'_>, length: f64) -> Res<()> {
     if length > f64::from(vm.st.limits.string_units) {
-        return Err(Raise::Limit(LimitKind::Text));
+        return Err(Raise::Limit(VmLimitKind::Text));
     }
-    // What is garbage by now is unknown here; text that alone exceeds the heap can never fit.
+    // How much of the heap is garbage is unknown here; a text that alone exceeds the limit can never fit.
     if length as u64 > vm.st.heap.limit {
-        return Err(Raise::Limit(LimitKind::Heap));
+        return Err(Raise::Limit(VmLimitKind::Heap));
     }
     Ok(())
 }
@@ -100,7 +100,7 @@ impl Builder {
 }
 
 /// `String(value)` and `new String(value)`, 22.1.1.1.
-fn construct(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn construct(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     if call.argc > 0
         && call.new_target == Value::Undefined
         && let Value::Sym(id) = vm.slot(call.at)
@@ -115,10 +115,10 @@ fn construct(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     let Some(proto) = vm.proto_of_constructor(call.new_target, ids::STRING_PROTO) else {
         return Ok(vm.slow_constructor(&call, "StringSlow_"));
     };
-    Ok(Value::Obj(vm.st.heap.new_object(proto, Kind::Primitive(Value::Str(text)))).into())
+    Ok(Value::Obj(vm.st.heap.new_object(proto, ObjectKind::Primitive(Value::Str(text)))).into())
 }
 
-fn from_char_code(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn from_char_code(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let mut text = Vec::with_capacity(call.argc);
     for i in 0..call.argc {
         text.push(crate::pure::number::to_uint16(vm.arg_number(&call, i)?));
@@ -126,7 +126,7 @@ fn from_char_code(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(Value::Str(vm.st.heap.new_wide(&text)).into())
 }
 
-fn from_code_point(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn from_code_point(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let mut text = Vec::with_capacity(call.argc);
     for i in 0..call.argc {
         let code_point = vm.arg_number(&call, i)?;
@@ -139,7 +139,7 @@ fn from_code_point(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(Value::Str(vm.st.heap.new_wide(&text)).into())
 }
 
-fn concat(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn concat(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = vm.this_str(&call, "String.prototype.concat")?;
     let mut parts = vec![this];
     let mut length = vm.st.heap.str(this).len();
@@ -159,7 +159,7 @@ fn concat(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     Ok(text.finish(vm))
 }
 
-fn repeat(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn repeat(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = vm.this_str(&call, "String.prototype.repeat")?;
     let count = vm.arg_int(&call, 0)?;
     if count < 0.0 || count.is_infinite() {
@@ -178,7 +178,7 @@ fn repeat(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
 }
 
 /// `StringPaddingBuiltinsImpl`, 22.1.3.17.1.
-fn pad(vm: &mut Vm<'_>, call: &Call, method: &str, at_start: bool) -> Res<Ret> {
+fn pad(vm: &mut Vm<'_>, call: &NativeCall, method: &str, at_start: bool) -> Res<Ret> {
     let this = vm.this_str(call, method)?;
     let wanted = vm.arg_int(call, 0)?.clamp(0.0, crate::pure::number::MAX_SAFE_INTEGER);
     let length = vm.st.heap.str(this).len();
@@ -206,18 +206,18 @@ fn pad(vm: &mut Vm<'_>, call: &Call, method: &str, at_start: bool) -> Res<Ret> {
     Ok(text.finish(vm))
 }
 
-fn pad_start(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn pad_start(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     pad(vm, &call, "String.prototype.padStart", true)
 }
 
-fn pad_end(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn pad_end(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     pad(vm, &call, "String.prototype.padEnd", false)
 }
 
 /// A method that maps the whole text; `growth` bounds how much longer the result can be.
 fn mapped(
     vm: &mut Vm<'_>,
-    call: &Call,
+    call: &NativeCall,
     method: &str,
     growth: usize,
     map: impl Fn(&[u16]) -> Vec<u16>,
@@ -225,14 +225,14 @@ fn mapped(
     let this = vm.this_str(call, method)?;
     let source = vm.st.heap.str(this).to_wide();
     if (source.len() * growth) as u64 > vm.st.heap.limit {
-        return Err(Raise::Limit(LimitKind::Heap));
+        return Err(Raise::Limit(VmLimitKind::Heap));
     }
     let text = map(&source);
     check_length(vm, text.len() as f64)?;
     Ok(Value::Str(vm.st.heap.new_wide(&text)).into())
 }
 
-fn to_lower_case(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_lower_case(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = vm.this_str(&call, "String.prototype.toLowerCase")?;
     if let Text::Narrow(text) = vm.st.heap.str(this)
         && text.is_ascii()
@@ -243,7 +243,7 @@ fn to_lower_case(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     mapped(vm, &call, "String.prototype.toLowerCase", 3, case::to_lower_case)
 }
 
-fn to_upper_case(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_upper_case(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let this = vm.this_str(&call, "String.prototype.toUpperCase")?;
     if let Text::Narrow(text) = vm.st.heap.str(this)
         && text.is_ascii()
@@ -254,7 +254,7 @@ fn to_upper_case(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     mapped(vm, &call, "String.prototype.toUpperCase", 3, case::to_upper_case)
 }
 
-fn normalize(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn normalize(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     vm.this_str(&call, "String.prototype.normalize")?;
     let form = if vm.arg(&call, 0) == Value::Undefined {
         case::Form::Nfc
@@ -270,12 +270,12 @@ fn normalize(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     mapped(vm, &call, "String.prototype.normalize", 18, |text| case::normalize(text, form))
 }
 
-fn to_well_formed(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn to_well_formed(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     mapped(vm, &call, "String.prototype.toWellFormed", 1, units::to_well_formed)
 }
 
 /// `CreateHTML`, B.2.2.2.1.
-fn html(vm: &mut Vm<'_>, call: &Call, method: &str, tag: &str, attribute: &str) -> Res<Ret> {
+fn html(vm: &mut Vm<'_>, call: &NativeCall, method: &str, tag: &str, attribute: &str) -> Res<Ret> {
     let this = vm.this_str(call, method)?;
     let mut text = Builder::new();
     text.push(Text::Narrow(b"<"));
@@ -312,7 +312,7 @@ fn html(vm: &mut Vm<'_>, call: &Call, method: &str, tag: &str, attribute: &str) 
 
 macro_rules! html {
     ($($name:ident $tag:literal $attribute:literal)*) => {
-        $(fn $name(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+        $(fn $name(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
             html(vm, &call, concat!("String.prototype.", stringify!($name)), $tag, $attribute)
         })*
     };
@@ -335,28 +335,34 @@ html! {
 }
 
 /// The template of a replacement as units, with its parts.
-fn template(vm: &mut Vm<'_>, call: &Call, i: usize, captures: usize, named: bool) -> Res<(Id, Vec<Part>)> {
+fn template(
+    vm: &mut Vm<'_>,
+    call: &NativeCall,
+    i: usize,
+    captures: usize,
+    named: bool,
+) -> Res<(Id, Vec<ReplacementPart>)> {
     let id = vm.arg_str(call, i)?;
     let parts = split(&vm.st.heap.str(id), captures, named);
     Ok((id, parts))
 }
 
-/// `$templateNames(template, captures)`: the group names that a replacement text asks for, in order.
-fn template_names(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+/// `$templateNames(template, captures)`: the group names that a replacement text refers to, in order.
+fn template_names(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let captures = vm.arg_int(&call, 1)? as usize;
     let (id, parts) = template(vm, &call, 0, captures, true)?;
     let mut names = Vec::new();
     for part in parts {
-        if let Part::Named(range) = part {
+        if let ReplacementPart::Named(range) = part {
             names.push(Value::Str(vm.st.heap.substring(id, range.start, range.end)));
         }
     }
     Ok(vm.new_array(names).into())
 }
 
-/// `$substitute(matched, text, position, captures, template, named)`, `GetSubstitution` (22.1.3.19.1) behind all that can call
+/// `$substitute(matched, text, position, captures, template, named)`: the part of `GetSubstitution` (22.1.3.19.1) that calls no
 /// user code: `captures` are strings or undefined, `named` is undefined or has a string for each name of the template.
-fn substitute(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn substitute(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let (matched, text) = (vm.arg_str(&call, 0)?, vm.arg_str(&call, 1)?);
     let length = vm.st.heap.str(text).len();
     let start = vm.arg_int(&call, 2)?.clamp(0.0, length as f64) as usize;
@@ -370,15 +376,15 @@ fn substitute(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
     let mut total = 0;
     for part in parts {
         let (id, range) = match part {
-            Part::Literal(range) => (template, range),
-            Part::Matched => (matched, 0..usize::MAX),
-            Part::Before => (text, 0..start),
-            Part::After => (text, after..length),
-            Part::Capture(number) => match captures.get(number - 1) {
+            ReplacementPart::Literal(range) => (template, range),
+            ReplacementPart::Matched => (matched, 0..usize::MAX),
+            ReplacementPart::Before => (text, 0..start),
+            ReplacementPart::After => (text, after..length),
+            ReplacementPart::Capture(number) => match captures.get(number - 1) {
                 Some(Value::Str(id)) => (*id, 0..usize::MAX),
                 _ => continue,
             },
-            Part::Named(_) => match names.next() {
+            ReplacementPart::Named(_) => match names.next() {
                 Some(Value::Str(id)) => (id, 0..usize::MAX),
                 _ => continue,
             },

@@ -3,10 +3,10 @@
 use super::ids;
 use super::natives::{Ctor, CtorCode, EMPTY, Module, getter, method};
 use crate::heap::Cell;
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::state::REGISTERED_BYTES;
 use crate::value::{Id, Value};
-use crate::vm::{Call, Res, Ret, Vm};
+use crate::vm::{NativeCall, Res, Ret, Vm};
 
 pub(super) const MODULE: Module =
     Module {
@@ -55,7 +55,7 @@ pub(super) const MODULE: Module =
         ..EMPTY
     };
 
-fn construct(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn construct(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     if c.new_target != Value::Undefined {
         return Err(vm.type_error("Symbol is not a constructor"));
     }
@@ -66,18 +66,18 @@ fn construct(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Value::Sym(vm.st.heap.new_symbol(description, false)).into())
 }
 
-fn this_symbol(vm: &mut Vm<'_>, c: Call) -> Res<Id> {
+fn this_symbol(vm: &mut Vm<'_>, c: NativeCall) -> Res<Id> {
     match vm.this(&c) {
         Value::Sym(id) => Ok(id),
         Value::Obj(id) => match vm.st.heap.obj(id).kind {
-            Kind::Primitive(Value::Sym(id)) => Ok(id),
+            ObjectKind::Primitive(Value::Sym(id)) => Ok(id),
             _ => Err(vm.type_error("not a symbol")),
         },
         _ => Err(vm.type_error("not a symbol")),
     }
 }
 
-fn symbol_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn symbol_for(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let text = vm.arg_str(&c, 0)?;
     let key = vm.st.heap.key_of_str(text);
     index_registry(vm);
@@ -95,7 +95,7 @@ fn symbol_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
     Ok(Value::Sym(id).into())
 }
 
-/// Makes the registry's index if a load left it out.
+/// Builds the registry's index, which is not stored, after a load.
 fn index_registry(vm: &mut Vm<'_>) {
     if vm.st.registered.is_empty() {
         for (text, symbol) in vm.st.registry.clone() {
@@ -105,7 +105,7 @@ fn index_registry(vm: &mut Vm<'_>) {
     }
 }
 
-fn key_for(vm: &mut Vm<'_>, c: Call) -> Res<Ret> {
+fn key_for(vm: &mut Vm<'_>, c: NativeCall) -> Res<Ret> {
     let Value::Sym(id) = vm.arg(&c, 0) else {
         let shown = vm.brief(vm.arg(&c, 0));
         return Err(vm.type_error(&format!("{shown} is not a symbol")));

@@ -1,34 +1,34 @@
 //! The ordered hash table behind `Map` and `Set`: entries in insertion order, found by `SameValueZero`.
 //!
-//! Owns: hashing of values, tombstones, compaction. Iterators hold the number of the entry they gave last, so entries may move.
-//! Must not: run user code. The index is derived: an empty one is made again on first use.
+//! Owns: hashing of values, tombstones, compaction. Iterators hold the number of the last entry they returned, so entries may
+//! move. Must not: run user code. The index is derived: an empty one is rebuilt on first use.
 
-use crate::heap::object::{Kind, Object, Table};
+use crate::heap::object::{EntryTable, Object, ObjectKind};
 use crate::value::{Id, Value};
 use crate::vm::Vm;
 use std::hash::{BuildHasher, Hasher};
 
 impl Vm<'_> {
     /// The table of a `Map` or a `Set`.
-    pub(crate) fn table(&self, id: Id) -> Option<&Table> {
+    pub(crate) fn table(&self, id: Id) -> Option<&EntryTable> {
         match &self.st.heap.obj(id).kind {
-            Kind::Map(table) | Kind::Set(table) => Some(table),
+            ObjectKind::Map(table) | ObjectKind::Set(table) => Some(table),
             _ => None,
         }
     }
 
-    fn table_mut(&mut self, id: Id) -> Option<&mut Table> {
+    fn table_mut(&mut self, id: Id) -> Option<&mut EntryTable> {
         Self::table_in(self.st.heap.obj_mut(id))
     }
 
     /// The table for writing one entry.
-    fn table_entry(&mut self, id: Id, place: usize) -> Option<&mut Table> {
-        Self::table_in(self.st.heap.obj_item(id, place))
+    fn table_entry(&mut self, id: Id, position: usize) -> Option<&mut EntryTable> {
+        Self::table_in(self.st.heap.obj_item(id, position))
     }
 
-    fn table_in(object: &mut Object) -> Option<&mut Table> {
+    fn table_in(object: &mut Object) -> Option<&mut EntryTable> {
         match &mut object.kind {
-            Kind::Map(table) | Kind::Set(table) => Some(table),
+            ObjectKind::Map(table) | ObjectKind::Set(table) => Some(table),
             _ => None,
         }
     }
@@ -64,7 +64,7 @@ impl Vm<'_> {
         }
     }
 
-    /// Makes the index if a load left it out.
+    /// Builds the index, which is not stored, after a load.
     fn ensure_index(&mut self, id: Id) {
         let missing = self.table(id).is_some_and(|table| table.index.is_empty() && table.live > 0);
         if missing {
@@ -76,37 +76,39 @@ impl Vm<'_> {
         let Some(table) = self.table(id) else { return };
         let live = table.entries.iter().enumerate().filter(|(_, (key, _))| *key != Value::Hole);
         let hashes: Vec<(u64, u32)> =
-            live.map(|(place, (key, _))| (self.hash_value(*key), place as u32)).collect();
+            live.map(|(position, (key, _))| (self.hash_value(*key), position as u32)).collect();
         if let Some(table) = self.st.heap.obj_derived(id).and_then(Self::table_in) {
             table.index.clear();
-            for (hash, place) in hashes {
-                table.index.entry(hash).or_default().push(place);
+            for (hash, position) in hashes {
+                table.index.entry(hash).or_default().push(position);
             }
         }
     }
 
-    fn place(&self, id: Id, key: Value) -> Option<usize> {
+    fn position(&self, id: Id, key: Value) -> Option<usize> {
         let table = self.table(id)?;
-        let places = table.index.get(&self.hash_value(key))?;
-        let fits = |place: &&u32| {
-            table.entries.get(**place as usize).is_some_and(|e| self.same_value_zero(e.0, key))
+        let positions = table.index.get(&self.hash_value(key))?;
+        let fits = |position: &&u32| {
+            table.entries.get(**position as usize).is_some_and(|e| self.same_value_zero(e.0, key))
         };
-        places.iter().find(fits).map(|place| *place as usize)
+        positions.iter().find(fits).map(|position| *position as usize)
     }
 
     /// The value at a key.
     pub(crate) fn table_get(&mut self, id: Id, key: Value) -> Option<Value> {
         self.ensure_index(id);
-        let place = self.place(id, key)?;
-        self.table(id)?.entries.get(place).map(|entry| entry.1)
+        let position = self.position(id, key)?;
+        self.table(id)?.entries.get(position).map(|entry| entry.1)
     }
 
     /// Sets the value at a key; −0 becomes +0.
     pub(crate) fn table_set(&mut self, id: Id, key: Value, value: Value) {
         self.ensure_index(id);
         let key = if key.as_num() == Some(0.0) { Value::Int(0) } else { key };
-        if let Some(place) = self.place(id, key) {
-            if let Some(entry) = self.table_entry(id, place).and_then(|table| table.entries.get_mut(place)) {
+        if let Some(position) = self.position(id, key) {
+            if let Some(entry) =
+                self.table_entry(id, position).and_then(|table| table.entries.get_mut(position))
+            {
                 entry.1 = value;
             }
             return;
@@ -125,16 +127,16 @@ impl Vm<'_> {
     /// Removes a key; false if it is not there.
     pub(crate) fn table_delete(&mut self, id: Id, key: Value) -> bool {
         self.ensure_index(id);
-        let Some(place) = self.place(id, key) else { return false };
+        let Some(position) = self.position(id, key) else { return false };
         let hash = self.hash_value(key);
-        let Some(table) = self.table_entry(id, place) else { return false };
-        if let Some(places) = table.index.get_mut(&hash) {
-            places.retain(|known| *known as usize != place);
-            if places.is_empty() {
+        let Some(table) = self.table_entry(id, position) else { return false };
+        if let Some(positions) = table.index.get_mut(&hash) {
+            positions.retain(|known| *known as usize != position);
+            if positions.is_empty() {
                 table.index.remove(&hash);
             }
         }
-        if let Some(entry) = table.entries.get_mut(place) {
+        if let Some(entry) = table.entries.get_mut(position) {
             *entry = (Value::Hole, Value::Undefined);
         }
         table.live -= 1;
@@ -176,7 +178,7 @@ impl Vm<'_> {
         self.st.heap.cell(id).map_or(0, crate::heap::Heap::weight)
     }
 
-    /// Gives back what a table lost.
+    /// Releases the accounted bytes that a table no longer has.
     fn account(&mut self, id: Id, before: u64) {
         let after = self.weight_of(id);
         self.st.heap.bytes = self.st.heap.bytes.saturating_sub(before.saturating_sub(after));
@@ -187,9 +189,9 @@ impl Vm<'_> {
         let table = self.table(id)?;
         let from =
             if after < 0.0 { 0 } else { table.order.partition_point(|number| *number as f64 <= after) };
-        (from..table.entries.len()).find_map(|place| {
-            let (key, value) = table.entries[place];
-            let number = table.order.get(place).copied()?;
+        (from..table.entries.len()).find_map(|position| {
+            let (key, value) = table.entries[position];
+            let number = table.order.get(position).copied()?;
             (key != Value::Hole).then_some((number, key, value))
         })
     }

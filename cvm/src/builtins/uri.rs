@@ -3,9 +3,9 @@
 use super::ids;
 use super::natives::{EMPTY, Module, method};
 use crate::pure::escape as legacy;
-use crate::pure::uri::{self, Scope};
+use crate::pure::uri::{self, UriPart};
 use crate::value::Value;
-use crate::vm::{Call, Raise, Res, Ret, Vm};
+use crate::vm::{NativeCall, Raise, Res, Ret, Vm};
 
 pub(super) const MODULE: Module = Module {
     methods: &[
@@ -23,7 +23,7 @@ fn malformed(vm: &mut Vm<'_>) -> Raise {
     Raise::Throw(vm.make_error(ids::URI_ERROR_PROTO, "URI malformed"))
 }
 
-fn encode(vm: &mut Vm<'_>, call: &Call, scope: Scope) -> Res<Ret> {
+fn encode(vm: &mut Vm<'_>, call: &NativeCall, scope: UriPart) -> Res<Ret> {
     let source = vm.arg_str(call, 0)?;
     match uri::encode(&vm.st.heap.str(source), scope) {
         Ok(text) => Ok(vm.st.heap.str_value(&text).into()),
@@ -31,7 +31,7 @@ fn encode(vm: &mut Vm<'_>, call: &Call, scope: Scope) -> Res<Ret> {
     }
 }
 
-fn decode(vm: &mut Vm<'_>, call: &Call, scope: Scope) -> Res<Ret> {
+fn decode(vm: &mut Vm<'_>, call: &NativeCall, scope: UriPart) -> Res<Ret> {
     let source = vm.arg_str(call, 0)?;
     match uri::decode(&vm.st.heap.str(source), scope) {
         Ok(text) => Ok(Value::Str(vm.st.heap.new_wide(&text)).into()),
@@ -39,29 +39,29 @@ fn decode(vm: &mut Vm<'_>, call: &Call, scope: Scope) -> Res<Ret> {
     }
 }
 
-fn encode_uri(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
-    encode(vm, &call, Scope::Uri)
+fn encode_uri(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+    encode(vm, &call, UriPart::Uri)
 }
 
-fn encode_uri_component(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
-    encode(vm, &call, Scope::Component)
+fn encode_uri_component(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+    encode(vm, &call, UriPart::Component)
 }
 
-fn decode_uri(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
-    decode(vm, &call, Scope::Uri)
+fn decode_uri(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+    decode(vm, &call, UriPart::Uri)
 }
 
-fn decode_uri_component(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
-    decode(vm, &call, Scope::Component)
+fn decode_uri_component(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
+    decode(vm, &call, UriPart::Component)
 }
 
-fn escape(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn escape(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let source = vm.arg_str(&call, 0)?;
     let text = legacy::escape(&vm.st.heap.str(source));
     Ok(vm.st.heap.str_value(&text).into())
 }
 
-fn unescape(vm: &mut Vm<'_>, call: Call) -> Res<Ret> {
+fn unescape(vm: &mut Vm<'_>, call: NativeCall) -> Res<Ret> {
     let source = vm.arg_str(&call, 0)?;
     let text = legacy::unescape(&vm.st.heap.str(source));
     Ok(Value::Str(vm.st.heap.new_wide(&text)).into())

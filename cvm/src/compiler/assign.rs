@@ -1,9 +1,9 @@
 //! Assignment, compound assignment, update, delete.
 //!
-//! Owns: references, that is the operands a target needs before its value. Must not: know patterns' insides.
+//! Owns: references, that is, the operands that a target needs before its value. Must not: compile patterns.
 
 use super::Compiler;
-use crate::ops::Op;
+use crate::ops::Opcode;
 use oxc_ast::ast::{
     AssignmentExpression, AssignmentTarget, Expression, SimpleAssignmentTarget, UnaryExpression,
     UpdateExpression,
@@ -11,25 +11,25 @@ use oxc_ast::ast::{
 use oxc_syntax::operator::{AssignmentOperator, UpdateOperator};
 
 /// What a compound assignment does with its two values.
-fn binary_op(operator: AssignmentOperator) -> Option<Op> {
+fn binary_op(operator: AssignmentOperator) -> Option<Opcode> {
     Some(match operator {
-        AssignmentOperator::Addition => Op::Add,
-        AssignmentOperator::Subtraction => Op::Sub,
-        AssignmentOperator::Multiplication => Op::Mul,
-        AssignmentOperator::Division => Op::Div,
-        AssignmentOperator::Remainder => Op::Mod,
-        AssignmentOperator::Exponential => Op::Exp,
-        AssignmentOperator::ShiftLeft => Op::Shl,
-        AssignmentOperator::ShiftRight => Op::Shr,
-        AssignmentOperator::ShiftRightZeroFill => Op::Ushr,
-        AssignmentOperator::BitwiseOR => Op::BitOr,
-        AssignmentOperator::BitwiseXOR => Op::BitXor,
-        AssignmentOperator::BitwiseAnd => Op::BitAnd,
+        AssignmentOperator::Addition => Opcode::Add,
+        AssignmentOperator::Subtraction => Opcode::Sub,
+        AssignmentOperator::Multiplication => Opcode::Mul,
+        AssignmentOperator::Division => Opcode::Div,
+        AssignmentOperator::Remainder => Opcode::Mod,
+        AssignmentOperator::Exponential => Opcode::Exp,
+        AssignmentOperator::ShiftLeft => Opcode::Shl,
+        AssignmentOperator::ShiftRight => Opcode::Shr,
+        AssignmentOperator::ShiftRightZeroFill => Opcode::Ushr,
+        AssignmentOperator::BitwiseOR => Opcode::BitOr,
+        AssignmentOperator::BitwiseXOR => Opcode::BitXor,
+        AssignmentOperator::BitwiseAnd => Opcode::BitAnd,
         _ => return None,
     })
 }
 
-/// Looks through TypeScript's type-only wrappers of a target.
+/// Strips TypeScript's type-only wrappers of a target.
 fn bare<'t, 'a>(target: &'t SimpleAssignmentTarget<'a>) -> Target<'t, 'a> {
     match target {
         SimpleAssignmentTarget::AssignmentTargetIdentifier(id) => Target::Ident(id),
@@ -82,7 +82,7 @@ enum Target<'t, 'a> {
 }
 
 impl Compiler<'_, '_> {
-    /// Pushes what a target needs before its value; gives the number of operands (0, 1 or 2).
+    /// Pushes what a target needs before its value; returns the number of operands (0, 1 or 2).
     pub(super) fn prepare_target(&mut self, target: &SimpleAssignmentTarget<'_>) -> u16 {
         self.prepare(&bare(target))
     }
@@ -102,7 +102,7 @@ impl Compiler<'_, '_> {
             Target::Super(name) => {
                 self.load_this();
                 let name = self.str_const(name);
-                self.op_c(Op::Const, name);
+                self.op_c(Opcode::Const, name);
                 2
             }
             Target::SuperElem(key) => {
@@ -125,7 +125,7 @@ impl Compiler<'_, '_> {
             self.store_ident(id);
         } else {
             self.store_member(&target);
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
         }
     }
 
@@ -134,13 +134,13 @@ impl Compiler<'_, '_> {
         match target {
             Target::Prop(_, name) => {
                 let name = self.str_const(name);
-                self.op_c(Op::SetProp, name);
+                self.op_c(Opcode::SetProp, name);
             }
-            Target::Elem(..) => self.op(Op::SetElem),
-            Target::Super(_) | Target::SuperElem(_) => self.op(Op::SetSuper),
+            Target::Elem(..) => self.op(Opcode::SetElem),
+            Target::Super(_) | Target::SuperElem(_) => self.op(Opcode::SetSuper),
             Target::Private(_, name) => {
                 let _ = name;
-                self.op(Op::SetPriv);
+                self.op(Opcode::SetPriv);
             }
             Target::Ident(_) | Target::Invalid => {}
         }
@@ -150,26 +150,26 @@ impl Compiler<'_, '_> {
     fn load_member(&mut self, target: &Target<'_, '_>) {
         match target {
             Target::Prop(_, name) => {
-                self.op(Op::Dup);
+                self.op(Opcode::Dup);
                 let name = self.str_const(name);
-                self.op_c(Op::GetProp, name);
+                self.op_c(Opcode::GetProp, name);
             }
             Target::Elem(..) => {
-                self.op(Op::ToKeyOf);
-                self.op(Op::Dup2);
-                self.op(Op::GetElem);
+                self.op(Opcode::ToKeyOf);
+                self.op(Opcode::Dup2);
+                self.op(Opcode::GetElem);
             }
             Target::Super(_) | Target::SuperElem(_) => {
-                self.op(Op::ToKey);
-                self.op(Op::Dup2);
-                self.op(Op::GetSuper);
+                self.op(Opcode::ToKey);
+                self.op(Opcode::Dup2);
+                self.op(Opcode::GetSuper);
             }
             Target::Private(..) => {
-                self.op(Op::Dup2);
-                self.op(Op::GetPriv);
+                self.op(Opcode::Dup2);
+                self.op(Opcode::GetPriv);
             }
             Target::Ident(id) => self.load_ident(id, false),
-            Target::Invalid => self.op(Op::Undef),
+            Target::Invalid => self.op(Opcode::Undef),
         }
     }
 
@@ -177,7 +177,7 @@ impl Compiler<'_, '_> {
         let Some(simple) = a.left.as_simple_assignment_target() else {
             self.expr(&a.right);
             if wanted {
-                self.op(Op::Dup);
+                self.op(Opcode::Dup);
             }
             let mark = self.f().mark();
             self.assign_target(&a.left);
@@ -216,12 +216,12 @@ impl Compiler<'_, '_> {
                         && let Some(right) = self.plain_local(right)
                     {
                         self.f().position(a.span.start);
-                        self.f().emit(Op::AddLocLoc, u32::from(local), right);
+                        self.f().emit(Opcode::AddLocLoc, u32::from(local), right);
                         return;
                     }
                     self.expr(&a.right);
                     self.f().position(a.span.start);
-                    self.op_c(Op::AddLoc, u32::from(local));
+                    self.op_c(Opcode::AddLoc, u32::from(local));
                     return;
                 }
                 self.prepare(&target);
@@ -240,13 +240,13 @@ impl Compiler<'_, '_> {
     fn finish_store(&mut self, target: &Target<'_, '_>, wanted: bool) {
         if let Target::Ident(id) = target {
             if wanted {
-                self.op(Op::Dup);
+                self.op(Opcode::Dup);
             }
             self.store_ident(id);
         } else {
             self.store_member(target);
             if !wanted {
-                self.op(Op::Pop);
+                self.op(Opcode::Pop);
             }
         }
     }
@@ -256,48 +256,48 @@ impl Compiler<'_, '_> {
         let operands = self.prepare(target);
         self.load_member(target);
         let op = match a.operator {
-            AssignmentOperator::LogicalAnd => Op::JFalseKeep,
-            AssignmentOperator::LogicalOr => Op::JTrueKeep,
-            _ => Op::JNotNullishKeep,
+            AssignmentOperator::LogicalAnd => Opcode::JFalseKeep,
+            AssignmentOperator::LogicalOr => Opcode::JTrueKeep,
+            _ => Opcode::JNotNullishKeep,
         };
         self.jump(op, short);
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
         match target {
             Target::Ident(id) => self.expr_named(&a.right, id.name.as_str()),
             _ => self.expr(&a.right),
         }
         self.finish_store(target, true);
-        self.jump(Op::Jump, end);
+        self.jump(Opcode::Jump, end);
         self.bind(short);
         for _ in 0..operands {
-            self.op(Op::Swap);
-            self.op(Op::Pop);
+            self.op(Opcode::Swap);
+            self.op(Opcode::Pop);
         }
         self.bind(end);
         if !wanted {
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
         }
     }
 
     pub(super) fn update(&mut self, u: &UpdateExpression<'_>, wanted: bool) {
         let target = bare(&u.argument);
-        let op = if u.operator == UpdateOperator::Increment { Op::Inc } else { Op::Dec };
+        let op = if u.operator == UpdateOperator::Increment { Opcode::Inc } else { Opcode::Dec };
         if let (false, Target::Ident(id)) = (wanted, &target)
             && let Some(local) = self.plain_local(id)
         {
-            self.op_c(if op == Op::Inc { Op::IncLoc } else { Op::DecLoc }, u32::from(local));
+            self.op_c(if op == Opcode::Inc { Opcode::IncLoc } else { Opcode::DecLoc }, u32::from(local));
             return;
         }
         let operands = self.prepare(&target);
         self.load_member(&target);
-        self.op(Op::ToNumeric);
+        self.op(Opcode::ToNumeric);
         if wanted && !u.prefix {
             // The old value goes beneath the operands.
-            self.op(Op::Dup);
+            self.op(Opcode::Dup);
             match operands {
                 0 => {}
-                1 => self.op(Op::Rot3),
-                _ => self.op(Op::Rot4),
+                1 => self.op(Opcode::Rot3),
+                _ => self.op(Opcode::Rot4),
             }
         }
         self.op(op);
@@ -309,38 +309,38 @@ impl Compiler<'_, '_> {
         match &u.argument {
             Expression::ComputedMemberExpression(m) if matches!(m.object, Expression::Super(_)) => {
                 self.load_this();
-                self.op(Op::Pop);
+                self.op(Opcode::Pop);
                 self.expr(&m.expression);
-                self.op(Op::Pop);
+                self.op(Opcode::Pop);
                 self.delete_super();
             }
             Expression::StaticMemberExpression(m) if matches!(m.object, Expression::Super(_)) => {
                 self.load_this();
-                self.op(Op::Pop);
+                self.op(Opcode::Pop);
                 self.delete_super();
             }
             Expression::ComputedMemberExpression(m) => {
                 self.expr(&m.object);
                 self.expr(&m.expression);
-                self.op(Op::DelElem);
+                self.op(Opcode::DelElem);
             }
             Expression::StaticMemberExpression(m) => {
                 self.expr(&m.object);
                 let name = self.str_const(m.property.name.as_str());
-                self.op_c(Op::Const, name);
-                self.op(Op::DelElem);
+                self.op_c(Opcode::Const, name);
+                self.op(Opcode::DelElem);
             }
             Expression::ChainExpression(c) => self.chain(c, true),
             other => {
                 self.expr_void(other);
-                self.op(Op::True);
+                self.op(Opcode::True);
             }
         }
     }
 
     fn delete_super(&mut self) {
         let message = self.str_const("Unsupported reference to 'super'");
-        self.f().emit(Op::ThrowErr, message, 1);
+        self.f().emit(Opcode::ThrowErr, message, 1);
         let depth = self.f().depth();
         self.f().set_depth(depth + 1);
         let after = self.label();

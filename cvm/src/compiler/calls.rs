@@ -3,8 +3,8 @@
 //! Owns: the layout `f this args`. Must not: know how functions are compiled.
 
 use super::Compiler;
-use super::expr::Chain;
-use crate::ops::Op;
+use super::expr::OptionalChain;
+use crate::ops::Opcode;
 use crate::program::flag;
 use oxc_ast::ast::{Argument, CallExpression, Expression, NewExpression, TaggedTemplateExpression};
 
@@ -13,43 +13,43 @@ const MAX_ARGS: usize = 250;
 
 impl Compiler<'_, '_> {
     /// Pushes the callee and `this`.
-    fn callee(&mut self, callee: &Expression<'_>, chain: Option<Chain>) {
+    fn callee(&mut self, callee: &Expression<'_>, chain: Option<OptionalChain>) {
         match callee {
             Expression::StaticMemberExpression(m) => {
                 let name = self.str_const(m.property.name.as_str());
                 if let Expression::Super(_) = m.object {
                     self.load_this();
-                    self.op(Op::Dup);
-                    self.op_c(Op::Const, name);
-                    self.op(Op::GetSuper);
-                    self.op(Op::Swap);
+                    self.op(Opcode::Dup);
+                    self.op_c(Opcode::Const, name);
+                    self.op(Opcode::GetSuper);
+                    self.op(Opcode::Swap);
                     return;
                 }
                 self.object_part(&m.object, chain, m.optional);
                 self.f().position(m.property.span.start);
-                self.op_c(Op::GetMethod, name);
+                self.op_c(Opcode::GetMethod, name);
             }
             Expression::ComputedMemberExpression(m) => {
                 if let Expression::Super(_) = m.object {
                     self.load_this();
-                    self.op(Op::Dup);
+                    self.op(Opcode::Dup);
                     self.expr(&m.expression);
-                    self.op(Op::GetSuper);
-                    self.op(Op::Swap);
+                    self.op(Opcode::GetSuper);
+                    self.op(Opcode::Swap);
                     return;
                 }
                 self.object_part(&m.object, chain, m.optional);
                 self.expr(&m.expression);
                 self.f().position(m.span.start);
-                self.op(Op::GetElemMethod);
+                self.op(Opcode::GetElemMethod);
             }
             Expression::PrivateFieldExpression(m) => {
                 self.object_part(&m.object, chain, m.optional);
-                self.op(Op::Dup);
+                self.op(Opcode::Dup);
                 self.load_private(m.field.name.as_str());
                 self.f().position(m.span.start);
-                self.op(Op::GetPriv);
-                self.op(Op::Swap);
+                self.op(Opcode::GetPriv);
+                self.op(Opcode::Swap);
             }
             Expression::ChainExpression(c) => {
                 // `(a?.b)()` keeps `this`.
@@ -59,41 +59,41 @@ impl Compiler<'_, '_> {
             Expression::TSAsExpression(n) => self.callee(&n.expression, chain),
             Expression::CallExpression(c) => {
                 self.call(c, chain);
-                self.op(Op::Undef);
+                self.op(Opcode::Undef);
             }
             other => {
                 self.expr(other);
-                self.op(Op::Undef);
+                self.op(Opcode::Undef);
             }
         }
     }
 
     fn parenthesised_chain(&mut self, c: &oxc_ast::ast::ChainExpression<'_>) {
         use oxc_ast::ast::ChainElement;
-        let chain = Chain::new(self);
+        let chain = OptionalChain::new(self);
         let end = self.label();
         let depth = self.f().depth();
         match &c.expression {
             ChainElement::StaticMemberExpression(m) => {
                 self.object_part(&m.object, Some(chain), m.optional);
                 let name = self.str_const(m.property.name.as_str());
-                self.op_c(Op::GetMethod, name);
+                self.op_c(Opcode::GetMethod, name);
             }
             ChainElement::ComputedMemberExpression(m) => {
                 self.object_part(&m.object, Some(chain), m.optional);
                 self.expr(&m.expression);
-                self.op(Op::GetElemMethod);
+                self.op(Opcode::GetElemMethod);
             }
             _ => {
                 self.chain(c, false);
-                self.op(Op::Undef);
+                self.op(Opcode::Undef);
             }
         }
-        self.jump(Op::Jump, end);
+        self.jump(Opcode::Jump, end);
         self.f().set_depth(depth + 2);
         chain.land(self);
-        self.op(Op::Undef);
-        self.op(Op::Undef);
+        self.op(Opcode::Undef);
+        self.op(Opcode::Undef);
         self.bind(end);
     }
 
@@ -111,7 +111,7 @@ impl Compiler<'_, '_> {
     }
 
     fn args_array(&mut self, args: &[Argument<'_>]) {
-        self.op_b(Op::NewArray, 0);
+        self.op_b(Opcode::NewArray, 0);
         for a in args {
             match a {
                 Argument::SpreadElement(s) => {
@@ -122,14 +122,14 @@ impl Compiler<'_, '_> {
                 other => {
                     if let Some(e) = other.as_expression() {
                         self.expr(e);
-                        self.op(Op::ArrPush);
+                        self.op(Opcode::ArrPush);
                     }
                 }
             }
         }
     }
 
-    pub(super) fn call(&mut self, c: &CallExpression<'_>, chain: Option<Chain>) {
+    pub(super) fn call(&mut self, c: &CallExpression<'_>, chain: Option<OptionalChain>) {
         if let Expression::Super(_) = c.callee {
             self.super_call(&c.arguments, c.span.start);
             return;
@@ -144,11 +144,11 @@ impl Compiler<'_, '_> {
         if Self::has_spread(&c.arguments) {
             self.args_array(&c.arguments);
             self.f().position(c.span.start);
-            self.op(Op::CallSpread);
+            self.op(Opcode::CallSpread);
         } else {
             let n = self.args_plain(&c.arguments);
             self.f().position(c.span.start);
-            self.op_b(Op::Call, n);
+            self.op_b(Opcode::Call, n);
         }
     }
 
@@ -157,18 +157,18 @@ impl Compiler<'_, '_> {
         if Self::has_spread(&n.arguments) {
             self.args_array(&n.arguments);
             self.f().position(n.span.start);
-            self.op(Op::NewSpread);
+            self.op(Opcode::NewSpread);
         } else {
             let count = self.args_plain(&n.arguments);
             self.f().position(n.span.start);
-            self.op_b(Op::New, count);
+            self.op_b(Opcode::New, count);
         }
     }
 
     fn super_call(&mut self, args: &[Argument<'_>], at: u32) {
         let Some(active) = self.find_derived(1) else {
             self.refuse(at, "`super()` is only valid in the constructor of a derived class");
-            self.op(Op::Undef);
+            self.op(Opcode::Undef);
             return;
         };
         let outer = self.functions.iter().rev().skip(1).find(|f| !f.is(flag::ARROW));
@@ -176,15 +176,15 @@ impl Compiler<'_, '_> {
         if properties && self.f().is(flag::ARROW) {
             self.refuse(at, "`super()` in an arrow function is not supported where the constructor has parameter properties");
         }
-        self.load_where(active, false);
+        self.load_at(active, false);
         if Self::has_spread(args) {
             self.args_array(args);
             self.f().position(at);
-            self.op(Op::SuperSpread);
+            self.op(Opcode::SuperSpread);
         } else {
             let n = self.args_plain(args);
             self.f().position(at);
-            self.op_b(Op::SuperCall, n);
+            self.op_b(Opcode::SuperCall, n);
         }
         self.bind_this();
     }
@@ -192,34 +192,34 @@ impl Compiler<'_, '_> {
     /// New `this` on the stack -> the same, bound, with fields initialised.
     pub(super) fn bind_this(&mut self) {
         let (Some(this), Some(active)) = (self.find_derived(0), self.find_derived(1)) else { return };
-        self.load_where(this, false);
-        self.op(Op::CheckUninit);
-        self.op(Op::Dup);
-        self.store_where(this, false);
-        self.op(Op::Dup);
-        self.load_where(active, false);
-        self.op(Op::RunFields);
-        self.op(Op::Pop);
+        self.load_at(this, false);
+        self.op(Opcode::CheckUninit);
+        self.op(Opcode::Dup);
+        self.store_at(this, false);
+        self.op(Opcode::Dup);
+        self.load_at(active, false);
+        self.op(Opcode::RunFields);
+        self.op(Opcode::Pop);
         for (symbol, name) in self.f().properties.clone() {
             let at = self.find(symbol);
-            self.load_where(at, false);
+            self.load_at(at, false);
             let name = self.str_const(&name);
-            self.op_c(Op::DefField, name);
+            self.op_c(Opcode::DefField, name);
         }
     }
 
     pub(super) fn tagged(&mut self, t: &TaggedTemplateExpression<'_>) {
         self.callee(&t.tag, None);
         let c = self.template_const(&t.quasi);
-        self.op_c(Op::TemplateObj, c);
+        self.op_c(Opcode::TemplateObj, c);
         for e in &t.quasi.expressions {
             self.expr(e);
         }
         self.f().position(t.span.start);
-        self.op_b(Op::Call, t.quasi.expressions.len() as u16 + 1);
+        self.op_b(Opcode::Call, t.quasi.expressions.len() as u16 + 1);
     }
 
-    /// Calls only the prelude has: `$call`, `$construct`, natives by `$name`, its own functions by name.
+    /// Calls that only the prelude may contain: `$call`, `$construct`, natives by `$name`, its own functions by name.
     fn prelude_call(&mut self, c: &CallExpression<'_>) -> bool {
         let Expression::Identifier(id) = &c.callee else { return false };
         let name = id.name.as_str();
@@ -239,21 +239,21 @@ impl Compiler<'_, '_> {
         let n = self.args_plain(&c.arguments);
         self.f().position(c.span.start);
         match name {
-            "call" => self.op_b(Op::Call, n.saturating_sub(2)),
-            "callArray" => self.op(Op::CallSpread),
-            "construct" => self.op(Op::Construct),
-            "toNumeric" => self.op(Op::ToNumeric),
-            "toString" => self.op(Op::ToStr),
-            "toKey" => self.op(Op::ToKey),
-            "await" => self.op(Op::Await),
-            "hole" => self.op(Op::Hole),
+            "call" => self.op_b(Opcode::Call, n.saturating_sub(2)),
+            "callArray" => self.op(Opcode::CallSpread),
+            "construct" => self.op(Opcode::Construct),
+            "toNumeric" => self.op(Opcode::ToNumeric),
+            "toString" => self.op(Opcode::ToStr),
+            "toKey" => self.op(Opcode::ToKey),
+            "await" => self.op(Opcode::Await),
+            "hole" => self.op(Opcode::Hole),
             "mergeSort" => self.merge_sort(),
             _ => match crate::builtins::natives::intrinsic(name) {
-                Some(native) => self.f().emit(Op::CallNat, native, n),
+                Some(native) => self.f().emit(Opcode::CallNat, native, n),
                 None => {
                     let message = format!("the prelude calls the unknown intrinsic ${name}");
                     self.refuse(id.span.start, &message);
-                    self.op(Op::Undef);
+                    self.op(Opcode::Undef);
                 }
             },
         }
@@ -262,7 +262,7 @@ impl Compiler<'_, '_> {
 }
 
 impl Compiler<'_, '_> {
-    /// `$mergeSort(compare, list, scratch)`, both lists of the same length, at least two: gives the one that is sorted.
+    /// `$mergeSort(compare, list, scratch)`, both lists of the same length, at least two: pushes the one that is sorted.
     fn merge_sort(&mut self) {
         let mark = self.f().mark();
         let locals: Vec<u16> = (0..crate::vm::sort::LOCALS).map(|_| self.f().local()).collect();
@@ -271,38 +271,38 @@ impl Compiler<'_, '_> {
         }
         // Width, start, left, right, output: the first pair of runs is of one element each.
         for (&local, n) in locals[3..].iter().zip([1, 0, 0, 1, 0]) {
-            self.op_c(Op::Int, n);
+            self.op_c(Opcode::Int, n);
             self.store_local(local);
         }
         let (call, step) = (self.label(), self.label());
         let depth = self.f().depth();
-        self.op(Op::Uninit);
-        self.jump(Op::Jump, step);
+        self.op(Opcode::Uninit);
+        self.jump(Opcode::Jump, step);
         self.f().set_depth(depth + 4);
         self.bind(call);
-        self.op_b(Op::Call, 2);
+        self.op_b(Opcode::Call, 2);
         self.bind(step);
-        self.f().jump(Op::SortStep, call, locals[0]);
+        self.f().jump(Opcode::SortStep, call, locals[0]);
         for _ in 0..4 {
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
         }
         self.load_local(locals[1]);
         self.f().release(mark);
     }
 }
 
-impl Chain {
-    pub(super) fn new(c: &mut Compiler<'_, '_>) -> Chain {
+impl OptionalChain {
+    pub(super) fn new(c: &mut Compiler<'_, '_>) -> OptionalChain {
         let (one, two) = (c.label(), c.label());
-        Chain::of(one, two)
+        OptionalChain::of(one, two)
     }
 
-    /// Puts the chain's labels here and drops what they carry.
+    /// Places the chain's labels at the current position and drops the operands that are on the stack there.
     pub(super) fn land(self, c: &mut Compiler<'_, '_>) {
         let (one, two) = self.labels();
         c.bind(two);
-        c.op(Op::Pop);
+        c.op(Opcode::Pop);
         c.bind(one);
-        c.op(Op::Pop);
+        c.op(Opcode::Pop);
     }
 }

@@ -3,18 +3,18 @@
 //! Owns: the order of a class definition's evaluation. Must not: know how frames work.
 
 use super::Compiler;
-use super::emit::{FunctionBuilder, ThisAt};
+use super::emit::{FunctionBuilder, ThisLocation};
 use super::expr::prefixed;
-use super::function::Shape;
+use super::function::FunctionShape;
 use super::scope::{Alias, AliasKind};
-use crate::ops::Op;
+use crate::ops::Opcode;
 use crate::program::flag;
 use oxc_ast::ast::{
     BindingPattern, Class, ClassElement, Expression, FormalParameter, Function, MethodDefinition,
     MethodDefinitionKind, PropertyDefinition, PropertyKey,
 };
 
-/// Where the key of a field comes from when its initialiser runs.
+/// The source of a field's key when its initialiser runs.
 enum FieldKey {
     Name(String),
     Slot(String),
@@ -50,11 +50,11 @@ impl Compiler<'_, '_> {
         }
         let key = by_key.then(|| {
             let local = self.f().local();
-            self.op_c(Op::TeeLoc, u32::from(local));
+            self.op_c(Opcode::TeeLoc, u32::from(local));
             local
         });
         let mark = self.f().mark();
-        self.push_rib();
+        self.push_scope_cell();
         self.class_names(c);
         if c.is_expression() {
             self.declare_lexical(c.id.as_ref().and_then(|id| id.symbol_id.get()));
@@ -62,26 +62,26 @@ impl Compiler<'_, '_> {
         let inner = self.inner_binding(c);
         match &c.heritage {
             Some(h) => self.expr(&h.expression),
-            None => self.op(Op::Hole),
+            None => self.op(Opcode::Hole),
         }
         let has_fields = self.instance_parts(c);
         let shown = c.id.as_ref().map(|id| id.name.as_str()).or(name);
         let constructor = self.constructor(c, shown, has_fields);
         self.push_scope();
         self.f().position(c.span.start);
-        self.f().emit(Op::NewClass, constructor, u16::from(c.heritage.is_some()));
+        self.f().emit(Opcode::NewClass, constructor, u16::from(c.heritage.is_some()));
         if let Some(local) = key {
             // class prototype -> named class
-            self.op(Op::Swap);
+            self.op(Opcode::Swap);
             self.load_local(local);
-            self.op(Op::Swap);
-            self.op_b(Op::SetName, 0);
-            self.op(Op::Swap);
-            self.op(Op::Pop);
-            self.op(Op::Swap);
+            self.op(Opcode::Swap);
+            self.op_b(Opcode::SetName, 0);
+            self.op(Opcode::Swap);
+            self.op(Opcode::Pop);
+            self.op(Opcode::Swap);
         }
         self.methods(c);
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
         if has_fields {
             self.instance_initialiser(c);
         }
@@ -90,11 +90,12 @@ impl Compiler<'_, '_> {
         if inner {
             self.aliases.pop();
         }
-        self.pop_rib();
+        self.pop_scope_cell();
         self.f().release(mark);
     }
 
-    /// Gives a class declaration that is assigned to the binding that its own code sees. True: take it back at the end.
+    /// For a class declaration that is assigned to somewhere: makes the inner binding that its own code uses. True if the
+    /// caller must remove it at the end.
     fn inner_binding(&mut self, c: &Class<'_>) -> bool {
         let symbol = c.id.as_ref().and_then(|id| id.symbol_id.get());
         let Some(symbol) = symbol.filter(|s| self.facts.assigned_classes.contains(s)) else { return false };
@@ -104,11 +105,11 @@ impl Compiler<'_, '_> {
         true
     }
 
-    /// Fresh private names and room for computed keys in the class's scope.
+    /// Allocates private names, and slots for computed keys, in the class's scope.
     fn class_names(&mut self, c: &Class<'_>) {
         if let Some(symbols) = c.scope_id.get().and_then(|s| self.facts.captured_in.get(&s)) {
             for symbol in symbols.clone() {
-                self.declare_in_rib(symbol);
+                self.declare_in_scope_cell(symbol);
             }
         }
         for element in &c.body.body {
@@ -124,11 +125,11 @@ impl Compiler<'_, '_> {
             };
             if let PropertyKey::PrivateIdentifier(id) = key {
                 let name = format!("#{}", id.name);
-                if self.ribs.last().is_some_and(|r| r.names.contains_key(&name)) {
+                if self.active_scopes.last().is_some_and(|r| r.names.contains_key(&name)) {
                     continue;
                 }
                 let constant = self.str_const(&name);
-                self.op_c(Op::PrivName, constant);
+                self.op_c(Opcode::PrivName, constant);
                 self.store_name(&name);
             }
         }
@@ -143,12 +144,12 @@ impl Compiler<'_, '_> {
     }
 
     pub(super) fn name_slot(&mut self, name: &str) -> u16 {
-        if let Some(&slot) = self.ribs.last().and_then(|r| r.names.get(name)) {
+        if let Some(&slot) = self.active_scopes.last().and_then(|r| r.names.get(name)) {
             return slot;
         }
-        let slot = self.rib_slot();
-        if let Some(rib) = self.ribs.last_mut() {
-            rib.names.insert(name.to_owned(), slot);
+        let slot = self.scope_cell_slot();
+        if let Some(active_scope) = self.active_scopes.last_mut() {
+            active_scope.names.insert(name.to_owned(), slot);
         }
         slot
     }
@@ -156,16 +157,16 @@ impl Compiler<'_, '_> {
     /// Pops into a named slot of the class's scope.
     pub(super) fn store_name(&mut self, name: &str) {
         let slot = self.name_slot(name);
-        let local = self.ribs.last().map_or(0, |r| r.local);
-        self.f().emit(Op::StoreScope, u32::from(slot), local);
+        let local = self.active_scopes.last().map_or(0, |r| r.local);
+        self.f().emit(Opcode::StoreScope, u32::from(slot), local);
     }
 
     pub(super) fn load_private(&mut self, name: &str) {
         match self.find_name(&format!("#{name}")) {
-            Some(at) => self.load_where(at, false),
+            Some(at) => self.load_at(at, false),
             None => {
                 self.refuse(0, &format!("the private name #{name} is not declared"));
-                self.op(Op::Undef);
+                self.op(Opcode::Undef);
             }
         }
     }
@@ -179,7 +180,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Does the class put anything on its instances?
+    /// Does the class define anything on its instances?
     fn instance_parts(&self, c: &Class<'_>) -> bool {
         let _ = self;
         c.body.body.iter().any(|e| match e {
@@ -227,20 +228,20 @@ impl Compiler<'_, '_> {
         let mut builder = FunctionBuilder::new(template, flags, u32::MAX, (c.span.start, c.span.end));
         builder.has_fields = has_fields;
         if derived {
-            builder.this_at = ThisAt::Scope;
+            builder.this_at = ThisLocation::Scope;
         }
-        let ribs = self.ribs.len();
+        let active_scopes = self.active_scopes.len();
         self.begin_function(builder);
         self.f().position(c.span.start);
-        self.prologue(&Shape { scope: None, params: None, own_name: None });
+        self.prologue(&FunctionShape { scope: None, params: None, own_name: None });
         if let (true, Some(active), Some(all)) = (derived, self.find_derived(1), self.f().all_args) {
-            self.load_where(active, false);
+            self.load_at(active, false);
             self.load_local(all);
-            self.op(Op::SuperSpread);
+            self.op(Opcode::SuperSpread);
             self.bind_this();
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
         }
-        self.epilogue(ribs);
+        self.epilogue(active_scopes);
         self.end_function()
     }
 
@@ -257,7 +258,7 @@ impl Compiler<'_, '_> {
                     }
                     if let Some(key) = self.computed_key(p) {
                         self.expr(key);
-                        self.op(Op::ToKey);
+                        self.op(Opcode::ToKey);
                         self.store_name(&format!("[{}]", p.span.start));
                     }
                 }
@@ -282,52 +283,52 @@ impl Compiler<'_, '_> {
             return;
         }
         if m.r#static {
-            self.op(Op::Swap);
+            self.op(Opcode::Swap);
         }
         match if m.computed { None } else { m.key.static_name() } {
             Some(name) => {
                 let constant = self.str_const(&name);
-                self.op_c(Op::Const, constant);
+                self.op_c(Opcode::Const, constant);
                 self.method_function(&m.value, Some(&prefixed(kind, &name)), m.span.start);
             }
             None => {
                 self.property_key(&m.key);
-                self.op(Op::ToKey);
+                self.op(Opcode::ToKey);
                 self.method_function(&m.value, None, m.span.start);
             }
         }
-        self.op_b(Op::DefMethod, kind);
+        self.op_b(Opcode::DefMethod, kind);
         if m.r#static {
-            self.op(Op::Swap);
+            self.op(Opcode::Swap);
         }
     }
 
     fn method_function(&mut self, f: &Function<'_>, name: Option<&str>, start: u32) {
         let number = self.function_template(f, name, flag::METHOD, false, start);
         self.push_scope();
-        self.op_c(Op::Closure, number);
+        self.op_c(Opcode::Closure, number);
     }
 
-    /// Static ones go on the class at once, the others are kept for the instances.
+    /// Static methods and fields are defined on the class at once, the others are collected for the instances.
     fn private_method(&mut self, m: &MethodDefinition<'_>, kind: u16, name: &str) {
         let shown = prefixed(kind, &format!("#{name}"));
         if m.r#static {
-            self.op(Op::Swap);
+            self.op(Opcode::Swap);
             self.load_private(name);
             self.method_function(&m.value, Some(&shown), m.span.start);
-            self.op_b(Op::DefPriv, kind + 1);
-            self.op(Op::Swap);
+            self.op_b(Opcode::DefPriv, kind + 1);
+            self.op(Opcode::Swap);
             return;
         }
         self.method_function(&m.value, Some(&shown), m.span.start);
-        self.op(Op::SetHome);
+        self.op(Opcode::SetHome);
         self.store_name(&method_slot(kind, name));
     }
 
     /// Static parts may already use the class by its name.
     fn bind_class_name(&mut self, c: &Class<'_>) {
         let Some(symbol) = c.id.as_ref().and_then(|id| id.symbol_id.get()) else { return };
-        self.op(Op::Dup);
+        self.op(Opcode::Dup);
         match self.aliases.last() {
             Some(alias) if alias.kind == AliasKind::Class && alias.symbol == symbol => {
                 let name = alias.name.clone();
@@ -342,14 +343,14 @@ impl Compiler<'_, '_> {
         let name = self.str_const(name);
         let builder =
             FunctionBuilder::new(template, flag::METHOD | flag::FIELDS, name, (c.span.start, c.span.end));
-        let ribs = self.ribs.len();
+        let active_scopes = self.active_scopes.len();
         self.begin_function(builder);
-        (template, ribs)
+        (template, active_scopes)
     }
 
-    /// class -> class, with the function that puts private methods and fields on an instance
+    /// class -> class, with the function that defines private methods and fields on an instance
     fn instance_initialiser(&mut self, c: &Class<'_>) {
-        let (_, ribs) = self.begin_parts(c, "<instance_members_initializer>");
+        let (_, active_scopes) = self.begin_parts(c, "<instance_members_initializer>");
         for element in &c.body.body {
             if let ClassElement::MethodDefinition(m) = element
                 && let PropertyKey::PrivateIdentifier(id) = &m.key
@@ -357,14 +358,14 @@ impl Compiler<'_, '_> {
                 && m.value.body.is_some()
             {
                 let kind = method_kind(m.kind);
-                self.op(Op::LoadThis);
+                self.op(Opcode::LoadThis);
                 self.load_private(id.name.as_str());
                 match self.find_name(&method_slot(kind, id.name.as_str())) {
-                    Some(at) => self.load_where(at, false),
-                    None => self.op(Op::Undef),
+                    Some(at) => self.load_at(at, false),
+                    None => self.op(Opcode::Undef),
                 }
-                self.op_b(Op::DefPriv, kind + 1);
-                self.op(Op::Pop);
+                self.op_b(Opcode::DefPriv, kind + 1);
+                self.op(Opcode::Pop);
             }
         }
         for element in &c.body.body {
@@ -375,11 +376,11 @@ impl Compiler<'_, '_> {
                 self.field(p);
             }
         }
-        self.epilogue(ribs);
+        self.epilogue(active_scopes);
         let number = self.end_function();
         self.push_scope();
-        self.op_c(Op::Closure, number);
-        self.op(Op::SetFields);
+        self.op_c(Opcode::Closure, number);
+        self.op(Opcode::SetFields);
     }
 
     /// class -> class, after static fields and blocks
@@ -392,50 +393,50 @@ impl Compiler<'_, '_> {
         if !any {
             return;
         }
-        let (_, ribs) = self.begin_parts(c, "<static_initializer>");
+        let (_, active_scopes) = self.begin_parts(c, "<static_initializer>");
         for element in &c.body.body {
             match element {
                 ClassElement::PropertyDefinition(p) if p.r#static && !is_abstract(p) => self.field(p),
                 ClassElement::StaticBlock(b) => {
                     let inner = self.static_block(b);
                     self.push_scope();
-                    self.op_c(Op::Closure, inner);
-                    self.op(Op::LoadThis);
-                    self.op(Op::Swap);
-                    self.op(Op::SetHome);
-                    self.op(Op::Swap);
-                    self.op_b(Op::Call, 0);
-                    self.op(Op::Pop);
+                    self.op_c(Opcode::Closure, inner);
+                    self.op(Opcode::LoadThis);
+                    self.op(Opcode::Swap);
+                    self.op(Opcode::SetHome);
+                    self.op(Opcode::Swap);
+                    self.op_b(Opcode::Call, 0);
+                    self.op(Opcode::Pop);
                 }
                 _ => {}
             }
         }
-        self.epilogue(ribs);
+        self.epilogue(active_scopes);
         let number = self.end_function();
-        self.op(Op::Dup);
+        self.op(Opcode::Dup);
         self.push_scope();
-        self.op_c(Op::Closure, number);
-        self.op(Op::SetHome);
-        self.op(Op::Swap);
-        self.op_b(Op::Call, 0);
-        self.op(Op::Pop);
+        self.op_c(Opcode::Closure, number);
+        self.op(Opcode::SetHome);
+        self.op(Opcode::Swap);
+        self.op_b(Opcode::Call, 0);
+        self.op(Opcode::Pop);
     }
 
     fn static_block(&mut self, b: &oxc_ast::ast::StaticBlock<'_>) -> u32 {
         let template = self.reserve_template();
         let builder =
             FunctionBuilder::new(template, flag::METHOD | flag::FIELDS, u32::MAX, (b.span.start, b.span.end));
-        let ribs = self.ribs.len();
+        let active_scopes = self.active_scopes.len();
         self.begin_function(builder);
-        self.prologue(&Shape { scope: b.scope_id.get(), params: None, own_name: None });
+        self.prologue(&FunctionShape { scope: b.scope_id.get(), params: None, own_name: None });
         self.statements(&b.body);
-        self.epilogue(ribs);
+        self.epilogue(active_scopes);
         self.end_function()
     }
 
     fn field(&mut self, p: &PropertyDefinition<'_>) {
         self.f().position(p.span.start);
-        self.op(Op::LoadThis);
+        self.op(Opcode::LoadThis);
         let key = match (&p.key, p.computed, p.key.static_name()) {
             (PropertyKey::PrivateIdentifier(id), ..) => FieldKey::Private(id.name.to_string()),
             (_, false, Some(name)) => FieldKey::Name(name.to_string()),
@@ -444,8 +445,8 @@ impl Compiler<'_, '_> {
         match &key {
             FieldKey::Name(_) => {}
             FieldKey::Slot(name) => match self.find_name(name) {
-                Some(at) => self.load_where(at, false),
-                None => self.op(Op::Undef),
+                Some(at) => self.load_at(at, false),
+                None => self.op(Opcode::Undef),
             },
             FieldKey::Private(name) => self.load_private(name),
         }
@@ -460,17 +461,17 @@ impl Compiler<'_, '_> {
                 };
                 self.expr_named(value, &name);
             }
-            None => self.op(Op::Undef),
+            None => self.op(Opcode::Undef),
         }
         match key {
             FieldKey::Name(name) => {
                 let constant = self.str_const(&name);
-                self.op_c(Op::DefField, constant);
+                self.op_c(Opcode::DefField, constant);
             }
-            FieldKey::Slot(_) => self.op(Op::DefElem),
-            FieldKey::Private(_) => self.op_b(Op::DefPriv, 0),
+            FieldKey::Slot(_) => self.op(Opcode::DefElem),
+            FieldKey::Private(_) => self.op_b(Opcode::DefPriv, 0),
         }
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
     }
 
     /// TypeScript parameter properties: `constructor(private x)` assigns `this.x`.
@@ -482,16 +483,16 @@ impl Compiler<'_, '_> {
             if let BindingPattern::BindingIdentifier(id) = &p.pattern
                 && let Some(symbol) = id.symbol_id.get()
             {
-                if self.f().this_at == ThisAt::Scope {
+                if self.f().this_at == ThisLocation::Scope {
                     self.f().properties.push((symbol, id.name.to_string()));
                     continue;
                 }
-                self.op(Op::LoadThis);
+                self.op(Opcode::LoadThis);
                 let at = self.find(symbol);
-                self.load_where(at, false);
+                self.load_at(at, false);
                 let name = self.str_const(id.name.as_str());
-                self.op_c(Op::DefField, name);
-                self.op(Op::Pop);
+                self.op_c(Opcode::DefField, name);
+                self.op(Opcode::Pop);
             }
         }
     }

@@ -1,26 +1,26 @@
 //! Leaving code early: break, continue and return through finally blocks and open iterators.
 //!
-//! Owns: the control stack. A `finally` block exists once: whoever goes through it notes a number in a local and the
-//! code after the block goes on by that number. Must not: compile statements.
+//! Owns: the control stack. A `finally` block is emitted once: each exit that passes it stores a number in a local, and the
+//! code after the block branches on that number. Must not: compile statements.
 
 use super::Compiler;
 use super::emit::Label;
-use crate::ops::Op;
+use crate::ops::Opcode;
 use crate::program::flag;
 
-/// A way out.
+/// A way to leave the current statement early.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Exit {
     /// To the end of the control entry with this number
     Break(usize),
-    /// To its next turn
+    /// To its next iteration
     Continue(usize),
     /// Out of the function; the value is on the stack
     Return,
 }
 
 /// An entry of the control stack.
-pub(super) enum Control {
+pub(super) enum ControlEntry {
     /// A loop, switch or labelled statement
     Target { labels: Vec<String>, brk: Label, cont: Option<Label>, anonymous: bool, depth: u16 },
     /// The block and catch clause of a try statement with a finally clause
@@ -46,13 +46,13 @@ impl Compiler<'_, '_> {
                 continue;
             }
             match &mut self.f().control[i] {
-                Control::Target { .. } => {}
-                Control::Catch { region } => {
+                ControlEntry::Target { .. } => {}
+                ControlEntry::Catch { region } => {
                     let region = *region;
                     self.f().close_region(region);
                     closed.push(region);
                 }
-                Control::Iter { local, region, is_async, done } => {
+                ControlEntry::Iter { local, region, is_async, done } => {
                     let (local, region, is_async, done) = (*local, *region, *is_async, *done);
                     self.f().close_region(region);
                     closed.push(region);
@@ -61,7 +61,7 @@ impl Compiler<'_, '_> {
                         None => self.close_iterator(local, is_async),
                     }
                 }
-                Control::Finally { label, kind, value, exits, depth } => {
+                ControlEntry::Finally { label, kind, value, exits, depth } => {
                     let at = exits.iter().position(|e| *e == exit).unwrap_or_else(|| {
                         exits.push(exit);
                         exits.len() - 1
@@ -71,9 +71,9 @@ impl Compiler<'_, '_> {
                         self.store_local(value);
                     }
                     self.pop_to(depth);
-                    self.op_c(Op::Int, at as u32 + 1);
+                    self.op_c(Opcode::Int, at as u32 + 1);
                     self.store_local(kind);
-                    self.jump(Op::Jump, label);
+                    self.jump(Opcode::Jump, label);
                     done = true;
                 }
             }
@@ -89,16 +89,16 @@ impl Compiler<'_, '_> {
     }
 
     fn jump_to_target(&mut self, i: usize, exit: Exit) {
-        let Control::Target { brk, cont, depth, .. } = &self.f().control[i] else { return };
+        let ControlEntry::Target { brk, cont, depth, .. } = &self.f().control[i] else { return };
         let (brk, cont, depth) = (*brk, *cont, *depth);
         self.pop_to(depth);
         let label = if matches!(exit, Exit::Continue(_)) { cont.unwrap_or(brk) } else { brk };
-        self.jump(Op::Jump, label);
+        self.jump(Opcode::Jump, label);
     }
 
     fn pop_to(&mut self, depth: u16) {
         while self.f().depth() > depth {
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
         }
     }
 
@@ -108,12 +108,12 @@ impl Compiler<'_, '_> {
         self.load_local(local + 1);
         if is_async {
             self.call_pre("AsyncIteratorClose", 2);
-            self.op(Op::Await);
+            self.op(Opcode::Await);
             self.call_pre("AsyncIteratorCloseCheck", 1);
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
         } else {
             self.call_pre("IteratorClose", 2);
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
         }
     }
 
@@ -121,7 +121,7 @@ impl Compiler<'_, '_> {
     pub(super) fn close_unless_done(&mut self, local: u16, done: u16) {
         let skip = self.label();
         self.load_local(done);
-        self.jump(Op::JTrue, skip);
+        self.jump(Opcode::JTrue, skip);
         self.close_iterator(local, false);
         self.bind(skip);
     }
@@ -132,39 +132,39 @@ impl Compiler<'_, '_> {
         if is_async {
             self.call_pre("AsyncIteratorCloseSilently", 1);
             let (label, nothing, after) = (self.label(), self.label(), self.label());
-            self.op(Op::Dup);
-            self.jump(Op::JUndef, nothing);
+            self.op(Opcode::Dup);
+            self.jump(Opcode::JUndef, nothing);
             let region = self.f().open_region(label);
-            self.op(Op::Await);
+            self.op(Opcode::Await);
             self.f().close_region(region);
             self.bind(nothing);
-            self.op(Op::Pop);
-            self.jump(Op::Jump, after);
+            self.op(Opcode::Pop);
+            self.jump(Opcode::Jump, after);
             let depth = self.f().depth();
             self.f().set_depth(depth + 2);
             self.f().begin_handler(label);
-            self.op(Op::Pop);
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
+            self.op(Opcode::Pop);
             self.bind(after);
         } else {
             self.load_local(local + 1);
             self.call_pre("IteratorCloseSilently", 2);
-            self.op(Op::Pop);
+            self.op(Opcode::Pop);
         }
-        self.op(Op::Throw);
+        self.op(Opcode::Throw);
     }
 
     /// Returns the value on the stack from this function, no matter what is open.
     pub(super) fn emit_return(&mut self) {
         if self.f().is(flag::DERIVED) {
             if let Some(at) = self.find_derived(0) {
-                self.load_where(at, false);
+                self.load_at(at, false);
             } else {
-                self.op(Op::Undef);
+                self.op(Opcode::Undef);
             }
-            self.op(Op::RetDerived);
+            self.op(Opcode::RetDerived);
         } else {
-            self.op(Op::Ret);
+            self.op(Opcode::Ret);
         }
     }
 
@@ -180,29 +180,29 @@ impl Compiler<'_, '_> {
         let (label, handler, normal) = (self.label(), self.label(), self.label());
         let depth = self.f().depth();
         let region = self.f().open_region(handler);
-        self.f().control.push(Control::Finally { label, kind, value, exits: Vec::new(), depth });
+        self.f().control.push(ControlEntry::Finally { label, kind, value, exits: Vec::new(), depth });
         body(self);
         self.f().close_region(region);
         let popped = self.f().control.pop();
         self.f().set_depth(depth);
-        self.op_c(Op::Int, u32::MAX);
+        self.op_c(Opcode::Int, u32::MAX);
         self.store_local(kind);
-        self.jump(Op::Jump, label);
+        self.jump(Opcode::Jump, label);
         self.f().begin_handler(handler);
         self.store_local(value);
-        self.op_c(Op::Int, 0);
+        self.op_c(Opcode::Int, 0);
         self.store_local(kind);
         self.bind(label);
         last(self, (kind, value));
-        let Some(Control::Finally { exits, .. }) = popped else { return };
+        let Some(ControlEntry::Finally { exits, .. }) = popped else { return };
         self.load_local(kind);
-        self.op_c(Op::Int, u32::MAX);
-        self.jump(Op::JSeq, normal);
+        self.op_c(Opcode::Int, u32::MAX);
+        self.jump(Opcode::JSeq, normal);
         for (i, exit) in exits.into_iter().enumerate() {
             let next = self.label();
             self.load_local(kind);
-            self.op_c(Op::Int, i as u32 + 1);
-            self.jump(Op::JNotSeq, next);
+            self.op_c(Opcode::Int, i as u32 + 1);
+            self.jump(Opcode::JNotSeq, next);
             if exit == Exit::Return {
                 self.load_local(value);
             }
@@ -210,7 +210,7 @@ impl Compiler<'_, '_> {
             self.bind(next);
         }
         self.load_local(value);
-        self.op(Op::Throw);
+        self.op(Opcode::Throw);
         self.f().set_depth(depth);
         self.bind(normal);
         self.f().release(mark);

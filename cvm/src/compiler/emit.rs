@@ -1,21 +1,21 @@
 //! The code buffer of one function: instructions, labels, operand depth, handlers, positions.
 //!
-//! Owns: [`FunctionBuilder`] and its completion into a template. Must not: look at the AST.
+//! Owns: [`FunctionBuilder`] and its completion into a template. Must not: read the AST.
 
 use super::Compiler;
-use super::control::Control;
+use super::control::ControlEntry;
 use super::parse::STRICT;
-use crate::ops::{Ins, Op, Operand};
-use crate::program::{Binding, Handler, Template, flag};
+use crate::ops::{Instruction, Opcode, Operand};
+use crate::program::{Binding, ExceptionHandler, FunctionTemplate, flag};
 use oxc_syntax::symbol::SymbolId;
 use std::collections::HashMap;
 
-/// A place in the code, known or still to come.
+/// A position in the code that may be unknown yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Label(u32);
 
 #[derive(Clone, Copy, Default)]
-struct Place {
+struct LabelPosition {
     pc: Option<u32>,
     depth: Option<u16>,
 }
@@ -28,9 +28,9 @@ pub(super) struct Region {
     target: Label,
 }
 
-/// Where `this` is found.
+/// The location of `this`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum ThisAt {
+pub(super) enum ThisLocation {
     /// In the frame
     Frame,
     /// In the scope of a derived constructor, slot 0; slot 1 is the constructor
@@ -45,8 +45,8 @@ pub(super) struct FunctionBuilder {
     pub params: u16,
     pub length: u16,
     pub span: (u32, u32),
-    pub code: Vec<Ins>,
-    labels: Vec<Place>,
+    pub code: Vec<Instruction>,
+    labels: Vec<LabelPosition>,
     pub regions: Vec<Region>,
     positions: Vec<(u32, u32)>,
     depth: u16,
@@ -54,8 +54,8 @@ pub(super) struct FunctionBuilder {
     next_local: u16,
     slots: u16,
     pub locals: HashMap<SymbolId, u16>,
-    pub control: Vec<Control>,
-    pub this_at: ThisAt,
+    pub control: Vec<ControlEntry>,
+    pub this_at: ThisLocation,
     pub bindings: Vec<Binding>,
     /// Local that holds the array of all arguments
     pub all_args: Option<u16>,
@@ -89,7 +89,7 @@ impl FunctionBuilder {
             slots: 2,
             locals: HashMap::new(),
             control: Vec::new(),
-            this_at: ThisAt::Frame,
+            this_at: ThisLocation::Frame,
             bindings: Vec::new(),
             all_args: None,
             arguments: None,
@@ -133,48 +133,48 @@ impl FunctionBuilder {
     }
 
     pub(super) fn label(&mut self) -> Label {
-        self.labels.push(Place::default());
+        self.labels.push(LabelPosition::default());
         Label(self.labels.len() as u32 - 1)
     }
 
-    /// Puts a label here.
+    /// Binds a label to the current position.
     pub(super) fn bind(&mut self, label: Label) {
         let pc = self.pc();
-        let place = &mut self.labels[label.0 as usize];
-        place.pc = Some(pc);
-        match place.depth {
+        let position = &mut self.labels[label.0 as usize];
+        position.pc = Some(pc);
+        match position.depth {
             Some(depth) if !self.reachable => self.depth = depth,
-            _ => place.depth = Some(self.depth),
+            _ => position.depth = Some(self.depth),
         }
         self.reachable = true;
     }
 
-    pub(super) fn emit(&mut self, op: Op, c: u32, b: u16) {
+    pub(super) fn emit(&mut self, op: Opcode, c: u32, b: u16) {
         let row = op.row();
         let extra = if row.b == Operand::Count { b } else { 0 };
         let pops = u16::from(row.pops) + extra;
         self.depth = self.depth.saturating_sub(pops) + u16::from(row.pushes);
         self.max_depth = self.max_depth.max(self.depth);
-        self.code.push(Ins::new(op, c, b));
-        if matches!(op, Op::Jump | Op::Ret | Op::RetDerived | Op::Throw | Op::ThrowErr) {
+        self.code.push(Instruction::new(op, c, b));
+        if matches!(op, Opcode::Jump | Opcode::Ret | Opcode::RetDerived | Opcode::Throw | Opcode::ThrowErr) {
             self.reachable = false;
         }
     }
 
     /// Emits a jump of any kind to `label`.
-    pub(super) fn jump(&mut self, op: Op, label: Label, b: u16) {
+    pub(super) fn jump(&mut self, op: Opcode, label: Label, b: u16) {
         let before = self.depth;
         self.emit(op, label.0, b);
         let depth = match op {
-            // These leave something else on the way that jumps.
-            Op::IterFast => before + 1,
-            Op::IterValue => before + 1,
-            Op::ForInNext => before + 1,
+            // The stack effect of these differs when they jump.
+            Opcode::IterFast => before + 1,
+            Opcode::IterValue => before + 1,
+            Opcode::ForInNext => before + 1,
             _ => self.depth,
         };
-        let place = &mut self.labels[label.0 as usize];
-        if place.depth.is_none() {
-            place.depth = Some(depth);
+        let position = &mut self.labels[label.0 as usize];
+        if position.depth.is_none() {
+            position.depth = Some(depth);
         }
     }
 
@@ -216,26 +216,26 @@ impl FunctionBuilder {
         }
     }
 
-    fn build(mut self, start: u32) -> (Template, Vec<Ins>) {
-        let place = |label: Label, labels: &[Place]| labels[label.0 as usize].pc.unwrap_or(0);
+    fn build(mut self, start: u32) -> (FunctionTemplate, Vec<Instruction>) {
+        let position = |label: Label, labels: &[LabelPosition]| labels[label.0 as usize].pc.unwrap_or(0);
         for ins in &mut self.code {
             if ins.op.row().c == Operand::Target {
-                ins.c = place(Label(ins.c), &self.labels);
+                ins.c = position(Label(ins.c), &self.labels);
             }
         }
         let mut handlers = Vec::new();
         for r in self.regions.iter().rev() {
             for &(s, e) in &r.ranges {
-                handlers.push(Handler {
+                handlers.push(ExceptionHandler {
                     start: s,
                     end: e,
-                    target: place(r.target, &self.labels),
+                    target: position(r.target, &self.labels),
                     depth: r.depth,
                 });
             }
         }
         let strict = STRICT.len() as u32;
-        let template = Template {
+        let template = FunctionTemplate {
             name: self.name,
             flags: self.flags,
             params: self.params,
@@ -259,19 +259,19 @@ impl Compiler<'_, '_> {
         &mut self.functions[last]
     }
 
-    pub(super) fn op(&mut self, op: Op) {
+    pub(super) fn op(&mut self, op: Opcode) {
         self.f().emit(op, 0, 0);
     }
 
-    pub(super) fn op_c(&mut self, op: Op, c: u32) {
+    pub(super) fn op_c(&mut self, op: Opcode, c: u32) {
         self.f().emit(op, c, 0);
     }
 
-    pub(super) fn op_b(&mut self, op: Op, b: u16) {
+    pub(super) fn op_b(&mut self, op: Opcode, b: u16) {
         self.f().emit(op, 0, b);
     }
 
-    pub(super) fn jump(&mut self, op: Op, label: Label) {
+    pub(super) fn jump(&mut self, op: Opcode, label: Label) {
         self.f().jump(op, label, 0);
     }
 
@@ -286,15 +286,15 @@ impl Compiler<'_, '_> {
     /// Calls a function of the prelude with `args` operands.
     pub(super) fn call_pre(&mut self, name: &str, args: u16) {
         let n = self.pre(name);
-        self.f().emit(Op::CallPre, n, args);
+        self.f().emit(Opcode::CallPre, n, args);
     }
 
     pub(super) fn store_local(&mut self, local: u16) {
-        self.op_c(Op::StoreLoc, u32::from(local));
+        self.op_c(Opcode::StoreLoc, u32::from(local));
     }
 
     pub(super) fn load_local(&mut self, local: u16) {
-        self.op_c(Op::LoadLoc, u32::from(local));
+        self.op_c(Opcode::LoadLoc, u32::from(local));
     }
 
     pub(super) fn begin_function(&mut self, builder: FunctionBuilder) {

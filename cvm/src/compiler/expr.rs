@@ -1,10 +1,10 @@
 //! Expressions, except calls, assignment, functions and classes.
 //!
-//! Owns: evaluation order within an expression. Must not: know where variables live.
+//! Owns: evaluation order within an expression. Must not: decide where variables are stored.
 
 use super::Compiler;
-use super::emit::{Label, ThisAt};
-use crate::ops::Op;
+use super::emit::{Label, ThisLocation};
+use crate::ops::Opcode;
 use crate::program::{Const, flag};
 use oxc_ast::ast::{
     ArrayExpression, ArrayExpressionElement, BinaryExpression, Expression, ObjectExpression,
@@ -14,16 +14,16 @@ use oxc_ast::ast::{
 use oxc_span::GetSpan;
 use oxc_syntax::operator::{BinaryOperator, LogicalOperator, UnaryOperator};
 
-/// Labels of an optional chain: where to go with one and with two operands on the stack.
+/// Labels of an optional chain: the targets for one and for two operands on the stack.
 #[derive(Clone, Copy)]
-pub(super) struct Chain {
+pub(super) struct OptionalChain {
     pub(super) one: Label,
     pub(super) two: Label,
 }
 
-impl Chain {
-    pub(super) fn of(one: Label, two: Label) -> Chain {
-        Chain { one, two }
+impl OptionalChain {
+    pub(super) fn of(one: Label, two: Label) -> OptionalChain {
+        OptionalChain { one, two }
     }
 
     pub(super) fn labels(self) -> (Label, Label) {
@@ -40,7 +40,7 @@ impl Compiler<'_, '_> {
             Expression::SequenceExpression(s) => s.expressions.iter().for_each(|e| self.expr_void(e)),
             _ => {
                 self.expr(e);
-                self.op(Op::Pop);
+                self.op(Opcode::Pop);
             }
         }
     }
@@ -60,16 +60,16 @@ impl Compiler<'_, '_> {
         match e {
             Expression::NumericLiteral(n) => self.number(n.value),
             Expression::StringLiteral(s) => self.string(s),
-            Expression::BooleanLiteral(b) => self.op(if b.value { Op::True } else { Op::False }),
-            Expression::NullLiteral(_) => self.op(Op::Null),
+            Expression::BooleanLiteral(b) => self.op(if b.value { Opcode::True } else { Opcode::False }),
+            Expression::NullLiteral(_) => self.op(Opcode::Null),
             Expression::BigIntLiteral(b) => {
                 let c = self.big_const(b.value.as_str());
-                self.op_c(Op::Const, c);
+                self.op_c(Opcode::Const, c);
             }
             Expression::RegExpLiteral(r) => {
                 self.check_regexp(r);
                 let pattern = self.str_const(r.regex.pattern.text.as_str());
-                self.f().emit(Op::RegExp, pattern, flag_bits(r.regex.flags));
+                self.f().emit(Opcode::RegExp, pattern, flag_bits(r.regex.flags));
             }
             Expression::TemplateLiteral(t) => self.template(t),
             Expression::Identifier(id) => {
@@ -90,12 +90,12 @@ impl Compiler<'_, '_> {
                 let end = self.label();
                 self.expr(&l.left);
                 let op = match l.operator {
-                    LogicalOperator::Or => Op::JTrueKeep,
-                    LogicalOperator::And => Op::JFalseKeep,
-                    LogicalOperator::Coalesce => Op::JNotNullishKeep,
+                    LogicalOperator::Or => Opcode::JTrueKeep,
+                    LogicalOperator::And => Opcode::JFalseKeep,
+                    LogicalOperator::Coalesce => Opcode::JNotNullishKeep,
                 };
                 self.jump(op, end);
-                self.op(Op::Pop);
+                self.op(Opcode::Pop);
                 self.expr(&l.right);
                 self.bind(end);
             }
@@ -104,7 +104,7 @@ impl Compiler<'_, '_> {
                 let depth = self.f().depth();
                 self.condition(&c.test, otherwise);
                 self.expr(&c.consequent);
-                self.jump(Op::Jump, end);
+                self.jump(Opcode::Jump, end);
                 // Nothing jumps there when the test is `true`.
                 self.f().set_depth(depth);
                 self.bind(otherwise);
@@ -127,7 +127,7 @@ impl Compiler<'_, '_> {
             | Expression::StaticMemberExpression(_)
             | Expression::PrivateFieldExpression(_) => self.member(e, None),
             Expression::ChainExpression(c) => self.chain(c, false),
-            Expression::NewTarget(_) => self.op(Op::NewTarget),
+            Expression::NewTarget(_) => self.op(Opcode::NewTarget),
             Expression::YieldExpression(y) => self.yield_expression(y),
             Expression::AwaitExpression(a) => {
                 self.expr(&a.argument);
@@ -138,7 +138,7 @@ impl Compiler<'_, '_> {
                 self.expr(&p.right);
                 self.load_private(p.left.name.as_str());
                 self.f().position(p.span.start);
-                self.op(Op::HasPriv);
+                self.op(Opcode::HasPriv);
             }
             Expression::TSAsExpression(e) => self.expr(&e.expression),
             Expression::TSSatisfiesExpression(e) => self.expr(&e.expression),
@@ -158,23 +158,23 @@ impl Compiler<'_, '_> {
             _ => "this expression is not supported",
         };
         self.refuse(e.span().start, what);
-        self.op(Op::Undef);
+        self.op(Opcode::Undef);
     }
 
     pub(super) fn number(&mut self, n: f64) {
         let i = n as i32;
         if f64::from(i) == n && (i != 0 || n.is_sign_positive()) {
-            self.op_c(Op::Int, i as u32);
+            self.op_c(Opcode::Int, i as u32);
         } else {
             let c = self.number_const(n);
-            self.op_c(Op::Const, c);
+            self.op_c(Opcode::Const, c);
         }
     }
 
     fn string(&mut self, s: &StringLiteral<'_>) {
         let units = units_of(s.value.as_str(), s.lone_surrogates);
         let c = self.units_const(units);
-        self.op_c(Op::Const, c);
+        self.op_c(Opcode::Const, c);
     }
 
     fn template(&mut self, t: &TemplateLiteral<'_>) {
@@ -184,22 +184,22 @@ impl Compiler<'_, '_> {
             let units = units_of(cooked, q.lone_surrogates);
             if !units.is_empty() || first {
                 let c = self.units_const(units);
-                self.op_c(Op::Const, c);
+                self.op_c(Opcode::Const, c);
                 if !first {
-                    self.op(Op::Add);
+                    self.op(Opcode::Add);
                 }
                 first = false;
             }
             if let Some(e) = t.expressions.get(i) {
                 self.expr(e);
                 self.f().position(e.span().start);
-                self.op(Op::ToStr);
-                self.op(Op::Add);
+                self.op(Opcode::ToStr);
+                self.op(Opcode::Add);
             }
         }
     }
 
-    /// Puts the strings of a tagged template among the constants.
+    /// Adds the strings of a tagged template to the constants.
     pub(super) fn template_const(&mut self, t: &TemplateLiteral<'_>) -> u32 {
         let strings = t
             .quasis
@@ -220,7 +220,7 @@ impl Compiler<'_, '_> {
                 self.expr(e);
             }
         }
-        self.op_b(Op::NewArray, simple as u16);
+        self.op_b(Opcode::NewArray, simple as u16);
         for e in a.elements.iter().skip(simple) {
             match e {
                 ArrayExpressionElement::SpreadElement(s) => {
@@ -228,11 +228,11 @@ impl Compiler<'_, '_> {
                     self.f().position(s.span.start);
                     self.spread();
                 }
-                ArrayExpressionElement::Elision(_) => self.op(Op::ArrHole),
+                ArrayExpressionElement::Elision(_) => self.op(Opcode::ArrHole),
                 other => {
                     if let Some(e) = other.as_expression() {
                         self.expr(e);
-                        self.op(Op::ArrPush);
+                        self.op(Opcode::ArrPush);
                     }
                 }
             }
@@ -246,14 +246,14 @@ impl Compiler<'_, '_> {
         let (head, done) = (self.label(), self.label());
         self.bind(head);
         self.step_iterator(local, done);
-        self.op(Op::ArrPush);
-        self.jump(Op::Jump, head);
+        self.op(Opcode::ArrPush);
+        self.jump(Opcode::Jump, head);
         self.bind(done);
         self.f().release(mark);
     }
 
     fn object(&mut self, o: &ObjectExpression<'_>) {
-        self.op(Op::NewObject);
+        self.op(Opcode::NewObject);
         for p in &o.properties {
             match p {
                 ObjectPropertyKind::SpreadProperty(s) => {
@@ -277,35 +277,35 @@ impl Compiler<'_, '_> {
             match &name {
                 Some(n) => {
                     let c = self.str_const(n);
-                    self.op_c(Op::Const, c);
+                    self.op_c(Opcode::Const, c);
                 }
                 None => {
                     self.property_key(&p.key);
-                    self.op(Op::ToKey);
+                    self.op(Opcode::ToKey);
                 }
             }
             if let Expression::FunctionExpression(f) = &p.value {
                 let name = name.as_deref().map(|n| prefixed(kind, n));
                 self.function(f, name.as_deref(), flag::METHOD);
             }
-            self.op_b(Op::DefMethod, kind + 4);
+            self.op_b(Opcode::DefMethod, kind + 4);
             return;
         }
         match name {
             Some(n) if n == "__proto__" && !p.shorthand => {
                 self.expr(&p.value);
-                self.op(Op::SetProtoLit);
+                self.op(Opcode::SetProtoLit);
             }
             Some(n) => {
                 self.expr_named(&p.value, &n);
                 let c = self.str_const(&n);
-                self.op_c(Op::DefField, c);
+                self.op_c(Opcode::DefField, c);
             }
             None => {
                 self.property_key(&p.key);
-                self.op(Op::ToKey);
+                self.op(Opcode::ToKey);
                 self.expr_named_by_key(&p.value);
-                self.op(Op::DefElem);
+                self.op(Opcode::DefElem);
             }
         }
     }
@@ -324,7 +324,7 @@ impl Compiler<'_, '_> {
                 return;
             }
         }
-        self.op_b(Op::SetName, 0);
+        self.op_b(Opcode::SetName, 0);
     }
 
     /// Pushes a property key's value, before its conversion.
@@ -332,26 +332,26 @@ impl Compiler<'_, '_> {
         match key {
             PropertyKey::StaticIdentifier(id) => {
                 let c = self.str_const(id.name.as_str());
-                self.op_c(Op::Const, c);
+                self.op_c(Opcode::Const, c);
             }
             PropertyKey::PrivateIdentifier(id) => self.load_private(id.name.as_str()),
             other => match other.as_expression() {
                 Some(e) => self.expr(e),
-                None => self.op(Op::Undef),
+                None => self.op(Opcode::Undef),
             },
         }
     }
 
     pub(super) fn load_this(&mut self) {
-        if self.f().this_at == ThisAt::Frame {
-            self.op(Op::LoadThis);
+        if self.f().this_at == ThisLocation::Frame {
+            self.op(Opcode::LoadThis);
             return;
         }
         match self.find_derived(0) {
-            Some(at) => self.load_where(at, false),
-            None => self.op(Op::Undef),
+            Some(at) => self.load_at(at, false),
+            None => self.op(Opcode::Undef),
         }
-        self.op(Op::CheckThis);
+        self.op(Opcode::CheckThis);
     }
 
     fn unary(&mut self, u: &UnaryExpression<'_>) {
@@ -361,22 +361,22 @@ impl Compiler<'_, '_> {
                     self.number(-n.value);
                     return;
                 }
-                Op::Neg
+                Opcode::Neg
             }
-            UnaryOperator::UnaryPlus => Op::Plus,
-            UnaryOperator::LogicalNot => Op::Not,
-            UnaryOperator::BitwiseNot => Op::BitNot,
+            UnaryOperator::UnaryPlus => Opcode::Plus,
+            UnaryOperator::LogicalNot => Opcode::Not,
+            UnaryOperator::BitwiseNot => Opcode::BitNot,
             UnaryOperator::Typeof => {
                 match &u.argument {
                     Expression::Identifier(id) => self.load_ident(id, true),
                     other => self.expr(other),
                 }
-                self.op(Op::Typeof);
+                self.op(Opcode::Typeof);
                 return;
             }
             UnaryOperator::Void => {
                 self.expr_void(&u.argument);
-                self.op(Op::Undef);
+                self.op(Opcode::Undef);
                 return;
             }
             UnaryOperator::Delete => {
@@ -399,13 +399,13 @@ impl Compiler<'_, '_> {
         match &b.right {
             Expression::NumericLiteral(n) if f64::from(n.value as i32) == n.value => {
                 self.f().position(b.span.start);
-                self.f().emit(Op::LtLocInt, n.value as i32 as u32, left);
+                self.f().emit(Opcode::LtLocInt, n.value as i32 as u32, left);
                 true
             }
             Expression::Identifier(right) => match self.plain_local(right) {
                 Some(right) => {
                     self.f().position(b.span.start);
-                    self.f().emit(Op::LtLocLoc, u32::from(left), right);
+                    self.f().emit(Opcode::LtLocLoc, u32::from(left), right);
                     true
                 }
                 None => false,
@@ -425,35 +425,35 @@ impl Compiler<'_, '_> {
             && n.value >= 0.0
         {
             self.f().position(b.span.start);
-            let op = if b.operator == BinaryOperator::Addition { Op::AddInt } else { Op::SubInt };
+            let op = if b.operator == BinaryOperator::Addition { Opcode::AddInt } else { Opcode::SubInt };
             self.op_c(op, n.value as u32);
             return;
         }
         self.expr(&b.right);
         self.f().position(b.span.start);
         self.op(match b.operator {
-            BinaryOperator::Equality => Op::Eq,
-            BinaryOperator::Inequality => Op::Ne,
-            BinaryOperator::StrictEquality => Op::StrictEq,
-            BinaryOperator::StrictInequality => Op::StrictNe,
-            BinaryOperator::LessThan => Op::Lt,
-            BinaryOperator::LessEqualThan => Op::Le,
-            BinaryOperator::GreaterThan => Op::Gt,
-            BinaryOperator::GreaterEqualThan => Op::Ge,
-            BinaryOperator::Addition => Op::Add,
-            BinaryOperator::Subtraction => Op::Sub,
-            BinaryOperator::Multiplication => Op::Mul,
-            BinaryOperator::Division => Op::Div,
-            BinaryOperator::Remainder => Op::Mod,
-            BinaryOperator::Exponential => Op::Exp,
-            BinaryOperator::ShiftLeft => Op::Shl,
-            BinaryOperator::ShiftRight => Op::Shr,
-            BinaryOperator::ShiftRightZeroFill => Op::Ushr,
-            BinaryOperator::BitwiseOR => Op::BitOr,
-            BinaryOperator::BitwiseXOR => Op::BitXor,
-            BinaryOperator::BitwiseAnd => Op::BitAnd,
-            BinaryOperator::In => Op::In,
-            BinaryOperator::Instanceof => Op::InstanceOf,
+            BinaryOperator::Equality => Opcode::Eq,
+            BinaryOperator::Inequality => Opcode::Ne,
+            BinaryOperator::StrictEquality => Opcode::StrictEq,
+            BinaryOperator::StrictInequality => Opcode::StrictNe,
+            BinaryOperator::LessThan => Opcode::Lt,
+            BinaryOperator::LessEqualThan => Opcode::Le,
+            BinaryOperator::GreaterThan => Opcode::Gt,
+            BinaryOperator::GreaterEqualThan => Opcode::Ge,
+            BinaryOperator::Addition => Opcode::Add,
+            BinaryOperator::Subtraction => Opcode::Sub,
+            BinaryOperator::Multiplication => Opcode::Mul,
+            BinaryOperator::Division => Opcode::Div,
+            BinaryOperator::Remainder => Opcode::Mod,
+            BinaryOperator::Exponential => Opcode::Exp,
+            BinaryOperator::ShiftLeft => Opcode::Shl,
+            BinaryOperator::ShiftRight => Opcode::Shr,
+            BinaryOperator::ShiftRightZeroFill => Opcode::Ushr,
+            BinaryOperator::BitwiseOR => Opcode::BitOr,
+            BinaryOperator::BitwiseXOR => Opcode::BitXor,
+            BinaryOperator::BitwiseAnd => Opcode::BitAnd,
+            BinaryOperator::In => Opcode::In,
+            BinaryOperator::Instanceof => Opcode::InstanceOf,
         });
     }
 }

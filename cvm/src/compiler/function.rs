@@ -1,13 +1,13 @@
 //! Functions: parameters, prologue, body; arrows; the prelude's functions.
 //!
-//! Owns: the order of a function's beginning. Must not: know classes beyond their constructors' needs.
+//! Owns: the order of a function's prologue. Must not: know classes, except for constructors.
 
 use super::Compiler;
-use super::emit::{FunctionBuilder, ThisAt};
+use super::emit::{FunctionBuilder, ThisLocation};
 use super::expr::prefixed;
 use super::scope::{Alias, AliasKind};
 use super::{PreludeNames, parse};
-use crate::ops::Op;
+use crate::ops::Opcode;
 use crate::program::flag;
 use oxc_ast::ast::{
     ArrowFunctionBody, ArrowFunctionExpression, BindingPattern, Expression, FormalParameters, Function,
@@ -17,8 +17,8 @@ use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
 use oxc_syntax::symbol::{SymbolFlags, SymbolId};
 
-/// What a function's prologue needs to know about it.
-pub(super) struct Shape<'f, 'a> {
+/// The facts about a function that its prologue depends on.
+pub(super) struct FunctionShape<'f, 'a> {
     pub scope: Option<ScopeId>,
     pub params: Option<&'f FormalParameters<'a>>,
     pub own_name: Option<&'f oxc_ast::ast::BindingIdentifier<'a>>,
@@ -28,12 +28,12 @@ impl Compiler<'_, '_> {
     /// Pushes a function object. `name` is given for anonymous ones; none means: named at run time.
     pub(super) fn function(&mut self, f: &Function<'_>, name: Option<&str>, extra: u16) {
         if f.body.is_none() {
-            self.op(Op::Undef);
+            self.op(Opcode::Undef);
             return;
         }
         let number = self.function_template(f, name, extra, false, f.span.start);
         self.push_scope();
-        self.op_c(Op::Closure, number);
+        self.op_c(Opcode::Closure, number);
     }
 
     /// Compiles a function; `start` is where its source text begins.
@@ -70,26 +70,26 @@ impl Compiler<'_, '_> {
         let mut builder = FunctionBuilder::new(template, flags, name, (start, f.span.end));
         builder.has_fields = has_fields;
         if flags & flag::DERIVED != 0 {
-            builder.this_at = ThisAt::Scope;
+            builder.this_at = ThisLocation::Scope;
         }
         let own_name = if f.is_expression() { f.id.as_ref() } else { None };
-        let shape = Shape { scope: f.scope_id.get(), params: Some(&f.params), own_name };
-        let ribs = self.ribs.len();
+        let shape = FunctionShape { scope: f.scope_id.get(), params: Some(&f.params), own_name };
+        let active_scopes = self.active_scopes.len();
         self.begin_function(builder);
         self.prologue(&shape);
         if let Some(body) = &f.body {
             self.statements(&body.statements);
         }
-        self.epilogue(ribs);
+        self.epilogue(active_scopes);
         self.end_function()
     }
 
     /// Ends a function's body with an implicit return.
-    pub(super) fn epilogue(&mut self, ribs: usize) {
-        self.op(Op::Undef);
+    pub(super) fn epilogue(&mut self, active_scopes: usize) {
+        self.op(Opcode::Undef);
         self.emit_return();
-        while self.ribs.len() > ribs {
-            self.pop_rib();
+        while self.active_scopes.len() > active_scopes {
+            self.pop_scope_cell();
         }
         self.end_bindings(0);
     }
@@ -103,8 +103,8 @@ impl Compiler<'_, '_> {
         }
         let mut builder = FunctionBuilder::new(template, flags, name, (a.span.start, a.span.end));
         builder.this_at = self.f().this_at;
-        let shape = Shape { scope: a.scope_id.get(), params: Some(&a.params), own_name: None };
-        let ribs = self.ribs.len();
+        let shape = FunctionShape { scope: a.scope_id.get(), params: Some(&a.params), own_name: None };
+        let active_scopes = self.active_scopes.len();
         self.begin_function(builder);
         self.prologue(&shape);
         match &a.body {
@@ -113,18 +113,18 @@ impl Compiler<'_, '_> {
                 if let Some(e) = other.as_expression() {
                     self.f().position(e.span().start);
                     self.expr(e);
-                    self.op(Op::Ret);
+                    self.op(Opcode::Ret);
                 }
             }
         }
-        self.epilogue(ribs);
+        self.epilogue(active_scopes);
         let number = self.end_function();
         self.push_scope();
-        self.op_c(Op::Closure, number);
+        self.op_c(Opcode::Closure, number);
     }
 
     /// Parameters, scope cells, special bindings, hoisted variables.
-    pub(super) fn prologue(&mut self, shape: &Shape<'_, '_>) {
+    pub(super) fn prologue(&mut self, shape: &FunctionShape<'_, '_>) {
         let uses_arguments =
             shape.scope.is_some_and(|s| self.facts.uses_arguments.contains(&s)) && !self.f().is(flag::ARROW);
         let rest = shape.params.and_then(|p| p.rest.as_ref());
@@ -137,17 +137,17 @@ impl Compiler<'_, '_> {
         }
         let is_async_function = self.f().is(flag::ASYNC) && !self.f().is(flag::GENERATOR);
         if is_async_function {
-            self.op(Op::AsyncStart);
+            self.op(Opcode::AsyncStart);
         }
         if self.f().is(flag::DERIVED) {
-            self.push_rib();
-            let slots = (self.rib_slot(), self.rib_slot());
-            if let Some(rib) = self.ribs.last_mut() {
-                rib.derived = true;
+            self.push_scope_cell();
+            let slots = (self.scope_cell_slot(), self.scope_cell_slot());
+            if let Some(active_scope) = self.active_scopes.last_mut() {
+                active_scope.derived = true;
             }
-            self.op(Op::LoadCallee);
-            let local = self.ribs.last().map_or(0, |r| r.local);
-            self.f().emit(Op::StoreScope, u32::from(slots.1), local);
+            self.op(Opcode::LoadCallee);
+            let local = self.active_scopes.last().map_or(0, |r| r.local);
+            self.f().emit(Opcode::StoreScope, u32::from(slots.1), local);
         }
         self.enter_scope(shape.scope);
         if uses_arguments {
@@ -157,24 +157,24 @@ impl Compiler<'_, '_> {
         self.vars(shape);
         let twins = self.begin_twins(items, rest);
         if self.f().has_fields && !self.f().is(flag::DERIVED) {
-            self.op(Op::LoadThis);
-            self.op(Op::LoadCallee);
-            self.op(Op::RunFields);
-            self.op(Op::Pop);
+            self.op(Opcode::LoadThis);
+            self.op(Opcode::LoadCallee);
+            self.op(Opcode::RunFields);
+            self.op(Opcode::Pop);
         }
         self.bind_parameters(shape.scope, items);
         if let (Some(rest), Some(all)) = (rest, self.f().all_args) {
-            self.f().emit(Op::RestArgs, items.len() as u32, all);
+            self.f().emit(Opcode::RestArgs, items.len() as u32, all);
             self.bind_pattern(&rest.rest.argument);
         }
         self.end_twins(&twins);
         if self.f().is(flag::GENERATOR) {
-            self.op(Op::InitialYield);
+            self.op(Opcode::InitialYield);
         }
         self.parameter_properties(items);
     }
 
-    /// Gives parameters that the body declares again a binding of their own while the parameters' code is compiled.
+    /// Makes separate bindings for parameters that the body declares again, while the parameters' code is compiled.
     fn begin_twins(
         &mut self,
         items: &[oxc_ast::ast::FormalParameter<'_>],
@@ -188,7 +188,7 @@ impl Compiler<'_, '_> {
             });
         }
         if !twins.is_empty() {
-            self.push_rib();
+            self.push_scope_cell();
         }
         for &symbol in &twins {
             let name = format!("parameter {}", self.scoping.symbol_name(symbol));
@@ -203,7 +203,7 @@ impl Compiler<'_, '_> {
         for &symbol in twins.iter().rev() {
             let Some(alias) = self.aliases.pop() else { return };
             if let Some(at) = self.find_name(&alias.name) {
-                self.load_where(at, false);
+                self.load_at(at, false);
                 self.init_symbol(symbol);
             }
         }
@@ -223,31 +223,31 @@ impl Compiler<'_, '_> {
 
     fn arguments_binding(&mut self) {
         let all = self.f().all_args.unwrap_or(0);
-        self.op_b(Op::Arguments, all);
+        self.op_b(Opcode::Arguments, all);
         let local = self.f().local();
         self.f().arguments = Some(local);
-        self.op_c(Op::TeeLoc, u32::from(local));
-        // Arrows inside reach it through a scope cell.
-        self.push_rib();
-        let slot = self.rib_slot();
-        if let Some(rib) = self.ribs.last_mut() {
-            rib.names.insert("arguments".to_owned(), slot);
+        self.op_c(Opcode::TeeLoc, u32::from(local));
+        // Arrow functions inside access it through a scope cell.
+        self.push_scope_cell();
+        let slot = self.scope_cell_slot();
+        if let Some(active_scope) = self.active_scopes.last_mut() {
+            active_scope.names.insert("arguments".to_owned(), slot);
         }
-        let rib = self.ribs.last().map_or(0, |r| r.local);
-        self.f().emit(Op::StoreScope, u32::from(slot), rib);
+        let active_scope = self.active_scopes.last().map_or(0, |r| r.local);
+        self.f().emit(Opcode::StoreScope, u32::from(slot), active_scope);
     }
 
-    fn own_name(&mut self, shape: &Shape<'_, '_>) {
+    fn own_name(&mut self, shape: &FunctionShape<'_, '_>) {
         let Some(symbol) = shape.own_name.and_then(|id| id.symbol_id.get()) else { return };
         if Some(self.scoping.symbol_scope_id(symbol)) != shape.scope {
             return;
         }
-        self.op(Op::LoadCallee);
+        self.op(Opcode::LoadCallee);
         self.init_symbol(symbol);
     }
 
-    /// Gives `var`s and inner functions their places; captured ones begin as undefined.
-    fn vars(&mut self, shape: &Shape<'_, '_>) {
+    /// Allocates slots for `var`s and inner functions; captured ones begin as undefined.
+    fn vars(&mut self, shape: &FunctionShape<'_, '_>) {
         let Some(scope) = shape.scope else { return };
         let own = shape.own_name.and_then(|id| id.symbol_id.get());
         for symbol in self.symbols_in(scope) {
@@ -258,13 +258,13 @@ impl Compiler<'_, '_> {
                 continue;
             }
             if self.facts.captured.contains(&symbol) && !self.is_checked_param(symbol) {
-                self.op(Op::Undef);
+                self.op(Opcode::Undef);
                 self.init_symbol(symbol);
             }
         }
     }
 
-    /// Is this a parameter that another one's expression may use too early?
+    /// Is this a parameter that the expression of another parameter may read before its initialisation?
     fn is_checked_param(&self, symbol: SymbolId) -> bool {
         self.facts.late_params.contains_key(&symbol) && self.facts.checked.contains(&symbol)
     }
@@ -289,7 +289,7 @@ impl Compiler<'_, '_> {
             {
                 let slot = self.declare_local(symbol);
                 if self.is_checked_param(symbol) {
-                    self.op(Op::Uninit);
+                    self.op(Opcode::Uninit);
                     self.store_local(slot);
                 }
             }
@@ -353,8 +353,8 @@ impl Compiler<'_, '_> {
                 other => self.refuse(other.span().start, "the prelude has only functions and method lists"),
             }
         }
-        self.op(Op::Undef);
-        self.op(Op::Ret);
+        self.op(Opcode::Undef);
+        self.op(Opcode::Ret);
         self.end_function();
         names
     }

@@ -3,10 +3,10 @@
 //! Owns: per-iteration bindings and iterator closing. Must not: know other statements.
 
 use super::Compiler;
-use super::control::Control;
+use super::control::ControlEntry;
 use super::emit::Label;
 use super::using::Resources;
-use crate::ops::Op;
+use crate::ops::Opcode;
 use oxc_ast::ast::VariableDeclarationKind;
 use oxc_ast::ast::{
     ForInStatement, ForOfStatement, ForStatement, ForStatementInit, ForStatementLeft, Statement,
@@ -14,7 +14,7 @@ use oxc_ast::ast::{
 use oxc_span::GetSpan;
 use oxc_syntax::scope::ScopeId;
 
-/// What the head of a for-of loop declares.
+/// The declaration in the head of a for-of loop.
 fn left_resources(left: &ForStatementLeft<'_>) -> Resources {
     match left {
         ForStatementLeft::VariableDeclaration(d) => Resources::of_kind(d.kind),
@@ -27,13 +27,13 @@ impl Compiler<'_, '_> {
         match s {
             Statement::WhileStatement(w) => {
                 let (head, cont, brk) = (self.label(), self.label(), self.label());
-                self.jump(Op::Jump, cont);
+                self.jump(Opcode::Jump, cont);
                 self.bind(head);
                 self.body(&w.body, labels, brk, cont);
                 self.bind(cont);
                 self.f().position(w.test.span().start);
                 self.expr(&w.test);
-                self.jump(Op::JTrue, head);
+                self.jump(Opcode::JTrue, head);
                 self.bind(brk);
             }
             Statement::DoWhileStatement(w) => {
@@ -42,7 +42,7 @@ impl Compiler<'_, '_> {
                 self.body(&w.body, labels, brk, cont);
                 self.bind(cont);
                 self.expr(&w.test);
-                self.jump(Op::JTrue, head);
+                self.jump(Opcode::JTrue, head);
                 self.bind(brk);
             }
             Statement::ForStatement(f) => self.for_statement(f, labels),
@@ -54,7 +54,7 @@ impl Compiler<'_, '_> {
 
     fn body(&mut self, body: &Statement<'_>, labels: Vec<String>, brk: Label, cont: Label) {
         let depth = self.f().depth();
-        self.f().control.push(Control::Target { labels, brk, cont: Some(cont), anonymous: true, depth });
+        self.f().control.push(ControlEntry::Target { labels, brk, cont: Some(cont), anonymous: true, depth });
         self.sub_statement(body);
         self.f().control.pop();
     }
@@ -72,8 +72,10 @@ impl Compiler<'_, '_> {
     /// A `for` statement whose scope is in force.
     fn for_parts(&mut self, f: &ForStatement<'_>, labels: Vec<String>) {
         let c = self;
-        let rib = match f.scope_id.get() {
-            Some(scope) if c.facts.captured_in.contains_key(&scope) => c.ribs.last().map(|r| r.local),
+        let active_scope = match f.scope_id.get() {
+            Some(scope) if c.facts.captured_in.contains_key(&scope) => {
+                c.active_scopes.last().map(|r| r.local)
+            }
             _ => None,
         };
         match &f.init {
@@ -89,14 +91,14 @@ impl Compiler<'_, '_> {
             None => {}
         }
         let (head, cont, brk, check) = (c.label(), c.label(), c.label(), c.label());
-        c.copy_rib(rib);
+        c.copy_scope_cell(active_scope);
         if f.test.is_some() {
-            c.jump(Op::Jump, check);
+            c.jump(Opcode::Jump, check);
         }
         c.bind(head);
         c.body(&f.body, labels, brk, cont);
         c.bind(cont);
-        c.copy_rib(rib);
+        c.copy_scope_cell(active_scope);
         if let Some(update) = &f.update {
             c.f().position(update.span().start);
             c.expr_void(update);
@@ -106,17 +108,17 @@ impl Compiler<'_, '_> {
             Some(test) => {
                 c.f().position(test.span().start);
                 c.expr(test);
-                c.jump(Op::JTrue, head);
+                c.jump(Opcode::JTrue, head);
             }
-            None => c.jump(Op::Jump, head),
+            None => c.jump(Opcode::Jump, head),
         }
         c.bind(brk);
     }
 
-    fn copy_rib(&mut self, rib: Option<u16>) {
-        if let Some(local) = rib {
+    fn copy_scope_cell(&mut self, active_scope: Option<u16>) {
+        if let Some(local) = active_scope {
             self.load_local(local);
-            self.op(Op::CopyScope);
+            self.op(Opcode::CopyScope);
             self.store_local(local);
         }
     }
@@ -156,7 +158,7 @@ impl Compiler<'_, '_> {
             }
             c.expr(right);
         });
-        // Places given here are for the head only; each turn gives new ones.
+        // These slots are for the head only; each iteration allocates new ones.
         if let ForStatementLeft::VariableDeclaration(d) = left
             && d.kind != VariableDeclarationKind::Var
         {
@@ -178,21 +180,21 @@ impl Compiler<'_, '_> {
         self.f().local();
         self.f().local();
         let (head, brk, done) = (self.label(), self.label(), self.label());
-        self.op(Op::Dup);
+        self.op(Opcode::Dup);
         self.store_local(local);
         self.call_pre("ForInKeys", 1);
         self.store_local(local + 1);
-        self.op_c(Op::Int, 0);
+        self.op_c(Opcode::Int, 0);
         self.store_local(local + 2);
         self.bind(head);
-        self.f().jump(Op::ForInNext, done, local);
+        self.f().jump(Opcode::ForInNext, done, local);
         self.in_scope(f.scope_id.get(), |c| {
             c.bind_left(&f.left);
             c.body(&f.body, labels, brk, head);
         });
-        self.jump(Op::Jump, head);
+        self.jump(Opcode::Jump, head);
         self.bind(done);
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
         self.bind(brk);
         self.f().release(mark);
     }
@@ -202,14 +204,14 @@ impl Compiler<'_, '_> {
         let local = self.f().local();
         self.f().local();
         let fast = self.label();
-        self.jump(Op::IterFast, fast);
-        self.op(Op::Pop);
-        self.op(Op::GetIterMethod);
-        self.op_b(Op::Call, 0);
-        self.op(Op::IterCheck);
-        self.op(Op::Dup);
+        self.jump(Opcode::IterFast, fast);
+        self.op(Opcode::Pop);
+        self.op(Opcode::GetIterMethod);
+        self.op_b(Opcode::Call, 0);
+        self.op(Opcode::IterCheck);
+        self.op(Opcode::Dup);
         let next = self.str_const("next");
-        self.op_c(Op::GetProp, next);
+        self.op_c(Opcode::GetProp, next);
         self.bind(fast);
         self.store_local(local + 1);
         self.store_local(local);
@@ -219,18 +221,18 @@ impl Compiler<'_, '_> {
     /// Pushes the next value of the iterator in `local`, or jumps to `done` with nothing pushed.
     pub(super) fn step_iterator(&mut self, local: u16, done: Label) {
         let (got, over) = (self.label(), self.label());
-        self.f().jump(Op::IterDone, done, local);
-        self.f().jump(Op::IterValue, got, local);
-        self.op(Op::Pop);
+        self.f().jump(Opcode::IterDone, done, local);
+        self.f().jump(Opcode::IterValue, got, local);
+        self.op(Opcode::Pop);
         self.load_local(local + 1);
         self.load_local(local);
-        self.op_b(Op::Call, 0);
-        self.op(Op::IterCheck);
+        self.op_b(Opcode::Call, 0);
+        self.op(Opcode::IterCheck);
         self.finish_step(over);
-        self.jump(Op::Jump, got);
+        self.jump(Opcode::Jump, got);
         self.bind(over);
-        self.op(Op::Pop);
-        self.jump(Op::Jump, done);
+        self.op(Opcode::Pop);
+        self.jump(Opcode::Jump, done);
         let depth = self.f().depth();
         self.f().set_depth(depth + 1);
         self.bind(got);
@@ -238,12 +240,12 @@ impl Compiler<'_, '_> {
 
     /// Result object -> value, or to `over` with the object still there.
     fn finish_step(&mut self, over: Label) {
-        self.op(Op::Dup);
+        self.op(Opcode::Dup);
         let name = self.str_const("done");
-        self.op_c(Op::GetProp, name);
-        self.jump(Op::JTrue, over);
+        self.op_c(Opcode::GetProp, name);
+        self.jump(Opcode::JTrue, over);
         let name = self.str_const("value");
-        self.op_c(Op::GetProp, name);
+        self.op_c(Opcode::GetProp, name);
     }
 
     fn for_of(&mut self, f: &ForOfStatement<'_>, labels: Vec<String>) {
@@ -257,23 +259,23 @@ impl Compiler<'_, '_> {
         if f.r#await {
             self.load_local(local + 1);
             self.load_local(local);
-            self.op_b(Op::Call, 0);
+            self.op_b(Opcode::Call, 0);
             self.await_value();
-            self.op(Op::IterCheck);
+            self.op(Opcode::IterCheck);
             let over = self.label();
             self.finish_step(over);
             let got = self.label();
-            self.jump(Op::Jump, got);
+            self.jump(Opcode::Jump, got);
             self.bind(over);
-            self.op(Op::Pop);
-            self.jump(Op::Jump, done);
+            self.op(Opcode::Pop);
+            self.jump(Opcode::Jump, done);
             let depth = self.f().depth();
             self.f().set_depth(depth + 1);
             self.bind(got);
         } else {
             self.step_iterator(local, done);
         }
-        // The target of break and continue lies outside the iterator: break closes it, continue must not.
+        // The targets of break and continue are outside the iterator: break closes it, continue must not.
         let depth = self.f().depth() - 1;
         let next = self.label();
         self.f().set_depth(depth);
@@ -282,15 +284,15 @@ impl Compiler<'_, '_> {
             self.f().set_depth(depth + 1);
             r
         };
-        self.f().control.push(Control::Target {
+        self.f().control.push(ControlEntry::Target {
             labels: labels.clone(),
             brk,
             cont: None,
             anonymous: true,
             depth,
         });
-        self.f().control.push(Control::Iter { local, region, is_async: f.r#await, done: None });
-        self.f().control.push(Control::Target {
+        self.f().control.push(ControlEntry::Iter { local, region, is_async: f.r#await, done: None });
+        self.f().control.push(ControlEntry::Target {
             labels,
             brk: next,
             cont: Some(next),
@@ -301,7 +303,7 @@ impl Compiler<'_, '_> {
             let resources = left_resources(&f.left);
             if resources == Resources::None {
                 c.bind_left(&f.left);
-                // A `break` must pass the iterator, so this entry only answers to `continue`.
+                // A `break` must pass the iterator, so this entry is a target of `continue` only.
                 c.sub_statement(&f.body);
                 return;
             }
@@ -318,7 +320,7 @@ impl Compiler<'_, '_> {
         self.f().control.pop();
         self.f().close_region(region);
         self.bind(next);
-        self.jump(Op::Jump, head);
+        self.jump(Opcode::Jump, head);
         self.f().begin_handler(handler);
         self.close_and_rethrow(local, f.r#await);
         self.f().set_depth(depth);
@@ -331,9 +333,9 @@ impl Compiler<'_, '_> {
         let local = self.f().local();
         self.f().local();
         self.call_pre("GetAsyncIterator", 1);
-        self.op(Op::Dup);
+        self.op(Opcode::Dup);
         let next = self.str_const("next");
-        self.op_c(Op::GetProp, next);
+        self.op_c(Opcode::GetProp, next);
         self.store_local(local + 1);
         self.store_local(local);
         local
@@ -342,6 +344,6 @@ impl Compiler<'_, '_> {
     /// Awaits the value on the stack.
     pub(super) fn await_value(&mut self) {
         self.call_pre("PromiseResolveIntrinsic", 1);
-        self.op(Op::Await);
+        self.op(Opcode::Await);
     }
 }

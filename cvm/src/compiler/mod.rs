@@ -1,7 +1,7 @@
 //! From source text to bytecode.
 //!
-//! Reading order: `parse` (AST, scopes, facts), `emit` (code buffer, labels, stack depth), `scope` (where a variable
-//! lives), `control` (break, continue, return, finally), then one file per family of syntax.
+//! Reading order: `parse` (AST, scopes, facts), `emit` (code buffer, labels, stack depth), `scope` (where variables
+//! are stored), `control` (break, continue, return, finally), then one file per family of syntax.
 //! Owns: everything that names the parser's AST. Must not: know the state or run code.
 
 mod assign;
@@ -23,15 +23,15 @@ mod unsupported;
 mod using;
 mod yields;
 
-use crate::program::{Const, Template, Unit};
+use crate::program::{Const, FunctionTemplate, Unit};
 use oxc_semantic::Scoping;
-use scope::Rib;
+use scope::ActiveScope;
 use std::collections::HashMap;
 
-/// Longest source text, in bytes of UTF-8. What a program may have is usually much less and is the caller's to say.
+/// Longest source text (bytes of UTF-8). Callers usually set a much lower limit for a program.
 const MAX_SOURCE_BYTES: usize = 64 << 20;
 
-/// How to compile.
+/// Options of the compiler.
 #[derive(Clone, Debug)]
 pub struct CompileOptions {
     /// Name for errors and stacks
@@ -94,7 +94,7 @@ impl std::fmt::Display for CompileError {
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct CompileErrors(pub Vec<CompileError>);
 
-/// Compiles a program; linking it with the prelude is [`crate::program`]'s business.
+/// Compiles a program; [`crate::link`] links it to the prelude.
 pub(crate) fn compile_unit(
     source: &str,
     options: &CompileOptions,
@@ -127,7 +127,7 @@ pub(crate) fn compile_prelude(source: &str) -> Result<(Unit, PreludeNames), Comp
     .map_err(CompileErrors)
 }
 
-/// What the prelude defines.
+/// The definitions of the prelude.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PreludeNames {
     /// Top-level functions by name
@@ -140,18 +140,18 @@ pub(crate) struct PreludeNames {
 struct Compiler<'a, 's> {
     source: &'s str,
     scoping: &'s Scoping,
-    facts: &'s parse::Facts,
+    facts: &'s parse::ScopeFacts,
     unit: Unit,
     consts: HashMap<ConstKey, u32>,
     functions: Vec<emit::FunctionBuilder>,
-    ribs: Vec<Rib>,
+    active_scopes: Vec<ActiveScope>,
     errors: Vec<CompileError>,
     prelude_names: &'a HashMap<String, u32>,
     /// Compiling the prelude: `$name` is a native, `$$NAME` a realm object
     in_prelude: bool,
     own_names: HashMap<String, u32>,
     first_template: u32,
-    /// Variables that the code under way finds in another place than the code around it
+    /// Variables that have another location in the code being compiled than in the code around it
     aliases: Vec<scope::Alias>,
 }
 
@@ -166,7 +166,7 @@ impl<'a, 's> Compiler<'a, 's> {
     fn new(
         source: &'s str,
         scoping: &'s Scoping,
-        facts: &'s parse::Facts,
+        facts: &'s parse::ScopeFacts,
         prelude_names: &'a HashMap<String, u32>,
         in_prelude: bool,
     ) -> Self {
@@ -178,7 +178,7 @@ impl<'a, 's> Compiler<'a, 's> {
             unit,
             consts: HashMap::new(),
             functions: Vec::new(),
-            ribs: Vec::new(),
+            active_scopes: Vec::new(),
             errors: Vec::new(),
             prelude_names,
             in_prelude,
@@ -188,7 +188,7 @@ impl<'a, 's> Compiler<'a, 's> {
         }
     }
 
-    /// Refuses something by name; code generation goes on to find more.
+    /// Records a compile error; code generation continues in order to find more.
     fn refuse(&mut self, offset: u32, message: &str) {
         let at = offset.saturating_sub(parse::STRICT.len() as u32);
         if self.errors.len() < 20 {
@@ -197,7 +197,7 @@ impl<'a, 's> Compiler<'a, 's> {
     }
 
     fn finish(mut self) -> Result<Unit, Vec<CompileError>> {
-        // The stages find their errors one after the other; a reader wants them from top to bottom.
+        // Each stage reports its own errors; they are sorted by position for the reader.
         self.errors.sort_by_key(|error| (error.line, error.column));
         if self.errors.is_empty() { Ok(self.unit) } else { Err(self.errors) }
     }
@@ -230,7 +230,7 @@ impl<'a, 's> Compiler<'a, 's> {
 
     /// Reserves the number of a template that is compiled later.
     fn reserve_template(&mut self) -> u32 {
-        self.unit.templates.push(Template::default());
+        self.unit.templates.push(FunctionTemplate::default());
         self.first_template + self.unit.templates.len() as u32 - 1
     }
 

@@ -1,7 +1,6 @@
-//! Parsing: source text to AST and scopes, the early walk that finds what code generation must know beforehand,
-//! and errors for people.
+//! Parsing: source text to AST and scopes, the analysis that code generation needs beforehand, and readable errors.
 //!
-//! Owns: the calls of the parser and the semantic analysis, [`Facts`]. Must not: emit code.
+//! Owns: the calls of the parser and the semantic analysis, [`ScopeFacts`]. Must not: emit code.
 
 use super::CompileError;
 use oxc_allocator::Allocator;
@@ -21,25 +20,25 @@ use std::collections::{HashMap, HashSet};
 /// Makes the whole script strict; every position is shifted back by its length.
 pub(super) const STRICT: &str = "'use strict';";
 
-/// What the walk before code generation found out.
+/// Results of the analysis before code generation.
 #[derive(Default)]
-pub(super) struct Facts {
-    /// Scopes of classes; their direct contents may run in functions of their own
+pub(super) struct ScopeFacts {
+    /// Scopes of classes; their direct contents may be compiled to separate functions
     pub class_scopes: HashSet<ScopeId>,
-    /// Symbols whose binding lies in a scope cell because a closure uses it
+    /// Symbols with their binding in a scope cell, because a closure uses it
     pub captured: HashSet<SymbolId>,
     /// Captured symbols by scope, in order of declaration
     pub captured_in: HashMap<ScopeId, Vec<SymbolId>>,
-    /// Where a lexical binding is initialised for code that follows textually
+    /// Source offset from which a lexical binding is initialised
     ready_after: HashMap<SymbolId, u32>,
-    /// Lexical symbols with at least one use that may come too early
+    /// Lexical symbols with at least one use that may precede the initialisation
     pub checked: HashSet<SymbolId>,
-    /// Names of class declarations that are assigned to somewhere: inside, the class has a constant binding of its own
+    /// Names of class declarations that are assigned to somewhere: inside, the class has a separate constant binding
     pub assigned_classes: HashSet<SymbolId>,
     declared_classes: HashSet<SymbolId>,
-    /// Parameters of lists with expressions: where each is initialised for code that follows textually
+    /// For parameter lists with expressions: source offset from which each parameter is initialised
     pub late_params: HashMap<SymbolId, u32>,
-    /// Those of them that the body declares again: the parameters' code sees another variable than the body's
+    /// Those of them that the body declares again: the parameters' code uses another variable than the body
     pub twins: HashSet<SymbolId>,
     /// Functions that use `arguments`
     pub uses_arguments: HashSet<ScopeId>,
@@ -48,7 +47,7 @@ pub(super) struct Facts {
     switch_scopes: HashSet<ScopeId>,
 }
 
-impl<'a> Visit<'a> for Facts {
+impl<'a> Visit<'a> for ScopeFacts {
     fn visit_function(&mut self, it: &Function<'a>, flags: ScopeFlags) {
         if let Some(id) = it.scope_id.get() {
             self.functions.insert(id);
@@ -135,7 +134,7 @@ impl<'a> Visit<'a> for Facts {
     }
 }
 
-impl Facts {
+impl ScopeFacts {
     fn loop_head(&mut self, left: &ForStatementLeft<'_>, end: u32) {
         if let ForStatementLeft::VariableDeclaration(decl) = left
             && decl.kind != VariableDeclarationKind::Var
@@ -150,7 +149,7 @@ impl Facts {
         }
     }
 
-    /// The innermost scope around `scope` whose code runs in a frame of its own.
+    /// The innermost scope around `scope` that is the scope of a function, a class or the script.
     fn owner(&self, scoping: &Scoping, scope: ScopeId) -> ScopeId {
         for s in scoping.scope_ancestors(scope) {
             if self.functions.contains(&s) || self.class_scopes.contains(&s) {
@@ -213,7 +212,7 @@ impl Facts {
 
 /// Finds uses of lexical bindings that stand before the end of their declaration.
 struct EarlyUses<'f> {
-    facts: &'f Facts,
+    facts: &'f ScopeFacts,
     scoping: &'f Scoping,
     found: Vec<SymbolId>,
 }
@@ -255,14 +254,14 @@ pub(super) fn bound_names<'a>(pattern: &BindingPattern<'a>, f: &mut dyn FnMut(&B
     }
 }
 
-/// Deepest nesting of brackets that is let through to the recursive parser.
+/// Deepest nesting of brackets that the recursive parser is given.
 const MAX_NESTING: usize = 400;
 /// Most operators in a row, over all brackets that are open: each may be one more level of the parser's recursion.
 const MAX_CHAIN: usize = 1200;
 
 /// Refuses source whose nesting could exhaust the stack of the recursive parser and code generator.
 ///
-/// This reads bytes, not tokens: regular expressions are taken as operators, which only makes the count larger.
+/// This scans bytes, not tokens: regular expressions count as operators, which only makes the count larger.
 fn check_nesting(source: &str) -> Result<(), (u32, &'static str)> {
     let bytes = source.as_bytes();
     let mut open: Vec<usize> = Vec::new();
@@ -325,7 +324,7 @@ fn check_nesting(source: &str) -> Result<(), (u32, &'static str)> {
     Ok(())
 }
 
-/// Words that may stand in front of themselves, or statements that nest without brackets.
+/// Keywords that can be repeated or nested without brackets.
 fn is_prefix_word(word: &[u8]) -> bool {
     matches!(
         word,
@@ -356,7 +355,7 @@ fn is_prefix_word(word: &[u8]) -> bool {
 pub(super) fn with_ast<T>(
     source: &str,
     typescript: bool,
-    then: impl FnOnce(&Program<'_>, &Scoping, &Facts) -> Result<T, Vec<CompileError>>,
+    then: impl FnOnce(&Program<'_>, &Scoping, &ScopeFacts) -> Result<T, Vec<CompileError>>,
 ) -> Result<T, Vec<CompileError>> {
     if let Err((at, message)) = check_nesting(source) {
         return Err(vec![CompileError::new(source, at, message)]);
@@ -390,7 +389,7 @@ pub(super) fn with_ast<T>(
         return Err(errors);
     }
     let scoping = built.semantic.into_scoping();
-    let mut facts = Facts::default();
+    let mut facts = ScopeFacts::default();
     facts.visit_program(program);
     facts.find_captures(&scoping, program);
     then(program, &scoping, &facts)
@@ -406,11 +405,11 @@ fn diagnostics(source: &str, found: oxc_diagnostics::Diagnostics) -> Vec<Compile
         let again = d.message.ends_with("has already been declared");
         let label = if again { d.labels.last() } else { d.labels.first() };
         let at = label.and_then(|l| (l.offset() as usize).checked_sub(STRICT.len()));
-        // The parser stumbles once more over what it has just complained about.
+        // The parser reports a second error at the same position.
         if !errors.is_empty() && (at.is_none() || d.message == "Unexpected token") {
             continue;
         }
-        // What is missing at the end is missing behind the last thing there is.
+        // An error at the end of the text is reported behind the last token.
         let at = at.unwrap_or(0).min(source.trim_end().len());
         errors.push(CompileError::new(source, at as u32, super::unsupported::reworded(d.message.as_ref())));
     }

@@ -1,11 +1,11 @@
 //! Binding patterns and assignment patterns.
 //!
-//! Owns: destructuring with defaults, rest and iterator closing. Must not: decide where variables live.
+//! Owns: destructuring with defaults, rest and iterator closing. Must not: decide where variables are stored.
 
 use super::Compiler;
-use super::control::Control;
+use super::control::ControlEntry;
 use super::emit::Label;
-use crate::ops::Op;
+use crate::ops::Opcode;
 use oxc_ast::ast::{
     ArrayAssignmentTarget, ArrayPattern, AssignmentTarget, AssignmentTargetMaybeDefault,
     AssignmentTargetProperty, BindingPattern, Expression, ObjectAssignmentTarget, ObjectPattern, PropertyKey,
@@ -32,8 +32,8 @@ impl Compiler<'_, '_> {
     /// Replaces undefined on the stack by the default.
     pub(super) fn default_value(&mut self, default: &Expression<'_>, name: Option<&str>) {
         let given = self.label();
-        self.jump(Op::JNotUndefKeep, given);
-        self.op(Op::Pop);
+        self.jump(Opcode::JNotUndefKeep, given);
+        self.op(Opcode::Pop);
         match name {
             Some(name) => self.expr_named(default, name),
             None => self.expr(default),
@@ -43,30 +43,30 @@ impl Compiler<'_, '_> {
 
     /// Stack: source -> source value; with `keep` also collects the key: source … key under them is left to the caller.
     fn pattern_key(&mut self, key: &PropertyKey<'_>, computed: bool, keep: Option<u16>) {
-        self.op(Op::Dup);
+        self.op(Opcode::Dup);
         match (computed, key.static_name()) {
             (false, Some(name)) => {
                 let name = self.str_const(&name);
                 if let Some(local) = keep {
-                    self.op_c(Op::Const, name);
+                    self.op_c(Opcode::Const, name);
                     self.store_local(local);
                 }
-                self.op_c(Op::GetProp, name);
+                self.op_c(Opcode::GetProp, name);
             }
             _ => {
                 self.property_key(key);
-                self.op(Op::ToKey);
+                self.op(Opcode::ToKey);
                 if let Some(local) = keep {
-                    self.op_c(Op::TeeLoc, u32::from(local));
+                    self.op_c(Opcode::TeeLoc, u32::from(local));
                 }
-                self.op(Op::GetElem);
+                self.op(Opcode::GetElem);
             }
         }
     }
 
     fn bind_object(&mut self, p: &ObjectPattern<'_>) {
         let mark = self.f().mark();
-        self.op(Op::CheckObjCoercible);
+        self.op(Opcode::CheckObjCoercible);
         let mut keys = Vec::new();
         for prop in &p.properties {
             let keep = p.rest.is_some().then(|| self.f().local());
@@ -75,11 +75,11 @@ impl Compiler<'_, '_> {
             self.bind_pattern(&prop.value);
         }
         if let Some(rest) = &p.rest {
-            self.op(Op::Dup);
+            self.op(Opcode::Dup);
             self.rest_object(&keys);
             self.bind_pattern(&rest.argument);
         }
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
         let _ = mark; // bindings made by the pattern keep their slots
     }
 
@@ -87,7 +87,7 @@ impl Compiler<'_, '_> {
         for &k in keys {
             self.load_local(k);
         }
-        self.op_b(Op::NewArray, keys.len() as u16);
+        self.op_b(Opcode::NewArray, keys.len() as u16);
         self.call_pre("ObjectRest", 2);
     }
 
@@ -97,7 +97,7 @@ impl Compiler<'_, '_> {
                 c.step_element(it);
                 match element {
                     Some(pattern) => c.bind_pattern(pattern),
-                    None => c.op(Op::Pop),
+                    None => c.op(Opcode::Pop),
                 }
             }
             if let Some(rest) = &p.rest {
@@ -111,26 +111,26 @@ impl Compiler<'_, '_> {
     fn array_pattern(&mut self, elements: impl FnOnce(&mut Self, (u16, u16))) {
         let local = self.open_iterator();
         let done = self.f().local();
-        self.op(Op::False);
+        self.op(Opcode::False);
         self.store_local(done);
         let (handler, end) = (self.label(), self.label());
         let region = self.f().open_region(handler);
-        self.f().control.push(Control::Iter { local, region, is_async: false, done: Some(done) });
+        self.f().control.push(ControlEntry::Iter { local, region, is_async: false, done: Some(done) });
         elements(self, (local, done));
         self.f().control.pop();
         self.f().close_region(region);
         self.close_unless_done(local, done);
-        self.jump(Op::Jump, end);
+        self.jump(Opcode::Jump, end);
         self.f().begin_handler(handler);
         let rethrow = self.label();
         self.load_local(done);
-        self.jump(Op::JTrue, rethrow);
+        self.jump(Opcode::JTrue, rethrow);
         self.load_local(local);
         self.load_local(local + 1);
         self.call_pre("IteratorCloseSilently", 2);
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
         self.bind(rethrow);
-        self.op(Op::Throw);
+        self.op(Opcode::Throw);
         let depth = self.f().depth();
         self.f().set_depth(depth);
         self.bind(end);
@@ -140,30 +140,30 @@ impl Compiler<'_, '_> {
     fn step_element(&mut self, (local, done): (u16, u16)) {
         let (end, over) = (self.label(), self.label());
         self.load_local(done);
-        self.jump(Op::JTrue, over);
-        self.op(Op::True);
+        self.jump(Opcode::JTrue, over);
+        self.op(Opcode::True);
         self.store_local(done);
         self.step_iterator(local, over);
-        self.op(Op::False);
+        self.op(Opcode::False);
         self.store_local(done);
-        self.jump(Op::Jump, end);
+        self.jump(Opcode::Jump, end);
         self.bind(over);
-        self.op(Op::Undef);
+        self.op(Opcode::Undef);
         self.bind(end);
     }
 
-    /// Pushes an array of what is left.
+    /// Pushes an array of the remaining elements.
     fn rest_elements(&mut self, (local, done): (u16, u16)) {
         let (head, over): (Label, Label) = (self.label(), self.label());
-        self.op_b(Op::NewArray, 0);
+        self.op_b(Opcode::NewArray, 0);
         self.load_local(done);
-        self.jump(Op::JTrue, over);
-        self.op(Op::True);
+        self.jump(Opcode::JTrue, over);
+        self.op(Opcode::True);
         self.store_local(done);
         self.bind(head);
         self.step_iterator(local, over);
-        self.op(Op::ArrPush);
-        self.jump(Op::Jump, head);
+        self.op(Opcode::ArrPush);
+        self.jump(Opcode::Jump, head);
         self.bind(over);
     }
 
@@ -174,15 +174,15 @@ impl Compiler<'_, '_> {
             AssignmentTarget::ArrayAssignmentTarget(p) => self.assign_array(p),
             simple => {
                 let Some(simple) = simple.as_simple_assignment_target() else { return };
-                // The value is on the stack already; its place is evaluated after it.
+                // The value is on the stack already; the target is evaluated after it.
                 let depth = self.prepare_target(simple);
                 match depth {
                     0 => {}
-                    1 => self.op(Op::Swap),
+                    1 => self.op(Opcode::Swap),
                     2 => {
                         // v o k -> o k v
-                        self.op(Op::Rot3);
-                        self.op(Op::Rot3);
+                        self.op(Opcode::Rot3);
+                        self.op(Opcode::Rot3);
                     }
                     _ => {}
                 }
@@ -191,7 +191,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// Assigns an element whose value `produce` pushes; the target's parts are evaluated before.
+    /// Assigns the value that `produce` pushes; the target's parts are evaluated before it.
     fn assign_element(&mut self, target: &AssignmentTargetMaybeDefault<'_>, produce: impl FnOnce(&mut Self)) {
         let (target, default) = match target {
             AssignmentTargetMaybeDefault::AssignmentTargetWithDefault(d) => (&d.binding, Some(&d.init)),
@@ -225,7 +225,7 @@ impl Compiler<'_, '_> {
                     Some(target) => c.assign_element(target, |c| c.step_element(it)),
                     None => {
                         c.step_element(it);
-                        c.op(Op::Pop);
+                        c.op(Opcode::Pop);
                     }
                 }
             }
@@ -246,7 +246,7 @@ impl Compiler<'_, '_> {
     }
 
     fn assign_object(&mut self, p: &ObjectAssignmentTarget<'_>) {
-        self.op(Op::CheckObjCoercible);
+        self.op(Opcode::CheckObjCoercible);
         let source = self.f().local();
         self.store_local(source);
         let mut keys = Vec::new();
@@ -258,11 +258,11 @@ impl Compiler<'_, '_> {
                     let name = i.binding.name.as_str();
                     let constant = self.str_const(name);
                     if let Some(local) = keep {
-                        self.op_c(Op::Const, constant);
+                        self.op_c(Opcode::Const, constant);
                         self.store_local(local);
                     }
                     self.load_local(source);
-                    self.op_c(Op::GetProp, constant);
+                    self.op_c(Opcode::GetProp, constant);
                     if let Some(init) = &i.init {
                         self.default_value(init, Some(name));
                     }
@@ -273,11 +273,11 @@ impl Compiler<'_, '_> {
                     match (q.computed, q.name.static_name()) {
                         (false, Some(name)) => {
                             let name = self.str_const(&name);
-                            self.op_c(Op::Const, name);
+                            self.op_c(Opcode::Const, name);
                         }
                         _ => {
                             self.property_key(&q.name);
-                            self.op(Op::ToKey);
+                            self.op(Opcode::ToKey);
                         }
                     }
                     self.store_local(key);
@@ -288,7 +288,7 @@ impl Compiler<'_, '_> {
                     self.assign_element(&q.binding, |c| {
                         c.load_local(source);
                         c.load_local(key);
-                        c.op(Op::GetElem);
+                        c.op(Opcode::GetElem);
                     });
                 }
             }

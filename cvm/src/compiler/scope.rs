@@ -1,20 +1,20 @@
-//! Where a variable lives: a frame slot, a scope cell that closures share, or the global object.
+//! Where a variable is stored: in a frame slot, in a scope cell that closures share, or on the global object.
 //!
-//! Owns: ribs (the scope cells in force), loads and stores of variables. Must not: compile expressions.
+//! Owns: the stack of active scope cells, loads and stores of variables. Must not: compile expressions.
 
 use super::Compiler;
-use crate::ops::Op;
+use crate::ops::Opcode;
 use crate::program::Binding;
 use oxc_ast::ast::{BindingIdentifier, IdentifierReference};
 use oxc_syntax::scope::ScopeId;
 use oxc_syntax::symbol::{SymbolFlags, SymbolId};
 use std::collections::HashMap;
 
-/// A scope cell in force at some point of the code.
-pub(super) struct Rib {
-    /// Depth of the function that made it
+/// A scope cell that is active in a part of the code.
+pub(super) struct ActiveScope {
+    /// Nesting depth of the function that creates it
     pub level: usize,
-    /// Local of that function that holds it
+    /// The local of that function in which it is kept
     pub local: u16,
     pub symbols: HashMap<SymbolId, u16>,
     /// Private names, computed keys and similar
@@ -22,11 +22,11 @@ pub(super) struct Rib {
     /// Scope of a derived constructor: `this` in slot 0, the constructor in slot 1
     pub derived: bool,
     pub slots: u16,
-    /// Instruction that makes the scope; its slot count is filled in at the end
+    /// The instruction that creates the scope; its slot count is set at the end
     made_at: usize,
 }
 
-/// A second binding of one symbol, in a named slot of a rib: it holds while part of the code is compiled.
+/// A second binding of one symbol, in a named slot of a scope cell, valid while a part of the code is compiled.
 pub(super) struct Alias {
     pub symbol: SymbolId,
     /// Named slot
@@ -34,10 +34,10 @@ pub(super) struct Alias {
     pub kind: AliasKind,
 }
 
-/// What a second binding is for.
+/// The reason of a second binding.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AliasKind {
-    /// A class's own name inside of it
+    /// A class's name inside of the class
     Class,
     /// A parameter that the body declares again
     Parameter,
@@ -45,9 +45,9 @@ pub(super) enum AliasKind {
     Member,
 }
 
-/// Where a variable is.
+/// The location of a variable.
 #[derive(Clone, Copy)]
-pub(super) enum Where {
+pub(super) enum VariableLocation {
     Local(u16),
     Scope(u16, u16),
     Env(u16, u16),
@@ -55,19 +55,19 @@ pub(super) enum Where {
 }
 
 impl Compiler<'_, '_> {
-    /// Makes a scope cell and puts it in force.
-    pub(super) fn push_rib(&mut self) -> usize {
+    /// Creates a scope cell and activates it.
+    pub(super) fn push_scope_cell(&mut self) -> usize {
         let level = self.functions.len();
-        let parent = self.ribs.last().filter(|r| r.level == level).map(|r| r.local);
+        let parent = self.active_scopes.last().filter(|r| r.level == level).map(|r| r.local);
         match parent {
             Some(local) => self.load_local(local),
-            None => self.op(Op::PushEnv),
+            None => self.op(Opcode::PushEnv),
         }
         let made_at = self.f().code.len();
-        self.op_c(Op::NewScope, 0);
+        self.op_c(Opcode::NewScope, 0);
         let local = self.f().local();
         self.store_local(local);
-        self.ribs.push(Rib {
+        self.active_scopes.push(ActiveScope {
             level,
             local,
             symbols: HashMap::new(),
@@ -76,21 +76,21 @@ impl Compiler<'_, '_> {
             slots: 0,
             made_at,
         });
-        self.ribs.len() - 1
+        self.active_scopes.len() - 1
     }
 
-    /// Takes the innermost scope cell out of force.
-    pub(super) fn pop_rib(&mut self) {
-        if let Some(rib) = self.ribs.pop() {
-            self.f().code[rib.made_at].c = u32::from(rib.slots);
+    /// Deactivates the innermost scope cell.
+    pub(super) fn pop_scope_cell(&mut self) {
+        if let Some(active_scope) = self.active_scopes.pop() {
+            self.f().code[active_scope.made_at].c = u32::from(active_scope.slots);
         }
     }
 
-    pub(super) fn rib_slot(&mut self) -> u16 {
-        match self.ribs.last_mut() {
-            Some(rib) => {
-                rib.slots += 1;
-                rib.slots - 1
+    pub(super) fn scope_cell_slot(&mut self) -> u16 {
+        match self.active_scopes.last_mut() {
+            Some(active_scope) => {
+                active_scope.slots += 1;
+                active_scope.slots - 1
             }
             None => 0,
         }
@@ -99,13 +99,13 @@ impl Compiler<'_, '_> {
     /// Pushes the innermost scope, for closures.
     pub(super) fn push_scope(&mut self) {
         let level = self.functions.len();
-        match self.ribs.last().filter(|r| r.level == level).map(|r| r.local) {
+        match self.active_scopes.last().filter(|r| r.level == level).map(|r| r.local) {
             Some(local) => self.load_local(local),
-            None => self.op(Op::PushEnv),
+            None => self.op(Opcode::PushEnv),
         }
     }
 
-    /// Declares the captured symbols of a scope in a new rib, if it has any.
+    /// Declares the captured symbols of a scope in a new scope cell, if it has any.
     pub(super) fn enter_scope(&mut self, scope: Option<ScopeId>) -> bool {
         let Some(scope) = scope else { return false };
         let Some(list) = self.facts.captured_in.get(&scope) else { return false };
@@ -113,19 +113,19 @@ impl Compiler<'_, '_> {
         if list.is_empty() {
             return false;
         }
-        self.push_rib();
+        self.push_scope_cell();
         for symbol in list {
-            self.declare_in_rib(symbol);
+            self.declare_in_scope_cell(symbol);
         }
         true
     }
 
-    pub(super) fn declare_in_rib(&mut self, symbol: SymbolId) -> u16 {
-        let slot = self.rib_slot();
+    pub(super) fn declare_in_scope_cell(&mut self, symbol: SymbolId) -> u16 {
+        let slot = self.scope_cell_slot();
         let name = self.scoping.symbol_name(symbol).to_owned();
-        if let Some(rib) = self.ribs.last_mut() {
-            rib.symbols.insert(symbol, slot);
-            let local = rib.local;
+        if let Some(active_scope) = self.active_scopes.last_mut() {
+            active_scope.symbols.insert(symbol, slot);
+            let local = active_scope.local;
             let pc = self.f().pc();
             self.f().bindings.push(Binding { name, local, slot: Some(slot), range: (pc, u32::MAX) });
         }
@@ -142,7 +142,7 @@ impl Compiler<'_, '_> {
         }
     }
 
-    /// A top-level `var` or function lives on the global object.
+    /// A top-level `var` or function is a property of the global object.
     pub(super) fn is_global_symbol(&self, symbol: SymbolId) -> bool {
         if self.in_prelude || self.scoping.symbol_scope_id(symbol) != self.scoping.root_scope_id() {
             return false;
@@ -152,7 +152,7 @@ impl Compiler<'_, '_> {
             && !flags.intersects(SymbolFlags::BlockScopedVariable | SymbolFlags::Class)
     }
 
-    /// Gives a symbol that no closure uses its frame slot.
+    /// Allocates the frame slot of a symbol that no closure uses.
     pub(super) fn declare_local(&mut self, symbol: SymbolId) -> u16 {
         if let Some(&slot) = self.f().locals.get(&symbol) {
             return slot;
@@ -169,90 +169,102 @@ impl Compiler<'_, '_> {
         self.f().bindings.push(Binding { name, local: slot, slot: None, range: (pc, u32::MAX) });
     }
 
-    pub(super) fn find(&mut self, symbol: SymbolId) -> Where {
+    pub(super) fn find(&mut self, symbol: SymbolId) -> VariableLocation {
         if let Some(&slot) = self.f().locals.get(&symbol) {
-            return Where::Local(slot);
+            return VariableLocation::Local(slot);
         }
         let level = self.functions.len();
         let mut depth = 0;
-        for rib in self.ribs.iter().rev() {
-            if let Some(&slot) = rib.symbols.get(&symbol) {
-                return if rib.level == level {
-                    Where::Scope(rib.local, slot)
+        for active_scope in self.active_scopes.iter().rev() {
+            if let Some(&slot) = active_scope.symbols.get(&symbol) {
+                return if active_scope.level == level {
+                    VariableLocation::Scope(active_scope.local, slot)
                 } else {
-                    Where::Env(depth, slot)
+                    VariableLocation::Env(depth, slot)
                 };
             }
-            if rib.level != level {
+            if active_scope.level != level {
                 depth += 1;
             }
         }
         if self.is_global_symbol(symbol) {
-            return Where::Global;
+            return VariableLocation::Global;
         }
-        // A declaration that code generation has not reached: give it its slot now.
-        Where::Local(self.declare_local(symbol))
+        // Code generation has not reached the declaration: allocate the slot now.
+        VariableLocation::Local(self.declare_local(symbol))
     }
 
-    /// Finds a rib's named slot: private names and the like.
-    pub(super) fn find_name(&self, name: &str) -> Option<Where> {
-        self.find_rib(|rib| rib.names.get(name).copied())
+    /// Finds a named slot of a scope cell: private names and the like.
+    pub(super) fn find_name(&self, name: &str) -> Option<VariableLocation> {
+        self.find_scope_cell(|active_scope| active_scope.names.get(name).copied())
     }
 
     /// Finds `this` (slot 0) or the constructor (slot 1) of the enclosing derived constructor.
-    pub(super) fn find_derived(&self, slot: u16) -> Option<Where> {
-        self.find_rib(|rib| rib.derived.then_some(slot))
+    pub(super) fn find_derived(&self, slot: u16) -> Option<VariableLocation> {
+        self.find_scope_cell(|active_scope| active_scope.derived.then_some(slot))
     }
 
-    fn find_rib(&self, pick: impl Fn(&Rib) -> Option<u16>) -> Option<Where> {
+    fn find_scope_cell(&self, pick: impl Fn(&ActiveScope) -> Option<u16>) -> Option<VariableLocation> {
         let level = self.functions.len();
         let mut depth = 0;
-        for rib in self.ribs.iter().rev() {
-            if let Some(slot) = pick(rib) {
-                return Some(if rib.level == level {
-                    Where::Scope(rib.local, slot)
+        for active_scope in self.active_scopes.iter().rev() {
+            if let Some(slot) = pick(active_scope) {
+                return Some(if active_scope.level == level {
+                    VariableLocation::Scope(active_scope.local, slot)
                 } else {
-                    Where::Env(depth, slot)
+                    VariableLocation::Env(depth, slot)
                 });
             }
-            if rib.level != level {
+            if active_scope.level != level {
                 depth += 1;
             }
         }
         None
     }
 
-    pub(super) fn load_where(&mut self, at: Where, checked: bool) {
+    pub(super) fn load_at(&mut self, at: VariableLocation, checked: bool) {
         match at {
-            Where::Local(slot) => {
-                self.op_c(if checked { Op::LoadLocChk } else { Op::LoadLoc }, u32::from(slot));
+            VariableLocation::Local(slot) => {
+                self.op_c(if checked { Opcode::LoadLocChk } else { Opcode::LoadLoc }, u32::from(slot));
             }
-            Where::Scope(local, slot) => {
-                self.f().emit(if checked { Op::LoadScopeChk } else { Op::LoadScope }, u32::from(slot), local);
-            }
-            Where::Env(depth, slot) => {
-                self.f().emit(if checked { Op::LoadEnvChk } else { Op::LoadEnv }, u32::from(slot), depth);
-            }
-            Where::Global => {}
-        }
-    }
-
-    pub(super) fn store_where(&mut self, at: Where, checked: bool) {
-        match at {
-            Where::Local(slot) => {
-                self.op_c(if checked { Op::StoreLocChk } else { Op::StoreLoc }, u32::from(slot));
-            }
-            Where::Scope(local, slot) => {
+            VariableLocation::Scope(local, slot) => {
                 self.f().emit(
-                    if checked { Op::StoreScopeChk } else { Op::StoreScope },
+                    if checked { Opcode::LoadScopeChk } else { Opcode::LoadScope },
                     u32::from(slot),
                     local,
                 );
             }
-            Where::Env(depth, slot) => {
-                self.f().emit(if checked { Op::StoreEnvChk } else { Op::StoreEnv }, u32::from(slot), depth);
+            VariableLocation::Env(depth, slot) => {
+                self.f().emit(
+                    if checked { Opcode::LoadEnvChk } else { Opcode::LoadEnv },
+                    u32::from(slot),
+                    depth,
+                );
             }
-            Where::Global => {}
+            VariableLocation::Global => {}
+        }
+    }
+
+    pub(super) fn store_at(&mut self, at: VariableLocation, checked: bool) {
+        match at {
+            VariableLocation::Local(slot) => {
+                self.op_c(if checked { Opcode::StoreLocChk } else { Opcode::StoreLoc }, u32::from(slot));
+            }
+            VariableLocation::Scope(local, slot) => {
+                self.f().emit(
+                    if checked { Opcode::StoreScopeChk } else { Opcode::StoreScope },
+                    u32::from(slot),
+                    local,
+                );
+            }
+            VariableLocation::Env(depth, slot) => {
+                self.f().emit(
+                    if checked { Opcode::StoreEnvChk } else { Opcode::StoreEnv },
+                    u32::from(slot),
+                    depth,
+                );
+            }
+            VariableLocation::Global => {}
         }
     }
 
@@ -282,18 +294,18 @@ impl Compiler<'_, '_> {
         if let Some(symbol) = self.symbol_of(id) {
             if let Some((at, kind)) = self.alias(symbol) {
                 self.f().position(id.span.start);
-                self.load_where(at, true);
+                self.load_at(at, true);
                 if kind == AliasKind::Member {
                     let name = self.str_const(name);
-                    self.op_c(Op::GetProp, name);
+                    self.op_c(Opcode::GetProp, name);
                 }
                 return;
             }
             let at = self.find(symbol);
-            if !matches!(at, Where::Global) {
+            if !matches!(at, VariableLocation::Global) {
                 if self.in_prelude
                     && self.own_names.contains_key(name)
-                    && matches!(at, Where::Local(_))
+                    && matches!(at, VariableLocation::Local(_))
                     && self.is_prelude_function(symbol)
                 {
                     self.prelude_closure(name);
@@ -301,10 +313,10 @@ impl Compiler<'_, '_> {
                 }
                 let checked = self.facts.checked.contains(&symbol);
                 if checked {
-                    // An error finds the name of the variable in the source.
+                    // The error message takes the variable's name from the source at this position.
                     self.f().position(id.span.start);
                 }
-                self.load_where(at, checked);
+                self.load_at(at, checked);
                 return;
             }
         } else if name == "arguments" {
@@ -313,11 +325,11 @@ impl Compiler<'_, '_> {
                 return;
             }
             if let Some(at) = self.find_name("arguments") {
-                self.load_where(at, false);
+                self.load_at(at, false);
                 return;
             }
         } else if name == "undefined" {
-            self.op(Op::Undef);
+            self.op(Opcode::Undef);
             return;
         }
         if self.in_prelude {
@@ -325,7 +337,7 @@ impl Compiler<'_, '_> {
             return;
         }
         let name = self.str_const(name);
-        self.op_c(if soft { Op::GetGlobalSoft } else { Op::GetGlobal }, name);
+        self.op_c(if soft { Opcode::GetGlobalSoft } else { Opcode::GetGlobal }, name);
     }
 
     pub(super) fn is_prelude_function(&self, symbol: SymbolId) -> bool {
@@ -335,17 +347,17 @@ impl Compiler<'_, '_> {
 
     pub(super) fn prelude_closure(&mut self, name: &str) {
         let n = self.pre(name);
-        self.op(Op::PushEnv);
-        self.op_c(Op::Closure, n);
+        self.op(Opcode::PushEnv);
+        self.op_c(Opcode::Closure, n);
     }
 
     fn prelude_ident(&mut self, id: &IdentifierReference<'_>) {
         let name = id.name.as_str();
         match name.strip_prefix("$$").and_then(crate::builtins::ids::realm_id) {
-            Some(cell) => self.op_c(Op::Realm, cell.0),
+            Some(cell) => self.op_c(Opcode::Realm, cell.0),
             None => {
                 self.refuse(id.span.start, &format!("unknown name {name} in the prelude"));
-                self.op(Op::Undef);
+                self.op(Opcode::Undef);
             }
         }
     }
@@ -355,7 +367,7 @@ impl Compiler<'_, '_> {
         if let Some(symbol) = self.symbol_of(id) {
             if let Some((at, kind)) = self.alias(symbol) {
                 match kind {
-                    AliasKind::Parameter => self.store_where(at, true),
+                    AliasKind::Parameter => self.store_at(at, true),
                     AliasKind::Class | AliasKind::Member => self.refuse_store(id, at, true),
                 }
                 return;
@@ -366,57 +378,57 @@ impl Compiler<'_, '_> {
                 self.refuse_store(id, at, checked);
                 return;
             }
-            if !matches!(at, Where::Global) {
-                self.store_where(at, checked);
+            if !matches!(at, VariableLocation::Global) {
+                self.store_at(at, checked);
                 return;
             }
         }
         let name = self.str_const(id.name.as_str());
-        self.op_c(Op::SetGlobal, name);
+        self.op_c(Opcode::SetGlobal, name);
     }
 
-    /// Where the code under way finds a variable, if that is another place than for the code around it.
-    fn alias(&self, symbol: SymbolId) -> Option<(Where, AliasKind)> {
+    /// The location of a variable in the code being compiled, if it differs from that in the code around it.
+    fn alias(&self, symbol: SymbolId) -> Option<(VariableLocation, AliasKind)> {
         let alias = self.aliases.iter().rev().find(|alias| alias.symbol == symbol)?;
         Some((self.find_name(&alias.name)?, alias.kind))
     }
 
     /// Pops the value for a constant and throws.
-    fn refuse_store(&mut self, id: &IdentifierReference<'_>, at: Where, checked: bool) {
+    fn refuse_store(&mut self, id: &IdentifierReference<'_>, at: VariableLocation, checked: bool) {
         if checked {
-            self.load_where(at, true);
-            self.op(Op::Pop);
+            self.load_at(at, true);
+            self.op(Opcode::Pop);
         }
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
         let message = self.str_const(&format!("Assignment to constant variable '{}'.", id.name));
         let depth = self.f().depth();
-        self.f().emit(Op::ThrowErr, message, 0);
-        // The code after it cannot run, but the depth goes on as after a store.
+        self.f().emit(Opcode::ThrowErr, message, 0);
+        // The code after it is unreachable, but its depth is that after a store.
         let after = self.f().label();
         self.f().set_depth(depth);
         self.f().bind(after);
     }
 
-    /// Pops a value into a binding that comes into being.
+    /// Pops a value into a binding and initialises it.
     pub(super) fn init_binding(&mut self, id: &BindingIdentifier<'_>) {
         match id.symbol_id.get() {
             Some(symbol) => self.init_symbol(symbol),
-            None => self.op(Op::Pop),
+            None => self.op(Opcode::Pop),
         }
     }
 
     pub(super) fn init_symbol(&mut self, symbol: SymbolId) {
         if let Some((at, AliasKind::Parameter)) = self.alias(symbol) {
-            self.store_where(at, false);
+            self.store_at(at, false);
             return;
         }
         match self.find(symbol) {
-            Where::Global => {
+            VariableLocation::Global => {
                 let name = self.scoping.symbol_name(symbol).to_owned();
                 let name = self.str_const(&name);
-                self.op_c(Op::SetGlobal, name);
+                self.op_c(Opcode::SetGlobal, name);
             }
-            at => self.store_where(at, false),
+            at => self.store_at(at, false),
         }
     }
 }

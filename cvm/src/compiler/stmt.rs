@@ -3,11 +3,11 @@
 //! Owns: blocks with their hoisting, declarations, try, labels. Must not: know how expressions are compiled.
 
 use super::Compiler;
-use super::control::{Control, Exit};
+use super::control::{ControlEntry, Exit};
 use super::emit::FunctionBuilder;
 use super::parse::bound_names;
 use super::using::Resources;
-use crate::ops::Op;
+use crate::ops::Opcode;
 use crate::program::flag;
 use oxc_ast::ast::{
     BindingPattern, Expression, Program, Statement, TryStatement, VariableDeclaration,
@@ -32,18 +32,18 @@ impl Compiler<'_, '_> {
                 let name = self.scoping.symbol_name(symbol).to_owned();
                 let name = self.str_const(&name);
                 if !self.scoping.symbol_flags(symbol).intersects(SymbolFlags::Function) {
-                    self.op_c(Op::DeclVar, name);
+                    self.op_c(Opcode::DeclVar, name);
                 }
             }
         }
         self.statements(&program.body);
         match symbols.iter().find(|&&s| self.scoping.symbol_name(s) == "main") {
             Some(&main) => self.call_main(main),
-            None => self.op(Op::Undef),
+            None => self.op(Opcode::Undef),
         }
-        self.op(Op::Ret);
-        if self.ribs.last().is_some() {
-            self.pop_rib();
+        self.op(Opcode::Ret);
+        if self.active_scopes.last().is_some() {
+            self.pop_scope_cell();
         }
         self.end_bindings(0);
         self.end_function();
@@ -53,20 +53,20 @@ impl Compiler<'_, '_> {
         let (skip, end) = (self.label(), self.label());
         let name = self.str_const("main");
         match self.find(main) {
-            super::scope::Where::Global => self.op_c(Op::GetGlobal, name),
-            at => self.load_where(at, false),
+            super::scope::VariableLocation::Global => self.op_c(Opcode::GetGlobal, name),
+            at => self.load_at(at, false),
         }
-        self.op(Op::Dup);
-        self.op(Op::Typeof);
+        self.op(Opcode::Dup);
+        self.op(Opcode::Typeof);
         let function = self.str_const("function");
-        self.op_c(Op::Const, function);
-        self.jump(Op::JNotSeq, skip);
-        self.op(Op::Undef);
-        self.op_b(Op::Call, 0);
-        self.jump(Op::Jump, end);
+        self.op_c(Opcode::Const, function);
+        self.jump(Opcode::JNotSeq, skip);
+        self.op(Opcode::Undef);
+        self.op_b(Opcode::Call, 0);
+        self.jump(Opcode::Jump, end);
         self.bind(skip);
-        self.op(Op::Pop);
-        self.op(Op::Undef);
+        self.op(Opcode::Pop);
+        self.op(Opcode::Undef);
         self.bind(end);
     }
 
@@ -78,7 +78,7 @@ impl Compiler<'_, '_> {
         list
     }
 
-    /// A list of statements whose scope is in force: hoists its declarations first.
+    /// A list of statements in the active scope: hoists its declarations first.
     pub(super) fn statements(&mut self, list: &[Statement<'_>]) {
         self.hoist(list);
         self.with_resources(Resources::of(list), |c| {
@@ -88,7 +88,7 @@ impl Compiler<'_, '_> {
         });
     }
 
-    /// Gives lexical declarations their places and makes function declarations.
+    /// Allocates slots for lexical declarations and creates the declared functions.
     pub(super) fn hoist(&mut self, list: &[Statement<'_>]) {
         for s in list {
             match s {
@@ -117,7 +117,7 @@ impl Compiler<'_, '_> {
                 if self.is_global_symbol(symbol) {
                     self.function(f, None, 0);
                     let name = self.str_const(id.name.as_str());
-                    self.op_c(Op::DeclFunc, name);
+                    self.op_c(Opcode::DeclFunc, name);
                 } else {
                     if !self.facts.captured.contains(&symbol) {
                         self.declare_local(symbol);
@@ -136,19 +136,19 @@ impl Compiler<'_, '_> {
         }
         let slot = self.declare_local(symbol);
         if self.facts.checked.contains(&symbol) {
-            self.op(Op::Uninit);
+            self.op(Opcode::Uninit);
             self.store_local(slot);
         }
     }
 
-    /// Runs `body` with the scope in force and the block's locals given back after it.
+    /// Runs `body` with the scope active; releases the block's locals afterwards.
     pub(super) fn in_scope(&mut self, scope: Option<ScopeId>, body: impl FnOnce(&mut Self)) {
         let mark = self.f().mark();
         let bindings = self.f().bindings.len();
-        let rib = self.enter_scope(scope);
+        let active_scope = self.enter_scope(scope);
         body(self);
-        if rib {
-            self.pop_rib();
+        if active_scope {
+            self.pop_scope_cell();
         }
         self.end_bindings(bindings);
         self.f().release(mark);
@@ -162,7 +162,7 @@ impl Compiler<'_, '_> {
             Statement::ReturnStatement(r) => {
                 match &r.argument {
                     Some(e) => self.expr(e),
-                    None => self.op(Op::Undef),
+                    None => self.op(Opcode::Undef),
                 }
                 if self.f().is(flag::GENERATOR) && self.in_async() {
                     self.await_value();
@@ -174,7 +174,7 @@ impl Compiler<'_, '_> {
                 self.condition(&i.test, otherwise);
                 self.sub_statement(&i.consequent);
                 if let Some(alternate) = &i.alternate {
-                    self.jump(Op::Jump, end);
+                    self.jump(Opcode::Jump, end);
                     self.bind(otherwise);
                     self.sub_statement(alternate);
                     self.bind(end);
@@ -186,7 +186,7 @@ impl Compiler<'_, '_> {
             Statement::ThrowStatement(t) => {
                 self.expr(&t.argument);
                 self.f().position(t.span.start);
-                self.op(Op::Throw);
+                self.op(Opcode::Throw);
             }
             Statement::TryStatement(t) => self.try_statement(t),
             Statement::BreakStatement(b) => {
@@ -209,7 +209,7 @@ impl Compiler<'_, '_> {
                     self.class(c, None);
                     match &c.id {
                         Some(id) => self.init_binding(id),
-                        None => self.op(Op::Pop),
+                        None => self.op(Opcode::Pop),
                     }
                 }
             }
@@ -243,7 +243,7 @@ impl Compiler<'_, '_> {
         self.refuse(s.span().start, what);
     }
 
-    /// A statement in the place of a block's content; a function declaration there has its own block.
+    /// The body of an `if` or a label, which is not a block; a function declaration in it has its own block.
     pub(super) fn sub_statement(&mut self, s: &Statement<'_>) {
         if matches!(s, Statement::FunctionDeclaration(_)) {
             self.hoist(std::slice::from_ref(s));
@@ -253,9 +253,9 @@ impl Compiler<'_, '_> {
 
     fn break_or_continue(&mut self, label: Option<&str>, is_continue: bool) {
         let found = self.f().control.iter().rposition(|c| match c {
-            // An entry whose two labels are one answers to `continue` only: see for-of.
-            Control::Target { brk, cont, .. } if !is_continue && *cont == Some(*brk) => false,
-            Control::Target { labels, cont, anonymous, .. } => match label {
+            // An entry with two equal labels is a target of `continue` only: see for-of.
+            ControlEntry::Target { brk, cont, .. } if !is_continue && *cont == Some(*brk) => false,
+            ControlEntry::Target { labels, cont, anonymous, .. } => match label {
                 Some(l) => labels.iter().any(|x| x == l) && (!is_continue || cont.is_some()),
                 None if is_continue => cont.is_some(),
                 None => *anonymous,
@@ -283,7 +283,13 @@ impl Compiler<'_, '_> {
             inner => {
                 let brk = self.label();
                 let depth = self.f().depth();
-                self.f().control.push(Control::Target { labels, brk, cont: None, anonymous: false, depth });
+                self.f().control.push(ControlEntry::Target {
+                    labels,
+                    brk,
+                    cont: None,
+                    anonymous: false,
+                    depth,
+                });
                 self.statement(inner);
                 self.f().control.pop();
                 self.bind(brk);
@@ -310,7 +316,7 @@ impl Compiler<'_, '_> {
                     self.bind_pattern(pattern);
                 }
                 (None, BindingPattern::BindingIdentifier(id)) if d.kind != VariableDeclarationKind::Var => {
-                    self.op(Op::Undef);
+                    self.op(Opcode::Undef);
                     self.init_binding(id);
                 }
                 _ => {}
@@ -335,24 +341,24 @@ impl Compiler<'_, '_> {
         };
         let (handler, end) = (self.label(), self.label());
         let region = self.f().open_region(handler);
-        self.f().control.push(Control::Catch { region });
+        self.f().control.push(ControlEntry::Catch { region });
         self.in_scope(t.block.scope_id.get(), |c| c.statements(&t.block.body));
         self.f().control.pop();
         self.f().close_region(region);
-        self.jump(Op::Jump, end);
+        self.jump(Opcode::Jump, end);
         self.f().begin_handler(handler);
-        // The parser's scopes keep the parameter either in the clause's scope or in the body's.
+        // The parser declares the parameter either in the clause's scope or in the body's.
         self.in_scope(clause.scope_id.get(), |c| {
             let mark = c.f().mark();
             let from = c.f().bindings.len();
-            let rib = c.enter_scope(clause.body.scope_id.get());
+            let active_scope = c.enter_scope(clause.body.scope_id.get());
             match &clause.param {
                 Some(p) => c.bind_pattern(&p.pattern),
-                None => c.op(Op::Pop),
+                None => c.op(Opcode::Pop),
             }
             c.statements(&clause.body.body);
-            if rib {
-                c.pop_rib();
+            if active_scope {
+                c.pop_scope_cell();
             }
             c.end_bindings(from);
             c.f().release(mark);
@@ -366,15 +372,15 @@ impl Compiler<'_, '_> {
         match test {
             Expression::BinaryExpression(b) => {
                 let op = match b.operator {
-                    BinaryOperator::LessThan => Op::JNotLt,
-                    BinaryOperator::LessEqualThan => Op::JNotLe,
-                    BinaryOperator::GreaterThan => Op::JNotGt,
-                    BinaryOperator::GreaterEqualThan => Op::JNotGe,
-                    BinaryOperator::StrictEquality => Op::JNotSeq,
-                    BinaryOperator::StrictInequality => Op::JSeq,
+                    BinaryOperator::LessThan => Opcode::JNotLt,
+                    BinaryOperator::LessEqualThan => Opcode::JNotLe,
+                    BinaryOperator::GreaterThan => Opcode::JNotGt,
+                    BinaryOperator::GreaterEqualThan => Opcode::JNotGe,
+                    BinaryOperator::StrictEquality => Opcode::JNotSeq,
+                    BinaryOperator::StrictInequality => Opcode::JSeq,
                     _ => {
                         self.expr(test);
-                        self.jump(Op::JFalse, otherwise);
+                        self.jump(Opcode::JFalse, otherwise);
                         return;
                     }
                 };
@@ -389,12 +395,12 @@ impl Compiler<'_, '_> {
             }
             Expression::UnaryExpression(u) if u.operator == UnaryOperator::LogicalNot => {
                 self.expr(&u.argument);
-                self.jump(Op::JTrue, otherwise);
+                self.jump(Opcode::JTrue, otherwise);
             }
             Expression::BooleanLiteral(b) if b.value => {}
             _ => {
                 self.expr(test);
-                self.jump(Op::JFalse, otherwise);
+                self.jump(Opcode::JFalse, otherwise);
             }
         }
     }

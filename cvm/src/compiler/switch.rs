@@ -3,8 +3,8 @@
 //! Owns: its tests and its scope. Must not: know other statements.
 
 use super::Compiler;
-use super::control::Control;
-use crate::ops::Op;
+use super::control::ControlEntry;
+use crate::ops::Opcode;
 use oxc_ast::ast::SwitchStatement;
 use oxc_span::GetSpan;
 
@@ -26,12 +26,12 @@ impl Compiler<'_, '_> {
                     c.load_local(value);
                     c.expr(test);
                     c.f().position(test.span().start);
-                    c.jump(Op::JSeq, label);
+                    c.jump(Opcode::JSeq, label);
                 }
             }
             let default = s.cases.iter().position(|case| case.test.is_none());
-            c.jump(Op::Jump, default.map_or(brk, |i| labels[i]));
-            c.f().control.push(Control::Target {
+            c.jump(Opcode::Jump, default.map_or(brk, |i| labels[i]));
+            c.f().control.push(ControlEntry::Target {
                 labels: Vec::new(),
                 brk,
                 cont: None,

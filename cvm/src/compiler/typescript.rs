@@ -1,10 +1,10 @@
 //! TypeScript that has a meaning at run time: enums.
 //!
-//! Owns: enum objects with reverse mapping, and members by their bare names in later initialisers. Must not: look at types.
+//! Owns: enum objects with reverse mapping, and members by their bare names in later initialisers. Must not: check types.
 
 use super::Compiler;
 use super::scope::{Alias, AliasKind};
-use crate::ops::Op;
+use crate::ops::Opcode;
 use oxc_ast::ast::{Expression, TSEnumDeclaration};
 
 impl Compiler<'_, '_> {
@@ -16,14 +16,14 @@ impl Compiler<'_, '_> {
             self.refuse(e.span.start, "enums in several declarations are not supported: write one");
         }
         let mark = self.f().mark();
-        self.push_rib();
+        self.push_scope_cell();
         let slot = format!("enum {}", e.span.start);
-        self.op(Op::NewObject);
-        self.op(Op::Dup);
+        self.op(Opcode::NewObject);
+        self.op(Opcode::Dup);
         self.store_name(&slot);
         self.init_binding(&e.id);
         let last = self.f().local();
-        self.op_c(Op::Int, u32::MAX);
+        self.op_c(Opcode::Int, u32::MAX);
         self.store_local(last);
         let members = e.body.scope_id.get().map(|s| self.symbols_in(s)).unwrap_or_default();
         let aliases = self.aliases.len();
@@ -35,36 +35,36 @@ impl Compiler<'_, '_> {
             self.enum_member(member, &slot, last);
         }
         self.aliases.truncate(aliases);
-        self.pop_rib();
+        self.pop_scope_cell();
         self.f().release(mark);
     }
 
     fn enum_member(&mut self, member: &oxc_ast::ast::TSEnumMember<'_>, slot: &str, last: u16) {
         let Some(object) = self.find_name(slot) else { return };
         let name = self.str_const(&member.id.static_name());
-        self.load_where(object, false);
+        self.load_at(object, false);
         match &member.initializer {
             Some(init) => self.expr(init),
             None => {
                 self.load_local(last);
-                self.op_c(Op::AddInt, 1);
+                self.op_c(Opcode::AddInt, 1);
             }
         }
-        self.op_c(Op::TeeLoc, u32::from(last));
-        self.op_c(Op::DefField, name);
-        // Numbers lead back to names, strings do not.
+        self.op_c(Opcode::TeeLoc, u32::from(last));
+        self.op_c(Opcode::DefField, name);
+        // Numeric members have a reverse mapping, string members do not.
         let text = self.label();
         if !matches!(member.initializer, None | Some(Expression::NumericLiteral(_))) {
             self.load_local(last);
-            self.op(Op::Typeof);
+            self.op(Opcode::Typeof);
             let string = self.str_const("string");
-            self.op_c(Op::Const, string);
-            self.jump(Op::JSeq, text);
+            self.op_c(Opcode::Const, string);
+            self.jump(Opcode::JSeq, text);
         }
         self.load_local(last);
-        self.op_c(Op::Const, name);
-        self.op(Op::DefElem);
+        self.op_c(Opcode::Const, name);
+        self.op(Opcode::DefElem);
         self.bind(text);
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
     }
 }

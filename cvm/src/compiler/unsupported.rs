@@ -1,6 +1,6 @@
-//! What programs name and cvm does not have: found while loading, so that no program fails at it half way.
+//! Globals and syntax that cvm does not support: reported at compile time, so that no program fails half way.
 //!
-//! Owns: the list of names with the reason of each, and the parser's messages in our words. Must not: emit code.
+//! Owns: the list of names with the reason of each, and our wording of the parser's messages. Must not: emit code.
 
 use crate::pure::regexp::{Flags, Regex};
 use oxc_ast::ast::{
@@ -17,7 +17,7 @@ const STRINGS: &str = "a program's code is known when it is loaded";
 const BYTES: &str = "programs have no typed arrays; keep numbers in arrays and text in strings";
 const TIMERS: &str = "programs have no timers; give `CC` the option `timeout_ms`";
 
-/// Global names of other JavaScript environments, with the reason that cvm has them not.
+/// Global names of other JavaScript environments, with the reason why cvm does not have them.
 const NAMES: &[(&str, &str)] = &[
     ("eval", STRINGS),
     ("ArrayBuffer", BYTES),
@@ -54,11 +54,11 @@ const NAMES: &[(&str, &str)] = &[
     ("fetch", "programs have no network; ask with `CC`"),
 ];
 
-/// A refusal: where, and what to say.
-pub(super) type Refusal = (u32, String);
+/// Source offset and message.
+pub(super) type UnsupportedUse = (u32, String);
 
-/// All uses of what is missing. A program that asks first (`typeof Intl`, `globalThis.Intl`) may use it where it is.
-pub(super) fn find(program: &Program<'_>, scoping: &Scoping) -> Vec<Refusal> {
+/// All uses of unsupported names. A program that tests for a name (`typeof Intl`, `globalThis.Intl`) may use it.
+pub(super) fn find(program: &Program<'_>, scoping: &Scoping) -> Vec<UnsupportedUse> {
     let mut uses = Uses { scoping, found: Vec::new(), asked: HashSet::new() };
     uses.visit_program(program);
     let Uses { found, asked, .. } = uses;
@@ -67,7 +67,7 @@ pub(super) fn find(program: &Program<'_>, scoping: &Scoping) -> Vec<Refusal> {
 }
 
 impl super::Compiler<'_, '_> {
-    /// A pattern that the engine cannot match is refused here, not when it is first used.
+    /// A pattern that the engine cannot match is a compile error.
     pub(super) fn check_regexp(&mut self, literal: &RegExpLiteral<'_>) {
         let units = |text: &str| text.encode_utf16().collect::<Vec<u16>>();
         let flags = Flags::parse(units(&literal.regex.flags.to_string()).as_slice()).unwrap_or_default();
@@ -135,7 +135,7 @@ impl<'a> Visit<'a> for Uses<'_> {
     }
 }
 
-/// The parser's message in words that say what a program may do instead.
+/// The parser's message, reworded to say what a program can do instead.
 pub(super) fn reworded(message: &str) -> &str {
     match message {
         "Cannot use import statement outside a module" => {

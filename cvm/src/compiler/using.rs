@@ -1,12 +1,12 @@
-//! `using` and `await using`: what a scope must dispose of when it is left, however that happens.
+//! `using` and `await using`: the resources that a scope disposes of on every exit.
 //!
-//! Owns: the list of a scope's resources and the code at its end. Must not: know what disposing is; that is the prelude's.
+//! Owns: the list of a scope's resources and the code at its end. Must not: implement disposal; the prelude does.
 
 use super::Compiler;
-use crate::ops::Op;
+use crate::ops::Opcode;
 use oxc_ast::ast::{Statement, VariableDeclaration, VariableDeclarationKind};
 
-/// What a scope declares.
+/// The kinds of `using` declarations in a scope.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Resources {
     /// Nothing to dispose of
@@ -26,7 +26,7 @@ impl Resources {
         }
     }
 
-    /// What the statements of a block declare.
+    /// The kinds of `using` declarations among the statements of a block.
     pub(super) fn of(list: &[Statement<'_>]) -> Resources {
         list.iter().fold(Resources::None, |found, s| match s {
             Statement::VariableDeclaration(d) => match (found, Resources::of_kind(d.kind)) {
@@ -40,46 +40,46 @@ impl Resources {
 }
 
 impl Compiler<'_, '_> {
-    /// Compiles `body`, whose declarations note their resources; disposes of them when it is left.
+    /// Compiles `body`, which registers its resources, and their disposal on every exit from it.
     pub(super) fn with_resources(&mut self, resources: Resources, body: impl FnOnce(&mut Self)) {
         if resources == Resources::None {
             body(self);
             return;
         }
         let list = self.f().local();
-        self.op_b(Op::NewArray, 0);
+        self.op_b(Opcode::NewArray, 0);
         self.store_local(list);
         self.f().resources.push(list);
         self.with_finally(body, |c, (kind, value)| {
             c.load_local(list);
             c.load_local(kind);
-            c.op_c(Op::Int, 0);
-            c.op(Op::StrictEq);
+            c.op_c(Opcode::Int, 0);
+            c.op(Opcode::StrictEq);
             c.load_local(value);
             if resources == Resources::Async {
                 c.call_pre("DisposeScopeAsync", 3);
                 let nothing = c.label();
-                c.op(Op::Dup);
-                c.jump(Op::JUndef, nothing);
-                c.op(Op::Await);
+                c.op(Opcode::Dup);
+                c.jump(Opcode::JUndef, nothing);
+                c.op(Opcode::Await);
                 c.bind(nothing);
             } else {
                 c.call_pre("DisposeList", 3);
             }
-            c.op(Op::Pop);
+            c.op(Opcode::Pop);
         });
         self.f().resources.pop();
     }
 
-    /// value -> value, noted as a resource of the innermost scope that has some
+    /// value -> value, registered as a resource of the innermost scope with resources
     pub(super) fn note_resource(&mut self, kind: VariableDeclarationKind) {
         let Some(&list) = self.f().resources.last() else { return };
-        self.op(Op::Dup);
+        self.op(Opcode::Dup);
         self.load_local(list);
-        self.op(Op::Swap);
+        self.op(Opcode::Swap);
         let asynchronous = kind == VariableDeclarationKind::AwaitUsing;
         self.call_pre(if asynchronous { "UseResourceAsync" } else { "UseResource" }, 2);
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
     }
 
     /// `using x = …, y = …;`

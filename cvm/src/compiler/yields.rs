@@ -1,17 +1,17 @@
 //! `yield` and `yield*`.
 //!
-//! Owns: what a resumed generator does with what it was given. Must not: know frames.
+//! Owns: how a resumed generator handles the value, exception or return request it gets. Must not: know frames.
 
 use super::Compiler;
 use super::control::Exit;
-use crate::ops::Op;
+use crate::ops::Opcode;
 use oxc_ast::ast::YieldExpression;
 
 impl Compiler<'_, '_> {
     pub(super) fn yield_expression(&mut self, y: &YieldExpression<'_>) {
         match &y.argument {
             Some(e) => self.expr(e),
-            None => self.op(Op::Undef),
+            None => self.op(Opcode::Undef),
         }
         self.f().position(y.span.start);
         if y.delegate {
@@ -22,14 +22,14 @@ impl Compiler<'_, '_> {
         if is_async {
             self.await_value();
         }
-        self.op(Op::Yield);
+        self.op(Opcode::Yield);
         self.return_if_asked(is_async);
     }
 
     /// value isReturn -> value, or a return with the value.
     pub(super) fn return_if_asked(&mut self, is_async: bool) {
         let go_on = self.label();
-        self.jump(Op::JFalse, go_on);
+        self.jump(Opcode::JFalse, go_on);
         if is_async {
             self.await_value();
         }
@@ -47,21 +47,21 @@ impl Compiler<'_, '_> {
         } else {
             let local = self.f().local();
             self.f().local();
-            self.op(Op::GetIterMethod);
-            self.op_b(Op::Call, 0);
-            self.op(Op::IterCheck);
-            self.op(Op::Dup);
+            self.op(Opcode::GetIterMethod);
+            self.op_b(Opcode::Call, 0);
+            self.op(Opcode::IterCheck);
+            self.op(Opcode::Dup);
             let next = self.str_const("next");
-            self.op_c(Op::GetProp, next);
+            self.op_c(Opcode::GetProp, next);
             self.store_local(local + 1);
             self.store_local(local);
             local
         };
         let (mode, value) = (self.f().local(), self.f().local());
         let (head, over, done, back) = (self.label(), self.label(), self.label(), self.label());
-        self.op_c(Op::Int, 0);
+        self.op_c(Opcode::Int, 0);
         self.store_local(mode);
-        self.op(Op::Undef);
+        self.op(Opcode::Undef);
         self.store_local(value);
         self.bind(head);
         self.load_local(local);
@@ -71,38 +71,38 @@ impl Compiler<'_, '_> {
         // The inner result, or null when a return finds no method to call.
         self.call_pre(if is_async { "AsyncYieldStep" } else { "YieldStep" }, 4);
         if is_async {
-            self.op(Op::Dup);
+            self.op(Opcode::Dup);
             let skip = self.label();
-            self.jump(Op::JNullish, skip);
+            self.jump(Opcode::JNullish, skip);
             self.await_value();
             self.bind(skip);
         }
-        self.op(Op::Dup);
-        self.jump(Op::JNullish, back);
+        self.op(Opcode::Dup);
+        self.jump(Opcode::JNullish, back);
         if is_async {
             let checked = self.label();
             self.load_local(mode);
-            self.op_c(Op::Int, 3);
-            self.jump(Op::JNotSeq, checked);
+            self.op_c(Opcode::Int, 3);
+            self.jump(Opcode::JNotSeq, checked);
             let m = self.str_const("The iterator does not provide a 'throw' method");
-            self.f().emit(Op::ThrowErr, m, 0);
+            self.f().emit(Opcode::ThrowErr, m, 0);
             self.bind(checked);
         }
-        self.op(Op::IterCheck);
-        self.op(Op::Dup);
+        self.op(Opcode::IterCheck);
+        self.op(Opcode::Dup);
         let name = self.str_const("done");
-        self.op_c(Op::GetProp, name);
-        self.jump(Op::JTrue, over);
+        self.op_c(Opcode::GetProp, name);
+        self.jump(Opcode::JTrue, over);
         if is_async {
             let name = self.str_const("value");
-            self.op_c(Op::GetProp, name);
+            self.op_c(Opcode::GetProp, name);
         }
-        self.op(Op::YieldStar);
+        self.op(Opcode::YieldStar);
         self.store_local(mode);
         self.store_local(value);
-        self.jump(Op::Jump, head);
+        self.jump(Opcode::Jump, head);
         self.bind(back);
-        self.op(Op::Pop);
+        self.op(Opcode::Pop);
         self.load_local(value);
         if is_async {
             self.await_value();
@@ -112,10 +112,10 @@ impl Compiler<'_, '_> {
         self.f().set_depth(depth + 1);
         self.bind(over);
         let name = self.str_const("value");
-        self.op_c(Op::GetProp, name);
+        self.op_c(Opcode::GetProp, name);
         self.load_local(mode);
-        self.op_c(Op::Int, 2);
-        self.jump(Op::JNotSeq, done);
+        self.op_c(Opcode::Int, 2);
+        self.jump(Opcode::JNotSeq, done);
         self.leave(Exit::Return);
         let depth = self.f().depth();
         self.f().set_depth(depth + 1);

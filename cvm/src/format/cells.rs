@@ -1,9 +1,11 @@
-//! Heap cells as bytes. Long contents (elements, entries, properties, text) leave the cell in chunks of their own, so
-//! that a page stays small and a growing container stores only its new end.
+//! Heap cells as bytes. Long contents (elements, entries, properties, text) are stored in chunks outside of the cell, so that
+//! a page stays small and only the new end of a growing container is written.
 
 use super::FormatError;
-use super::codec::{Reader, Writer};
-use crate::heap::object::{Array, Code, Coroutine, Func, Kind, Object, Promise, Prop, Props, Table};
+use super::codec::{ByteReader, ByteWriter};
+use crate::heap::object::{
+    Array, Code, Coroutine, EntryTable, Func, Object, ObjectKind, Promise, Prop, Props,
+};
 use crate::heap::text::Buf;
 use crate::heap::{Cell, PART_ITEMS, PART_TEXT, StrCell, SymCell};
 use crate::value::{Id, Key, Value};
@@ -23,22 +25,22 @@ const INLINE_TEXT: usize = 256;
 /// A base object with more new properties than this is written whole.
 const MOST_NEW_PROPS: usize = 128;
 
-/// Where a cell's chunks go to and come from.
-pub(super) trait Chunks {
-    /// The container that is being written has so many chunks; which of them to put, ascending.
+/// Receives the chunks of a cell that is being written.
+pub(super) trait ChunkSink {
+    /// The container that is being written has `count` chunks; returns the numbers of those to write, ascending.
     fn wanted(&mut self, count: u32) -> Vec<u32>;
     /// Encoded chunk `n` of the cell that is being written.
     fn put(&mut self, n: u32, bytes: Vec<u8>);
 }
 
 /// Chunks of the cell that is being read.
-pub(super) trait Source {
+pub(super) trait ChunkSource {
     /// Chunk `n`.
     fn get(&self, n: u32) -> Res<&[u8]>;
 }
 
 /// Writes a list inline or, when long, as chunks.
-fn list(w: &mut Writer, len: usize, chunks: &mut dyn Chunks, each: impl Fn(&mut Writer, usize)) {
+fn list(w: &mut ByteWriter, len: usize, chunks: &mut dyn ChunkSink, each: impl Fn(&mut ByteWriter, usize)) {
     w.count(len);
     if len <= INLINE_ITEMS {
         for i in 0..len {
@@ -48,7 +50,7 @@ fn list(w: &mut Writer, len: usize, chunks: &mut dyn Chunks, each: impl Fn(&mut 
     }
     for n in chunks.wanted(len.div_ceil(CHUNK_ITEMS) as u32) {
         let from = n as usize * CHUNK_ITEMS;
-        let mut inner = Writer::default();
+        let mut inner = ByteWriter::default();
         for i in from..len.min(from + CHUNK_ITEMS) {
             each(&mut inner, i);
         }
@@ -56,15 +58,15 @@ fn list(w: &mut Writer, len: usize, chunks: &mut dyn Chunks, each: impl Fn(&mut 
     }
 }
 
-/// Has this cell two lists that may take turns in being the one outside?
+/// Has this cell two lists that can be stored in chunks, only one of them at a time?
 pub(super) fn has_two_lists(cell: &Cell) -> bool {
-    matches!(cell, Cell::Obj(o) if o.props.raw().len() > INLINE_ITEMS && !matches!(o.kind, Kind::Plain))
+    matches!(cell, Cell::Obj(o) if o.props.raw().len() > INLINE_ITEMS && !matches!(o.kind, ObjectKind::Plain))
 }
 
 fn read_list<T>(
-    r: &mut Reader<'_>,
-    source: &dyn Source,
-    each: impl Fn(&mut Reader<'_>) -> Res<T>,
+    r: &mut ByteReader<'_>,
+    source: &dyn ChunkSource,
+    each: impl Fn(&mut ByteReader<'_>) -> Res<T>,
 ) -> Res<Vec<T>> {
     let n = r.num()? as usize;
     if n <= INLINE_ITEMS {
@@ -73,7 +75,7 @@ fn read_list<T>(
     let mut items = Vec::new();
     let mut number = 0;
     while items.len() < n {
-        let mut inner = Reader::new(source.get(number)?);
+        let mut inner = ByteReader::new(source.get(number)?);
         for _ in 0..CHUNK_ITEMS.min(n - items.len()) {
             items.push(each(&mut inner)?);
         }
@@ -83,7 +85,7 @@ fn read_list<T>(
     Ok(items)
 }
 
-fn text(w: &mut Writer, bytes: &[u8], chunks: &mut dyn Chunks) {
+fn text(w: &mut ByteWriter, bytes: &[u8], chunks: &mut dyn ChunkSink) {
     w.count(bytes.len());
     if bytes.len() <= INLINE_TEXT {
         w.out.extend_from_slice(bytes);
@@ -96,7 +98,7 @@ fn text(w: &mut Writer, bytes: &[u8], chunks: &mut dyn Chunks) {
 }
 
 /// The same for units of two bytes.
-fn wide_text(w: &mut Writer, units: &[u16], chunks: &mut dyn Chunks) {
+fn wide_text(w: &mut ByteWriter, units: &[u16], chunks: &mut dyn ChunkSink) {
     w.count(units.len() * 2);
     if units.len() * 2 <= INLINE_TEXT {
         w.out.extend(units.iter().flat_map(|u| u.to_le_bytes()));
@@ -109,7 +111,7 @@ fn wide_text(w: &mut Writer, units: &[u16], chunks: &mut dyn Chunks) {
     }
 }
 
-fn read_text(r: &mut Reader<'_>, source: &dyn Source) -> Res<Vec<u8>> {
+fn read_text(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<Vec<u8>> {
     let n = usize::try_from(r.num()?).map_err(|_| FormatError::Invalid("length"))?;
     if n <= INLINE_TEXT {
         return Ok(r.take(n)?.to_vec());
@@ -134,17 +136,17 @@ fn wide_units(bytes: &[u8]) -> Res<Vec<u16>> {
     Ok(bytes.chunks_exact(2).map(|c| u16::from_le_bytes([c[0], c[1]])).collect())
 }
 
-fn write_prop(w: &mut Writer, p: &Prop) {
+fn write_prop(w: &mut ByteWriter, p: &Prop) {
     w.num(u64::from(p.key.0));
     w.u8(p.flags);
     w.value(p.value);
 }
 
-fn read_value(r: &mut Reader<'_>) -> Res<Value> {
+fn read_value(r: &mut ByteReader<'_>) -> Res<Value> {
     r.value()
 }
 
-fn read_prop(r: &mut Reader<'_>) -> Res<Prop> {
+fn read_prop(r: &mut ByteReader<'_>) -> Res<Prop> {
     let key = Key(r.u32()?);
     let flags = r.u8()?;
     if flags > 15 {
@@ -153,10 +155,10 @@ fn read_prop(r: &mut Reader<'_>) -> Res<Prop> {
     Ok(Prop { key, flags, value: r.value()? })
 }
 
-/// Writes a cell; `base` is what the cell was in the base, if it is one of the base's.
-pub(super) fn write(w: &mut Writer, cell: &Cell, base: Option<&Cell>, chunks: &mut dyn Chunks) {
+/// Writes a cell; `base` is the base's cell with this id, if there is one.
+pub(super) fn write(w: &mut ByteWriter, cell: &Cell, base: Option<&Cell>, chunks: &mut dyn ChunkSink) {
     match cell {
-        // A cell that is as the base has it is not written at all.
+        // A cell that is equal to the base's is not written.
         Cell::Free | Cell::Below => w.u8(0),
         Cell::Str(StrCell::Narrow(t, interned)) => {
             w.u8(if *interned { 2 } else { 1 });
@@ -204,11 +206,11 @@ pub(super) fn write(w: &mut Writer, cell: &Cell, base: Option<&Cell>, chunks: &m
     }
 }
 
-fn write_object(w: &mut Writer, o: &Object, base: Option<&Cell>, chunks: &mut dyn Chunks) {
+fn write_object(w: &mut ByteWriter, o: &Object, base: Option<&Cell>, chunks: &mut dyn ChunkSink) {
     let props = o.props.raw();
     // A base object that only got changed values and more properties is stored as the difference.
-    if let (Some(Cell::Obj(b)), Kind::Plain) = (base, &o.kind)
-        && matches!(b.kind, Kind::Plain)
+    if let (Some(Cell::Obj(b)), ObjectKind::Plain) = (base, &o.kind)
+        && matches!(b.kind, ObjectKind::Plain)
         && b.proto == o.proto
         && b.extensible == o.extensible
         && b.props.raw().len() <= props.len()
@@ -250,46 +252,46 @@ fn same(a: Value, b: Value) -> bool {
 }
 
 /// Writes the kind; true when it used the cell's chunks.
-fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Chunks) -> bool {
+fn write_kind(w: &mut ByteWriter, kind: &ObjectKind, extensible: bool, chunks: &mut dyn ChunkSink) -> bool {
     let flag = if extensible { 0 } else { 0x80 };
     match kind {
-        Kind::Plain => w.u8(flag),
-        Kind::Array(a) | Kind::Arguments(a) => {
-            w.u8(flag | if matches!(kind, Kind::Array(_)) { 1 } else { 2 });
+        ObjectKind::Plain => w.u8(flag),
+        ObjectKind::Array(a) | ObjectKind::Arguments(a) => {
+            w.u8(flag | if matches!(kind, ObjectKind::Array(_)) { 1 } else { 2 });
             w.num(u64::from(a.len));
             w.u8(u8::from(a.len_writable));
             list(w, a.dense.len(), chunks, |w, i| w.value(a.dense[i]));
             return a.dense.len() > INLINE_ITEMS;
         }
-        Kind::Function(f) => {
+        ObjectKind::Function(f) => {
             w.u8(flag | 0x03);
             write_function(w, f);
         }
-        Kind::Bound(b) => {
+        ObjectKind::Bound(b) => {
             w.u8(flag | 0x04);
             w.value(b.0);
             w.value(b.1);
             w.values(&b.2);
         }
-        Kind::Error => w.u8(flag | 5),
-        Kind::Primitive(v) => {
+        ObjectKind::Error => w.u8(flag | 5),
+        ObjectKind::Primitive(v) => {
             w.u8(flag | 0x06);
             w.value(*v);
         }
-        Kind::Date(t) => {
+        ObjectKind::Date(t) => {
             w.u8(flag | 0x07);
             w.float(*t);
         }
-        Kind::RegExp(source, flags) => {
+        ObjectKind::RegExp(source, flags) => {
             w.u8(flag | 0x08);
             w.value(*source);
             w.value(*flags);
         }
-        Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => {
+        ObjectKind::Map(t) | ObjectKind::Set(t) | ObjectKind::Weak(t) => {
             w.u8(flag
-                | if let Kind::Map(_) = kind {
+                | if let ObjectKind::Map(_) = kind {
                     9
-                } else if let Kind::Set(_) = kind {
+                } else if let ObjectKind::Set(_) = kind {
                     10
                 } else {
                     11
@@ -302,7 +304,7 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
             });
             return t.entries.len() > INLINE_ITEMS;
         }
-        Kind::Coroutine(c) => {
+        ObjectKind::Coroutine(c) => {
             w.u8(flag | 0x0c);
             w.u8(c.state);
             w.num(u64::from(c.template));
@@ -312,7 +314,7 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
             w.value(c.new_target);
             w.value(c.link);
         }
-        Kind::Promise(p) => {
+        ObjectKind::Promise(p) => {
             w.u8(flag | 0x0d);
             w.u8(p.state | u8::from(p.handled) << 2);
             w.value(p.result);
@@ -323,12 +325,12 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
                 w.value(*c);
             }
         }
-        Kind::Record(tag, slots) => {
+        ObjectKind::Record(tag, slots) => {
             w.u8(flag | 0x0e);
             w.num(u64::from(*tag));
             w.values(slots);
         }
-        Kind::Proxy(p) => {
+        ObjectKind::Proxy(p) => {
             w.u8(flag | 0x0f);
             w.value(p.0);
             w.value(p.1);
@@ -338,7 +340,7 @@ fn write_kind(w: &mut Writer, kind: &Kind, extensible: bool, chunks: &mut dyn Ch
     false
 }
 
-fn write_function(w: &mut Writer, f: &Func) {
+fn write_function(w: &mut ByteWriter, f: &Func) {
     let extras = [f.home, f.this, f.extra, f.fields];
     let any = extras.iter().any(|v| *v != Value::Undefined);
     let (native, number) = match f.code {
@@ -356,7 +358,7 @@ fn write_function(w: &mut Writer, f: &Func) {
 }
 
 /// Reads a cell.
-pub(super) fn read(r: &mut Reader<'_>, base: Option<&Cell>, source: &dyn Source) -> Res<Cell> {
+pub(super) fn read(r: &mut ByteReader<'_>, base: Option<&Cell>, source: &dyn ChunkSource) -> Res<Cell> {
     Ok(match r.u8()? {
         0 => Cell::Free,
         tag @ (1 | 2) => Cell::Str(StrCell::Narrow(read_text(r, source)?.into(), tag == 2)),
@@ -394,7 +396,7 @@ pub(super) fn read(r: &mut Reader<'_>, base: Option<&Cell>, source: &dyn Source)
     })
 }
 
-fn read_difference(r: &mut Reader<'_>, base: Option<&Cell>) -> Res<Cell> {
+fn read_difference(r: &mut ByteReader<'_>, base: Option<&Cell>) -> Res<Cell> {
     let Some(Cell::Obj(b)) = base else { return Err(FormatError::Invalid("difference")) };
     let mut props = b.props.raw().to_vec();
     for _ in 0..r.count(2)? {
@@ -410,10 +412,10 @@ fn read_difference(r: &mut Reader<'_>, base: Option<&Cell>) -> Res<Cell> {
     Ok(Cell::Obj(Box::new(object)))
 }
 
-fn read_kind(r: &mut Reader<'_>, source: &dyn Source) -> Res<(Kind, bool)> {
+fn read_kind(r: &mut ByteReader<'_>, source: &dyn ChunkSource) -> Res<(ObjectKind, bool)> {
     let tag = r.u8()?;
     let kind = match tag & 0x7f {
-        0 => Kind::Plain,
+        0 => ObjectKind::Plain,
         tag @ (1 | 2) => {
             let (len, len_writable) = (r.u32()?, r.bool()?);
             let dense = read_list(r, source, read_value)?;
@@ -421,14 +423,14 @@ fn read_kind(r: &mut Reader<'_>, source: &dyn Source) -> Res<(Kind, bool)> {
                 return Err(FormatError::Invalid("array length"));
             }
             let array = Array { dense, len, len_writable };
-            if tag == 1 { Kind::Array(array) } else { Kind::Arguments(array) }
+            if tag == 1 { ObjectKind::Array(array) } else { ObjectKind::Arguments(array) }
         }
-        3 => Kind::Function(Box::new(read_function(r)?)),
-        4 => Kind::Bound(Box::new((r.value()?, r.value()?, r.values()?))),
-        5 => Kind::Error,
-        6 => Kind::Primitive(r.value()?),
-        7 => Kind::Date(r.float()?),
-        8 => Kind::RegExp(r.value()?, r.value()?),
+        3 => ObjectKind::Function(Box::new(read_function(r)?)),
+        4 => ObjectKind::Bound(Box::new((r.value()?, r.value()?, r.values()?))),
+        5 => ObjectKind::Error,
+        6 => ObjectKind::Primitive(r.value()?),
+        7 => ObjectKind::Date(r.float()?),
+        8 => ObjectKind::RegExp(r.value()?, r.value()?),
         tag @ (9..=11) => {
             let next = r.num()?;
             let numbered = read_list(r, source, |r| Ok((r.value()?, r.value()?, r.num()?)))?;
@@ -438,14 +440,14 @@ fn read_kind(r: &mut Reader<'_>, source: &dyn Source) -> Res<(Kind, bool)> {
             }
             let entries: Vec<(Value, Value)> = numbered.iter().map(|e| (e.0, e.1)).collect();
             let live = entries.iter().filter(|e| e.0 != Value::Hole).count() as u32;
-            let table = Box::new(Table { entries, live, order, next, ..Table::default() });
+            let table = Box::new(EntryTable { entries, live, order, next, ..EntryTable::default() });
             match tag {
-                9 => Kind::Map(table),
-                10 => Kind::Set(table),
-                _ => Kind::Weak(table),
+                9 => ObjectKind::Map(table),
+                10 => ObjectKind::Set(table),
+                _ => ObjectKind::Weak(table),
             }
         }
-        12 => Kind::Coroutine(Box::new(Coroutine {
+        12 => ObjectKind::Coroutine(Box::new(Coroutine {
             state: r.u8()?,
             template: r.u32()?,
             pc: r.u32()?,
@@ -459,26 +461,26 @@ fn read_kind(r: &mut Reader<'_>, source: &dyn Source) -> Res<(Kind, bool)> {
             let (state, handled, result) = (bits & 3, bits & 4 != 0, r.value()?);
             let n = r.count(3)?;
             let reactions = (0..n).map(|_| Ok((r.value()?, r.value()?, r.value()?))).collect::<Res<_>>()?;
-            Kind::Promise(Box::new(Promise { state, handled, result, reactions }))
+            ObjectKind::Promise(Box::new(Promise { state, handled, result, reactions }))
         }
-        14 => Kind::Record(r.u32()?, r.values()?),
+        14 => ObjectKind::Record(r.u32()?, r.values()?),
         15 => {
             let (target, handler, bits) = (r.value()?, r.value()?, r.u8()?);
-            Kind::Proxy(Box::new((target, handler, bits & 1 != 0, bits & 2 != 0)))
+            ObjectKind::Proxy(Box::new((target, handler, bits & 1 != 0, bits & 2 != 0)))
         }
         _ => return Err(FormatError::Invalid("kind")),
     };
     Ok((kind, tag & 0x80 == 0))
 }
 
-fn read_function(r: &mut Reader<'_>) -> Res<Func> {
+fn read_function(r: &mut ByteReader<'_>) -> Res<Func> {
     let bits = r.u8()?;
     let number = r.u32()?;
     let env = r.value()?;
     let mut extras = [Value::Undefined; 4];
     if bits & 4 != 0 {
-        for place in &mut extras {
-            *place = r.value()?;
+        for slot in &mut extras {
+            *slot = r.value()?;
         }
     }
     let [home, this, extra, fields] = extras;
@@ -512,29 +514,29 @@ fn object_references(o: &Object, each: &mut impl FnMut(Value)) {
         each(p.value);
     }
     match &o.kind {
-        Kind::Array(a) | Kind::Arguments(a) => a.dense.iter().copied().for_each(each),
-        Kind::Function(f) => [f.env, f.home, f.this, f.extra, f.fields].into_iter().for_each(each),
-        Kind::Bound(b) => {
+        ObjectKind::Array(a) | ObjectKind::Arguments(a) => a.dense.iter().copied().for_each(each),
+        ObjectKind::Function(f) => [f.env, f.home, f.this, f.extra, f.fields].into_iter().for_each(each),
+        ObjectKind::Bound(b) => {
             each(b.0);
             each(b.1);
             b.2.iter().copied().for_each(each);
         }
-        Kind::Primitive(v) => each(*v),
-        Kind::RegExp(a, b) => {
+        ObjectKind::Primitive(v) => each(*v),
+        ObjectKind::RegExp(a, b) => {
             each(*a);
             each(*b);
         }
-        Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => {
+        ObjectKind::Map(t) | ObjectKind::Set(t) | ObjectKind::Weak(t) => {
             for (k, v) in &t.entries {
                 each(*k);
                 each(*v);
             }
         }
-        Kind::Coroutine(c) => {
+        ObjectKind::Coroutine(c) => {
             c.slots.iter().copied().for_each(&mut *each);
             [c.env, c.new_target, c.link].into_iter().for_each(each);
         }
-        Kind::Promise(p) => {
+        ObjectKind::Promise(p) => {
             each(p.result);
             for (a, b, c) in &p.reactions {
                 each(*a);
@@ -542,11 +544,11 @@ fn object_references(o: &Object, each: &mut impl FnMut(Value)) {
                 each(*c);
             }
         }
-        Kind::Record(_, slots) => slots.iter().copied().for_each(each),
-        Kind::Proxy(p) => {
+        ObjectKind::Record(_, slots) => slots.iter().copied().for_each(each),
+        ObjectKind::Proxy(p) => {
             each(p.0);
             each(p.1);
         }
-        Kind::Plain | Kind::Error | Kind::Date(_) => {}
+        ObjectKind::Plain | ObjectKind::Error | ObjectKind::Date(_) => {}
     }
 }

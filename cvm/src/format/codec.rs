@@ -1,15 +1,15 @@
-//! Numbers, texts and values as bytes. Integers are LEB128, at most ten bytes; reading is total.
+//! Numbers, texts and values as bytes. Integers are LEB128, at most ten bytes; reading fails on invalid input and never panics.
 
 use super::FormatError;
 use crate::value::{Id, Value};
 
 /// Collects bytes.
 #[derive(Default)]
-pub(super) struct Writer {
+pub(super) struct ByteWriter {
     pub out: Vec<u8>,
 }
 
-impl Writer {
+impl ByteWriter {
     pub(super) fn u8(&mut self, n: u8) {
         self.out.push(n);
     }
@@ -88,15 +88,15 @@ impl Writer {
 }
 
 /// Reads bytes; every method fails instead of going past the end.
-pub(super) struct Reader<'b> {
+pub(super) struct ByteReader<'b> {
     bytes: &'b [u8],
 }
 
 type Res<T> = Result<T, FormatError>;
 
-impl<'b> Reader<'b> {
+impl<'b> ByteReader<'b> {
     pub(super) fn new(bytes: &'b [u8]) -> Self {
-        Reader { bytes }
+        ByteReader { bytes }
     }
 
     /// Nothing may be left over.

@@ -1,9 +1,9 @@
 //! A generation of realm and prelude as bytes: names of the natives, the prelude's templates and code, the realm's cells.
 //!
-//! These bytes are part of the engine and trusted; they are still read by the same total readers.
+//! These bytes are part of the engine and trusted; they are still read by the same checking reader.
 
-use super::cells::{self, Source};
-use super::codec::Reader;
+use super::cells::{self, ChunkSource};
+use super::codec::ByteReader;
 use super::unit::decode_unit;
 use super::{FormatError, unframe};
 use crate::builtins::prelude::Prelude;
@@ -14,8 +14,8 @@ const MAGIC: [u8; 2] = *b"CG";
 
 type Res<T> = Result<T, FormatError>;
 
-/// What a generation consists of.
-pub(crate) struct Kept {
+/// The parts of a generation.
+pub(crate) struct GenerationParts {
     /// The realm's cells
     pub heap: Heap,
     /// The prelude
@@ -25,14 +25,14 @@ pub(crate) struct Kept {
 /// The chunks of one cell.
 struct CellChunks<T>(Vec<T>);
 
-impl Source for CellChunks<&[u8]> {
+impl ChunkSource for CellChunks<&[u8]> {
     fn get(&self, n: u32) -> Res<&[u8]> {
         self.0.get(n as usize).copied().ok_or(FormatError::Invalid("missing chunk"))
     }
 }
 
 #[cfg(test)]
-impl cells::Chunks for CellChunks<Vec<u8>> {
+impl cells::ChunkSink for CellChunks<Vec<u8>> {
     fn wanted(&mut self, count: u32) -> Vec<u32> {
         (0..count).collect()
     }
@@ -45,7 +45,7 @@ impl cells::Chunks for CellChunks<Vec<u8>> {
 /// Writes a generation, to be kept.
 #[cfg(test)]
 pub(crate) fn write_generation(number: u32, natives: &[String], heap: &Heap, prelude: &Prelude) -> Vec<u8> {
-    let mut w = super::codec::Writer::default();
+    let mut w = super::codec::ByteWriter::default();
     w.count(natives.len());
     for name in natives {
         w.bytes(name.as_bytes());
@@ -59,7 +59,7 @@ pub(crate) fn write_generation(number: u32, natives: &[String], heap: &Heap, pre
     w.bytes(&super::unit::encode_unit(&prelude.unit, number));
     w.count(heap.cells.len());
     for cell in &heap.cells {
-        let mut inner = super::codec::Writer::default();
+        let mut inner = super::codec::ByteWriter::default();
         let mut chunks = CellChunks(Vec::new());
         cells::write(&mut inner, cell, None, &mut chunks);
         w.count(chunks.0.len());
@@ -69,19 +69,19 @@ pub(crate) fn write_generation(number: u32, natives: &[String], heap: &Heap, pre
     super::frame(MAGIC, u64::from(number), &w.out)
 }
 
-fn read_names(r: &mut Reader<'_>) -> Res<Vec<String>> {
+fn read_names(r: &mut ByteReader<'_>) -> Res<Vec<String>> {
     let n = r.count(1)?;
     (0..n).map(|_| r.text()).collect()
 }
 
 /// Names of the natives by number.
 pub(crate) fn read_generation_natives(number: u32, bytes: &[u8]) -> Res<Vec<String>> {
-    read_names(&mut Reader::new(unframe(MAGIC, u64::from(number), bytes)?))
+    read_names(&mut ByteReader::new(unframe(MAGIC, u64::from(number), bytes)?))
 }
 
 /// Reads what `write_generation` wrote.
-pub(crate) fn read_generation(number: u32, bytes: &[u8]) -> Res<Kept> {
-    let mut r = Reader::new(unframe(MAGIC, u64::from(number), bytes)?);
+pub(crate) fn read_generation(number: u32, bytes: &[u8]) -> Res<GenerationParts> {
+    let mut r = ByteReader::new(unframe(MAGIC, u64::from(number), bytes)?);
     read_names(&mut r)?;
     let mut functions = BTreeMap::new();
     for _ in 0..r.count(2)? {
@@ -94,10 +94,10 @@ pub(crate) fn read_generation(number: u32, bytes: &[u8]) -> Res<Kept> {
     let n = r.count(1)?;
     let cells = (0..n).map(|_| read_cell(&mut r)).collect::<Res<_>>()?;
     r.end()?;
-    Ok(Kept { heap: Heap::of_cells(cells), prelude: Prelude::new(unit, functions) })
+    Ok(GenerationParts { heap: Heap::of_cells(cells), prelude: Prelude::new(unit, functions) })
 }
 
-fn read_cell(r: &mut Reader<'_>) -> Res<Cell> {
+fn read_cell(r: &mut ByteReader<'_>) -> Res<Cell> {
     let chunks: Vec<&[u8]> = (0..r.count(1)?).map(|_| r.bytes()).collect::<Res<_>>()?;
     cells::read(r, None, &CellChunks(chunks))
 }

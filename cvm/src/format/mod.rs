@@ -1,7 +1,7 @@
 //! Stored bytes: programs and pages of state.
 //!
 //! Reading order: this file (framing), `codec` (numbers and values), `cells`, `pages`, `unit`, `generation`,
-//! `verify_code`, `verify_state`. Everything read here is hostile: lengths are checked against what is left before anything is
+//! `verify_code`, `verify_state`. All input is hostile: lengths are checked against the remaining bytes before anything is
 //! allocated, nothing recurses, and nothing runs before it was verified.
 
 mod cells;
@@ -18,7 +18,7 @@ mod verify_state;
 pub(crate) use generation::write_generation;
 pub(crate) use generation::{read_generation, read_generation_natives};
 pub(crate) use pages::Versions;
-pub use pages::{Checkpoint, Page};
+pub use pages::{CheckpointPages, VmPage};
 
 /// Version of the stored format; goes up with every change of it.
 pub(crate) const VERSION: u8 = 1;
@@ -41,7 +41,7 @@ pub enum FormatError {
     /// The bytes end in the middle of something
     #[error("the stored bytes end too early")]
     End,
-    /// A value that nothing here writes
+    /// A value that this format does not allow
     #[error("invalid {0}")]
     Invalid(&'static str),
     /// The state was saved for another program
@@ -55,7 +55,7 @@ pub enum FormatError {
 /// Bytes of a header.
 const HEADER: usize = 11;
 
-/// FNV-1a over the page's number and content: finds damage, proves nothing.
+/// FNV-1a over the page's number and content: detects damage, not forgery.
 pub(crate) fn checksum(number: u64, body: &[u8]) -> u32 {
     let mut h: u64 = 0xcbf2_9ce4_8422_2325 ^ number;
     for chunk in body.chunks(8) {
@@ -78,7 +78,7 @@ pub(crate) fn frame(magic: [u8; 2], number: u64, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The body behind a header that is right.
+/// The body, if the header is valid.
 pub(crate) fn unframe(magic: [u8; 2], number: u64, bytes: &[u8]) -> Result<&[u8], FormatError> {
     let (header, body) = bytes.split_at_checked(HEADER).ok_or(FormatError::End)?;
     if header[..2] != magic {

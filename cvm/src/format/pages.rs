@@ -1,16 +1,16 @@
 //! State as numbered pages: the frame page, pages of heap cells, chunks of long contents.
 //!
-//! Owns: what changed since a checkpoint, and a state made of pages again. Page 0 holds everything outside the heap
+//! Owns: the pages that changed since a checkpoint, and restoring a state from pages. Page 0 holds everything outside the heap
 //! and is written each time; page `1 + n` holds the cells `64 n …` that differ from the base; a chunk of cell `id` has
-//! the number `CHUNK_BIT | id << 24 | chunk`. An empty page means: forget it.
+//! the number `CHUNK_BIT | id << 24 | chunk`. An empty page is to be removed.
 
-use super::cells::{self, Chunks, Source};
-use super::codec::{Reader, Writer};
+use super::cells::{self, ChunkSink, ChunkSource};
+use super::codec::{ByteReader, ByteWriter};
 use super::{FormatError, frame, unframe, verify_state};
 use crate::heap::{Cell, Heap, PAGE_CELLS, StrCell};
-use crate::outcome::Request;
-use crate::program::Program;
-use crate::state::{Back, Frame, Job, LimitKind, Limits, Phase, State};
+use crate::outcome::PendingRequest;
+use crate::program::CompiledProgram;
+use crate::state::{Back, Frame, PendingJob, RunPhase, VmLimitKind, VmLimits, VmState};
 use crate::value::{Id, Value};
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -18,55 +18,55 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 const MAGIC: [u8; 2] = *b"CP";
 /// Set in the numbers of chunks.
 const CHUNK_BIT: u64 = 1 << 62;
-/// No state gets as old as this.
+/// Larger checkpoint numbers are refused.
 const MOST_CHECKPOINTS: u64 = 1 << 60;
 /// Chunks of one cell.
 const MAX_CHUNKS: u64 = 1 << 24;
 
-/// A page: its number and its bytes, empty for one to forget.
+/// A page: its number and its bytes; empty bytes mean that the page is to be removed.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Page {
+pub struct VmPage {
     /// Number
     pub number: u64,
     /// Opaque bytes
     pub bytes: Vec<u8>,
 }
 
-/// What one checkpoint writes.
+/// The pages that one checkpoint writes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Checkpoint {
-    /// Its number; give it to the next [`State::pages_since`]
+pub struct CheckpointPages {
+    /// Its number; give it to the next [`VmState::pages_since`]
     pub number: u64,
     /// Pages that changed since the one asked for
-    pub pages: Vec<Page>,
+    pub pages: Vec<VmPage>,
 }
 
-/// When each page changed last; derived, kept beside the state.
+/// The checkpoint at which each page changed last; derived, never stored.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Versions {
     /// Per heap page
     heap: Vec<u64>,
-    /// Per chunk: hash of its bytes, checkpoint; none when it is to be forgotten
+    /// Per chunk: hash of its bytes, checkpoint; `None` if it is to be removed
     chunks: BTreeMap<u64, (Option<u64>, u64)>,
 }
 
-/// Takes the chunks of a cell that may have changed.
-struct Collect<'v> {
+/// Collects the chunks of a cell that may have changed.
+struct ChunkCollector<'v> {
     id: Id,
     number: u64,
-    /// Parts that were written since the last checkpoint; none: any
+    /// Parts that were written since the last checkpoint; `None`: unknown, all of them
     parts: Option<Vec<u32>>,
     versions: &'v mut Versions,
     fresh: &'v mut BTreeMap<u64, Vec<u8>>,
     count: u32,
 }
 
-impl Chunks for Collect<'_> {
+impl ChunkSink for ChunkCollector<'_> {
     fn wanted(&mut self, count: u32) -> Vec<u32> {
         self.count = count;
         let Some(parts) = &self.parts else { return (0..count).collect() };
         let mut wanted: Vec<u32> = parts.iter().copied().filter(|&n| n < count).collect();
-        // What was short enough for its cell until now has no first chunk yet.
+        // Contents that were stored in the cell until now have no chunks yet.
         if self.versions.chunks.get(&chunk_key(self.id, 0)).is_none_or(|(hash, _)| hash.is_none()) {
             wanted.push(0);
         }
@@ -85,10 +85,10 @@ impl Chunks for Collect<'_> {
     }
 }
 
-/// Takes one chunk of a cell.
-struct One(u32, Vec<u8>);
+/// Collects one chunk of a cell.
+struct SingleChunk(u32, Vec<u8>);
 
-impl Chunks for One {
+impl ChunkSink for SingleChunk {
     fn wanted(&mut self, count: u32) -> Vec<u32> {
         if self.0 < count { vec![self.0] } else { Vec::new() }
     }
@@ -109,10 +109,10 @@ fn hash(bytes: &[u8]) -> u64 {
     h.finish()
 }
 
-/// Takes no chunks: they were looked at before.
+/// Collects no chunks: they were collected before.
 struct CellsOnly;
 
-impl Chunks for CellsOnly {
+impl ChunkSink for CellsOnly {
     fn wanted(&mut self, _: u32) -> Vec<u32> {
         Vec::new()
     }
@@ -120,20 +120,20 @@ impl Chunks for CellsOnly {
     fn put(&mut self, _: u32, _: Vec<u8>) {}
 }
 
-impl State {
-    /// Seals the state as a checkpoint and gives the pages that changed after checkpoint `since` (0: all of them). Asked for
-    /// what changed since the last one, it costs what changed.
-    pub fn pages_since(&mut self, program: &Program, since: u64) -> Checkpoint {
+impl VmState {
+    /// Makes a checkpoint and returns the pages that changed after checkpoint `since` (0: all of them). With the last checkpoint
+    /// as `since`, the cost is proportional to what changed.
+    pub fn pages_since(&mut self, program: &CompiledProgram, since: u64) -> CheckpointPages {
         let last = self.checkpoint;
         self.checkpoint += 1;
         let number = self.checkpoint;
         let mut versions = std::mem::take(&mut self.versions);
         let mut fresh = BTreeMap::new();
         let written = self.note_changes(program, number, &mut versions, &mut fresh);
-        let mut pages = vec![Page { number: 0, bytes: frame(MAGIC, 0, &self.write_frame_page(program)) }];
+        let mut pages = vec![VmPage { number: 0, bytes: frame(MAGIC, 0, &self.write_frame_page(program)) }];
         if since == last && since != 0 {
             pages.extend(written.into_iter().map(|page| self.heap_page(program, page)));
-            pages.extend(fresh.into_iter().map(|(number, bytes)| Page {
+            pages.extend(fresh.into_iter().map(|(number, bytes)| VmPage {
                 number,
                 bytes: if bytes.is_empty() { bytes } else { frame(MAGIC, number, &bytes) },
             }));
@@ -146,18 +146,18 @@ impl State {
                     (Some(_), Some(bytes)) => frame(MAGIC, key, &bytes),
                     (Some(_), None) => frame(MAGIC, key, &self.chunk_again(program, key)),
                 };
-                pages.push(Page { number: key, bytes });
+                pages.push(VmPage { number: key, bytes });
             }
         }
         self.versions = versions;
-        Checkpoint { number, pages }
+        CheckpointPages { number, pages }
     }
 
-    /// Notes what was written since the last checkpoint: gives the heap pages, and puts the chunks into `fresh`, empty for one to
-    /// forget.
+    /// Records what was written since the last checkpoint: returns the heap pages, and adds the chunks to `fresh`, empty for one
+    /// to remove.
     fn note_changes(
         &mut self,
-        program: &Program,
+        program: &CompiledProgram,
         number: u64,
         versions: &mut Versions,
         fresh: &mut BTreeMap<u64, Vec<u8>>,
@@ -186,10 +186,10 @@ impl State {
         written
     }
 
-    /// Encodes the chunks of a changed cell and forgets those it no longer has.
+    /// Encodes the chunks of a changed cell and removes those that it no longer has.
     fn note_chunks(
         &self,
-        program: &Program,
+        program: &CompiledProgram,
         id: Id,
         number: u64,
         parts: Option<Vec<u32>>,
@@ -198,8 +198,8 @@ impl State {
     ) {
         let cell = self.heap.cells.get(id.index()).unwrap_or(&Cell::Free);
         let parts = parts.filter(|_| !cells::has_two_lists(cell));
-        let mut collect = Collect { id, number, parts, versions, fresh, count: 0 };
-        cells::write(&mut Writer::default(), cell, program.base.get(id.index()), &mut collect);
+        let mut collect = ChunkCollector { id, number, parts, versions, fresh, count: 0 };
+        cells::write(&mut ByteWriter::default(), cell, program.base.get(id.index()), &mut collect);
         let count = collect.count;
         let range = chunk_key(id, count)..=chunk_key(id, (MAX_CHUNKS - 1) as u32);
         for (&key, entry) in versions.chunks.range_mut(range) {
@@ -210,23 +210,23 @@ impl State {
         }
     }
 
-    fn chunk_again(&self, program: &Program, key: u64) -> Vec<u8> {
+    fn chunk_again(&self, program: &CompiledProgram, key: u64) -> Vec<u8> {
         let id = Id(((key & !CHUNK_BIT) >> 24) as u32);
-        let mut one = One((key & (MAX_CHUNKS - 1)) as u32, Vec::new());
+        let mut one = SingleChunk((key & (MAX_CHUNKS - 1)) as u32, Vec::new());
         if let Some(cell) = self.heap.cells.get(id.index()) {
-            cells::write(&mut Writer::default(), cell, program.base.get(id.index()), &mut one);
+            cells::write(&mut ByteWriter::default(), cell, program.base.get(id.index()), &mut one);
         }
         one.1
     }
 
-    fn heap_page(&self, program: &Program, page: usize) -> Page {
+    fn heap_page(&self, program: &CompiledProgram, page: usize) -> VmPage {
         let number = page as u64 + 1;
         let body = self.write_heap_page(program, page);
         let bytes = if body.is_empty() { Vec::new() } else { frame(MAGIC, number, &body) };
-        Page { number, bytes }
+        VmPage { number, bytes }
     }
 
-    fn write_heap_page(&self, program: &Program, page: usize) -> Vec<u8> {
+    fn write_heap_page(&self, program: &CompiledProgram, page: usize) -> Vec<u8> {
         let first = page * PAGE_CELLS;
         let in_base = first < self.heap.base as usize;
         let mut mask = 0u64;
@@ -241,7 +241,7 @@ impl State {
         if mask == 0 {
             return Vec::new();
         }
-        let mut w = Writer::default();
+        let mut w = ByteWriter::default();
         w.num(mask);
         for bit in (0..PAGE_CELLS).filter(|b| mask & (1 << b) != 0) {
             let cell = &self.heap.cells[first + bit];
@@ -251,22 +251,22 @@ impl State {
         w.out
     }
 
-    fn write_frame_page(&self, program: &Program) -> Vec<u8> {
-        let mut w = Writer::default();
+    fn write_frame_page(&self, program: &CompiledProgram) -> Vec<u8> {
+        let mut w = ByteWriter::default();
         w.num(u64::from(fingerprint(program)));
         w.u8(match self.phase {
-            Phase::Start => 0,
-            Phase::Running => 1,
-            Phase::Paused => 2,
-            Phase::Host => 3,
-            Phase::Done => 4,
-            Phase::Failed => 5,
-            Phase::Limited(LimitKind::Heap) => 6,
-            Phase::Limited(LimitKind::Stack) => 7,
-            Phase::Limited(LimitKind::Steps) => 8,
-            Phase::Limited(LimitKind::Text) => 9,
-            Phase::Limited(LimitKind::Output) => 10,
-            Phase::Broken => 11,
+            RunPhase::Start => 0,
+            RunPhase::Running => 1,
+            RunPhase::Paused => 2,
+            RunPhase::Host => 3,
+            RunPhase::Done => 4,
+            RunPhase::Failed => 5,
+            RunPhase::Limited(VmLimitKind::Heap) => 6,
+            RunPhase::Limited(VmLimitKind::Stack) => 7,
+            RunPhase::Limited(VmLimitKind::Steps) => 8,
+            RunPhase::Limited(VmLimitKind::Text) => 9,
+            RunPhase::Limited(VmLimitKind::Output) => 10,
+            RunPhase::Broken => 11,
         });
         w.num(self.debt);
         w.num(self.printed);
@@ -309,12 +309,12 @@ impl State {
         w.count(self.jobs.len());
         for j in &self.jobs {
             match j {
-                Job::Call(template, args) => {
+                PendingJob::Call(template, args) => {
                     w.u8(0);
                     w.num(u64::from(*template));
                     w.values(args);
                 }
-                Job::Resume(id, mode, value) => {
+                PendingJob::Resume(id, mode, value) => {
                     w.u8(1 + mode);
                     w.id(*id);
                     w.value(*value);
@@ -337,14 +337,14 @@ impl State {
         }
         match &self.request {
             None => w.u8(0),
-            Some(Request::Task { prompt, options }) => {
+            Some(PendingRequest::Task { prompt, options }) => {
                 w.u8(if options.is_some() { 2 } else { 1 });
                 w.bytes(prompt.as_bytes());
                 if let Some(o) = options {
                     w.bytes(o.as_bytes());
                 }
             }
-            Some(Request::Host { name, args }) => {
+            Some(PendingRequest::Host { name, args }) => {
                 w.u8(3);
                 w.bytes(name.as_bytes());
                 w.bytes(args.as_bytes());
@@ -354,19 +354,19 @@ impl State {
         w.out
     }
 
-    /// Makes a state of its pages: the newest of each number, in any order. Everything is verified.
+    /// Restores a state from its pages: the newest of each number, in any order. Everything is verified.
     pub fn restore<'b>(
-        program: &Program,
-        limits: Limits,
+        program: &CompiledProgram,
+        limits: VmLimits,
         pages: impl IntoIterator<Item = (u64, &'b [u8])>,
-    ) -> Result<State, FormatError> {
+    ) -> Result<VmState, FormatError> {
         let mut bodies: BTreeMap<u64, &[u8]> = BTreeMap::new();
         for (number, bytes) in pages {
             if !bytes.is_empty() {
                 bodies.insert(number, unframe(MAGIC, number, bytes)?);
             }
         }
-        let mut state = State::new(program, &crate::state::StateConfig { limits, ..Default::default() });
+        let mut state = VmState::new(program, &crate::state::StateConfig { limits, ..Default::default() });
         let head = bodies.remove(&0).ok_or(FormatError::Invalid("missing frame page"))?;
         let cells = read_frame_page(&mut state, program, head)?;
         load_heap(&mut state, program, &bodies, cells)?;
@@ -375,30 +375,30 @@ impl State {
             state.versions.chunks.insert(key, (Some(hash(body)), state.checkpoint));
         }
         verify_state::verify(program, &state)?;
-        verify_state::make_room(program, &mut state);
+        verify_state::extend_stack(program, &mut state);
         Ok(state)
     }
 
     /// Checks that this state can run with this program: every id in range and of the right kind, every frame at an
     /// instruction where its operands fit.
-    pub fn verify(&self, program: &Program) -> Result<(), FormatError> {
+    pub fn verify(&self, program: &CompiledProgram) -> Result<(), FormatError> {
         verify_state::verify(program, self)
     }
 }
 
-/// Tells programs and realms apart.
-pub(crate) fn fingerprint(program: &Program) -> u32 {
+/// Identifies program and realm.
+pub(crate) fn fingerprint(program: &CompiledProgram) -> u32 {
     program.fingerprint
 }
 
-struct Stored<'b> {
+struct StoredChunks<'b> {
     id: Id,
     bodies: &'b BTreeMap<u64, &'b [u8]>,
-    /// Chunks that cells asked for
+    /// Numbers of the chunks that cells have read
     taken: &'b std::cell::Cell<usize>,
 }
 
-impl Source for Stored<'_> {
+impl ChunkSource for StoredChunks<'_> {
     fn get(&self, n: u32) -> Result<&[u8], FormatError> {
         if u64::from(n) >= MAX_CHUNKS {
             return Err(FormatError::Invalid("chunk"));
@@ -409,8 +409,8 @@ impl Source for Stored<'_> {
 }
 
 fn load_heap(
-    state: &mut State,
-    program: &Program,
+    state: &mut VmState,
+    program: &CompiledProgram,
     bodies: &BTreeMap<u64, &[u8]>,
     cells: usize,
 ) -> Result<(), FormatError> {
@@ -430,16 +430,16 @@ fn load_heap(
         if page >= pages {
             return Err(FormatError::Invalid("page number"));
         }
-        let mut r = Reader::new(body);
+        let mut r = ByteReader::new(body);
         let mask = r.num()?;
         for bit in (0..PAGE_CELLS).filter(|b| mask & (1 << b) != 0) {
             let at = page * PAGE_CELLS + bit;
             let id = Id(at as u32);
             let in_base = at < base;
             let old = program.base.get(at).filter(|_| in_base);
-            let cell = cells::read(&mut r, old, &Stored { id, bodies, taken: &taken })?;
-            let place = state.heap.cells.get_mut(at).ok_or(FormatError::Invalid("cell number"))?;
-            *place = cell;
+            let cell = cells::read(&mut r, old, &StoredChunks { id, bodies, taken: &taken })?;
+            let slot = state.heap.cells.get_mut(at).ok_or(FormatError::Invalid("cell number"))?;
+            *slot = cell;
             if in_base {
                 state.heap.changed[page] |= 1 << bit;
             }
@@ -449,7 +449,7 @@ fn load_heap(
     if taken.get() != bodies.range(CHUNK_BIT..).count() {
         return Err(FormatError::Invalid("chunk of nothing"));
     }
-    // The account is kept by estimates between two collections, but nobody's cells weigh twice what was charged.
+    // Between two collections the accounted bytes are an estimate, but cells never have more than twice what was charged.
     let weight = state.heap.cells.iter().map(Heap::weight).sum::<u64>() + state.bytes_beside_cells();
     if weight / 2 > state.heap.bytes.saturating_add(1 << 16) {
         return Err(FormatError::Invalid("accounted bytes"));
@@ -458,24 +458,28 @@ fn load_heap(
     Ok(())
 }
 
-fn read_frame_page(state: &mut State, program: &Program, head: &[u8]) -> Result<usize, FormatError> {
-    let mut r = Reader::new(head);
+fn read_frame_page(
+    state: &mut VmState,
+    program: &CompiledProgram,
+    head: &[u8],
+) -> Result<usize, FormatError> {
+    let mut r = ByteReader::new(head);
     if r.num()? != u64::from(fingerprint(program)) {
         return Err(FormatError::Program);
     }
     state.phase = match r.u8()? {
-        0 => Phase::Start,
-        1 => Phase::Running,
-        2 => Phase::Paused,
-        3 => Phase::Host,
-        4 => Phase::Done,
-        5 => Phase::Failed,
-        6 => Phase::Limited(LimitKind::Heap),
-        7 => Phase::Limited(LimitKind::Stack),
-        8 => Phase::Limited(LimitKind::Steps),
-        9 => Phase::Limited(LimitKind::Text),
-        10 => Phase::Limited(LimitKind::Output),
-        11 => Phase::Broken,
+        0 => RunPhase::Start,
+        1 => RunPhase::Running,
+        2 => RunPhase::Paused,
+        3 => RunPhase::Host,
+        4 => RunPhase::Done,
+        5 => RunPhase::Failed,
+        6 => RunPhase::Limited(VmLimitKind::Heap),
+        7 => RunPhase::Limited(VmLimitKind::Stack),
+        8 => RunPhase::Limited(VmLimitKind::Steps),
+        9 => RunPhase::Limited(VmLimitKind::Text),
+        10 => RunPhase::Limited(VmLimitKind::Output),
+        11 => RunPhase::Broken,
         _ => return Err(FormatError::Invalid("phase")),
     };
     state.debt = r.num()?;
@@ -518,8 +522,8 @@ fn read_frame_page(state: &mut State, program: &Program, head: &[u8]) -> Result<
     let mut jobs = VecDeque::new();
     for _ in 0..n {
         jobs.push_back(match r.u8()? {
-            0 => Job::Call(r.u32()?, r.values()?),
-            mode @ 1..=3 => Job::Resume(r.id()?, mode - 1, r.value()?),
+            0 => PendingJob::Call(r.u32()?, r.values()?),
+            mode @ 1..=3 => PendingJob::Resume(r.id()?, mode - 1, r.value()?),
             _ => return Err(FormatError::Invalid("job")),
         });
     }
@@ -536,9 +540,9 @@ fn read_frame_page(state: &mut State, program: &Program, head: &[u8]) -> Result<
     }
     state.request = match r.u8()? {
         0 => None,
-        1 => Some(Request::Task { prompt: r.text()?, options: None }),
-        2 => Some(Request::Task { prompt: r.text()?, options: Some(r.text()?) }),
-        3 => Some(Request::Host { name: r.text()?, args: r.text()? }),
+        1 => Some(PendingRequest::Task { prompt: r.text()?, options: None }),
+        2 => Some(PendingRequest::Task { prompt: r.text()?, options: Some(r.text()?) }),
+        3 => Some(PendingRequest::Host { name: r.text()?, args: r.text()? }),
         _ => return Err(FormatError::Invalid("request")),
     };
     let failure = r.text()?;
@@ -547,7 +551,7 @@ fn read_frame_page(state: &mut State, program: &Program, head: &[u8]) -> Result<
     Ok(cells)
 }
 
-fn read_frame(r: &mut Reader<'_>, program: &Program) -> Result<Frame, FormatError> {
+fn read_frame(r: &mut ByteReader<'_>, program: &CompiledProgram) -> Result<Frame, FormatError> {
     let template = r.u32()?;
     let pc = r.u32()?;
     let start = program.template(template).start;

@@ -1,48 +1,49 @@
-//! States that no program makes: each is stored, and refused when it is loaded.
+//! Invalid states that no program can reach: each is stored, and refused when it is loaded.
 
-use super::{FormatError, Page};
+use super::{FormatError, VmPage};
 use crate::heap::Cell;
-use crate::heap::object::{Array, Kind, Object, Prop, attr};
-use crate::program::Program;
-use crate::state::{Back, Job, State, StateConfig};
+use crate::heap::object::{Array, Object, ObjectKind, Prop, attr};
+use crate::program::CompiledProgram;
+use crate::state::{Back, PendingJob, StateConfig, VmState};
 use crate::value::{Id, Key, Value};
 
 const SOURCE: &str = "const map = new Map([[1, 2]]); function* g() { yield 1; yield CC('inside'); } const one = g(), two = g(); one.next(); \
     two.next(); let list = []; for (let i = 0; i < 200; i++) list.push(i); const proxy = new Proxy({}, {}); \
     function main() { const again = g(); [...one, again, map, list, proxy, two]; }";
 
-fn paused() -> (Program, State) {
+fn paused() -> (CompiledProgram, VmState) {
     let program = crate::compile(SOURCE, &crate::CompileOptions::default()).expect("it compiles");
-    let mut state = State::new(&program, &StateConfig::default());
+    let mut state = VmState::new(&program, &StateConfig::default());
     let outcome = crate::run(&program, &mut state, u64::MAX);
-    assert!(matches!(outcome, crate::Outcome::Pause { .. }));
+    assert!(matches!(outcome, crate::RunOutcome::Pause { .. }));
     (program, state)
 }
 
-fn load(program: &Program, state: &mut State) -> Result<State, FormatError> {
-    let pages: Vec<Page> = state.pages_since(program, 0).pages;
+fn load(program: &CompiledProgram, state: &mut VmState) -> Result<VmState, FormatError> {
+    let pages: Vec<VmPage> = state.pages_since(program, 0).pages;
     let limits = state.limits;
-    State::restore(program, limits, pages.iter().map(|p| (p.number, p.bytes.as_slice())))
+    VmState::restore(program, limits, pages.iter().map(|p| (p.number, p.bytes.as_slice())))
 }
 
 /// Ids of the objects for which `is` holds.
-fn objects(state: &State, is: impl Fn(&Object) -> bool) -> Vec<Id> {
+fn objects(state: &VmState, is: impl Fn(&Object) -> bool) -> Vec<Id> {
     let cells = state.heap.cells.iter().enumerate();
     cells.filter(|(_, c)| matches!(c, Cell::Obj(o) if is(o))).map(|(i, _)| Id(i as u32)).collect()
 }
 
-fn plain(state: &mut State) -> Id {
-    state.heap.new_object(Id::NONE, Kind::Plain)
+fn plain(state: &mut VmState) -> Id {
+    state.heap.new_object(Id::NONE, ObjectKind::Plain)
 }
 
-/// What is wrong, and how it gets so.
-type Case = (&'static str, fn(&mut State));
+/// What is wrong, and a function that makes it so.
+type Case = (&'static str, fn(&mut VmState));
 
 const CASES: &[Case] = &[
-    ("a free place below the base", |s| s.heap.cursor = 3),
-    ("a free place behind the end", |s| s.heap.cursor = s.heap.cells.len() as u32 + 1),
+    ("a free id below the base", |s| s.heap.cursor = 3),
+    ("a free id behind the end", |s| s.heap.cursor = s.heap.cells.len() as u32 + 1),
     ("a heap that weighs nothing", |s| {
-        let kind = Kind::Array(Array { dense: vec![Value::Null; 200_000], len: 200_000, len_writable: true });
+        let kind =
+            ObjectKind::Array(Array { dense: vec![Value::Null; 200_000], len: 200_000, len_writable: true });
         let id = s.heap.new_object(Id::NONE, kind);
         s.result = Value::Obj(id);
         s.heap.bytes = 0;
@@ -67,19 +68,19 @@ const CASES: &[Case] = &[
     }),
     ("a wrapper of an object", |s| {
         let id = plain(s);
-        s.heap.obj_mut(id).kind = Kind::Primitive(Value::Obj(id));
+        s.heap.obj_mut(id).kind = ObjectKind::Primitive(Value::Obj(id));
     }),
     ("a proxy of a number", |s| {
-        let id = objects(s, |o| matches!(o.kind, Kind::Proxy(_)))[0];
-        s.heap.obj_mut(id).kind = Kind::Proxy(Box::new((Value::Int(1), Value::Int(2), true, true)));
+        let id = objects(s, |o| matches!(o.kind, ObjectKind::Proxy(_)))[0];
+        s.heap.obj_mut(id).kind = ObjectKind::Proxy(Box::new((Value::Int(1), Value::Int(2), true, true)));
     }),
     ("a regular expression of numbers", |s| {
         let id = plain(s);
-        s.heap.obj_mut(id).kind = Kind::RegExp(Value::Int(1), Value::Int(2));
+        s.heap.obj_mut(id).kind = ObjectKind::RegExp(Value::Int(1), Value::Int(2));
     }),
     ("entries that cannot be counted up", |s| {
-        let id = objects(s, |o| matches!(o.kind, Kind::Map(_)))[0];
-        if let Kind::Map(table) = &mut s.heap.obj_mut(id).kind {
+        let id = objects(s, |o| matches!(o.kind, ObjectKind::Map(_)))[0];
+        if let ObjectKind::Map(table) = &mut s.heap.obj_mut(id).kind {
             table.next = u64::MAX;
         }
     }),
@@ -96,31 +97,31 @@ const CASES: &[Case] = &[
         s.result = Value::Str(id);
     }),
     ("a coroutine that another frame runs", |s| {
-        let id = objects(s, |o| matches!(&o.kind, Kind::Coroutine(c) if c.state == 1))[0];
+        let id = objects(s, |o| matches!(&o.kind, ObjectKind::Coroutine(c) if c.state == 1))[0];
         let frame = s.frames.iter_mut().find(|f| f.coroutine != Id::NONE).expect("a generator runs");
         frame.coroutine = id;
     }),
     ("a coroutine of another function", |s| {
         let frame = *s.frames.iter().find(|f| f.coroutine != Id::NONE).expect("a generator runs");
-        if let Kind::Coroutine(c) = &mut s.heap.obj_mut(frame.coroutine).kind {
+        if let ObjectKind::Coroutine(c) = &mut s.heap.obj_mut(frame.coroutine).kind {
             c.template -= 1;
         }
     }),
     ("a suspended coroutine at no yield", |s| {
-        let id = objects(s, |o| matches!(&o.kind, Kind::Coroutine(c) if c.state == 1))[0];
-        if let Kind::Coroutine(c) = &mut s.heap.obj_mut(id).kind {
+        let id = objects(s, |o| matches!(&o.kind, ObjectKind::Coroutine(c) if c.state == 1))[0];
+        if let ObjectKind::Coroutine(c) = &mut s.heap.obj_mut(id).kind {
             c.pc += 1;
         }
     }),
     ("a suspended coroutine far behind the code", |s| {
-        let id = objects(s, |o| matches!(&o.kind, Kind::Coroutine(c) if c.state == 1))[0];
-        if let Kind::Coroutine(c) = &mut s.heap.obj_mut(id).kind {
+        let id = objects(s, |o| matches!(&o.kind, ObjectKind::Coroutine(c) if c.state == 1))[0];
+        if let ObjectKind::Coroutine(c) = &mut s.heap.obj_mut(id).kind {
             c.pc = u32::MAX;
         }
     }),
     ("a suspended coroutine without its operands", |s| {
-        let id = objects(s, |o| matches!(&o.kind, Kind::Coroutine(c) if c.state == 1))[0];
-        if let Kind::Coroutine(c) = &mut s.heap.obj_mut(id).kind {
+        let id = objects(s, |o| matches!(&o.kind, ObjectKind::Coroutine(c) if c.state == 1))[0];
+        if let ObjectKind::Coroutine(c) = &mut s.heap.obj_mut(id).kind {
             c.slots.pop();
         }
     }),
@@ -134,29 +135,29 @@ const CASES: &[Case] = &[
     ("operands too many", |s| s.sp += 1),
     ("operands too few", |s| s.sp -= 1),
     ("a job of the program's own", |s| {
-        s.jobs.push_back(Job::Call(crate::program::USER_TEMPLATES, Vec::new()));
+        s.jobs.push_back(PendingJob::Call(crate::program::USER_TEMPLATES, Vec::new()));
     }),
-    ("a job with too many arguments", |s| s.jobs.push_back(Job::Call(1, vec![Value::Null; 17]))),
+    ("a job with too many arguments", |s| s.jobs.push_back(PendingJob::Call(1, vec![Value::Null; 17]))),
     ("a job for what is no coroutine", |s| {
         let id = plain(s);
-        s.jobs.push_back(Job::Resume(id, 0, Value::Null));
+        s.jobs.push_back(PendingJob::Resume(id, 0, Value::Null));
     }),
-    ("a job for nobody", |s| s.jobs.push_back(Job::Resume(Id(u32::MAX / 4), 0, Value::Null))),
+    ("a job without a function", |s| s.jobs.push_back(PendingJob::Resume(Id(u32::MAX / 4), 0, Value::Null))),
     ("a registered symbol that is none", |s| s.registry.push((Id(300), Id(300)))),
     ("joining what is no object", |s| s.joining.push(Id(300))),
     ("a template object that is none", |s| {
         s.template_objects.insert(0, Id(300));
     }),
     ("a function that does not exist", |s| {
-        let id = objects(s, |o| matches!(o.kind, Kind::Function(_)))[0];
-        if let Kind::Function(f) = &mut s.heap.obj_mut(id).kind {
+        let id = objects(s, |o| matches!(o.kind, ObjectKind::Function(_)))[0];
+        if let ObjectKind::Function(f) = &mut s.heap.obj_mut(id).kind {
             f.code = crate::heap::object::Code::Native(1 << 20);
         }
     }),
 ];
 
 #[test]
-fn a_state_that_no_program_makes_is_refused() {
+fn an_invalid_state_is_refused() {
     let (program, mut state) = paused();
     load(&program, &mut state).expect("as it was");
     for (what, change) in CASES {
@@ -168,14 +169,14 @@ fn a_state_that_no_program_makes_is_refused() {
 }
 
 #[test]
-fn a_chunk_that_belongs_to_nobody_is_refused() {
+fn a_chunk_without_a_cell_is_refused() {
     let (program, mut state) = paused();
     let mut pages = state.pages_since(&program, 0).pages;
     let chunk = pages.iter().find(|p| p.number >= 1 << 62).expect("the list has chunks").clone();
     let elsewhere = chunk.number + (1 << 30);
     let body = super::unframe(*b"CP", chunk.number, &chunk.bytes).expect("a page");
-    pages.push(Page { number: elsewhere, bytes: super::frame(*b"CP", elsewhere, body) });
+    pages.push(VmPage { number: elsewhere, bytes: super::frame(*b"CP", elsewhere, body) });
     let limits = state.limits;
-    let loaded = State::restore(&program, limits, pages.iter().map(|p| (p.number, p.bytes.as_slice())));
+    let loaded = VmState::restore(&program, limits, pages.iter().map(|p| (p.number, p.bytes.as_slice())));
     assert_eq!(loaded.err(), Some(FormatError::Invalid("chunk of nothing")));
 }

@@ -1,24 +1,24 @@
 //! Programs as bytes: source, constants, templates, code. The realm and the prelude are not part of it; the number of the
 //! generation it was compiled for is.
 
-use super::codec::{Reader, Writer};
+use super::codec::{ByteReader, ByteWriter};
 use super::{FormatError, checksum, frame, unframe, verify_code};
 use crate::builtins::generations::{self, Generation};
-use crate::ops::{Ins, Op, Operand};
-use crate::program::{Binding, Const, Handler, Program, Template, Unit};
+use crate::ops::{Instruction, Opcode, Operand};
+use crate::program::{Binding, CompiledProgram, Const, ExceptionHandler, FunctionTemplate, Unit};
 
 const MAGIC: [u8; 2] = *b"CU";
 
 type Res<T> = Result<T, FormatError>;
 
-impl Program {
-    /// The program as bytes for [`Program::decode`].
+impl CompiledProgram {
+    /// The program as bytes for [`CompiledProgram::decode`].
     pub fn encode(&self) -> Vec<u8> {
         frame(MAGIC, 0, &encode_unit(&self.unit, self.generation))
     }
 
     /// Reads, verifies and links a stored program.
-    pub fn decode(bytes: &[u8]) -> Res<Program> {
+    pub fn decode(bytes: &[u8]) -> Res<CompiledProgram> {
         let body = unframe(MAGIC, 0, bytes)?;
         let (number, unit) = decode_unit(body)?;
         let generation = generations::get(number).ok_or(FormatError::Generation(number))?;
@@ -26,8 +26,8 @@ impl Program {
         Ok(crate::link::link(generation, unit, fingerprint(body)))
     }
 
-    /// A program of a unit that was compiled for a generation just now.
-    pub(crate) fn compiled(generation: &Generation, unit: Unit) -> Program {
+    /// Links a unit that was just compiled for this generation.
+    pub(crate) fn compiled(generation: &Generation, unit: Unit) -> CompiledProgram {
         let fingerprint = fingerprint(&encode_unit(&unit, generation.number));
         crate::link::link(generation, unit, fingerprint)
     }
@@ -38,14 +38,14 @@ impl Program {
     }
 }
 
-/// Tells programs apart in their states; made of the bytes that are stored, so that it stays when the encoder changes.
+/// Identifies a program in its states; a hash of the stored bytes, so that it does not change with the encoder.
 fn fingerprint(body: &[u8]) -> u32 {
     checksum(1, body)
 }
 
 /// The bytes of a unit without the header.
 pub(super) fn encode_unit(unit: &Unit, generation: u32) -> Vec<u8> {
-    let mut w = Writer::default();
+    let mut w = ByteWriter::default();
     w.num(u64::from(generation));
     w.bytes(unit.filename.as_bytes());
     w.bytes(unit.source.as_bytes());
@@ -97,7 +97,7 @@ pub(super) fn encode_unit(unit: &Unit, generation: u32) -> Vec<u8> {
     w.out
 }
 
-fn encode_template(w: &mut Writer, t: &Template) {
+fn encode_template(w: &mut ByteWriter, t: &FunctionTemplate) {
     w.num(u64::from(t.name.wrapping_add(1)));
     for n in [t.flags, t.params, t.length, t.slots, t.depth] {
         w.num(u64::from(n));
@@ -130,7 +130,7 @@ fn encode_template(w: &mut Writer, t: &Template) {
 
 /// A unit with the number of its generation.
 pub(super) fn decode_unit(body: &[u8]) -> Res<(u32, Unit)> {
-    let mut r = Reader::new(body);
+    let mut r = ByteReader::new(body);
     let generation = r.u32()?;
     let mut unit = Unit { filename: r.text()?, source: r.text()?, ..Unit::default() };
     for _ in 0..r.count(2)? {
@@ -159,7 +159,7 @@ pub(super) fn decode_unit(body: &[u8]) -> Res<(u32, Unit)> {
         unit.templates.push(decode_template(&mut r, unit.source.len())?);
     }
     for _ in 0..r.count(1)? {
-        let op = Op::from_byte(r.u8()?).ok_or(FormatError::Invalid("opcode"))?;
+        let op = Opcode::from_byte(r.u8()?).ok_or(FormatError::Invalid("opcode"))?;
         let row = op.row();
         let c = match row.c {
             Operand::None => 0,
@@ -167,14 +167,14 @@ pub(super) fn decode_unit(body: &[u8]) -> Res<(u32, Unit)> {
             _ => r.u32()?,
         };
         let b = if row.b == Operand::None { 0 } else { r.u16()? };
-        unit.code.push(Ins::new(op, c, b));
+        unit.code.push(Instruction::new(op, c, b));
     }
     r.end()?;
     Ok((generation, unit))
 }
 
-fn decode_template(r: &mut Reader<'_>, source: usize) -> Res<Template> {
-    let mut t = Template { name: r.u32()?.wrapping_sub(1), ..Template::default() };
+fn decode_template(r: &mut ByteReader<'_>, source: usize) -> Res<FunctionTemplate> {
+    let mut t = FunctionTemplate { name: r.u32()?.wrapping_sub(1), ..FunctionTemplate::default() };
     t.flags = r.u16()?;
     t.params = r.u16()?;
     t.length = r.u16()?;
@@ -187,14 +187,19 @@ fn decode_template(r: &mut Reader<'_>, source: usize) -> Res<Template> {
         return Err(FormatError::Invalid("source range"));
     }
     for _ in 0..r.count(4)? {
-        t.handlers.push(Handler { start: r.u32()?, end: r.u32()?, target: r.u32()?, depth: r.u16()? });
+        t.handlers.push(ExceptionHandler {
+            start: r.u32()?,
+            end: r.u32()?,
+            target: r.u32()?,
+            depth: r.u16()?,
+        });
     }
     let mut last = (0u32, 0i64);
     for _ in 0..r.count(2)? {
         let pc = last.0.checked_add(r.u32()?).ok_or(FormatError::Invalid("position"))?;
         let offset = last.1.saturating_add(r.signed()?);
-        let place = u32::try_from(offset).map_err(|_| FormatError::Invalid("position"))?;
-        t.positions.push((pc, place));
+        let position = u32::try_from(offset).map_err(|_| FormatError::Invalid("position"))?;
+        t.positions.push((pc, position));
         last = (pc, offset);
     }
     for _ in 0..r.count(5)? {

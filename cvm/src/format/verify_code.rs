@@ -1,18 +1,18 @@
 //! The bytecode verifier: a unit that passes cannot make the interpreter leave its stack, its frame or its code.
 //!
-//! Owns: stack depth at every instruction, ranges of operands, kinds of constants, handler tables. It follows the
-//! opcode table and knows no opcode by meaning except those that end a path.
+//! Owns: stack depth at every instruction, ranges of operands, kinds of constants, handler tables. It reads the opcode table
+//! and treats no opcode specially, except those that end a path.
 
 use super::FormatError;
-use crate::ops::{Ins, Op, Operand};
-use crate::program::{Const, Template, USER_TEMPLATES, Unit, flag};
+use crate::ops::{Instruction, Opcode, Operand};
+use crate::program::{Const, FunctionTemplate, USER_TEMPLATES, Unit, flag};
 
 type Res<T> = Result<T, FormatError>;
 
 /// Depth of an instruction that nothing reaches.
 pub(super) const UNREACHED: u16 = u16::MAX;
 
-/// What code may refer to.
+/// The numbers that code may refer to.
 pub(super) struct Names<'u> {
     pub consts: &'u [Const],
     /// User templates
@@ -21,14 +21,14 @@ pub(super) struct Names<'u> {
     pub prelude: usize,
 }
 
-/// Verifies a unit from outside.
+/// Verifies a unit that was read from stored bytes.
 pub(super) fn verify(unit: &Unit, prelude: usize) -> Res<()> {
     if unit.templates.is_empty() || unit.templates.len() > 1 << 20 {
         return Err(FormatError::Invalid("templates"));
     }
     let names = Names { consts: &unit.consts, templates: unit.templates.len(), prelude };
     let mut next = 0u32;
-    let mut order: Vec<&Template> = unit.templates.iter().collect();
+    let mut order: Vec<&FunctionTemplate> = unit.templates.iter().collect();
     order.sort_unstable_by_key(|t| t.start);
     for t in order {
         if t.start != next {
@@ -53,7 +53,7 @@ pub(super) fn verify(unit: &Unit, prelude: usize) -> Res<()> {
     Ok(())
 }
 
-fn header(t: &Template, unit: &Unit) -> Res<()> {
+fn header(t: &FunctionTemplate, unit: &Unit) -> Res<()> {
     let extra = u32::from(t.flags & flag::ALL_ARGS != 0);
     if t.slots == u16::MAX || t.depth > 60_000 || u32::from(t.slots) < 2 + u32::from(t.params) + extra {
         return Err(FormatError::Invalid("frame size"));
@@ -70,22 +70,22 @@ fn header(t: &Template, unit: &Unit) -> Res<()> {
     Ok(())
 }
 
-fn operands(ins: Ins, t: &Template, names: &Names<'_>) -> Res<()> {
+fn operands(ins: Instruction, t: &FunctionTemplate, names: &Names<'_>) -> Res<()> {
     let row = ins.op.row();
     let ok = |kind: Operand, n: u32| match kind {
         Operand::None => n == 0,
         Operand::Imm | Operand::Count | Operand::Slot => true,
         Operand::Num => u16::try_from(n).is_ok(),
         Operand::Const => match names.consts.get(n as usize) {
-            Some(Const::Template(_)) => ins.op == Op::TemplateObj,
-            Some(_) => ins.op != Op::TemplateObj,
+            Some(Const::Template(_)) => ins.op == Opcode::TemplateObj,
+            Some(_) => ins.op != Opcode::TemplateObj,
             None => false,
         },
         Operand::Name => matches!(names.consts.get(n as usize), Some(Const::Str(_))),
         Operand::Local => n < u32::from(t.slots),
         Operand::Depth => n < 10_000,
         Operand::Target => n < t.len,
-        Operand::Template if ins.op == Op::CallPre => (n as usize) < names.prelude,
+        Operand::Template if ins.op == Opcode::CallPre => (n as usize) < names.prelude,
         Operand::Template => {
             n.checked_sub(USER_TEMPLATES).is_some_and(|n| (n as usize) < names.templates && n > 0)
         }
@@ -94,18 +94,18 @@ fn operands(ins: Ins, t: &Template, names: &Names<'_>) -> Res<()> {
     };
     // Iterators live in two locals, an enumeration in three, a sort in eight.
     let span = match ins.op {
-        Op::IterDone | Op::IterValue => 2,
-        Op::ForInNext => 3,
-        Op::SortStep => crate::vm::sort::LOCALS as u32,
+        Opcode::IterDone | Opcode::IterValue => 2,
+        Opcode::ForInNext => 3,
+        Opcode::SortStep => crate::vm::sort::LOCALS as u32,
         _ => 1,
     };
     let wide = row.b != Operand::Local || u32::from(ins.b) + span <= u32::from(t.slots);
     let generator = match ins.op {
-        Op::Yield | Op::YieldStar | Op::InitialYield => t.flags & flag::GENERATOR != 0,
-        Op::Await => t.flags & flag::ASYNC != 0,
-        Op::AsyncStart => t.flags & (flag::ASYNC | flag::GENERATOR) == flag::ASYNC,
-        Op::RetDerived => t.flags & flag::DERIVED != 0,
-        Op::Construct => false,
+        Opcode::Yield | Opcode::YieldStar | Opcode::InitialYield => t.flags & flag::GENERATOR != 0,
+        Opcode::Await => t.flags & flag::ASYNC != 0,
+        Opcode::AsyncStart => t.flags & (flag::ASYNC | flag::GENERATOR) == flag::ASYNC,
+        Opcode::RetDerived => t.flags & flag::DERIVED != 0,
+        Opcode::Construct => false,
         _ => true,
     };
     if ok(row.c, ins.c) && ok(row.b, u32::from(ins.b)) && wide && generator {
@@ -116,18 +116,18 @@ fn operands(ins: Ins, t: &Template, names: &Names<'_>) -> Res<()> {
 }
 
 /// Operand depth before each instruction; targets in `code` count from `shift`.
-pub(super) fn depths(code: &[Ins], t: &Template, shift: u32) -> Res<Vec<u16>> {
+pub(super) fn depths(code: &[Instruction], t: &FunctionTemplate, shift: u32) -> Res<Vec<u16>> {
     let mut at = vec![UNREACHED; code.len()];
     let mut todo: Vec<(u32, u16)> = vec![(0, 0)];
     while let Some((pc, depth)) = todo.pop() {
-        let place = at.get_mut(pc as usize).ok_or(FormatError::Invalid("code that runs off its end"))?;
-        if *place != UNREACHED {
-            if *place != depth {
+        let known = at.get_mut(pc as usize).ok_or(FormatError::Invalid("code that runs off its end"))?;
+        if *known != UNREACHED {
+            if *known != depth {
                 return Err(FormatError::Invalid("stack depth"));
             }
             continue;
         }
-        *place = depth;
+        *known = depth;
         for h in t.handlers.iter().filter(|h| h.start <= pc && pc < h.end) {
             if h.depth > depth || h.depth + 1 > t.depth {
                 return Err(FormatError::Invalid("handler depth"));
@@ -146,7 +146,10 @@ pub(super) fn depths(code: &[Ins], t: &Template, shift: u32) -> Res<Vec<u16>> {
         if row.c == Operand::Target {
             todo.push((ins.c.wrapping_sub(shift), after));
         }
-        let ends = matches!(ins.op, Op::Jump | Op::Ret | Op::RetDerived | Op::Throw | Op::ThrowErr);
+        let ends = matches!(
+            ins.op,
+            Opcode::Jump | Opcode::Ret | Opcode::RetDerived | Opcode::Throw | Opcode::ThrowErr
+        );
         if !ends {
             todo.push((pc + 1, after));
         }

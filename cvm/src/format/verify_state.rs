@@ -1,16 +1,16 @@
 //! The state verifier: every id in range and of the kind its use assumes, every frame at an instruction whose operands
 //! are there.
 //!
-//! Owns: what makes a loaded state safe to run. The interpreter checks kinds again where it uses them, so that even a
-//! mistake here is not a panic.
+//! Owns: the checks that make a loaded state safe to run. The interpreter checks kinds again where it uses them, so that a
+//! mistake here does not cause a panic.
 
 use super::FormatError;
 use super::cells::references;
 use super::verify_code::{UNREACHED, depths};
-use crate::heap::object::{Code, Coroutine, Kind, Object, attr};
+use crate::heap::object::{Code, Coroutine, Object, ObjectKind, attr};
 use crate::heap::{Cell, StrCell};
-use crate::program::{Program, USER_TEMPLATES};
-use crate::state::{Back, Job, Phase, STACK_START, State};
+use crate::program::{CompiledProgram, USER_TEMPLATES};
+use crate::state::{Back, PendingJob, RunPhase, STACK_START, VmState};
 use crate::value::{Id, Key, Value};
 use crate::vm::coroutine::state;
 use std::collections::{HashMap, HashSet};
@@ -25,20 +25,20 @@ fn fail(what: &'static str) -> Res {
 }
 
 struct Verifier<'v> {
-    program: &'v Program,
-    state: &'v State,
+    program: &'v CompiledProgram,
+    state: &'v VmState,
     depths: HashMap<u32, Vec<u16>>,
 }
 
 /// Verifies a whole state.
-pub(super) fn verify(program: &Program, state: &State) -> Res {
+pub(super) fn verify(program: &CompiledProgram, state: &VmState) -> Res {
     let heap = &state.heap;
     if heap.cursor < heap.base || heap.cursor as usize > heap.cells.len() {
         return fail("cursor");
     }
     let mut v = Verifier { program, state, depths: HashMap::new() };
     for (i, cell) in state.heap.cells.iter().enumerate() {
-        // Cells that still are the base's were made here.
+        // Cells of the base are trusted.
         if !state.heap.is_pristine(i) {
             v.cell(cell)?;
         }
@@ -52,13 +52,13 @@ pub(super) fn verify(program: &Program, state: &State) -> Res {
     v.frames()?;
     for job in &state.jobs {
         match job {
-            Job::Call(template, args) => {
+            PendingJob::Call(template, args) => {
                 let t = program.template(*template);
                 if *template >= USER_TEMPLATES || t.len == 0 || args.len() > 16 {
                     return fail("job");
                 }
             }
-            Job::Resume(id, ..) => {
+            PendingJob::Resume(id, ..) => {
                 v.coroutine_at(*id)?;
             }
         }
@@ -128,22 +128,26 @@ impl Verifier<'_> {
             }
         }
         match &o.kind {
-            Kind::Function(f) => match f.code {
+            ObjectKind::Function(f) => match f.code {
                 Code::Template(n) if self.program.template(n).len == 0 => fail("function"),
                 Code::Native(n) if n as usize >= crate::builtins::natives::table().len() => fail("function"),
                 _ => Ok(()),
             },
-            Kind::RegExp(Value::Str(_), Value::Str(_)) => Ok(()),
-            Kind::RegExp(..) => fail("regular expression"),
-            Kind::Primitive(Value::Obj(_) | Value::Cell(_) | Value::Hole | Value::Uninit) => fail("wrapper"),
-            Kind::Proxy(p)
+            ObjectKind::RegExp(Value::Str(_), Value::Str(_)) => Ok(()),
+            ObjectKind::RegExp(..) => fail("regular expression"),
+            ObjectKind::Primitive(Value::Obj(_) | Value::Cell(_) | Value::Hole | Value::Uninit) => {
+                fail("wrapper")
+            }
+            ObjectKind::Proxy(p)
                 if !matches!((p.0, p.1), (Value::Obj(_) | Value::Null, Value::Obj(_) | Value::Null)) =>
             {
                 fail("proxy")
             }
-            Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) if t.next > MOST_ENTRIES => fail("entry numbers"),
-            Kind::Coroutine(c) => self.coroutine(c),
-            Kind::Promise(p) if p.state > 2 => fail("promise"),
+            ObjectKind::Map(t) | ObjectKind::Set(t) | ObjectKind::Weak(t) if t.next > MOST_ENTRIES => {
+                fail("entry numbers")
+            }
+            ObjectKind::Coroutine(c) => self.coroutine(c),
+            ObjectKind::Promise(p) if p.state > 2 => fail("promise"),
             _ => Ok(()),
         }
     }
@@ -173,16 +177,16 @@ impl Verifier<'_> {
             return fail("coroutine");
         }
         if c.state == 0 || c.state == 1 {
-            // What resuming pushes is not there yet.
+            // The value that resuming pushes is not on the stack yet.
             let op = self.program.template(c.template).start.checked_add(c.pc);
             let op = op
                 .and_then(|pc| pc.checked_sub(1))
                 .and_then(|i| self.program.code.get(i as usize))
                 .map(|i| i.op);
             let pushed = match op {
-                Some(crate::ops::Op::Yield | crate::ops::Op::YieldStar) => 2,
-                Some(crate::ops::Op::Await) => 1,
-                Some(crate::ops::Op::InitialYield) if c.state == 0 => 0,
+                Some(crate::ops::Opcode::Yield | crate::ops::Opcode::YieldStar) => 2,
+                Some(crate::ops::Opcode::Await) => 1,
+                Some(crate::ops::Opcode::InitialYield) if c.state == 0 => 0,
                 _ => return fail("coroutine"),
             };
             let slots = self.program.template(c.template).slots as usize;
@@ -197,7 +201,7 @@ impl Verifier<'_> {
     fn coroutine_at(&self, id: Id) -> Result<&Coroutine, FormatError> {
         match self.kind(id)? {
             Cell::Obj(o) => match &o.kind {
-                Kind::Coroutine(c) => Ok(c),
+                ObjectKind::Coroutine(c) => Ok(c),
                 _ => Err(FormatError::Invalid("coroutine")),
             },
             _ => Err(FormatError::Invalid("coroutine")),
@@ -207,7 +211,7 @@ impl Verifier<'_> {
     /// Every chain of prototypes ends; those of pristine cells do.
     fn prototypes(&self) -> Res {
         let heap = &self.state.heap;
-        // 0: not looked at, 1: on the way, 2: known to end.
+        // 0: not visited, 1: on the current chain, 2: known to end.
         let mut seen = vec![0u8; heap.cells.len()];
         let mut way = Vec::new();
         for (start, cell) in heap.cells.iter().enumerate() {
@@ -219,8 +223,8 @@ impl Verifier<'_> {
                     _ => seen[at] = 1,
                 }
                 way.push(at);
-                // Whoever walks a chain stops at a proxy.
-                if o.proto == Id::NONE || matches!(o.kind, Kind::Proxy(_)) {
+                // Every walk along a chain stops at a proxy.
+                if o.proto == Id::NONE || matches!(o.kind, ObjectKind::Proxy(_)) {
                     break;
                 }
                 at = o.proto.index();
@@ -250,7 +254,7 @@ impl Verifier<'_> {
             let t = self.program.template(f.template);
             let pc = f.pc.checked_sub(t.start).ok_or(FormatError::Invalid("position"))?;
             let depth = self.depth(f.template, pc)? as usize;
-            let waits = matches!(machine.phase, Phase::Paused | Phase::Host);
+            let waits = matches!(machine.phase, RunPhase::Paused | RunPhase::Host);
             // The operand that the call above will push, or the answer from outside.
             let back = match machine.frames.get(i + 1) {
                 Some(next) => Some(next.back),
@@ -271,7 +275,7 @@ impl Verifier<'_> {
 }
 
 /// Makes the stack as long as the frames may need it.
-pub(super) fn make_room(program: &Program, state: &mut State) {
+pub(super) fn extend_stack(program: &CompiledProgram, state: &mut VmState) {
     let need = state.frames.iter().map(|f| {
         let t = program.template(f.template);
         f.base as usize + t.slots as usize + t.depth as usize

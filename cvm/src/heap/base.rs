@@ -36,7 +36,7 @@ impl Interns {
         }
     }
 
-    /// Forgets those that `keep` does not want.
+    /// Removes those for which `keep` is false.
     pub(crate) fn retain(&mut self, keep: impl Fn(Id) -> bool) {
         self.by_hash.retain(|_, id| keep(*id));
         let old = std::mem::take(&mut self.collisions);

@@ -3,7 +3,7 @@
 //!
 //! Owns: reachability. Must not: know frames; the caller gives the roots.
 
-use super::object::{Kind, Object};
+use super::object::{Object, ObjectKind};
 use super::{Cell, Heap, StrCell};
 use crate::value::{Id, Value};
 
@@ -48,32 +48,32 @@ impl Marks {
             self.value(p.value);
         }
         match &o.kind {
-            Kind::Array(a) | Kind::Arguments(a) => self.values(&a.dense),
-            Kind::Function(f) => self.values(&[f.env, f.home, f.this, f.extra, f.fields]),
-            Kind::Bound(b) => {
+            ObjectKind::Array(a) | ObjectKind::Arguments(a) => self.values(&a.dense),
+            ObjectKind::Function(f) => self.values(&[f.env, f.home, f.this, f.extra, f.fields]),
+            ObjectKind::Bound(b) => {
                 self.values(&[b.0, b.1]);
                 self.values(&b.2);
             }
-            Kind::Primitive(v) => self.value(*v),
-            Kind::RegExp(source, flags) => self.values(&[*source, *flags]),
-            Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => {
+            ObjectKind::Primitive(v) => self.value(*v),
+            ObjectKind::RegExp(source, flags) => self.values(&[*source, *flags]),
+            ObjectKind::Map(t) | ObjectKind::Set(t) | ObjectKind::Weak(t) => {
                 for (k, v) in &t.entries {
                     self.values(&[*k, *v]);
                 }
             }
-            Kind::Coroutine(c) => {
+            ObjectKind::Coroutine(c) => {
                 self.values(&c.slots);
                 self.values(&[c.env, c.new_target, c.link]);
             }
-            Kind::Promise(p) => {
+            ObjectKind::Promise(p) => {
                 self.value(p.result);
                 for (a, b, c) in &p.reactions {
                     self.values(&[*a, *b, *c]);
                 }
             }
-            Kind::Record(_, slots) => self.values(slots),
-            Kind::Proxy(p) => self.values(&[p.0, p.1]),
-            Kind::Plain | Kind::Error | Kind::Date(_) => {}
+            ObjectKind::Record(_, slots) => self.values(slots),
+            ObjectKind::Proxy(p) => self.values(&[p.0, p.1]),
+            ObjectKind::Plain | ObjectKind::Error | ObjectKind::Date(_) => {}
         }
     }
 
@@ -129,7 +129,7 @@ impl Heap {
                 first_free = first_free.min(i);
             }
         }
-        // What the base built is not the program's; what the program made of it is.
+        // Cells of the base are not charged to the program; changed copies of them are.
         bytes += own.iter().map(|&i| Heap::weight(&self.cells[i])).sum::<u64>();
         while self.cells.len() > base && matches!(self.cells.last(), Some(Cell::Free)) {
             self.cells.pop();

@@ -12,7 +12,7 @@ pub(crate) mod text;
 use crate::value::{Id, Key, Value};
 use base::{Base, Interns};
 use num_bigint::BigInt;
-use object::{Kind, Object};
+use object::{Object, ObjectKind};
 use std::collections::HashSet;
 use std::sync::Arc;
 use text::{Buf, Text};
@@ -23,7 +23,7 @@ pub(crate) const PAGE_CELLS: usize = 64;
 pub(crate) const PART_ITEMS: usize = 128;
 /// Bytes of one part of a long text.
 pub(crate) const PART_TEXT: usize = 2048;
-/// More changed parts than this are not told apart.
+/// With more changed parts than this, the whole cell counts as changed.
 const MOST_PARTS: usize = 4096;
 
 /// A string cell's storage.
@@ -82,7 +82,7 @@ pub(crate) struct Heap {
     pub(crate) partly: Vec<u64>,
     /// Cell and part, for the cells that are partly written
     pub(crate) parts: HashSet<(u32, u32), foldhash::fast::FixedState>,
-    /// Per page of the base: cells that no longer are what the base built
+    /// Per page of the base: cells that differ from the base
     pub(crate) changed: Vec<u64>,
     /// Cells below are reproduced from the realm and the program
     pub(crate) base: u32,
@@ -96,11 +96,11 @@ pub(crate) struct Heap {
     pub(crate) limit: u64,
     /// Units that a string may have
     pub(crate) longest: usize,
-    /// A string with more came into being; the interpreter reacts before its next instruction
+    /// A longer string was created; the interpreter reacts before its next instruction
     pub(crate) too_long: bool,
-    /// Set when the interpreter must look after the heap before its next instruction
+    /// Set when the interpreter must check the heap before its next instruction
     pub(crate) attention: bool,
-    /// What the cells marked [`Cell::Below`] are
+    /// The contents of cells marked [`Cell::Below`]
     under: Option<Arc<Base>>,
     interns: Interns,
     nobody: Object,
@@ -125,11 +125,11 @@ impl Heap {
             attention: false,
             under: None,
             interns: Interns::default(),
-            nobody: Object::new(Id::NONE, Kind::Plain),
+            nobody: Object::new(Id::NONE, ObjectKind::Plain),
         }
     }
 
-    /// A heap in which nothing was allocated on top of a base yet.
+    /// A heap with only the cells of a base.
     pub(crate) fn over(base: &Arc<Base>, limit: u64) -> Heap {
         let cells = base.len();
         let pages = cells.div_ceil(PAGE_CELLS);
@@ -188,14 +188,16 @@ impl Heap {
             Cell::Obj(o) => {
                 64 + o.props.capacity_bytes()
                     + match &o.kind {
-                        Kind::Array(a) | Kind::Arguments(a) => a.dense.len() * 16 + 24,
-                        Kind::Function(_) => 112,
-                        Kind::Bound(b) => b.2.len() * 16 + 56,
-                        Kind::Map(t) | Kind::Set(t) | Kind::Weak(t) => t.entries.len() * 48 + 64,
-                        Kind::Coroutine(c) => c.slots.len() * 16 + 96,
-                        Kind::Promise(p) => p.reactions.len() * 48 + 64,
-                        Kind::Record(_, slots) => slots.len() * 16 + 24,
-                        Kind::RegExp(..) => 64,
+                        ObjectKind::Array(a) | ObjectKind::Arguments(a) => a.dense.len() * 16 + 24,
+                        ObjectKind::Function(_) => 112,
+                        ObjectKind::Bound(b) => b.2.len() * 16 + 56,
+                        ObjectKind::Map(t) | ObjectKind::Set(t) | ObjectKind::Weak(t) => {
+                            t.entries.len() * 48 + 64
+                        }
+                        ObjectKind::Coroutine(c) => c.slots.len() * 16 + 96,
+                        ObjectKind::Promise(p) => p.reactions.len() * 48 + 64,
+                        ObjectKind::Record(_, slots) => slots.len() * 16 + 24,
+                        ObjectKind::RegExp(..) => 64,
                         _ => 0,
                     }
             }
@@ -212,7 +214,7 @@ impl Heap {
         }
     }
 
-    /// Looks at the length of a new string.
+    /// Checks the length of a new string.
     #[inline]
     pub(super) fn measure(&mut self, units: usize) {
         if units > self.longest {
@@ -221,7 +223,7 @@ impl Heap {
         }
     }
 
-    /// Notes that a cell is about to change; a cell of the base becomes this heap's own. Comes before every change.
+    /// Marks a cell as changed, and copies a cell of the base into this heap. Must be called before every change.
     #[inline]
     pub(crate) fn touch(&mut self, id: Id) {
         let i = id.index();
@@ -268,7 +270,7 @@ impl Heap {
         match self.cells.get_mut(id.index()) {
             Some(Cell::Obj(o)) => o,
             _ => {
-                self.nobody = Object::new(Id::NONE, Kind::Plain);
+                self.nobody = Object::new(Id::NONE, ObjectKind::Plain);
                 &mut self.nobody
             }
         }
@@ -296,13 +298,13 @@ impl Heap {
         }
     }
 
-    /// Is this cell still what the base built?
+    /// Is this cell still equal to the base's?
     pub(crate) fn is_pristine(&self, i: usize) -> bool {
         i < self.base as usize
             && self.changed.get(i / PAGE_CELLS).is_none_or(|m| m & (1 << (i % PAGE_CELLS)) == 0)
     }
 
-    /// The cell, wherever it is.
+    /// The cell, from this heap or from its base.
     #[inline]
     pub(crate) fn cell(&self, id: Id) -> Option<&Cell> {
         match self.cells.get(id.index()) {
@@ -316,7 +318,7 @@ impl Heap {
         self.under.as_ref().and_then(|base| base.get(id.index()))
     }
 
-    /// Puts a cell in the lowest free place.
+    /// Stores a cell under the lowest free id.
     pub(crate) fn alloc(&mut self, cell: Cell) -> Id {
         self.charge(Heap::weight(&cell) as usize);
         let mut at = self.cursor as usize;
@@ -358,7 +360,7 @@ impl Heap {
         match self.cells.get_mut(id.index()) {
             Some(Cell::Obj(o)) => o,
             _ => {
-                self.nobody = Object::new(Id::NONE, Kind::Plain);
+                self.nobody = Object::new(Id::NONE, ObjectKind::Plain);
                 &mut self.nobody
             }
         }
@@ -366,7 +368,7 @@ impl Heap {
 
     /// A new object; its prototype may be `Id::NONE`.
     #[inline]
-    pub(crate) fn new_object(&mut self, proto: Id, kind: Kind) -> Id {
+    pub(crate) fn new_object(&mut self, proto: Id, kind: ObjectKind) -> Id {
         self.alloc(Cell::Obj(Box::new(Object::new(proto, kind))))
     }
 
@@ -410,7 +412,7 @@ impl Heap {
         Value::Undefined
     }
 
-    /// A fresh copy of a scope for the next turn of a loop.
+    /// A copy of a scope for the next iteration of a loop.
     pub(crate) fn copy_scope(&mut self, scope: Value) -> Value {
         if let Value::Cell(id) = scope
             && let Some(cell @ Cell::Scope(..)) = self.cell(id)

@@ -1,6 +1,6 @@
 //! What an object cell holds: prototype, own properties in order, and the internal slots of its kind.
 //!
-//! Owns: [`Object`], [`Props`], [`Kind`]. Must not: know other cells, run code or keep accounts.
+//! Owns: [`Object`], [`Props`], [`ObjectKind`]. Must not: know other cells, run code or account memory.
 
 use crate::value::{Id, Key, Value};
 use std::collections::HashMap;
@@ -86,7 +86,7 @@ impl Props {
         self.index = Some(index);
     }
 
-    /// Removes the property at `slot`; later deletions compact the list when half of it is dead.
+    /// Removes the property at `slot`; a deletion compacts the list when half of it are deleted entries.
     pub(crate) fn remove(&mut self, slot: usize) {
         let Some(key) = self.list.get(slot).map(|p| p.key) else { return };
         if slot + 1 == self.list.len() {
@@ -122,7 +122,7 @@ impl Props {
         self.list.iter().filter(|p| p.key != Key::TOMB)
     }
 
-    /// The raw list with its dead entries, as it is stored.
+    /// The raw list with its deleted entries, as it is stored.
     pub(crate) fn raw(&self) -> &[Prop] {
         &self.list
     }
@@ -153,7 +153,7 @@ pub(crate) enum Code {
 /// A function's internal slots.
 #[derive(Clone, Debug)]
 pub(crate) struct Func {
-    /// What it runs
+    /// Compiled code or native
     pub code: Code,
     /// Closure scope (`Value::Cell`) or undefined
     pub env: Value,
@@ -165,7 +165,7 @@ pub(crate) struct Func {
     pub extra: Value,
     /// Classes: the function that initialises fields, or undefined
     pub fields: Value,
-    /// Own `length`, `name` and `prototype` are made on the first look at them
+    /// Own `length`, `name` and `prototype` are created on first access
     pub lazy: bool,
 }
 
@@ -182,7 +182,7 @@ pub(crate) struct Array {
 
 /// Ordered storage of `Map` and `Set`: entries keep their position until the collection is compacted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Table {
+pub(crate) struct EntryTable {
     /// Key and value; a deleted entry has the key `Value::Hole`
     pub entries: Vec<(Value, Value)>,
     /// Live entries
@@ -197,7 +197,7 @@ pub(crate) struct Table {
 
 /// Internal slots by kind of object.
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ObjectKind {
     /// No internal slots
     Plain,
     /// Array exotic object
@@ -217,11 +217,11 @@ pub(crate) enum Kind {
     /// Source, flags (both string values); the compiled form is derived
     RegExp(Value, Value),
     /// Map
-    Map(Box<Table>),
+    Map(Box<EntryTable>),
     /// Set
-    Set(Box<Table>),
+    Set(Box<EntryTable>),
     /// `WeakMap`, `WeakSet`, `WeakRef`, `FinalizationRegistry`: held strongly; liveness is not observable
-    Weak(Box<Table>),
+    Weak(Box<EntryTable>),
     /// Generator, async function or async generator: a suspended frame
     Coroutine(Box<Coroutine>),
     /// A promise: state 0 pending, 1 fulfilled, 2 rejected; result; reactions; handled
@@ -252,7 +252,7 @@ pub(crate) struct Coroutine {
     pub state: u8,
     /// Template it runs
     pub template: u32,
-    /// Instruction to go on with, relative to the template's start
+    /// Ins to go on with, relative to the template's start
     pub pc: u32,
     /// Frame slots: callee, this, locals, operands
     pub slots: Vec<Value>,
@@ -274,11 +274,11 @@ pub(crate) struct Object {
     /// Own properties
     pub props: Props,
     /// Internal slots
-    pub kind: Kind,
+    pub kind: ObjectKind,
 }
 
 impl Object {
-    pub(crate) fn new(proto: Id, kind: Kind) -> Object {
+    pub(crate) fn new(proto: Id, kind: ObjectKind) -> Object {
         Object { proto, extensible: true, props: Props::default(), kind }
     }
 }

@@ -1,31 +1,31 @@
-//! Room for a program and its state, made before it is needed: a process that is forked after [`prepare`] shares it with its
-//! parent, and touches only what it changes. Without any, the same room is made when it is asked for.
+//! Memory for a program and its state that is allocated in advance: a process that is forked after [`prepare`] shares the pages
+//! with its parent until it writes to them. Without [`prepare`] the memory is allocated on demand.
 //!
-//! Owns: the stock. Must not: hold anything of a program.
+//! Owns: the preallocated buffers. Must not: hold data of a program.
 
 use super::Cell;
-use crate::ops::Ins;
+use crate::ops::Instruction;
 use std::sync::{Mutex, PoisonError};
 
-/// Cells beyond the base that are there from the beginning: a small program needs no more.
+/// Cells that are allocated in addition to the base's; a small program needs no more.
 const CELLS: usize = 2_048;
-/// Instructions behind the prelude's.
+/// Instructions that are allocated in addition to the prelude's.
 const CODE: usize = 4_096;
 /// Heaps that a process needs at once: one to link the program in, one for its state.
 const HEAPS: usize = 2;
 
 static HEAP: Mutex<Vec<Vec<Cell>>> = Mutex::new(Vec::new());
-static PRELUDE: Mutex<Option<(u32, Vec<Ins>)>> = Mutex::new(None);
+static PRELUDE: Mutex<Option<(u32, Vec<Instruction>)>> = Mutex::new(None);
 
-/// Fills the stock, for programs of this generation.
-pub(crate) fn prepare(generation: u32, base: usize, prelude: &[Ins]) {
+/// Allocates the buffers, for programs of this generation.
+pub(crate) fn prepare(generation: u32, base: usize, prelude: &[Instruction]) {
     let mut heaps = HEAP.lock().unwrap_or_else(PoisonError::into_inner);
     heaps.clear();
     heaps.extend((0..HEAPS).map(|_| made(base + CELLS)));
     *PRELUDE.lock().unwrap_or_else(PoisonError::into_inner) = Some((generation, copied(prelude)));
 }
 
-/// So many cells that are as the base has them, and room for some more.
+/// `count` cells marked as the base's, with capacity for some more.
 pub(super) fn below(count: usize) -> Vec<Cell> {
     let stocked = HEAP.lock().unwrap_or_else(PoisonError::into_inner).pop();
     let mut cells = stocked.unwrap_or_else(|| made(count));
@@ -36,8 +36,8 @@ pub(super) fn below(count: usize) -> Vec<Cell> {
     cells
 }
 
-/// The prelude's code, to put a program's behind it.
-pub(crate) fn code(generation: u32, prelude: &[Ins]) -> Vec<Ins> {
+/// The prelude's code, with capacity for a program's.
+pub(crate) fn code(generation: u32, prelude: &[Instruction]) -> Vec<Instruction> {
     let mut stock = PRELUDE.lock().unwrap_or_else(PoisonError::into_inner);
     match stock.take_if(|(number, _)| *number == generation) {
         Some((_, code)) => code,
@@ -51,7 +51,7 @@ fn made(count: usize) -> Vec<Cell> {
     cells
 }
 
-fn copied(prelude: &[Ins]) -> Vec<Ins> {
+fn copied(prelude: &[Instruction]) -> Vec<Instruction> {
     let mut code = Vec::with_capacity(prelude.len() + CODE);
     code.extend_from_slice(prelude);
     code
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_cells_as_are_asked_for_come_from_any_stock() {
+    fn the_requested_number_of_cells_is_returned_with_and_without_preallocated_ones() {
         for stocked in [0, 10, 5_000] {
             *HEAP.lock().expect("nobody panics under it") = vec![made(stocked)];
             let cells = below(100);

@@ -263,13 +263,13 @@ impl Heap {
         self.alloc(Cell::Str(StrCell::View(buf, (n + m) as u32)))
     }
 
-    /// Appends `b` to a buffer whose end is `len`; refuses when another string already went on from there.
+    /// Appends `b` to a buffer if `len` is its end; false if another string was appended there already.
     fn append(&mut self, buf: Id, len: usize, b: Id) -> bool {
         let Some(Cell::Buf(target)) = self.cells.get_mut(buf.index()) else { return false };
         if target.len() != len {
             return false;
         }
-        // While it grows it is out of its cell; `b` may be a part of it.
+        // The buffer is taken out of its cell while it grows; `b` may be a view on it.
         let mut target = std::mem::replace(target, Box::new(Buf::Narrow(Vec::new())));
         let before = target.bytes();
         let fits = match (&mut *target, self.cell(b)) {

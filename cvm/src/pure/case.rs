@@ -42,7 +42,7 @@ pub(crate) fn to_upper_case(text: &[u16]) -> Vec<u16> {
 }
 
 /// The condition `Final_Sigma` of the Unicode Standard 3.13: a cased letter before and none after, ignorable ones skipped.
-/// Long runs of ignorable characters are looked at only this far on each side, so that the cost stays linear.
+/// Long runs of ignorable characters are scanned only this far on each side, so that the cost stays linear.
 const SIGMA_WINDOW: usize = 64;
 
 fn is_final_sigma(text: &[u16], index: usize) -> bool {

@@ -45,8 +45,8 @@ fn escape_at<U: Units + ?Sized>(text: &U, index: usize) -> Option<(u16, usize)> 
         return None;
     }
     let mut value = 0;
-    for place in start..start + count {
-        value = value * 16 + char::from_u32(u32::from(text.unit(place)))?.to_digit(16)?;
+    for position in start..start + count {
+        value = value * 16 + char::from_u32(u32::from(text.unit(position)))?.to_digit(16)?;
     }
     Some((value as u16, start + count - index))
 }

@@ -1,8 +1,8 @@
 //! The functions of `Math`, ECMA-262 21.3.2, whose results the specification leaves to the implementation.
 //!
 //! Owns: exactness across machines. Everything transcendental goes through `libm` (a port of musl's), never through the host's
-//! C library, so that the same program gives the same bits everywhere. What IEEE 754 fixes (`sqrt`, `floor`, `fround`) uses
-//! the hardware. Must not: draw random numbers; `Math.random` belongs to the machine's state.
+//! C library, so that the same program gives the same bits everywhere. Functions that IEEE 754 defines exactly (`sqrt`, `floor`,
+//! `fround`) use the hardware. Must not: draw random numbers; `Math.random` belongs to the machine's state.
 
 /// The functions of one Number, by their names in `Math`.
 pub(crate) mod unary {

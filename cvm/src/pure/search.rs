@@ -1,7 +1,7 @@
 //! Finding text in text in linear time: `StringIndexOf` and `StringLastIndexOf`, ECMA-262 6.1.4.1 and 6.1.4.2.
 //!
-//! The naive search is quadratic on texts made for it, and a search costs the program one instruction; Knuth, Morris and
-//! Pratt's is not.
+//! Uses the algorithm of Knuth, Morris and Pratt: a search costs the program one instruction, and the naive algorithm is
+//! quadratic on adversarial texts.
 
 use super::units::Units;
 
@@ -17,7 +17,7 @@ impl<U: Units + ?Sized> Units for Reversed<'_, U> {
     }
 }
 
-/// The first place at or after `from` where `needle` stands in `text`.
+/// The first position at or after `from` at which `needle` occurs in `text`.
 pub(crate) fn index_of<T: Units + ?Sized, N: Units + ?Sized>(
     text: &T,
     needle: &N,
@@ -51,7 +51,7 @@ pub(crate) fn index_of<T: Units + ?Sized, N: Units + ?Sized>(
     None
 }
 
-/// The last place at or before `from` where `needle` stands in `text`.
+/// The last position at or before `from` at which `needle` occurs in `text`.
 pub(crate) fn last_index_of<T: Units + ?Sized, N: Units + ?Sized>(
     text: &T,
     needle: &N,

@@ -1,14 +1,14 @@
 //! `GetSubstitution`, ECMA-262 22.1.3.19.1: what `$1`, `$&`, `$<name>` in a replacement text stand for.
 //!
 //! Named groups may be objects with getters, so this does not expand them: it splits the template into parts, and the
-//! caller joins them, asking for named groups in order.
+//! caller joins them, reading named groups in order.
 
 use super::units::Units;
 use std::ops::Range;
 
 /// One piece of a replacement template.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Part {
+pub(crate) enum ReplacementPart {
     /// Units of the template itself.
     Literal(Range<usize>),
     /// `$&`: the matched text.
@@ -23,9 +23,9 @@ pub(crate) enum Part {
     Named(Range<usize>),
 }
 
-/// Splits `template`; `captures` is the number of captures (without the whole match) and `named` tells whether the match has
+/// Splits `template`; `captures` is the number of captures (without the whole match) and `named` says whether the match has
 /// a groups object. At most one part for each unit of the template.
-pub(crate) fn split<U: Units + ?Sized>(template: &U, captures: usize, named: bool) -> Vec<Part> {
+pub(crate) fn split<U: Units + ?Sized>(template: &U, captures: usize, named: bool) -> Vec<ReplacementPart> {
     let count = template.count();
     let at = |index: usize| if index < count { template.unit(index) } else { 0 };
     let digit = |index: usize| match at(index) {
@@ -43,31 +43,31 @@ pub(crate) fn split<U: Units + ?Sized>(template: &U, captures: usize, named: boo
         let found = match at(index + 1) {
             0x24 => {
                 // "$$" is one dollar sign: end the literal behind the first, skip the second.
-                parts.push(Part::Literal(literal..index + 1));
+                parts.push(ReplacementPart::Literal(literal..index + 1));
                 index += 2;
                 literal = index;
                 continue;
             }
-            0x26 => Some((Part::Matched, 2)),
-            0x60 => Some((Part::Before, 2)),
-            0x27 => Some((Part::After, 2)),
+            0x26 => Some((ReplacementPart::Matched, 2)),
+            0x60 => Some((ReplacementPart::Before, 2)),
+            0x27 => Some((ReplacementPart::After, 2)),
             0x30..=0x39 => {
                 let one = digit(index + 1).unwrap_or(0);
                 let two = digit(index + 2).map(|second| one * 10 + second);
                 match two {
-                    Some(two) if (1..=captures).contains(&two) => Some((Part::Capture(two), 3)),
-                    _ if (1..=captures).contains(&one) => Some((Part::Capture(one), 2)),
+                    Some(two) if (1..=captures).contains(&two) => Some((ReplacementPart::Capture(two), 3)),
+                    _ if (1..=captures).contains(&one) => Some((ReplacementPart::Capture(one), 2)),
                     _ => None,
                 }
             }
             0x3C if named => (index + 2..count)
                 .find(|&end| at(end) == u16::from(b'>'))
-                .map(|end| (Part::Named(index + 2..end), end + 1 - index)),
+                .map(|end| (ReplacementPart::Named(index + 2..end), end + 1 - index)),
             _ => None,
         };
         if let Some((part, length)) = found {
             if literal < index {
-                parts.push(Part::Literal(literal..index));
+                parts.push(ReplacementPart::Literal(literal..index));
             }
             parts.push(part);
             index += length;
@@ -77,7 +77,7 @@ pub(crate) fn split<U: Units + ?Sized>(template: &U, captures: usize, named: boo
         }
     }
     if literal < count {
-        parts.push(Part::Literal(literal..count));
+        parts.push(ReplacementPart::Literal(literal..count));
     }
     parts
 }
@@ -88,13 +88,13 @@ mod tests {
 
     fn shown(template: &str, captures: usize, named: bool) -> String {
         let parts = split(template.as_bytes(), captures, named);
-        let show = |part: &Part| match part {
-            Part::Literal(range) => template[range.clone()].to_owned(),
-            Part::Matched => "{&}".to_owned(),
-            Part::Before => "{`}".to_owned(),
-            Part::After => "{'}".to_owned(),
-            Part::Capture(number) => format!("{{{number}}}"),
-            Part::Named(range) => format!("{{<{}>}}", &template[range.clone()]),
+        let show = |part: &ReplacementPart| match part {
+            ReplacementPart::Literal(range) => template[range.clone()].to_owned(),
+            ReplacementPart::Matched => "{&}".to_owned(),
+            ReplacementPart::Before => "{`}".to_owned(),
+            ReplacementPart::After => "{'}".to_owned(),
+            ReplacementPart::Capture(number) => format!("{{{number}}}"),
+            ReplacementPart::Named(range) => format!("{{<{}>}}", &template[range.clone()]),
         };
         parts.iter().map(show).collect()
     }

@@ -108,7 +108,7 @@ pub(crate) fn is_line_terminator(unit: u16) -> bool {
     matches!(unit, 0x0A | 0x0D | 0x2028 | 0x2029)
 }
 
-/// Which ends [`trim`] looks at.
+/// The ends that [`trim`] trims.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Trim {
     /// `trimStart`
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn trim_takes_only_the_ends_asked_for() {
+    fn trim_trims_only_the_given_ends() {
         let text = utf16(" \u{feff}a b\u{2029}\t");
         assert_eq!(trim(text.as_slice(), Trim::Both), 2..5);
         assert_eq!(trim(text.as_slice(), Trim::Start), 2..7);

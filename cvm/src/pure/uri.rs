@@ -9,7 +9,7 @@ pub(crate) struct UriError;
 
 /// Which characters a coder treats as part of the URI's structure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Scope {
+pub(crate) enum UriPart {
     /// A whole URI: `;/?:@&=+$,#` keep their meaning.
     Uri,
     /// One component: only unreserved marks stay.
@@ -26,7 +26,7 @@ fn in_set(unit: u32, set: &[u8]) -> bool {
 }
 
 /// `Encode`, ECMA-262 19.2.6.5. The result is ASCII.
-pub(crate) fn encode<U: Units + ?Sized>(text: &U, scope: Scope) -> Result<String, UriError> {
+pub(crate) fn encode<U: Units + ?Sized>(text: &U, scope: UriPart) -> Result<String, UriError> {
     let mut out = String::with_capacity(text.count());
     let mut index = 0;
     while index < text.count() {
@@ -34,7 +34,7 @@ pub(crate) fn encode<U: Units + ?Sized>(text: &U, scope: Scope) -> Result<String
         let letter = char::from_u32(code_point).ok_or(UriError)?;
         let plain = letter.is_ascii_alphanumeric()
             || in_set(code_point, MARKS)
-            || (scope == Scope::Uri && in_set(code_point, STRUCTURE));
+            || (scope == UriPart::Uri && in_set(code_point, STRUCTURE));
         if plain {
             out.push(letter);
         } else {
@@ -55,7 +55,7 @@ fn push_percent(out: &mut String, byte: u8) {
 }
 
 /// `Decode`, ECMA-262 19.2.6.6.
-pub(crate) fn decode<U: Units + ?Sized>(text: &U, scope: Scope) -> Result<Vec<u16>, UriError> {
+pub(crate) fn decode<U: Units + ?Sized>(text: &U, scope: UriPart) -> Result<Vec<u16>, UriError> {
     let mut out = Vec::with_capacity(text.count());
     let mut index = 0;
     while index < text.count() {
@@ -74,13 +74,13 @@ pub(crate) fn decode<U: Units + ?Sized>(text: &U, scope: Scope) -> Result<Vec<u1
             _ => return Err(UriError),
         };
         let mut octets = [first, 0, 0, 0];
-        for (place, slot) in octets.iter_mut().enumerate().take(count).skip(1) {
-            *slot = octet(text, index + place * 3)?;
+        for (offset, slot) in octets.iter_mut().enumerate().take(count).skip(1) {
+            *slot = octet(text, index + offset * 3)?;
         }
         let decoded = std::str::from_utf8(&octets[..count]).map_err(|_| UriError)?;
         let code_point = decoded.chars().next().map_or(0, u32::from);
-        if scope == Scope::Uri && in_set(code_point, STRUCTURE) {
-            out.extend((index..index + 3).map(|place| text.unit(place)));
+        if scope == UriPart::Uri && in_set(code_point, STRUCTURE) {
+            out.extend((index..index + 3).map(|offset| text.unit(offset)));
         } else {
             push_code_point(&mut out, code_point);
         }
@@ -94,8 +94,8 @@ fn octet<U: Units + ?Sized>(text: &U, index: usize) -> Result<u8, UriError> {
     if index + 2 >= text.count() || text.unit(index) != u16::from(b'%') {
         return Err(UriError);
     }
-    let digit = |place: usize| {
-        char::from_u32(u32::from(text.unit(place))).and_then(|unit| unit.to_digit(16)).ok_or(UriError)
+    let digit = |offset: usize| {
+        char::from_u32(u32::from(text.unit(offset))).and_then(|unit| unit.to_digit(16)).ok_or(UriError)
     };
     Ok((digit(index + 1)? * 16 + digit(index + 2)?) as u8)
 }
@@ -111,19 +111,19 @@ mod tests {
     #[test]
     fn encoding_keeps_structure_only_for_whole_uris() {
         let text = utf16("a b/ü?😀#'");
-        assert_eq!(encode(text.as_slice(), Scope::Uri), Ok("a%20b/%C3%BC?%F0%9F%98%80#'".to_owned()));
+        assert_eq!(encode(text.as_slice(), UriPart::Uri), Ok("a%20b/%C3%BC?%F0%9F%98%80#'".to_owned()));
         assert_eq!(
-            encode(text.as_slice(), Scope::Component),
+            encode(text.as_slice(), UriPart::Component),
             Ok("a%20b%2F%C3%BC%3F%F0%9F%98%80%23'".to_owned())
         );
-        assert_eq!(encode([0xD800_u16].as_slice(), Scope::Uri), Err(UriError));
-        assert_eq!(encode([0xDC00_u16, 0xD800].as_slice(), Scope::Uri), Err(UriError));
+        assert_eq!(encode([0xD800_u16].as_slice(), UriPart::Uri), Err(UriError));
+        assert_eq!(encode([0xDC00_u16, 0xD800].as_slice(), UriPart::Uri), Err(UriError));
     }
 
     #[test]
     fn decoding_refuses_what_is_not_utf8() {
-        assert_eq!(decode(b"a%20%F0%9F%98%80%2f".as_slice(), Scope::Component), Ok(utf16("a 😀/")));
-        assert_eq!(decode(b"%2f%23%41".as_slice(), Scope::Uri), Ok(utf16("%2f%23A")));
+        assert_eq!(decode(b"a%20%F0%9F%98%80%2f".as_slice(), UriPart::Component), Ok(utf16("a 😀/")));
+        assert_eq!(decode(b"%2f%23%41".as_slice(), UriPart::Uri), Ok(utf16("%2f%23A")));
         for bad in [
             "%",
             "%4",
@@ -136,7 +136,7 @@ mod tests {
             "%C3x3",
             "%F4%90%80%80",
         ] {
-            assert_eq!(decode(bad.as_bytes(), Scope::Component), Err(UriError), "{bad}");
+            assert_eq!(decode(bad.as_bytes(), UriPart::Component), Err(UriError), "{bad}");
         }
     }
 }

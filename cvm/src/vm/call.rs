@@ -2,14 +2,14 @@
 //!
 //! Owns: pushing and popping frames. Must not: know opcodes.
 
-use super::{Call, Raise, Res, Ret, Vm};
+use super::{NativeCall, Raise, Res, Ret, Vm};
 use crate::builtins::ids;
-use crate::heap::object::{Array, Code, Kind};
+use crate::heap::object::{Array, Code, ObjectKind};
 use crate::program::flag;
-use crate::state::{Back, Frame, LimitKind};
+use crate::state::{Back, Frame, VmLimitKind};
 use crate::value::{Id, Value};
 
-/// Values the stack may hold, whatever the frames' sizes.
+/// Most values on the stack.
 pub(crate) const MAX_STACK: usize = 1 << 20;
 
 /// How many tail calls of natives may follow each other within one instruction.
@@ -29,8 +29,8 @@ impl Vm<'_> {
                 return Err(self.not_callable(self.slot(at.wrapping_sub(2)), "is not a function"));
             };
             let (code, env, this, extra) = match &self.st.heap.obj(callee).kind {
-                Kind::Function(f) => (f.code, f.env, f.this, f.extra),
-                Kind::Bound(b) => {
+                ObjectKind::Function(f) => (f.code, f.env, f.this, f.extra),
+                ObjectKind::Bound(b) => {
                     let (target, this, bound) = (b.0, b.1, b.2.clone());
                     self.insert_args(at, argc, &bound)?;
                     argc += bound.len();
@@ -41,7 +41,7 @@ impl Vm<'_> {
                     }
                     continue;
                 }
-                Kind::Proxy(_) => {
+                ObjectKind::Proxy(_) => {
                     argc = self.proxy_call(at, argc, new_target)?;
                     new_target = Value::Undefined;
                     continue;
@@ -53,7 +53,7 @@ impl Vm<'_> {
                     return self.enter_function(number, argc, env, this, extra, new_target, back);
                 }
                 Code::Native(number) => {
-                    let call = Call { at, argc, bare: false, new_target };
+                    let call = NativeCall { at, argc, bare: false, new_target };
                     let ret = match self.native(number, call) {
                         Err(Raise::Prim(slot, hint)) if slot + 1 >= at && slot < at + argc => {
                             return self.retry_native(at, argc, (slot, hint), new_target, back);
@@ -93,10 +93,10 @@ impl Vm<'_> {
                 }
             }
         }
-        Err(Raise::Limit(LimitKind::Steps))
+        Err(Raise::Limit(VmLimitKind::Steps))
     }
 
-    /// A native asks for a primitive: the prelude converts that operand and calls it again. The instruction itself cannot
+    /// A native needs a primitive: the prelude converts that operand and calls the native again. The instruction itself cannot
     /// run again, because spreading, binding and tail calls have rearranged its operands.
     fn retry_native(
         &mut self,
@@ -121,7 +121,7 @@ impl Vm<'_> {
         self.call_pre(template, 5, back)
     }
 
-    fn native(&mut self, number: u32, call: Call) -> Res<Ret> {
+    fn native(&mut self, number: u32, call: NativeCall) -> Res<Ret> {
         match crate::builtins::natives::table().get(number as usize) {
             Some(native) => (native.run)(self, call),
             None => Err(Raise::Fault("unknown native")),
@@ -131,7 +131,7 @@ impl Vm<'_> {
     /// `$name(args)` of the prelude: the result replaces the arguments.
     pub(crate) fn call_intrinsic(&mut self, number: u32, argc: usize) -> Res<()> {
         let at = self.st.sp.wrapping_sub(argc);
-        let call = Call { at, argc, bare: true, new_target: Value::Undefined };
+        let call = NativeCall { at, argc, bare: true, new_target: Value::Undefined };
         match self.native(number, call)? {
             Ret::Value(value) => {
                 self.st.sp = at;
@@ -161,7 +161,7 @@ impl Vm<'_> {
         let n = values.len();
         let end = at + argc + n;
         if end > MAX_STACK {
-            return Err(Raise::Limit(LimitKind::Stack));
+            return Err(Raise::Limit(VmLimitKind::Stack));
         }
         if self.st.stack.len() < end {
             self.st.stack.resize(end + 64, Value::Undefined);
@@ -198,7 +198,7 @@ impl Vm<'_> {
             } else {
                 match self.proto_of_constructor(new_target, ids::OBJECT_PROTO) {
                     Some(proto) => {
-                        let object = self.st.heap.new_object(proto, Kind::Plain);
+                        let object = self.st.heap.new_object(proto, ObjectKind::Plain);
                         self.set_slot(this_slot, Value::Obj(object));
                     }
                     None => return self.construct_slow(argc, new_target, back),
@@ -218,8 +218,8 @@ impl Vm<'_> {
     pub(crate) fn proto_of_constructor(&mut self, new_target: Value, default: Id) -> Option<Id> {
         let Some(id) = new_target.as_obj() else { return Some(default) };
         match self.get(id, ids::key(ids::PROTOTYPE)) {
-            super::props::Got::Value(Value::Obj(proto)) => Some(proto),
-            super::props::Got::Value(_) => Some(default),
+            super::props::PropertyRead::Value(Value::Obj(proto)) => Some(proto),
+            super::props::PropertyRead::Value(_) => Some(default),
             _ => None,
         }
     }
@@ -241,7 +241,7 @@ impl Vm<'_> {
     pub(crate) fn enter_with_this(&mut self, argc: usize, new_target: Value, back: Back) -> Res<()> {
         let callee = self.slot(self.st.sp - argc - 2);
         if let Some(id) = callee.as_obj()
-            && let Kind::Function(f) = &self.st.heap.obj(id).kind
+            && let ObjectKind::Function(f) = &self.st.heap.obj(id).kind
             && let Code::Template(number) = f.code
         {
             let env = f.env;
@@ -251,7 +251,7 @@ impl Vm<'_> {
         Err(Raise::Fault("construct of no function"))
     }
 
-    /// Makes the frame of compiled code; `callee this args` are its first slots.
+    /// Pushes the frame of compiled code; `callee this args` are its first slots.
     pub(crate) fn push_frame(
         &mut self,
         number: u32,
@@ -261,14 +261,14 @@ impl Vm<'_> {
         back: Back,
     ) -> Res<()> {
         if self.st.frames.len() >= self.st.limits.stack_depth as usize {
-            return Err(Raise::Limit(LimitKind::Stack));
+            return Err(Raise::Limit(VmLimitKind::Stack));
         }
         let template = self.p.template(number);
         let base = self.st.sp - argc - 2;
         let params = template.params as usize;
         let end = base + template.slots as usize + template.depth as usize + 2;
         if end > MAX_STACK {
-            return Err(Raise::Limit(LimitKind::Stack));
+            return Err(Raise::Limit(VmLimitKind::Stack));
         }
         if self.st.stack.len() < end.max(self.st.sp) {
             self.st.stack.resize(end.max(self.st.sp) + 256, Value::Undefined);
@@ -306,7 +306,7 @@ impl Vm<'_> {
     /// An array of these elements.
     pub(crate) fn new_array(&mut self, dense: Vec<Value>) -> Value {
         let len = dense.len() as u32;
-        let kind = Kind::Array(Array { dense, len, len_writable: true });
+        let kind = ObjectKind::Array(Array { dense, len, len_writable: true });
         Value::Obj(self.st.heap.new_object(ids::ARRAY_PROTO, kind))
     }
 
@@ -328,7 +328,7 @@ impl Vm<'_> {
         Ok(())
     }
 
-    /// Hands a call's result to whoever waits for it.
+    /// Delivers a call's result to its destination.
     pub(crate) fn deliver(&mut self, value: Value, back: Back) {
         match back {
             Back::Push | Back::Construct => self.push(value),
@@ -342,8 +342,8 @@ impl Vm<'_> {
     pub(crate) fn is_callable(&self, value: Value) -> bool {
         match value {
             Value::Obj(id) => match &self.st.heap.obj(id).kind {
-                Kind::Function(_) | Kind::Bound(_) => true,
-                Kind::Proxy(p) => p.2,
+                ObjectKind::Function(_) | ObjectKind::Bound(_) => true,
+                ObjectKind::Proxy(p) => p.2,
                 _ => false,
             },
             _ => false,
@@ -356,7 +356,7 @@ impl Vm<'_> {
         for _ in 0..MAX_HOPS {
             let Value::Obj(id) = value else { return false };
             match &self.st.heap.obj(id).kind {
-                Kind::Function(f) => {
+                ObjectKind::Function(f) => {
                     return match f.code {
                         Code::Template(n) => {
                             let t = self.p.template(n);
@@ -367,8 +367,8 @@ impl Vm<'_> {
                         }
                     };
                 }
-                Kind::Bound(b) => value = b.0,
-                Kind::Proxy(p) => return p.3,
+                ObjectKind::Bound(b) => value = b.0,
+                ObjectKind::Proxy(p) => return p.3,
                 _ => return false,
             }
         }

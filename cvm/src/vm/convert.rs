@@ -2,7 +2,7 @@
 //!
 //! Owns: `ToNumber` and its family on stack slots. Must not: run user code.
 
-use super::{Call, Raise, Res, Vm};
+use super::{NativeCall, Raise, Res, Vm};
 use crate::builtins::ids;
 use crate::pure::number;
 use crate::value::{Id, Key, Value};
@@ -106,27 +106,27 @@ impl Vm<'_> {
     }
 
     /// `ToNumber` of an argument.
-    pub(crate) fn arg_number(&mut self, call: &Call, i: usize) -> Res<f64> {
+    pub(crate) fn arg_number(&mut self, call: &NativeCall, i: usize) -> Res<f64> {
         if i < call.argc { self.slot_number(call.at + i) } else { Ok(f64::NAN) }
     }
 
     /// `ToIntegerOrInfinity` of an argument.
-    pub(crate) fn arg_int(&mut self, call: &Call, i: usize) -> Res<f64> {
+    pub(crate) fn arg_int(&mut self, call: &NativeCall, i: usize) -> Res<f64> {
         Ok(number::to_integer_or_infinity(self.arg_number(call, i)?))
     }
 
     /// `ToString` of an argument.
-    pub(crate) fn arg_str(&mut self, call: &Call, i: usize) -> Res<Id> {
+    pub(crate) fn arg_str(&mut self, call: &NativeCall, i: usize) -> Res<Id> {
         if i < call.argc { self.slot_str(call.at + i) } else { Ok(ids::UNDEFINED) }
     }
 
     /// `ToPropertyKey` of an argument.
-    pub(crate) fn arg_key(&mut self, call: &Call, i: usize) -> Res<Key> {
+    pub(crate) fn arg_key(&mut self, call: &NativeCall, i: usize) -> Res<Key> {
         if i < call.argc { self.slot_key(call.at + i) } else { Ok(ids::key(ids::UNDEFINED)) }
     }
 
     /// `RequireObjectCoercible(this)` and `ToString(this)`.
-    pub(crate) fn this_str(&mut self, call: &Call, method: &str) -> Res<Id> {
+    pub(crate) fn this_str(&mut self, call: &NativeCall, method: &str) -> Res<Id> {
         let this = self.this(call);
         if this.is_nullish() {
             return Err(self.type_error(&format!("{method} called on null or undefined")));
@@ -135,7 +135,7 @@ impl Vm<'_> {
     }
 
     /// The argument as an object, or a `TypeError`.
-    pub(crate) fn arg_obj(&mut self, call: &Call, i: usize) -> Res<Id> {
+    pub(crate) fn arg_obj(&mut self, call: &NativeCall, i: usize) -> Res<Id> {
         match self.arg(call, i) {
             Value::Obj(id) => Ok(id),
             other => Err(self.not_callable(other, "is not an object")),

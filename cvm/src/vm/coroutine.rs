@@ -1,15 +1,15 @@
-//! Generators and async functions: frames that leave the stack and come back.
+//! Generators and async functions: frames that are taken off the stack and restored.
 //!
 //! Owns: saving and restoring a frame, what `yield`, `await`, return and throw mean for it, settling promises.
-//! A suspended frame is a `Coroutine` object; whoever resumes it gets its next value through [`Back`].
+//! A suspended frame is a `Coroutine` object; its next value is delivered to its resumer through [`Back`].
 
-use super::props::Got;
+use super::props::PropertyRead;
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
-use crate::heap::object::{Coroutine, Kind, Promise};
-use crate::ops::Op;
+use crate::heap::object::{Coroutine, ObjectKind, Promise};
+use crate::ops::Opcode;
 use crate::program::flag;
-use crate::state::{Back, Frame, Job, LimitKind};
+use crate::state::{Back, Frame, PendingJob, VmLimitKind};
 use crate::value::{Id, Value};
 
 /// States of a [`Coroutine`].
@@ -23,14 +23,14 @@ pub(crate) mod state {
 impl Vm<'_> {
     pub(crate) fn coroutine_mut(&mut self, id: Id) -> Option<&mut Coroutine> {
         match &mut self.st.heap.obj_mut(id).kind {
-            Kind::Coroutine(c) => Some(c),
+            ObjectKind::Coroutine(c) => Some(c),
             _ => None,
         }
     }
 
     pub(crate) fn coroutine(&self, id: Id) -> Option<&Coroutine> {
         match &self.st.heap.obj(id).kind {
-            Kind::Coroutine(c) => Some(c),
+            ObjectKind::Coroutine(c) => Some(c),
             _ => None,
         }
     }
@@ -52,7 +52,7 @@ impl Vm<'_> {
         let default = if is_async { ids::ASYNC_GENERATOR_PROTO } else { ids::GENERATOR_PROTO };
         let proto = match callee {
             Value::Obj(id) => match self.get(id, ids::key(ids::PROTOTYPE)) {
-                Got::Value(Value::Obj(proto)) => proto,
+                PropertyRead::Value(Value::Obj(proto)) => proto,
                 _ => default,
             },
             _ => default,
@@ -68,7 +68,7 @@ impl Vm<'_> {
             new_target: frame.new_target,
             link: if is_async { self.new_array(Vec::new()) } else { Value::Undefined },
         };
-        let id = self.st.heap.new_object(proto, Kind::Coroutine(Box::new(coroutine)));
+        let id = self.st.heap.new_object(proto, ObjectKind::Coroutine(Box::new(coroutine)));
         self.deliver(Value::Obj(id), frame.back);
         Ok(())
     }
@@ -104,16 +104,16 @@ impl Vm<'_> {
 
     /// `{ value, done }`
     pub(crate) fn iter_result(&mut self, value: Value, done: bool) -> Value {
-        let id = self.st.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
+        let id = self.st.heap.new_object(ids::OBJECT_PROTO, ObjectKind::Plain);
         self.create(id, ids::key(ids::VALUE), value);
         self.create(id, ids::key(ids::DONE), Value::Bool(done));
         Value::Obj(id)
     }
 
-    /// Goes on with a suspended coroutine: mode 0 next, 1 throw, 2 return.
+    /// Resumes a suspended coroutine: mode 0 next, 1 throw, 2 return.
     pub(crate) fn resume(&mut self, id: Id, mode: u8, value: Value, back: Back) -> Res<()> {
         if self.st.frames.len() >= self.st.limits.stack_depth as usize {
-            return Err(Raise::Limit(LimitKind::Stack));
+            return Err(Raise::Limit(VmLimitKind::Stack));
         }
         let Some(c) = self.coroutine_mut(id) else { return Err(Raise::Fault("resume of no coroutine")) };
         let was = c.state;
@@ -142,13 +142,13 @@ impl Vm<'_> {
             return Ok(());
         }
         match (self.p.code.get(pc as usize - 1).map(|i| i.op), mode) {
-            (Some(Op::YieldStar), _) => {
+            (Some(Opcode::YieldStar), _) => {
                 self.push(value);
                 self.push(Value::Int(i32::from(mode)));
                 Ok(())
             }
             (_, 1) => Err(Raise::Throw(value)),
-            (Some(Op::Yield), _) => {
+            (Some(Opcode::Yield), _) => {
                 self.push(value);
                 self.push(Value::Bool(mode == 2));
                 Ok(())
@@ -214,7 +214,7 @@ impl Vm<'_> {
         }
     }
 
-    /// An exception left a coroutine's frame, which is off the stack. `Ok` when somebody takes it.
+    /// An exception left a coroutine's frame, which is off the stack. `Ok` if a promise takes it.
     pub(crate) fn coroutine_threw(&mut self, frame: Frame, value: Value) -> Res<()> {
         let flags = self.p.template(frame.template).flags;
         let link = self.end_coroutine(frame.coroutine);
@@ -248,7 +248,7 @@ impl Vm<'_> {
             new_target: frame.new_target,
             link: promise,
         };
-        let id = self.st.heap.new_object(Id::NONE, Kind::Coroutine(Box::new(coroutine)));
+        let id = self.st.heap.new_object(Id::NONE, ObjectKind::Coroutine(Box::new(coroutine)));
         if let Some(frame) = self.st.frames.last_mut() {
             frame.coroutine = id;
         }
@@ -275,19 +275,19 @@ impl Vm<'_> {
     /// A pending promise.
     pub(crate) fn new_promise(&mut self, proto: Id) -> Value {
         let promise = Promise { state: 0, handled: false, result: Value::Undefined, reactions: Vec::new() };
-        Value::Obj(self.st.heap.new_object(proto, Kind::Promise(Box::new(promise))))
+        Value::Obj(self.st.heap.new_object(proto, ObjectKind::Promise(Box::new(promise))))
     }
 
     /// Adds a reaction: a capability with its handlers, or a coroutine with markers.
     pub(crate) fn react(&mut self, promise: Id, who: Value, fulfilled: Value, rejected: Value) {
-        let Kind::Promise(p) = &mut self.st.heap.obj_mut(promise).kind else { return };
+        let ObjectKind::Promise(p) = &mut self.st.heap.obj_mut(promise).kind else { return };
         let late = p.state == 2 && !p.handled;
         p.handled = true;
         let (state, result) = (p.state, p.result);
         if late {
             self.table_delete(ids::REJECTIONS, Value::Obj(promise));
         }
-        let Kind::Promise(p) = &mut self.st.heap.obj_mut(promise).kind else { return };
+        let ObjectKind::Promise(p) = &mut self.st.heap.obj_mut(promise).kind else { return };
         if state == 0 {
             p.reactions.push((who, fulfilled, rejected));
             self.st.heap.charge(48);
@@ -303,11 +303,11 @@ impl Vm<'_> {
         result: Value,
     ) {
         let job = match (who, fulfilled) {
-            (Value::Obj(id), Value::Uninit) => Job::Resume(id, u8::from(state == 2), result),
+            (Value::Obj(id), Value::Uninit) => PendingJob::Resume(id, u8::from(state == 2), result),
             _ => {
                 let handler = if state == 1 { fulfilled } else { rejected };
                 let template = self.pre("PromiseReactionJob");
-                Job::Call(template, vec![who, handler, result, Value::Bool(state == 2)])
+                PendingJob::Call(template, vec![who, handler, result, Value::Bool(state == 2)])
             }
         };
         self.st.enqueue(job);
@@ -315,7 +315,7 @@ impl Vm<'_> {
 
     /// Fulfils (1) or rejects (2) a pending promise.
     pub(crate) fn settle(&mut self, promise: Id, state: u8, value: Value) {
-        let Kind::Promise(p) = &mut self.st.heap.obj_mut(promise).kind else { return };
+        let ObjectKind::Promise(p) = &mut self.st.heap.obj_mut(promise).kind else { return };
         if p.state != 0 {
             return;
         }

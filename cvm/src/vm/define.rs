@@ -5,7 +5,7 @@
 use super::Vm;
 use super::props::LENGTH;
 use crate::heap::Cell;
-use crate::heap::object::{Kind, Prop, attr};
+use crate::heap::object::{ObjectKind, Prop, attr};
 use crate::value::{Id, Key, Value};
 
 /// A property descriptor; absent fields are `None`.
@@ -38,12 +38,12 @@ impl Desc {
 impl Vm<'_> {
     /// Defines an own property of anything but a proxy; false when refused.
     pub(crate) fn define_own(&mut self, id: Id, key: Key, desc: &Desc) -> bool {
-        let is_array = matches!(self.st.heap.obj(id).kind, Kind::Array(_));
+        let is_array = matches!(self.st.heap.obj(id).kind, ObjectKind::Array(_));
         if is_array && key == LENGTH {
             return self.define_length(id, desc);
         }
         if let (true, Some(i)) = (is_array, key.as_index().or_else(|| self.large_index(key)))
-            && let Kind::Array(a) = &self.st.heap.obj(id).kind
+            && let ObjectKind::Array(a) = &self.st.heap.obj(id).kind
             && i >= a.len
             && !a.len_writable
         {
@@ -121,14 +121,14 @@ impl Vm<'_> {
     /// Puts value and attributes of an own property that exists.
     pub(crate) fn replace_own(&mut self, id: Id, key: Key, value: Value, flags: u8) {
         let object = self.st.heap.obj_mut(id);
-        if let (Kind::Array(a) | Kind::Arguments(a), Some(i)) = (&mut object.kind, key.as_index())
-            && let Some(place) = a.dense.get_mut(i as usize)
-            && *place != Value::Hole
+        if let (ObjectKind::Array(a) | ObjectKind::Arguments(a), Some(i)) = (&mut object.kind, key.as_index())
+            && let Some(element) = a.dense.get_mut(i as usize)
+            && *element != Value::Hole
         {
             if flags == attr::ALL {
-                *place = value;
+                *element = value;
             } else {
-                *place = Value::Hole;
+                *element = Value::Hole;
                 object.props.push(Prop { key, flags, value });
                 self.st.heap.charge(24);
             }
@@ -143,7 +143,7 @@ impl Vm<'_> {
     }
 
     fn define_length(&mut self, id: Id, desc: &Desc) -> bool {
-        let Kind::Array(a) = &self.st.heap.obj(id).kind else { return false };
+        let ObjectKind::Array(a) = &self.st.heap.obj(id).kind else { return false };
         let (len, writable) = (a.len, a.len_writable);
         if desc.is_accessor() || desc.mask & desc.flags & (attr::C | attr::E) != 0 {
             return false;
@@ -158,7 +158,7 @@ impl Vm<'_> {
         let ok = if new == len { true } else { self.set_array_length_growing(id, new) };
         if desc.mask & attr::W != 0
             && desc.flags & attr::W == 0
-            && let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind
+            && let ObjectKind::Array(a) = &mut self.st.heap.obj_mut(id).kind
         {
             a.len_writable = false;
         }
@@ -171,7 +171,7 @@ impl Vm<'_> {
 
     /// `[[PreventExtensions]]` of anything but a proxy.
     pub(crate) fn prevent_extensions(&mut self, id: Id) {
-        if let Kind::Function(f) = &self.st.heap.obj(id).kind
+        if let ObjectKind::Function(f) = &self.st.heap.obj(id).kind
             && f.lazy
         {
             self.materialise(id);
@@ -194,7 +194,7 @@ impl Vm<'_> {
                 return false;
             }
             let object = self.st.heap.obj(at);
-            if matches!(object.kind, Kind::Proxy(_)) {
+            if matches!(object.kind, ObjectKind::Proxy(_)) {
                 break;
             }
             at = object.proto;
@@ -209,7 +209,7 @@ impl Vm<'_> {
             return Some(id);
         }
         let proto = Self::proto_of_primitive(value)?;
-        Some(self.st.heap.new_object(proto, Kind::Primitive(value)))
+        Some(self.st.heap.new_object(proto, ObjectKind::Primitive(value)))
     }
 
     /// Defines an accessor or method on an object while it is being built.

@@ -1,14 +1,14 @@
-//! A whole run: top level, `main`, jobs, and the ways to stop and go on.
+//! A whole run: top level, `main`, jobs, suspension and resumption.
 //!
 //! Owns: [`run`], [`resume_pause`], [`resume_host`]. Must not: know opcodes.
 
-use super::run::Stop;
+use super::run::LoopExit;
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
-use crate::heap::object::Kind;
-use crate::outcome::{Answer, HostResult, Outcome, Request};
-use crate::program::{Program, USER_TEMPLATES};
-use crate::state::{Back, Job, LimitKind, Phase, State};
+use crate::heap::object::ObjectKind;
+use crate::outcome::{HostResult, PauseAnswer, PendingRequest, RunOutcome};
+use crate::program::{CompiledProgram, USER_TEMPLATES};
+use crate::state::{Back, PendingJob, RunPhase, VmLimitKind, VmState};
 use crate::value::Value;
 
 /// The last line of the text of a program that ended because of a rejected promise.
@@ -18,17 +18,17 @@ use crate::value::Value;
 pub const UNHANDLED_REJECTION: &str = "(a rejected promise that nothing handled)";
 
 /// Runs a program until it ends, waits, or has used `fuel` instructions.
-pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
+pub fn run(program: &CompiledProgram, state: &mut VmState, fuel: u64) -> RunOutcome {
     match state.phase {
-        Phase::Start | Phase::Running => {}
-        Phase::Paused | Phase::Host => return waiting(state),
-        Phase::Limited(kind) => return Outcome::Limit(kind),
-        Phase::Broken => return Outcome::Corrupt("found before"),
-        Phase::Failed => return Outcome::Throw(state.failure.clone().unwrap_or_default()),
-        Phase::Done => {
+        RunPhase::Start | RunPhase::Running => {}
+        RunPhase::Paused | RunPhase::Host => return waiting(state),
+        RunPhase::Limited(kind) => return RunOutcome::Limit(kind),
+        RunPhase::Broken => return RunOutcome::Corrupt("found before"),
+        RunPhase::Failed => return RunOutcome::Throw(state.failure.clone().unwrap_or_default()),
+        RunPhase::Done => {
             return Vm { p: program, st: state }
                 .done()
-                .unwrap_or(Outcome::Corrupt("an end without a result"));
+                .unwrap_or(RunOutcome::Corrupt("an end without a result"));
         }
     }
     let allowed = fuel.min(state.limits.steps.saturating_sub(state.steps));
@@ -42,62 +42,68 @@ pub fn run(program: &Program, state: &mut State, fuel: u64) -> Outcome {
         Ok(Some(outcome)) => outcome,
         Ok(None) => {
             if state.steps >= state.limits.steps {
-                state.end(Phase::Limited(LimitKind::Steps));
-                return Outcome::Limit(LimitKind::Steps);
+                state.end(RunPhase::Limited(VmLimitKind::Steps));
+                return RunOutcome::Limit(VmLimitKind::Steps);
             }
-            Outcome::OutOfFuel
+            RunOutcome::OutOfFuel
         }
         Err(Raise::Throw(value)) => vm.failed(value, ""),
         Err(Raise::Wait(request)) => {
-            state.phase = if matches!(*request, Request::Task { .. }) { Phase::Paused } else { Phase::Host };
+            state.phase = if matches!(*request, PendingRequest::Task { .. }) {
+                RunPhase::Paused
+            } else {
+                RunPhase::Host
+            };
             state.request = Some(*request);
             waiting(state)
         }
         Err(Raise::Limit(kind)) => {
-            state.end(Phase::Limited(kind));
-            Outcome::Limit(kind)
+            state.end(RunPhase::Limited(kind));
+            RunOutcome::Limit(kind)
         }
         Err(Raise::Fault(what)) => {
-            state.end(Phase::Broken);
-            Outcome::Corrupt(what)
+            state.end(RunPhase::Broken);
+            RunOutcome::Corrupt(what)
         }
         Err(Raise::Prim(..)) => {
-            state.end(Phase::Broken);
-            Outcome::Corrupt("conversion outside an instruction")
+            state.end(RunPhase::Broken);
+            RunOutcome::Corrupt("conversion outside an instruction")
         }
     }
 }
 
-fn waiting(state: &State) -> Outcome {
+fn waiting(state: &VmState) -> RunOutcome {
     match &state.request {
-        Some(Request::Task { prompt, options }) => {
-            Outcome::Pause { prompt: prompt.clone(), options: options.clone() }
+        Some(PendingRequest::Task { prompt, options }) => {
+            RunOutcome::Pause { prompt: prompt.clone(), options: options.clone() }
         }
-        Some(Request::Host { name, args }) => Outcome::Host { name: name.clone(), args: args.clone() },
-        None => Outcome::Corrupt("waits for nothing"),
+        Some(PendingRequest::Host { name, args }) => {
+            RunOutcome::Host { name: name.clone(), args: args.clone() }
+        }
+        None => RunOutcome::Corrupt("waits for nothing"),
     }
 }
 
-/// Gives a paused program its answer; [`run`] goes on from there. False when it does not wait for one.
-pub fn resume_pause(program: &Program, state: &mut State, answer: &Answer) -> bool {
-    if state.phase != Phase::Paused {
+/// Delivers the answer to a paused program; [`run`] continues it. False if the program is not paused.
+pub fn resume_pause(program: &CompiledProgram, state: &mut VmState, answer: &PauseAnswer) -> bool {
+    if state.phase != RunPhase::Paused {
         return false;
     }
     let mut vm = Vm { p: program, st: state };
     let value = match answer {
-        Answer::Text(text) => Ok(vm.st.heap.str_value(text)),
-        Answer::Json(json) => Ok(vm.json_value(json)),
-        Answer::Error(message) => Err((ids::CC_ERROR_PROTO, message)),
-        Answer::Timeout(message) => Err((ids::CC_TIMEOUT_ERROR_PROTO, message)),
-        Answer::Wrong(message) => Err((ids::TYPE_ERROR_PROTO, message)),
+        PauseAnswer::Text(text) => Ok(vm.st.heap.str_value(text)),
+        PauseAnswer::Json(json) => Ok(vm.json_value(json)),
+        PauseAnswer::Error(message) => Err((ids::CC_ERROR_PROTO, message)),
+        PauseAnswer::Timeout(message) => Err((ids::CC_TIMEOUT_ERROR_PROTO, message)),
+        PauseAnswer::Wrong(message) => Err((ids::TYPE_ERROR_PROTO, message)),
     };
     vm.answer(value);
     true
 }
 
-/// Gives a program the result of its host call. False when it does not wait for one.
-pub fn resume_host(program: &Program, state: &mut State, result: &HostResult) -> bool {
-    if state.phase != Phase::Host {
+/// Delivers the result of a host call. False if the program does not wait for one.
+pub fn resume_host(program: &CompiledProgram, state: &mut VmState, result: &HostResult) -> bool {
+    if state.phase != RunPhase::Host {
         return false;
     }
     let mut vm = Vm { p: program, st: state };
@@ -111,7 +117,7 @@ pub fn resume_host(program: &Program, state: &mut State, result: &HostResult) ->
 
 impl Vm<'_> {
     fn answer(&mut self, value: Result<Value, (crate::value::Id, &String)>) {
-        self.st.phase = Phase::Running;
+        self.st.phase = RunPhase::Running;
         self.st.request = None;
         self.st.printed = 0;
         match value {
@@ -127,7 +133,7 @@ impl Vm<'_> {
     }
 
     /// `None`: the fuel is used up.
-    fn drive(&mut self, fuel: &mut u64) -> Res<Option<Outcome>> {
+    fn drive(&mut self, fuel: &mut u64) -> Res<Option<RunOutcome>> {
         if let Some(error) = self.st.thrown.take() {
             self.handle(Raise::Throw(error))?;
         }
@@ -139,12 +145,12 @@ impl Vm<'_> {
                 }
             }
             if !self.st.frames.is_empty()
-                && let Stop::Fuel = self.run_loop(fuel)?
+                && let LoopExit::Fuel = self.run_loop(fuel)?
             {
                 return Ok(None);
             }
-            if self.st.phase == Phase::Start {
-                self.st.phase = Phase::Running;
+            if self.st.phase == RunPhase::Start {
+                self.st.phase = RunPhase::Running;
                 self.push(Value::Undefined);
                 self.push(Value::Obj(ids::GLOBAL));
                 self.push_frame(USER_TEMPLATES, 0, Value::Undefined, Value::Undefined, Back::Result)?;
@@ -161,11 +167,11 @@ impl Vm<'_> {
         }
     }
 
-    /// Sees to what cannot wait for another instruction: limits, garbage, work that has to be paid for.
+    /// Handles what must happen before the next instruction: limits, garbage collection, work that was not charged yet.
     #[inline(never)]
     pub(crate) fn attend(&mut self, fuel: &mut u64) -> Res<()> {
         if self.st.heap.too_long {
-            return Err(Raise::Limit(LimitKind::Text));
+            return Err(Raise::Limit(VmLimitKind::Text));
         }
         let paid = self.st.debt.min(*fuel);
         self.st.debt -= paid;
@@ -173,7 +179,7 @@ impl Vm<'_> {
         if self.st.heap.bytes >= self.st.heap.gc_at || self.st.heap.bytes > self.st.heap.limit {
             self.collect()?;
         }
-        // What is not paid yet comes before the first instruction of the next slice.
+        // The rest is charged before the first instruction of the next slice.
         self.st.heap.attention = self.st.debt > 0;
         Ok(())
     }
@@ -185,35 +191,35 @@ impl Vm<'_> {
         heap.bytes += self.st.bytes_beside_cells();
         self.st.heap = heap;
         if self.st.heap.bytes > self.st.heap.limit {
-            return Err(Raise::Limit(LimitKind::Heap));
+            return Err(Raise::Limit(VmLimitKind::Heap));
         }
         Ok(())
     }
 
-    fn start_job(&mut self, job: Job) -> Res<()> {
+    fn start_job(&mut self, job: PendingJob) -> Res<()> {
         match job {
-            Job::Call(template, args) => {
+            PendingJob::Call(template, args) => {
                 for &a in &args {
                     self.push(a);
                 }
                 self.call_pre(template, args.len(), Back::Discard)
             }
-            Job::Resume(id, mode, value) => self.resume(id, mode, value, Back::Discard),
+            PendingJob::Resume(id, mode, value) => self.resume(id, mode, value, Back::Discard),
         }
     }
 
     /// Nothing is left to run.
-    fn finish(&mut self) -> Res<Outcome> {
+    fn finish(&mut self) -> Res<RunOutcome> {
         if let Some((_, Value::Obj(id), _)) = self.table_after(ids::REJECTIONS, -1.0)
-            && let Kind::Promise(p) = &self.st.heap.obj(id).kind
+            && let ObjectKind::Promise(p) = &self.st.heap.obj(id).kind
         {
             let reason = p.result;
-            // What `main` returned is the program's own end and needs no explanation.
+            // The promise that `main` returned is the program's result: no note is added.
             let note = if self.st.result == Value::Obj(id) { "" } else { UNHANDLED_REJECTION };
             return Ok(self.failed(reason, note));
         }
         if let Value::Obj(id) = self.st.result
-            && let Kind::Promise(p) = &self.st.heap.obj(id).kind
+            && let ObjectKind::Promise(p) = &self.st.heap.obj(id).kind
         {
             match p.state {
                 0 => {
@@ -228,28 +234,28 @@ impl Vm<'_> {
             }
         }
         let done = self.done()?;
-        self.st.phase = Phase::Done;
+        self.st.phase = RunPhase::Done;
         Ok(done)
     }
 
-    fn done(&mut self) -> Res<Outcome> {
+    fn done(&mut self) -> Res<RunOutcome> {
         let json = self
-            .told(self.st.result)
-            .map_err(|untold| self.type_error(&format!("The result {}", untold.why())))?;
+            .export_json(self.st.result)
+            .map_err(|error| self.type_error(&format!("The result {}", error.why())))?;
         let text = self.show(self.st.result);
-        Ok(Outcome::Done { json, text })
+        Ok(RunOutcome::Done { json, text })
     }
 
-    /// Ends the program with an exception, and a `note` beneath its stack where that says more.
-    fn failed(&mut self, value: Value, note: &str) -> Outcome {
-        self.st.end(Phase::Failed);
+    /// Ends the program with an exception; a `note` is added below its stack.
+    fn failed(&mut self, value: Value, note: &str) -> RunOutcome {
+        self.st.end(RunPhase::Failed);
         let mut text = self.uncaught_text(value);
         if !note.is_empty() {
             text.push_str("\n    ");
             text.push_str(note);
         }
         self.st.failure = Some(text.clone());
-        Outcome::Throw(text)
+        RunOutcome::Throw(text)
     }
 
     fn uncaught_text(&mut self, value: Value) -> String {
@@ -259,7 +265,7 @@ impl Vm<'_> {
     /// An error with its stack and what caused it, three causes deep.
     fn error_text(&mut self, value: Value, depth: u32) -> String {
         if let Value::Obj(id) = value
-            && matches!(self.st.heap.obj(id).kind, Kind::Error)
+            && matches!(self.st.heap.obj(id).kind, ObjectKind::Error)
         {
             let head = self.error_head(id);
             let stack = self.stack_of(id).map_or_else(String::new, |text| self.plain_text(Value::Str(text)));

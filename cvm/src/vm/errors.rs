@@ -4,7 +4,7 @@
 
 use super::{Raise, Vm};
 use crate::builtins::ids;
-use crate::heap::object::{Code, Kind, Prop, attr};
+use crate::heap::object::{Code, ObjectKind, Prop, attr};
 use crate::program::USER_TEMPLATES;
 use crate::value::{Id, Value};
 
@@ -14,7 +14,7 @@ const SHOWN_FRAMES: usize = 12;
 impl Vm<'_> {
     /// A new error object with message and stack.
     pub(crate) fn make_error(&mut self, proto: Id, message: &str) -> Value {
-        let id = self.st.heap.new_object(proto, Kind::Error);
+        let id = self.st.heap.new_object(proto, ObjectKind::Error);
         let text = self.st.heap.str_value(message);
         self.st.heap.obj_mut(id).props.push(Prop {
             key: ids::key(ids::MESSAGE),
@@ -35,7 +35,7 @@ impl Vm<'_> {
         self.st.heap.charge(24);
     }
 
-    /// The stack text of an error: what the program made of it, or what was captured.
+    /// The stack text of an error: the program's `stack` property, or the captured text.
     pub(crate) fn stack_of(&self, id: Id) -> Option<Id> {
         [ids::STACK, ids::ERROR_DATA].into_iter().find_map(|name| match self.own_data(id, name) {
             Some(Value::Str(text)) => Some(text),
@@ -53,11 +53,11 @@ impl Vm<'_> {
     /// `Name: message` of an error, reading only plain data properties.
     pub(crate) fn error_head(&mut self, id: Id) -> String {
         let name = match self.get(id, ids::key(ids::NAME)) {
-            super::props::Got::Value(v @ Value::Str(_)) => self.plain_text(v),
+            super::props::PropertyRead::Value(v @ Value::Str(_)) => self.plain_text(v),
             _ => "Error".to_owned(),
         };
         let message = match self.get(id, ids::key(ids::MESSAGE)) {
-            super::props::Got::Value(v @ Value::Str(_)) => self.plain_text(v),
+            super::props::PropertyRead::Value(v @ Value::Str(_)) => self.plain_text(v),
             _ => String::new(),
         };
         match (name.is_empty(), message.is_empty()) {
@@ -67,7 +67,7 @@ impl Vm<'_> {
         }
     }
 
-    /// The calls in progress, innermost first, each with its place in the source.
+    /// The calls in progress, innermost first, each with its source position.
     pub(crate) fn stack_text(&self) -> String {
         let mut text = String::new();
         let frames = self.st.frames.iter().rev();
@@ -82,11 +82,11 @@ impl Vm<'_> {
             }
             let offset = template.position(frame.pc.saturating_sub(template.start + 1));
             let (line, column) = self.p.line_column(offset);
-            let place = format!("{}:{line}:{column}", self.p.filename());
+            let location = format!("{}:{line}:{column}", self.p.filename());
             if name.is_empty() {
-                text.push_str(&format!("\n    at {place}"));
+                text.push_str(&format!("\n    at {location}"));
             } else {
-                text.push_str(&format!("\n    at {name} ({place})"));
+                text.push_str(&format!("\n    at {name} ({location})"));
             }
         }
         text
@@ -109,7 +109,7 @@ impl Vm<'_> {
     /// Name of a function value for messages.
     pub(crate) fn function_name(&self, value: Value) -> String {
         if let Some(id) = value.as_obj()
-            && let Kind::Function(f) = &self.st.heap.obj(id).kind
+            && let ObjectKind::Function(f) = &self.st.heap.obj(id).kind
             && let Code::Template(n) = f.code
         {
             return self.template_name(n);
@@ -147,11 +147,11 @@ impl Vm<'_> {
                 if cut.len() < text.len() { format!("\"{cut}…\"") } else { format!("\"{cut}\"") }
             }
             Value::Obj(id) => match &self.st.heap.obj(id).kind {
-                Kind::Function(_) | Kind::Bound(_) => {
+                ObjectKind::Function(_) | ObjectKind::Bound(_) => {
                     let name = self.function_name(value);
                     if name.is_empty() { "function".to_owned() } else { format!("function {name}") }
                 }
-                Kind::Array(_) => "[object Array]".to_owned(),
+                ObjectKind::Array(_) => "[object Array]".to_owned(),
                 _ => "#<Object>".to_owned(),
             },
             Value::Sym(id) => self.symbol_text(id),

@@ -1,4 +1,4 @@
-//! The shapes that arithmetic and comparison have in the hot loop, as macros over its registers.
+//! Arithmetic and comparison in the hot loop, as macros over its registers.
 //!
 //! Owns: the fast cases of numbers. Must not: decide what the slow cases do.
 

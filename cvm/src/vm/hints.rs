@@ -1,10 +1,10 @@
-//! What the hot loop asks of the heap: properties where they were last time, dense elements, plain callees.
+//! Fast heap accesses of the hot loop: properties at their remembered slots, dense elements, plain callees.
 //!
 //! Owns: the checks that make a remembered slot safe. Must not: allocate or run code.
 
 use super::Vm;
 use crate::heap::Cell;
-use crate::heap::object::{Code, Kind, attr};
+use crate::heap::object::{Code, ObjectKind, attr};
 use crate::program::flag;
 use crate::value::{Id, Key, Value};
 
@@ -24,13 +24,13 @@ pub(super) fn add_fast(a: Value, b: Value) -> Option<Value> {
 }
 
 impl Vm<'_> {
-    /// Compiled code that a call can enter without further ado: template, scope, the arrow's `this`, `new.target`.
+    /// Compiled code that a call can enter directly: template, scope, the arrow's `this`, `new.target`.
     #[inline]
     pub(super) fn plain_callee(&self, callee: Value) -> Option<(u32, Value, Option<Value>, Value)> {
         const SPECIAL: u16 = flag::CLASS | flag::ALL_ARGS;
         let Value::Obj(id) = callee else { return None };
         let Some(Cell::Obj(o)) = self.st.heap.cell(id) else { return None };
-        let Kind::Function(f) = &o.kind else { return None };
+        let ObjectKind::Function(f) = &o.kind else { return None };
         let Code::Template(number) = f.code else { return None };
         let flags = self.p.template(number).flags;
         if flags & SPECIAL != 0 {
@@ -59,8 +59,8 @@ impl Vm<'_> {
             return (p.flags & attr::ACCESSOR == 0).then_some(p.value);
         }
         match object.kind {
-            Kind::Plain => {}
-            Kind::Array(_) if key != super::props::LENGTH => {}
+            ObjectKind::Plain => {}
+            ObjectKind::Array(_) if key != super::props::LENGTH => {}
             _ => return None,
         }
         if object.proto == Id::NONE || object.props.find(key).is_some() {
@@ -87,12 +87,12 @@ impl Vm<'_> {
     pub(super) fn set_dense(&mut self, id: Id, i: usize, value: Value) -> bool {
         match self.st.heap.cell(id) {
             Some(Cell::Obj(o)) => match &o.kind {
-                Kind::Array(a) if a.dense.get(i).is_some_and(|v| *v != Value::Hole) => {}
+                ObjectKind::Array(a) if a.dense.get(i).is_some_and(|v| *v != Value::Hole) => {}
                 _ => return false,
             },
             _ => return false,
         }
-        if let Kind::Array(a) = &mut self.st.heap.obj_item(id, i).kind {
+        if let ObjectKind::Array(a) = &mut self.st.heap.obj_item(id, i).kind {
             a.dense[i] = value;
         }
         true

@@ -1,11 +1,11 @@
-//! Looking at values and frames from outside: console text, variables, source places. Runs no code.
+//! Inspection of values and frames: console text, variables, source positions. Runs no code.
 //!
 //! Owns: formatting for people. Must not: change the state, except through [`set_variable`].
 
 use super::Vm;
-use crate::heap::object::{Code, Kind, attr};
-use crate::program::{Program, USER_TEMPLATES};
-use crate::state::State;
+use crate::heap::object::{Code, ObjectKind, attr};
+use crate::program::{CompiledProgram, USER_TEMPLATES};
+use crate::state::VmState;
 use crate::value::{Id, Key, Value};
 
 /// Nested containers shown.
@@ -51,9 +51,9 @@ impl Vm<'_> {
             return None;
         }
         match self.get(proto, crate::builtins::ids::key(crate::builtins::ids::CONSTRUCTOR)) {
-            super::props::Got::Value(Value::Obj(f)) => {
+            super::props::PropertyRead::Value(Value::Obj(f)) => {
                 match self.get(f, crate::builtins::ids::key(crate::builtins::ids::NAME)) {
-                    super::props::Got::Value(v @ Value::Str(_)) => Some(self.plain_text(v)),
+                    super::props::PropertyRead::Value(v @ Value::Str(_)) => Some(self.plain_text(v)),
                     _ => None,
                 }
             }
@@ -64,9 +64,9 @@ impl Vm<'_> {
     fn show_object(&mut self, id: Id, depth: usize, seen: &mut Vec<Id>) -> String {
         let name = self.class_name(id);
         match self.st.heap.obj(id).kind.clone() {
-            Kind::Function(f) => {
+            ObjectKind::Function(f) => {
                 let text = match self.get(id, crate::builtins::ids::key(crate::builtins::ids::NAME)) {
-                    super::props::Got::Value(v @ Value::Str(_)) => self.plain_text(v),
+                    super::props::PropertyRead::Value(v @ Value::Str(_)) => self.plain_text(v),
                     _ => String::new(),
                 };
                 let class =
@@ -79,30 +79,30 @@ impl Vm<'_> {
                     format!("[{word}{sep}{text}]")
                 };
             }
-            Kind::Bound(_) => return "[Function (bound)]".to_owned(),
-            Kind::Error => {
+            ObjectKind::Bound(_) => return "[Function (bound)]".to_owned(),
+            ObjectKind::Error => {
                 let stack = match self.stack_of(id) {
                     Some(text) => self.plain_text(Value::Str(text)),
                     None => self.error_head(id),
                 };
                 return if depth == 0 { stack } else { format!("[{stack}]") };
             }
-            Kind::Primitive(v) => {
+            ObjectKind::Primitive(v) => {
                 let inner = self.show_at(v, 1, seen);
                 return format!("[{}: {inner}]", name.unwrap_or_default());
             }
-            Kind::RegExp(source, flags) => {
+            ObjectKind::RegExp(source, flags) => {
                 return format!("/{}/{}", self.plain_text(source), self.plain_text(flags));
             }
-            Kind::Date(t) => return Self::date_text(t),
-            Kind::Promise(p) => {
+            ObjectKind::Date(t) => return Self::date_text(t),
+            ObjectKind::Promise(p) => {
                 return match p.state {
                     0 => "Promise { <pending> }".to_owned(),
                     1 => format!("Promise {{ {} }}", self.show_at(p.result, depth + 1, seen)),
                     _ => format!("Promise {{ <rejected> {} }}", self.show_at(p.result, depth + 1, seen)),
                 };
             }
-            Kind::Coroutine(_) => return "Object [Generator] {}".to_owned(),
+            ObjectKind::Coroutine(_) => return "Object [Generator] {}".to_owned(),
             _ => {}
         }
         if depth >= DEPTH {
@@ -130,11 +130,11 @@ impl Vm<'_> {
             items.push(format!("{shown_key}: {shown}"));
         }
         let prefix = match (&self.st.heap.obj(id).kind, name) {
-            (Kind::Array(_), Some(n)) if n == "Array" => String::new(),
-            (Kind::Array(a), Some(n)) => format!("{n}({}) ", a.len),
-            (Kind::Map(t), _) => format!("Map({}) ", t.live),
-            (Kind::Set(t), _) => format!("Set({}) ", t.live),
-            (Kind::Arguments(_), _) => "[Arguments] ".to_owned(),
+            (ObjectKind::Array(_), Some(n)) if n == "Array" => String::new(),
+            (ObjectKind::Array(a), Some(n)) => format!("{n}({}) ", a.len),
+            (ObjectKind::Map(t), _) => format!("Map({}) ", t.live),
+            (ObjectKind::Set(t), _) => format!("Set({}) ", t.live),
+            (ObjectKind::Arguments(_), _) => "[Arguments] ".to_owned(),
             (_, Some(n)) if n == "Object" => String::new(),
             (_, Some(n)) => format!("{n} "),
             (_, None) => "[Object: null prototype] ".to_owned(),
@@ -145,7 +145,7 @@ impl Vm<'_> {
     fn show_contents(&mut self, id: Id, depth: usize, seen: &mut Vec<Id>) -> (char, char, Vec<String>) {
         let mut items = Vec::new();
         match self.st.heap.obj(id).kind.clone() {
-            Kind::Array(a) | Kind::Arguments(a) => {
+            ObjectKind::Array(a) | ObjectKind::Arguments(a) => {
                 let mut holes = 0;
                 for v in a.dense.iter().take(ITEMS) {
                     if *v == Value::Hole {
@@ -162,14 +162,14 @@ impl Vm<'_> {
                 }
                 ('[', ']', items)
             }
-            Kind::Map(t) => {
+            ObjectKind::Map(t) => {
                 for (k, v) in t.entries.iter().filter(|e| e.0 != Value::Hole).take(ITEMS) {
                     let (k, v) = (self.show_at(*k, depth + 1, seen), self.show_at(*v, depth + 1, seen));
                     items.push(format!("{k} => {v}"));
                 }
                 ('{', '}', items)
             }
-            Kind::Set(t) => {
+            ObjectKind::Set(t) => {
                 for (k, _) in t.entries.iter().filter(|e| e.0 != Value::Hole).take(ITEMS) {
                     items.push(self.show_at(*k, depth + 1, seen));
                 }
@@ -284,7 +284,7 @@ impl Vm<'_> {
     }
 }
 
-/// A call in progress as people see it.
+/// A call in progress, for display.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FrameView {
     /// Function name, empty at the top level and for anonymous functions
@@ -323,17 +323,23 @@ fn layout(prefix: &str, open: char, close: char, items: &[String], depth: usize)
 }
 
 /// The calls in progress, innermost first.
-pub fn frames(program: &Program, state: &mut State) -> Vec<FrameView> {
+pub fn frames(program: &CompiledProgram, state: &mut VmState) -> Vec<FrameView> {
     Vm { p: program, st: state }.frames_shown()
 }
 
 /// Global variables with their values as text.
-pub fn globals(program: &Program, state: &mut State) -> Vec<(String, String)> {
+pub fn globals(program: &CompiledProgram, state: &mut VmState) -> Vec<(String, String)> {
     Vm { p: program, st: state }.globals_shown()
 }
 
 /// Sets a variable of frame `frame` (0 is the innermost), or a global of that name, to a JSON value. False when there is
 /// no such variable.
-pub fn set_variable(program: &Program, state: &mut State, frame: usize, name: &str, json: &str) -> bool {
+pub fn set_variable(
+    program: &CompiledProgram,
+    state: &mut VmState,
+    frame: usize,
+    name: &str,
+    json: &str,
+) -> bool {
     Vm { p: program, st: state }.set_variable(frame, name, json)
 }

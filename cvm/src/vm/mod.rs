@@ -1,6 +1,6 @@
 //! The interpreter.
 //!
-//! Reading order: this file (the machine and how things stop), `driver` (a whole run), `run` (the hot loop), `slow`
+//! Reading order: this file (the machine, and how an instruction ends), `driver` (a whole run), `run` (the hot loop), `slow`
 //! and the `ops_*` files (everything else an opcode does), `call` (frames), `unwind` (exceptions), `props` (the
 //! property model), `convert` (conversions), `coroutine`.
 //!
@@ -32,23 +32,23 @@ pub(crate) mod slow;
 pub(crate) mod sort;
 pub(crate) mod unwind;
 
-use crate::outcome::Request;
-use crate::program::Program;
-use crate::state::{LimitKind, State};
+use crate::outcome::PendingRequest;
+use crate::program::CompiledProgram;
+use crate::state::{VmLimitKind, VmState};
 use crate::value::{Id, Value};
 
-/// Why an instruction did not simply end.
+/// Why an instruction did not complete.
 #[derive(Debug)]
 pub(crate) enum Raise {
     /// A JavaScript exception
     Throw(Value),
     /// The object in this stack slot must become a primitive first; hint 0 default, 1 number, 2 string
     Prim(usize, u8),
-    /// The program waits for the outside; the answer is pushed
-    Wait(Box<Request>),
+    /// The program waits for the host; the result will be pushed
+    Wait(Box<PendingRequest>),
     /// A limit
-    Limit(LimitKind),
-    /// The state is not one this engine makes
+    Limit(VmLimitKind),
+    /// The state is invalid
     Fault(&'static str),
 }
 
@@ -65,9 +65,9 @@ pub(crate) enum Ret {
     TailNew(usize, Value),
     /// Enter compiled code as a constructor whose `this` exists: `callee this args` are arranged
     Enter(usize, Value),
-    /// Let the prelude's version of this native do it
+    /// Call the prelude's version of this native
     Slow,
-    /// Go on with a coroutine: mode 0 next, 1 throw, 2 return
+    /// Resume a coroutine: mode 0 next, 1 throw, 2 return
     Resume(Id, u8, Value),
 }
 
@@ -79,7 +79,7 @@ impl From<Value> for Ret {
 
 /// The operands of a native call: they stay on the stack until it ends.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Call {
+pub(crate) struct NativeCall {
     /// Stack slot of the first argument
     pub at: usize,
     /// Number of arguments
@@ -91,12 +91,12 @@ pub(crate) struct Call {
 }
 
 /// A Rust function that JavaScript can call.
-pub(crate) type NativeFn = fn(&mut Vm<'_>, Call) -> Res<Ret>;
+pub(crate) type NativeFn = fn(&mut Vm<'_>, NativeCall) -> Res<Ret>;
 
 /// Program and state while they run.
 pub(crate) struct Vm<'p> {
-    pub p: &'p Program,
-    pub st: &'p mut State,
+    pub p: &'p CompiledProgram,
+    pub st: &'p mut VmState,
 }
 
 impl Vm<'_> {
@@ -112,8 +112,8 @@ impl Vm<'_> {
 
     #[inline]
     pub(crate) fn set_slot(&mut self, at: usize, value: Value) {
-        if let Some(place) = self.st.stack.get_mut(at) {
-            *place = value;
+        if let Some(slot) = self.st.stack.get_mut(at) {
+            *slot = value;
         }
     }
 
@@ -148,13 +148,13 @@ impl Vm<'_> {
 
     /// The argument, undefined when missing.
     #[inline]
-    pub(crate) fn arg(&self, call: &Call, i: usize) -> Value {
+    pub(crate) fn arg(&self, call: &NativeCall, i: usize) -> Value {
         if i < call.argc { self.slot(call.at + i) } else { Value::Undefined }
     }
 
     /// `this` of a native.
     #[inline]
-    pub(crate) fn this(&self, call: &Call) -> Value {
+    pub(crate) fn this(&self, call: &NativeCall) -> Value {
         if call.bare { Value::Undefined } else { self.slot(call.at - 1) }
     }
 

@@ -4,7 +4,7 @@
 
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
-use crate::heap::object::{Code, Kind, Prop, attr};
+use crate::heap::object::{Code, ObjectKind, Prop, attr};
 use crate::state::Back;
 use crate::value::{Id, Value};
 
@@ -20,19 +20,19 @@ impl Vm<'_> {
         self.invoke(argc, f, Back::Push)
     }
 
-    /// Makes room for `this` beneath `argc` arguments.
+    /// Inserts a slot for `this` beneath `argc` arguments.
     fn open_this(&mut self, argc: usize) {
         self.push(Value::Undefined);
         let sp = self.st.sp;
         self.st.stack[sp - argc - 1..sp].rotate_right(1);
     }
 
-    /// Replaces the array on the stack by its elements; gives their number.
+    /// Replaces the array on the stack by its elements; returns their number.
     pub(crate) fn spread_args(&mut self) -> Res<usize> {
         let array = self.pop();
         let elements = match array {
             Value::Obj(id) => match &self.st.heap.obj(id).kind {
-                Kind::Array(a) => a.dense.clone(),
+                ObjectKind::Array(a) => a.dense.clone(),
                 _ => Vec::new(),
             },
             _ => Vec::new(),
@@ -132,9 +132,9 @@ impl Vm<'_> {
                     let Value::Obj(id) = value else { return Err(Raise::Fault("heritage")) };
                     parent = id;
                     match self.get(id, ids::key(ids::PROTOTYPE)) {
-                        super::props::Got::Value(Value::Obj(p)) => proto_parent = p,
-                        super::props::Got::Value(Value::Null) => proto_parent = Id::NONE,
-                        super::props::Got::Value(_) => {
+                        super::props::PropertyRead::Value(Value::Obj(p)) => proto_parent = p,
+                        super::props::PropertyRead::Value(Value::Null) => proto_parent = Id::NONE,
+                        super::props::PropertyRead::Value(_) => {
                             return Err(
                                 self.type_error("Class extends value does not have valid prototype property")
                             );
@@ -171,15 +171,15 @@ impl Vm<'_> {
     fn make_class(&mut self, number: u32, env: Value, parent: Id, proto_parent: Id) -> (Value, Value) {
         // A stand-in of `ClassHeritage` names the real parent.
         let real = match &self.st.heap.obj(parent).kind {
-            Kind::Bound(b) if b.2.first() == Some(&Value::Uninit) => b.0.as_obj().unwrap_or(parent),
+            ObjectKind::Bound(b) if b.2.first() == Some(&Value::Uninit) => b.0.as_obj().unwrap_or(parent),
             _ => parent,
         };
-        let proto = self.st.heap.new_object(proto_parent, Kind::Plain);
+        let proto = self.st.heap.new_object(proto_parent, ObjectKind::Plain);
         let class = self.new_function(Code::Template(number), env, real);
         if let Value::Obj(id) = class {
             self.materialise(id);
             let object = self.st.heap.obj_mut(id);
-            if let Kind::Function(f) = &mut object.kind {
+            if let ObjectKind::Function(f) = &mut object.kind {
                 f.home = Value::Obj(proto);
             }
             // `prototype` follows `length` and `name`.
@@ -196,15 +196,15 @@ impl Vm<'_> {
         let f = self.pop();
         let Value::Obj(class) = self.peek(0) else { return };
         let proto = match &self.st.heap.obj(class).kind {
-            Kind::Function(c) => c.home,
+            ObjectKind::Function(c) => c.home,
             _ => Value::Undefined,
         };
         if let Value::Obj(id) = f
-            && let Kind::Function(func) = &mut self.st.heap.obj_mut(id).kind
+            && let ObjectKind::Function(func) = &mut self.st.heap.obj_mut(id).kind
         {
             func.home = proto;
         }
-        if let Kind::Function(c) = &mut self.st.heap.obj_mut(class).kind {
+        if let ObjectKind::Function(c) = &mut self.st.heap.obj_mut(class).kind {
             c.fields = f;
         }
     }
@@ -214,7 +214,7 @@ impl Vm<'_> {
         let (this, class) = (self.peek(1), self.peek(0));
         let fields = match class {
             Value::Obj(id) => match &self.st.heap.obj(id).kind {
-                Kind::Function(f) => f.fields,
+                ObjectKind::Function(f) => f.fields,
                 _ => Value::Undefined,
             },
             _ => Value::Undefined,
@@ -232,7 +232,7 @@ impl Vm<'_> {
     pub(crate) fn op_set_home(&mut self) {
         let home = self.peek(1);
         if let Value::Obj(id) = self.peek(0)
-            && let Kind::Function(f) = &mut self.st.heap.obj_mut(id).kind
+            && let ObjectKind::Function(f) = &mut self.st.heap.obj_mut(id).kind
         {
             f.home = home;
         }

@@ -1,11 +1,11 @@
 //! Iteration: the fast path of arrays, `Symbol.iterator`, for-in.
 //!
-//! Owns: when the iterator protocol may be skipped without anybody noticing.
+//! Owns: the conditions under which skipping the iterator protocol is not observable.
 
-use super::props::Got;
+use super::props::PropertyRead;
 use super::{Res, Vm};
 use crate::builtins::ids;
-use crate::heap::object::{Kind, attr};
+use crate::heap::object::{ObjectKind, attr};
 use crate::value::{Id, Key, Value};
 
 /// Tag of the record behind an array iterator: object, next index, kind (0 keys 1 values 2 entries).
@@ -20,12 +20,12 @@ impl Vm<'_> {
         }
     }
 
-    /// a -> a a, or array marker and a jump when nobody can see the difference.
+    /// a -> a a, or array marker and a jump when the difference is not observable.
     pub(crate) fn op_iter_fast(&mut self, target: u32) {
         let value = self.peek(0);
         if let Value::Obj(id) = value
             && let object = self.st.heap.obj(id)
-            && matches!(object.kind, Kind::Array(_))
+            && matches!(object.kind, ObjectKind::Array(_))
             && object.proto == ids::ARRAY_PROTO
             && object.props.find(ids::key(ids::SYM_ITERATOR)).is_none()
             && self.pristine(ids::ARRAY_PROTO, ids::SYM_ITERATOR, ids::ARRAY_VALUES)
@@ -33,7 +33,7 @@ impl Vm<'_> {
             && self.own(ids::ARRAY_ITERATOR_PROTO, ids::key(ids::RETURN)).is_none()
         {
             let slots = vec![value, Value::Int(0)];
-            let cursor = self.st.heap.new_object(Id::NONE, Kind::Record(ARRAY_ITERATOR, slots));
+            let cursor = self.st.heap.new_object(Id::NONE, ObjectKind::Record(ARRAY_ITERATOR, slots));
             self.give(1, Value::Obj(cursor));
             self.push(Value::Hole);
             self.jump_if(true, target);
@@ -48,7 +48,7 @@ impl Vm<'_> {
         }
         let Value::Obj(id) = self.slot(local) else { return None };
         match &self.st.heap.obj(id).kind {
-            Kind::Record(ARRAY_ITERATOR, slots) => match slots[..] {
+            ObjectKind::Record(ARRAY_ITERATOR, slots) => match slots[..] {
                 [Value::Obj(array), Value::Int(i)] => Some((id, array, i as u32)),
                 _ => None,
             },
@@ -59,11 +59,11 @@ impl Vm<'_> {
     pub(crate) fn op_iter_done(&mut self, local: usize, target: u32) {
         let Some((cursor, array, i)) = self.cursor(local) else { return };
         let len = match &self.st.heap.obj(array).kind {
-            Kind::Array(a) => a.len,
+            ObjectKind::Array(a) => a.len,
             _ => 0,
         };
         if i >= len {
-            if let Kind::Record(_, slots) = &mut self.st.heap.obj_mut(cursor).kind {
+            if let ObjectKind::Record(_, slots) = &mut self.st.heap.obj_mut(cursor).kind {
                 slots[1] = Value::Int(i32::MAX);
             }
             self.jump_if(true, target);
@@ -75,19 +75,19 @@ impl Vm<'_> {
             self.push(Value::Undefined);
             return Ok(());
         };
-        if let Kind::Record(_, slots) = &mut self.st.heap.obj_mut(cursor).kind {
+        if let ObjectKind::Record(_, slots) = &mut self.st.heap.obj_mut(cursor).kind {
             slots[1] = Value::Int((i as i32).wrapping_add(1));
         }
         self.jump_if(true, target);
         match self.get(array, Key::index(i)) {
-            Got::Value(value) => self.push(value),
-            // An element with a getter: the frame's result lands where the value belongs.
-            Got::Getter(getter) => {
+            PropertyRead::Value(value) => self.push(value),
+            // An element with a getter: the frame's result is pushed as the value.
+            PropertyRead::Getter(getter) => {
                 self.push(getter);
                 self.push(Value::Obj(array));
                 return self.call(0, crate::state::Back::Push);
             }
-            Got::Proxy(_) => self.push(Value::Undefined),
+            PropertyRead::Proxy(_) => self.push(Value::Undefined),
         }
         Ok(())
     }
@@ -100,7 +100,7 @@ impl Vm<'_> {
             return Err(self.type_error(&format!("{shown} is not iterable")));
         }
         let key = ids::key(ids::SYM_ITERATOR);
-        if let Got::Value(method) = self.get_value(base, key)?
+        if let PropertyRead::Value(method) = self.get_value(base, key)?
             && !self.is_callable(method)
         {
             let shown = self.brief(base);

@@ -4,7 +4,7 @@
 
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
-use crate::heap::object::{Array, Code, Kind, Prop, attr};
+use crate::heap::object::{Array, Code, ObjectKind, Prop, attr};
 use crate::state::Back;
 use crate::value::{Id, Key, Value};
 
@@ -12,7 +12,7 @@ impl Vm<'_> {
     pub(crate) fn op_array_push(&mut self, hole: bool) {
         let value = if hole { Value::Hole } else { self.pop() };
         if let Value::Obj(id) = self.peek(0) {
-            if let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
+            if let ObjectKind::Array(a) = &mut self.st.heap.obj_mut(id).kind {
                 a.dense.push(value);
                 a.len += 1;
             }
@@ -29,14 +29,14 @@ impl Vm<'_> {
     pub(super) fn define_field(&mut self, target: Value, key: Key, value: Value) -> Res<()> {
         let Value::Obj(id) = target else { return Err(Raise::Fault("field of no object")) };
         let object = self.st.heap.obj(id);
-        if let (Kind::Plain, true) = (&object.kind, object.extensible)
+        if let (ObjectKind::Plain, true) = (&object.kind, object.extensible)
             && object.props.find(key).is_none()
         {
             self.st.heap.obj_mut(id).props.push(Prop { key, flags: attr::ALL, value });
             self.st.heap.charge(24);
             return Ok(());
         }
-        if matches!(object.kind, Kind::Proxy(_)) {
+        if matches!(object.kind, ObjectKind::Proxy(_)) {
             let key = self.st.heap.key_value(key);
             self.push(target);
             self.push(key);
@@ -69,7 +69,7 @@ impl Vm<'_> {
             if self.unnamed(f) {
                 self.name_function(f, key, kind);
             }
-            if let Kind::Function(func) = &mut self.st.heap.obj_mut(f).kind {
+            if let ObjectKind::Function(func) = &mut self.st.heap.obj_mut(f).kind {
                 func.home = Value::Obj(id);
             }
         }
@@ -91,7 +91,7 @@ impl Vm<'_> {
     /// A compiled function whose name is only known at run time.
     pub(super) fn unnamed(&self, id: Id) -> bool {
         match &self.st.heap.obj(id).kind {
-            Kind::Function(f) => match f.code {
+            ObjectKind::Function(f) => match f.code {
                 Code::Template(n) => {
                     self.p.template(n).name == u32::MAX
                         && (f.lazy || self.own(id, ids::key(ids::NAME)).is_none())
@@ -120,7 +120,7 @@ impl Vm<'_> {
         let name = self.st.heap.str_value(&text);
         self.materialise(id);
         if self.own(id, ids::key(ids::NAME)).is_none() {
-            // `name` stands behind `length`.
+            // `name` follows `length`.
             let mut list: Vec<Prop> = self.st.heap.obj(id).props.iter().copied().collect();
             let at = 1.min(list.len());
             list.insert(at, Prop { key: ids::key(ids::NAME), flags: attr::C, value: name });
@@ -189,7 +189,7 @@ impl Vm<'_> {
         let elements = self.dense(self.slot(all)).map_or_else(Vec::new, |a| a.dense.clone());
         let n = elements.len();
         let array = Array { dense: elements, len: n as u32, len_writable: true };
-        let id = self.st.heap.new_object(ids::OBJECT_PROTO, Kind::Arguments(array));
+        let id = self.st.heap.new_object(ids::OBJECT_PROTO, ObjectKind::Arguments(array));
         let object = self.st.heap.obj_mut(id);
         object.props.push(Prop { key: super::props::LENGTH, flags: attr::HIDDEN, value: Value::count(n) });
         let values = Value::Obj(ids::ARRAY_VALUES);

@@ -3,9 +3,9 @@
 //! Owns: `+` and the other numeric operators off the fast path. Must not: push frames.
 
 use super::{Raise, Res, Vm};
-use crate::ops::Op;
+use crate::ops::Opcode;
 use crate::pure::number::{to_int32, to_uint32};
-use crate::state::LimitKind;
+use crate::state::VmLimitKind;
 use crate::value::Value;
 use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive};
@@ -35,13 +35,13 @@ impl Vm<'_> {
             let (p, q) = (self.prim_str(a)?, self.prim_str(b)?);
             return self.concat(p, q);
         }
-        self.numeric(Op::Add, x, y)
+        self.numeric(Opcode::Add, x, y)
     }
 
     /// `a + b` of strings within the limit.
     pub(crate) fn concat(&mut self, a: crate::value::Id, b: crate::value::Id) -> Res<Value> {
         if self.st.heap.concat_len(a, b) > self.st.limits.string_units as usize {
-            return Err(Raise::Limit(LimitKind::Text));
+            return Err(Raise::Limit(VmLimitKind::Text));
         }
         Ok(Value::Str(self.st.heap.concat(a, b)))
     }
@@ -88,32 +88,32 @@ impl Vm<'_> {
         }
     }
 
-    pub(crate) fn op_unary(&mut self, op: Op) -> Res<()> {
+    pub(crate) fn op_unary(&mut self, op: Opcode) -> Res<()> {
         let value = self.slot_numeric(self.st.sp - 1)?;
         let result = match (op, value) {
-            (Op::Inc | Op::Dec, v) => self.step(v, op == Op::Inc),
-            (Op::Neg, Value::Big(id)) => {
+            (Opcode::Inc | Opcode::Dec, v) => self.step(v, op == Opcode::Inc),
+            (Opcode::Neg, Value::Big(id)) => {
                 let n = -self.st.heap.big(id);
                 self.st.heap.new_big(n)
             }
-            (Op::BitNot, Value::Big(id)) => {
+            (Opcode::BitNot, Value::Big(id)) => {
                 let n = !self.st.heap.big(id);
                 self.st.heap.new_big(n)
             }
-            (Op::Neg, v) => Value::num(-v.as_num().unwrap_or(f64::NAN)),
+            (Opcode::Neg, v) => Value::num(-v.as_num().unwrap_or(f64::NAN)),
             (_, v) => Value::Int(!to_int32(v.as_num().unwrap_or(f64::NAN))),
         };
         self.give(1, result);
         Ok(())
     }
 
-    pub(crate) fn op_binary(&mut self, op: Op) -> Res<()> {
+    pub(crate) fn op_binary(&mut self, op: Opcode) -> Res<()> {
         let result = self.numeric(op, self.st.sp - 2, self.st.sp - 1)?;
         self.give(2, result);
         Ok(())
     }
 
-    fn numeric(&mut self, op: Op, x: usize, y: usize) -> Res<Value> {
+    fn numeric(&mut self, op: Opcode, x: usize, y: usize) -> Res<Value> {
         let a = self.slot_numeric(x)?;
         self.set_slot(x, a);
         let b = self.slot_numeric(y)?;
@@ -132,21 +132,21 @@ impl Vm<'_> {
         }
     }
 
-    fn big_op(&mut self, op: Op, a: &BigInt, b: &BigInt) -> Res<Value> {
+    fn big_op(&mut self, op: Opcode, a: &BigInt, b: &BigInt) -> Res<Value> {
         let result = match op {
-            Op::Add => a + b,
-            Op::Sub => a - b,
-            Op::Mul => {
+            Opcode::Add => a + b,
+            Opcode::Sub => a - b,
+            Opcode::Mul => {
                 self.big_size(a.bits() + b.bits())?;
                 a * b
             }
-            Op::Div | Op::Mod => {
+            Opcode::Div | Opcode::Mod => {
                 if b.sign() == Sign::NoSign {
                     return Err(self.range_error("Division by zero"));
                 }
-                if op == Op::Div { a / b } else { a % b }
+                if op == Opcode::Div { a / b } else { a % b }
             }
-            Op::Exp => {
+            Opcode::Exp => {
                 if b.is_negative() {
                     return Err(self.range_error("Exponent must be non-negative"));
                 }
@@ -160,11 +160,11 @@ impl Vm<'_> {
                 }
                 num_traits::pow::Pow::pow(a, n)
             }
-            Op::BitAnd => a & b,
-            Op::BitOr => a | b,
-            Op::BitXor => a ^ b,
-            Op::Shl | Op::Shr => {
-                let left = (op == Op::Shl) != b.is_negative();
+            Opcode::BitAnd => a & b,
+            Opcode::BitOr => a | b,
+            Opcode::BitXor => a ^ b,
+            Opcode::Shl | Opcode::Shr => {
+                let left = (op == Opcode::Shl) != b.is_negative();
                 let n = b.abs().to_u64().unwrap_or(u64::MAX);
                 if left {
                     if a.sign() != Sign::NoSign {
@@ -197,35 +197,35 @@ impl Vm<'_> {
             let template = self.pre("LessValues");
             return self.call_pre(template, 2, crate::state::Back::Push);
         }
-        let r = self.op_order(Op::Lt)?;
+        let r = self.op_order(Opcode::Lt)?;
         self.give(2, Value::Bool(r));
         Ok(())
     }
 
-    pub(crate) fn op_order(&mut self, op: Op) -> Res<bool> {
+    pub(crate) fn op_order(&mut self, op: Opcode) -> Res<bool> {
         let order = self.order(self.st.sp - 2, self.st.sp - 1)?;
         Ok(match op {
-            Op::Lt => order == Some(Ordering::Less),
-            Op::Gt => order == Some(Ordering::Greater),
-            Op::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            Opcode::Lt => order == Some(Ordering::Less),
+            Opcode::Gt => order == Some(Ordering::Greater),
+            Opcode::Le => matches!(order, Some(Ordering::Less | Ordering::Equal)),
             _ => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
         })
     }
 }
 
-fn number_op(op: Op, a: f64, b: f64) -> Value {
+fn number_op(op: Opcode, a: f64, b: f64) -> Value {
     match op {
-        Op::Add => Value::num(a + b),
-        Op::Sub => Value::num(a - b),
-        Op::Mul => Value::num(a * b),
-        Op::Div => Value::num(a / b),
-        Op::Mod => Value::num(a % b),
-        Op::Exp => Value::num(crate::pure::math::pow(a, b)),
-        Op::BitAnd => Value::Int(to_int32(a) & to_int32(b)),
-        Op::BitOr => Value::Int(to_int32(a) | to_int32(b)),
-        Op::BitXor => Value::Int(to_int32(a) ^ to_int32(b)),
-        Op::Shl => Value::Int(to_int32(a).wrapping_shl(to_uint32(b) & 31)),
-        Op::Shr => Value::Int(to_int32(a) >> (to_uint32(b) & 31)),
+        Opcode::Add => Value::num(a + b),
+        Opcode::Sub => Value::num(a - b),
+        Opcode::Mul => Value::num(a * b),
+        Opcode::Div => Value::num(a / b),
+        Opcode::Mod => Value::num(a % b),
+        Opcode::Exp => Value::num(crate::pure::math::pow(a, b)),
+        Opcode::BitAnd => Value::Int(to_int32(a) & to_int32(b)),
+        Opcode::BitOr => Value::Int(to_int32(a) | to_int32(b)),
+        Opcode::BitXor => Value::Int(to_int32(a) ^ to_int32(b)),
+        Opcode::Shl => Value::Int(to_int32(a).wrapping_shl(to_uint32(b) & 31)),
+        Opcode::Shr => Value::Int(to_int32(a) >> (to_uint32(b) & 31)),
         _ => Value::num(f64::from(to_uint32(a) >> (to_uint32(b) & 31))),
     }
 }

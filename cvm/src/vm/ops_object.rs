@@ -2,29 +2,29 @@
 //!
 //! Owns: from operands to the property model, calling getters, setters and proxies' traps as frames.
 
-use super::props::{Got, Put};
+use super::props::{PropertyRead, PropertyWrite};
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
-use crate::heap::object::{Code, Kind, attr};
+use crate::heap::object::{Code, ObjectKind, attr};
 use crate::program::flag;
 use crate::state::Back;
 use crate::value::{Id, Key, Value};
 
 impl Vm<'_> {
     /// Replaces `n` operands by the result of a read.
-    pub(super) fn finish_get(&mut self, n: usize, got: Got, receiver: Value, key: Key) -> Res<()> {
+    pub(super) fn finish_get(&mut self, n: usize, got: PropertyRead, receiver: Value, key: Key) -> Res<()> {
         match got {
-            Got::Value(value) => {
+            PropertyRead::Value(value) => {
                 self.give(n, value);
                 Ok(())
             }
-            Got::Getter(getter) => {
+            PropertyRead::Getter(getter) => {
                 self.drop_n(n);
                 self.push(getter);
                 self.push(receiver);
                 self.call(0, Back::Push)
             }
-            Got::Proxy(proxy) => {
+            PropertyRead::Proxy(proxy) => {
                 let key = self.st.heap.key_value(key);
                 self.drop_n(n);
                 self.push(Value::Obj(proxy));
@@ -71,21 +71,21 @@ impl Vm<'_> {
     }
 
     /// Stack: … -> method base. A getter runs with its result stored beneath the base.
-    fn finish_method(&mut self, got: Got, base: Value, key: Key) -> Res<()> {
+    fn finish_method(&mut self, got: PropertyRead, base: Value, key: Key) -> Res<()> {
         match got {
-            Got::Value(value) => {
+            PropertyRead::Value(value) => {
                 self.give(1, value);
                 self.push(base);
                 Ok(())
             }
-            Got::Getter(getter) => {
+            PropertyRead::Getter(getter) => {
                 let at = self.st.sp - 1;
                 self.push(base);
                 self.push(getter);
                 self.push(base);
                 self.call(0, Back::Store(at as u32))
             }
-            Got::Proxy(proxy) => {
+            PropertyRead::Proxy(proxy) => {
                 let at = self.st.sp - 1;
                 let key = self.st.heap.key_value(key);
                 self.push(base);
@@ -106,9 +106,9 @@ impl Vm<'_> {
         if let (Value::Obj(id), Value::Str(text)) = (base, self.peek(0))
             && self.st.heap.find_key(text).is_none()
         {
-            // Nobody has such a property, unless a proxy is asked.
+            // No object has such a property; only a proxy can return one.
             let mut at = id;
-            while at != Id::NONE && !matches!(self.st.heap.obj(at).kind, Kind::Proxy(_)) {
+            while at != Id::NONE && !matches!(self.st.heap.obj(at).kind, ObjectKind::Proxy(_)) {
                 at = self.st.heap.obj(at).proto;
             }
             if at == Id::NONE {
@@ -162,25 +162,25 @@ impl Vm<'_> {
     pub(super) fn finish_put(
         &mut self,
         n: usize,
-        put: Put,
+        put: PropertyWrite,
         key: Key,
         receiver: Value,
         value: Value,
     ) -> Res<()> {
         match put {
-            Put::Done => {
+            PropertyWrite::Done => {
                 self.give(n, value);
                 Ok(())
             }
-            Put::Refused(why) => Err(self.refused(key, why)),
-            Put::Setter(setter) => {
+            PropertyWrite::Refused(why) => Err(self.refused(key, why)),
+            PropertyWrite::Setter(setter) => {
                 self.give(n, value);
                 self.push(setter);
                 self.push(receiver);
                 self.push(value);
                 self.call(1, Back::Discard)
             }
-            Put::Proxy(proxy) => {
+            PropertyWrite::Proxy(proxy) => {
                 let key = self.st.heap.key_value(key);
                 self.give(n, value);
                 self.push(Value::Obj(proxy));
@@ -197,7 +197,7 @@ impl Vm<'_> {
     fn put_any(&mut self, n: usize, base: Value, key: Key, value: Value) -> Res<()> {
         let put = match base {
             Value::Obj(id) => {
-                if key == super::props::LENGTH && matches!(self.st.heap.obj(id).kind, Kind::Array(_)) {
+                if key == super::props::LENGTH && matches!(self.st.heap.obj(id).kind, ObjectKind::Array(_)) {
                     let len = self.array_length_value(self.st.sp - 1)?;
                     self.put(id, key, len, base)
                 } else {
@@ -210,7 +210,7 @@ impl Vm<'_> {
                         && (key == super::props::LENGTH
                             || key.as_index().is_some_and(|i| (i as usize) < self.st.heap.str(text).len()))
                     {
-                        Put::Refused("it is read only")
+                        PropertyWrite::Refused("it is read only")
                     } else {
                         self.put(proto, key, value, base)
                     }
@@ -264,14 +264,14 @@ impl Vm<'_> {
     fn append_dense(&mut self, id: Id, key: Key, value: Value) -> bool {
         let Some(i) = key.as_index() else { return false };
         let object = self.st.heap.obj(id);
-        let Kind::Array(a) = &object.kind else { return false };
+        let ObjectKind::Array(a) = &object.kind else { return false };
         if i as usize != a.dense.len() || i != a.len || !a.len_writable || !object.extensible {
             return false;
         }
         if object.proto != ids::ARRAY_PROTO || !self.array_protos_bare() {
             return false;
         }
-        if let Kind::Array(a) = &mut self.st.heap.obj_item(id, i as usize).kind {
+        if let ObjectKind::Array(a) = &mut self.st.heap.obj_item(id, i as usize).kind {
             a.dense.push(value);
             a.len += 1;
         }
@@ -287,7 +287,7 @@ impl Vm<'_> {
     /// Has this prototype no properties with index keys?
     fn no_elements(&self, id: Id) -> bool {
         let object = self.st.heap.obj(id);
-        if matches!(&object.kind, Kind::Array(a) if !a.dense.is_empty()) {
+        if matches!(&object.kind, ObjectKind::Array(a) if !a.dense.is_empty()) {
             return false;
         }
         // Index keys can only have come after those of the realm, unless some of those were deleted.
@@ -306,7 +306,7 @@ impl Vm<'_> {
         }
         let key = self.slot_key(self.st.sp - 1)?;
         let Some(id) = self.object_of(base) else { return Err(Raise::Fault("delete")) };
-        if matches!(self.st.heap.obj(id).kind, Kind::Proxy(_)) {
+        if matches!(self.st.heap.obj(id).kind, ObjectKind::Proxy(_)) {
             let key = self.st.heap.key_value(key);
             self.set_slot(self.st.sp - 1, key);
             let template = self.pre("ProxyDeleteOrThrow");
@@ -347,21 +347,21 @@ impl Vm<'_> {
         let Value::Obj(id) = target else {
             return Err(self.type_error("Right-hand side of 'instanceof' is not an object"));
         };
-        if let Kind::Function(_) = self.st.heap.obj(id).kind
-            && let Got::Value(Value::Obj(method)) = self.get(id, ids::key(ids::SYM_HAS_INSTANCE))
+        if let ObjectKind::Function(_) = self.st.heap.obj(id).kind
+            && let PropertyRead::Value(Value::Obj(method)) = self.get(id, ids::key(ids::SYM_HAS_INSTANCE))
             && method == ids::FUNCTION_HAS_INSTANCE
         {
             let Value::Obj(mut at) = value else {
                 self.give(2, Value::Bool(false));
                 return Ok(());
             };
-            if let Got::Value(proto) = self.get(id, ids::key(ids::PROTOTYPE)) {
+            if let PropertyRead::Value(proto) = self.get(id, ids::key(ids::PROTOTYPE)) {
                 let Value::Obj(proto) = proto else {
                     return Err(self.type_error("Function has non-object prototype in instanceof check"));
                 };
                 loop {
                     let object = self.st.heap.obj(at);
-                    if matches!(object.kind, Kind::Proxy(_)) {
+                    if matches!(object.kind, ObjectKind::Proxy(_)) {
                         break;
                     }
                     at = object.proto;
@@ -393,7 +393,7 @@ impl Vm<'_> {
         }
         let value = self.peek(0);
         match self.put(ids::GLOBAL, key, value, Value::Obj(ids::GLOBAL)) {
-            Put::Setter(setter) => {
+            PropertyWrite::Setter(setter) => {
                 self.give(1, setter);
                 self.push(Value::Obj(ids::GLOBAL));
                 self.push(value);
@@ -455,7 +455,7 @@ impl Vm<'_> {
             let this = self.slot(base + 1);
             let new_target = self.st.frames.last().map_or(Value::Undefined, |f| f.new_target);
             let home = self.home_object(base);
-            if let Kind::Function(f) = &mut self.st.heap.obj_mut(id).kind {
+            if let ObjectKind::Function(f) = &mut self.st.heap.obj_mut(id).kind {
                 f.this = this;
                 f.extra = new_target;
                 f.home = home;

@@ -1,10 +1,10 @@
 //! Opcodes on private names and on `super`.
 //!
-//! Owns: what a class's `#name` and home object mean at run time. Must not: know how classes are made.
+//! Owns: private names and home objects at run time. Must not: create classes.
 
-use super::props::{Got, Put};
+use super::props::{PropertyRead, PropertyWrite};
 use super::{Raise, Res, Vm};
-use crate::heap::object::{Kind, Prop, attr};
+use crate::heap::object::{ObjectKind, Prop, attr};
 use crate::value::{Id, Key, Value};
 
 impl Vm<'_> {
@@ -12,7 +12,7 @@ impl Vm<'_> {
     pub(crate) fn home_object(&self, base: usize) -> Value {
         match self.slot(base) {
             Value::Obj(id) => match &self.st.heap.obj(id).kind {
-                Kind::Function(f) => f.home,
+                ObjectKind::Function(f) => f.home,
                 _ => Value::Undefined,
             },
             _ => Value::Undefined,
@@ -80,7 +80,7 @@ impl Vm<'_> {
         if getter == Value::Undefined {
             return Err(self.type_error("The private accessor was defined without a getter"));
         }
-        self.finish_get(2, Got::Getter(getter), base, key)
+        self.finish_get(2, PropertyRead::Getter(getter), base, key)
     }
 
     pub(crate) fn op_set_private(&mut self) -> Res<()> {
@@ -94,7 +94,7 @@ impl Vm<'_> {
             if setter == Value::Undefined {
                 return Err(self.type_error("The private accessor was defined without a setter"));
             }
-            return self.finish_put(3, Put::Setter(setter), key, base, value);
+            return self.finish_put(3, PropertyWrite::Setter(setter), key, base, value);
         }
         if own.flags & attr::W == 0 {
             return Err(self.type_error("Private method is not writable"));
@@ -112,9 +112,9 @@ impl Vm<'_> {
         let old = self.own(id, key);
         if kind > 0
             && let Value::Obj(f) = value
-            && let Kind::Function(func) = &self.st.heap.obj(f).kind
+            && let ObjectKind::Function(func) = &self.st.heap.obj(f).kind
             && func.home == Value::Undefined
-            && let Kind::Function(func) = &mut self.st.heap.obj_mut(f).kind
+            && let ObjectKind::Function(func) = &mut self.st.heap.obj_mut(f).kind
         {
             func.home = Value::Obj(id);
         }

@@ -1,44 +1,44 @@
 //! The property model: own properties of every kind of object, lookup along prototypes, assignment, deletion, keys.
 //!
 //! Owns: the essential internal methods of ordinary and exotic objects (ECMA-262 10.1, 10.4). Where one would run user
-//! code it says so (`Getter`, `Setter`, `Proxy`) instead of calling. Must not: push frames.
+//! code, it returns that (`Getter`, `Setter`, `Proxy`) instead of calling. Must not: push frames.
 
 use super::{Raise, Res, Vm};
 use crate::builtins::ids;
-use crate::heap::object::{Array, Code, Func, Kind, Prop, attr};
+use crate::heap::object::{Array, Code, Func, ObjectKind, Prop, attr};
 use crate::program::flag;
 use crate::value::{Id, Key, Value};
 
 /// Largest gap that an assignment behind an array's end fills with holes.
 const MAX_GAP: usize = 1 << 20;
 
-/// What reading a property came to.
+/// The result of reading a property.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Got {
+pub(crate) enum PropertyRead {
     /// A value; undefined when missing
     Value(Value),
     /// Call this getter
     Getter(Value),
-    /// Ask this proxy
+    /// Call this proxy's trap
     Proxy(Id),
 }
 
-/// What writing a property came to.
+/// The result of writing a property.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Put {
+pub(crate) enum PropertyWrite {
     /// Done
     Done,
     /// Call this setter
     Setter(Value),
-    /// Ask this proxy
+    /// Call this proxy's trap
     Proxy(Id),
     /// Refused, for this reason
     Refused(&'static str),
 }
 
-/// An own property as found.
+/// An own property.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Own {
+pub(crate) struct OwnProperty {
     pub value: Value,
     pub flags: u8,
 }
@@ -48,60 +48,63 @@ pub(crate) const LENGTH: Key = ids::key(ids::LENGTH);
 
 impl Vm<'_> {
     /// `[[GetOwnProperty]]` of anything but a proxy.
-    pub(crate) fn get_own(&mut self, id: Id, key: Key) -> Option<Own> {
+    pub(crate) fn get_own(&mut self, id: Id, key: Key) -> Option<OwnProperty> {
         self.materialise_for(id, key);
         self.own(id, key)
     }
 
     /// As [`Vm::get_own`] for objects that have no lazy properties to make.
     #[inline]
-    pub(crate) fn own(&self, id: Id, key: Key) -> Option<Own> {
+    pub(crate) fn own(&self, id: Id, key: Key) -> Option<OwnProperty> {
         let object = self.st.heap.obj(id);
         match &object.kind {
-            Kind::Array(a) => {
+            ObjectKind::Array(a) => {
                 if let Some(i) = key.as_index() {
                     match a.dense.get(i as usize) {
                         Some(Value::Hole) | None => {}
-                        Some(&value) => return Some(Own { value, flags: attr::ALL }),
+                        Some(&value) => return Some(OwnProperty { value, flags: attr::ALL }),
                     }
                 } else if key == LENGTH {
                     let flags = if a.len_writable { attr::W } else { 0 };
-                    return Some(Own { value: Value::count(a.len as usize), flags });
+                    return Some(OwnProperty { value: Value::count(a.len as usize), flags });
                 }
             }
-            Kind::Arguments(a) => {
+            ObjectKind::Arguments(a) => {
                 if let Some(i) = key.as_index()
                     && let Some(&value) = a.dense.get(i as usize)
                     && value != Value::Hole
                 {
-                    return Some(Own { value, flags: attr::ALL });
+                    return Some(OwnProperty { value, flags: attr::ALL });
                 }
             }
-            Kind::Primitive(Value::Str(text)) => {
+            ObjectKind::Primitive(Value::Str(text)) => {
                 let text = self.st.heap.str(*text);
                 if let Some(i) = key.as_index() {
                     if (i as usize) < text.len() {
                         let unit = text.at(i as usize);
                         if unit < 256 {
-                            return Some(Own { value: Value::Str(Id(u32::from(unit))), flags: attr::E });
+                            return Some(OwnProperty {
+                                value: Value::Str(Id(u32::from(unit))),
+                                flags: attr::E,
+                            });
                         }
-                        return Some(Own { value: Value::Hole, flags: attr::E });
+                        return Some(OwnProperty { value: Value::Hole, flags: attr::E });
                     }
                 } else if key == LENGTH {
-                    return Some(Own { value: Value::count(text.len()), flags: 0 });
+                    return Some(OwnProperty { value: Value::count(text.len()), flags: 0 });
                 }
             }
             _ => {}
         }
         let slot = object.props.find(key)?;
-        object.props.at(slot).map(|p| Own { value: p.value, flags: p.flags })
+        object.props.at(slot).map(|p| OwnProperty { value: p.value, flags: p.flags })
     }
 
     /// Makes `length`, `name` and `prototype` of a function if the key is one of them.
     #[inline]
     pub(crate) fn materialise_for(&mut self, id: Id, key: Key) {
         if (key == LENGTH || key == ids::key(ids::NAME) || key == ids::key(ids::PROTOTYPE))
-            && let Kind::Function(f) = &self.st.heap.obj(id).kind
+            && let ObjectKind::Function(f) = &self.st.heap.obj(id).kind
             && f.lazy
         {
             self.materialise(id);
@@ -111,7 +114,7 @@ impl Vm<'_> {
     /// Makes a function's own properties.
     pub(crate) fn materialise(&mut self, id: Id) {
         let (code, name_hint) = match &self.st.heap.obj(id).kind {
-            Kind::Function(f) if f.lazy => (f.code, f.extra),
+            ObjectKind::Function(f) if f.lazy => (f.code, f.extra),
             _ => return,
         };
         let _ = name_hint;
@@ -126,17 +129,17 @@ impl Vm<'_> {
         if flags & flag::GENERATOR != 0 {
             let parent =
                 if flags & flag::ASYNC != 0 { ids::ASYNC_GENERATOR_PROTO } else { ids::GENERATOR_PROTO };
-            let proto = self.st.heap.new_object(parent, Kind::Plain);
+            let proto = self.st.heap.new_object(parent, ObjectKind::Plain);
             add.push(Prop { key: ids::key(ids::PROTOTYPE), flags: attr::W, value: Value::Obj(proto) });
         } else if flags & (flag::ARROW | flag::METHOD | flag::ASYNC | flag::CLASS | flag::BUILTIN) == 0 {
-            let proto = self.st.heap.new_object(ids::OBJECT_PROTO, Kind::Plain);
+            let proto = self.st.heap.new_object(ids::OBJECT_PROTO, ObjectKind::Plain);
             let back = Prop { key: ids::key(ids::CONSTRUCTOR), flags: attr::HIDDEN, value: Value::Obj(id) };
             self.st.heap.obj_mut(proto).props.push(back);
             self.st.heap.charge(24);
             add.push(Prop { key: ids::key(ids::PROTOTYPE), flags: attr::W, value: Value::Obj(proto) });
         }
         let object = self.st.heap.obj_mut(id);
-        if let Kind::Function(f) = &mut object.kind {
+        if let ObjectKind::Function(f) = &mut object.kind {
             f.lazy = false;
         }
         // They come before anything added so far.
@@ -158,12 +161,14 @@ impl Vm<'_> {
             fields: Value::Undefined,
             lazy: matches!(code, Code::Template(_)),
         };
-        Value::Obj(self.st.heap.new_object(proto, Kind::Function(Box::new(func))))
+        Value::Obj(self.st.heap.new_object(proto, ObjectKind::Function(Box::new(func))))
     }
 
     /// A property's value, for strings with a unit above 255 too.
     fn string_index(&mut self, id: Id, key: Key) -> Value {
-        if let (Kind::Primitive(Value::Str(text)), Some(i)) = (&self.st.heap.obj(id).kind, key.as_index()) {
+        if let (ObjectKind::Primitive(Value::Str(text)), Some(i)) =
+            (&self.st.heap.obj(id).kind, key.as_index())
+        {
             let text = *text;
             return self.char_at(text, i as usize);
         }
@@ -181,28 +186,32 @@ impl Vm<'_> {
     }
 
     /// Looks a property up along the prototypes.
-    pub(crate) fn get(&mut self, id: Id, key: Key) -> Got {
+    pub(crate) fn get(&mut self, id: Id, key: Key) -> PropertyRead {
         let mut at = id;
         for _ in 0..100_000 {
             self.materialise_for(at, key);
             if let Some(own) = self.own(at, key) {
                 if own.flags & attr::ACCESSOR != 0 {
                     let (getter, _) = self.st.heap.pair(own.value);
-                    return if getter == Value::Undefined { Got::Value(getter) } else { Got::Getter(getter) };
+                    return if getter == Value::Undefined {
+                        PropertyRead::Value(getter)
+                    } else {
+                        PropertyRead::Getter(getter)
+                    };
                 }
                 let value = if own.value == Value::Hole { self.string_index(at, key) } else { own.value };
-                return Got::Value(value);
+                return PropertyRead::Value(value);
             }
             let object = self.st.heap.obj(at);
-            if let Kind::Proxy(_) = object.kind {
-                return Got::Proxy(at);
+            if let ObjectKind::Proxy(_) = object.kind {
+                return PropertyRead::Proxy(at);
             }
             if object.proto == Id::NONE {
-                return Got::Value(Value::Undefined);
+                return PropertyRead::Value(Value::Undefined);
             }
             at = object.proto;
         }
-        Got::Value(Value::Undefined)
+        PropertyRead::Value(Value::Undefined)
     }
 
     /// The object that holds the properties of a primitive.
@@ -218,16 +227,16 @@ impl Vm<'_> {
     }
 
     /// Reads a property of any value.
-    pub(crate) fn get_value(&mut self, base: Value, key: Key) -> Res<Got> {
+    pub(crate) fn get_value(&mut self, base: Value, key: Key) -> Res<PropertyRead> {
         match base {
             Value::Obj(id) => Ok(self.get(id, key)),
             Value::Str(text) => {
                 if let Some(i) = key.as_index() {
                     if (i as usize) < self.st.heap.str(text).len() {
-                        return Ok(Got::Value(self.char_at(text, i as usize)));
+                        return Ok(PropertyRead::Value(self.char_at(text, i as usize)));
                     }
                 } else if key == LENGTH {
-                    return Ok(Got::Value(Value::count(self.st.heap.str(text).len())));
+                    return Ok(PropertyRead::Value(Value::count(self.st.heap.str(text).len())));
                 }
                 Ok(self.get(ids::STRING_PROTO, key))
             }
@@ -242,7 +251,7 @@ impl Vm<'_> {
     }
 
     /// `[[Set]]` with the object as receiver, or with a primitive receiver when `receiver` differs.
-    pub(crate) fn put(&mut self, start: Id, key: Key, value: Value, receiver: Value) -> Put {
+    pub(crate) fn put(&mut self, start: Id, key: Key, value: Value, receiver: Value) -> PropertyWrite {
         let mut at = start;
         for _ in 0..100_000 {
             self.materialise_for(at, key);
@@ -250,13 +259,13 @@ impl Vm<'_> {
                 if own.flags & attr::ACCESSOR != 0 {
                     let (_, setter) = self.st.heap.pair(own.value);
                     return if setter == Value::Undefined {
-                        Put::Refused("which has only a getter")
+                        PropertyWrite::Refused("which has only a getter")
                     } else {
-                        Put::Setter(setter)
+                        PropertyWrite::Setter(setter)
                     };
                 }
                 if own.flags & attr::W == 0 {
-                    return Put::Refused("it is read only");
+                    return PropertyWrite::Refused("it is read only");
                 }
                 if receiver == Value::Obj(at) {
                     return self.put_existing(at, key, value);
@@ -264,54 +273,56 @@ impl Vm<'_> {
                 break;
             }
             let object = self.st.heap.obj(at);
-            if let Kind::Proxy(_) = object.kind {
-                return Put::Proxy(at);
+            if let ObjectKind::Proxy(_) = object.kind {
+                return PropertyWrite::Proxy(at);
             }
             if object.proto == Id::NONE {
                 break;
             }
             at = object.proto;
         }
-        let Value::Obj(target) = receiver else { return Put::Refused("the receiver is not an object") };
-        if matches!(self.st.heap.obj(target).kind, Kind::Proxy(_)) {
-            return Put::Proxy(target);
+        let Value::Obj(target) = receiver else {
+            return PropertyWrite::Refused("the receiver is not an object");
+        };
+        if matches!(self.st.heap.obj(target).kind, ObjectKind::Proxy(_)) {
+            return PropertyWrite::Proxy(target);
         }
         match self.get_own(target, key) {
-            Some(own) if own.flags & attr::ACCESSOR != 0 => Put::Refused("it is an accessor"),
-            Some(own) if own.flags & attr::W == 0 => Put::Refused("it is read only"),
+            Some(own) if own.flags & attr::ACCESSOR != 0 => PropertyWrite::Refused("it is an accessor"),
+            Some(own) if own.flags & attr::W == 0 => PropertyWrite::Refused("it is read only"),
             Some(_) => self.put_existing(target, key, value),
             None => {
                 if self.add_own(target, key, value, attr::ALL) {
-                    Put::Done
+                    PropertyWrite::Done
                 } else {
-                    Put::Refused("the object is not extensible")
+                    PropertyWrite::Refused("the object is not extensible")
                 }
             }
         }
     }
 
     /// Overwrites an own data property that is writable.
-    fn put_existing(&mut self, id: Id, key: Key, value: Value) -> Put {
+    fn put_existing(&mut self, id: Id, key: Key, value: Value) -> PropertyWrite {
         let object = self.st.heap.obj_mut(id);
         match &mut object.kind {
-            Kind::Array(a) | Kind::Arguments(a) => {
+            ObjectKind::Array(a) | ObjectKind::Arguments(a) => {
                 if let Some(i) = key.as_index()
-                    && let Some(place) = a.dense.get_mut(i as usize)
-                    && *place != Value::Hole
+                    && let Some(element) = a.dense.get_mut(i as usize)
+                    && *element != Value::Hole
                 {
-                    *place = value;
-                    return Put::Done;
+                    *element = value;
+                    return PropertyWrite::Done;
                 }
-                if key == LENGTH && matches!(object.kind, Kind::Array(_)) {
+                if key == LENGTH && matches!(object.kind, ObjectKind::Array(_)) {
                     return match value.as_num() {
                         Some(n) if n >= 0.0 && n == f64::from(n as u32) => {
                             if self.set_array_length(id, n as u32) {
-                                Put::Done
+                                PropertyWrite::Done
                             } else {
-                                Put::Refused("an element cannot be deleted")
+                                PropertyWrite::Refused("an element cannot be deleted")
                             }
                         }
-                        _ => Put::Refused("the length is invalid"),
+                        _ => PropertyWrite::Refused("the length is invalid"),
                     };
                 }
             }
@@ -322,12 +333,12 @@ impl Vm<'_> {
         {
             p.value = value;
         }
-        Put::Done
+        PropertyWrite::Done
     }
 
     /// Adds an own property that does not exist; false when the object does not allow it.
     pub(crate) fn add_own(&mut self, id: Id, key: Key, value: Value, flags: u8) -> bool {
-        if let Kind::Function(f) = &self.st.heap.obj(id).kind
+        if let ObjectKind::Function(f) = &self.st.heap.obj(id).kind
             && f.lazy
         {
             self.materialise(id);
@@ -338,7 +349,7 @@ impl Vm<'_> {
         }
         let mut grown = 24;
         match (&mut object.kind, key.as_index()) {
-            (Kind::Array(a), Some(i)) => {
+            (ObjectKind::Array(a), Some(i)) => {
                 let i = i as usize;
                 if i >= a.len as usize && !a.len_writable {
                     return false;
@@ -360,13 +371,13 @@ impl Vm<'_> {
                     object.props.push(Prop { key, flags, value });
                 }
             }
-            (Kind::Arguments(a), Some(i)) if flags == attr::ALL && (i as usize) < a.dense.len() => {
+            (ObjectKind::Arguments(a), Some(i)) if flags == attr::ALL && (i as usize) < a.dense.len() => {
                 a.dense[i as usize] = value;
             }
             _ => object.props.push(Prop { key, flags, value }),
         }
         self.st.heap.charge(grown);
-        if key.as_index().is_none() && matches!(self.st.heap.obj(id).kind, Kind::Array(_)) {
+        if key.as_index().is_none() && matches!(self.st.heap.obj(id).kind, ObjectKind::Array(_)) {
             self.large_index_added(id, key);
         }
         true
@@ -375,7 +386,7 @@ impl Vm<'_> {
     /// A key from 2^31 - 1 on is a string, but may still be an array index.
     fn large_index_added(&mut self, id: Id, key: Key) {
         if let Some(i) = self.large_index(key)
-            && let Kind::Array(a) = &mut self.st.heap.obj_mut(id).kind
+            && let ObjectKind::Array(a) = &mut self.st.heap.obj_mut(id).kind
         {
             a.len = a.len.max(i + 1);
         }
@@ -400,7 +411,7 @@ impl Vm<'_> {
         let heap = &self.st.heap;
         let mut kept = len;
         let mut sparse: Vec<(u32, Key, bool)> = Vec::new();
-        if let Kind::Array(a) = &heap.obj(id).kind
+        if let ObjectKind::Array(a) = &heap.obj(id).kind
             && len < a.len
         {
             for p in heap.obj(id).props.iter() {
@@ -424,7 +435,7 @@ impl Vm<'_> {
                 object.props.remove(slot);
             }
         }
-        if let Kind::Array(a) = &mut heap.obj_mut(id).kind {
+        if let ObjectKind::Array(a) = &mut heap.obj_mut(id).kind {
             a.dense.truncate(kept as usize);
             a.len = kept;
         }
@@ -433,7 +444,7 @@ impl Vm<'_> {
 
     /// `[[Delete]]` of anything but a proxy; false when refused.
     pub(crate) fn delete(&mut self, id: Id, key: Key) -> bool {
-        if let Kind::Function(f) = &self.st.heap.obj(id).kind
+        if let ObjectKind::Function(f) = &self.st.heap.obj(id).kind
             && f.lazy
         {
             self.materialise(id);
@@ -443,11 +454,11 @@ impl Vm<'_> {
             return false;
         }
         let object = self.st.heap.obj_mut(id);
-        if let (Kind::Array(a) | Kind::Arguments(a), Some(i)) = (&mut object.kind, key.as_index())
-            && let Some(place) = a.dense.get_mut(i as usize)
-            && *place != Value::Hole
+        if let (ObjectKind::Array(a) | ObjectKind::Arguments(a), Some(i)) = (&mut object.kind, key.as_index())
+            && let Some(element) = a.dense.get_mut(i as usize)
+            && *element != Value::Hole
         {
-            *place = Value::Hole;
+            *element = Value::Hole;
             return true;
         }
         if let Some(slot) = object.props.find(key) {
@@ -456,7 +467,7 @@ impl Vm<'_> {
         true
     }
 
-    /// `[[HasProperty]]`; `Err` gives the proxy to ask.
+    /// `[[HasProperty]]`; `Err` with the proxy on the chain.
     pub(crate) fn has(&mut self, id: Id, key: Key) -> Result<bool, Id> {
         let mut at = id;
         for _ in 0..100_000 {
@@ -464,7 +475,7 @@ impl Vm<'_> {
                 return Ok(true);
             }
             let object = self.st.heap.obj(at);
-            if let Kind::Proxy(_) = object.kind {
+            if let ObjectKind::Proxy(_) = object.kind {
                 return Err(at);
             }
             if object.proto == Id::NONE {
@@ -477,7 +488,7 @@ impl Vm<'_> {
 
     /// `[[OwnPropertyKeys]]` of anything but a proxy: indices ascending, strings, symbols. Private names are left out.
     pub(crate) fn own_keys(&mut self, id: Id) -> Vec<Key> {
-        if let Kind::Function(f) = &self.st.heap.obj(id).kind
+        if let ObjectKind::Function(f) = &self.st.heap.obj(id).kind
             && f.lazy
         {
             self.materialise(id);
@@ -487,14 +498,14 @@ impl Vm<'_> {
         let mut strings = Vec::new();
         let mut symbols = Vec::new();
         match &object.kind {
-            Kind::Array(a) | Kind::Arguments(a) => {
+            ObjectKind::Array(a) | ObjectKind::Arguments(a) => {
                 let present = a.dense.iter().enumerate().filter(|(_, v)| **v != Value::Hole);
                 indices.extend(present.map(|(i, _)| (i as u32, Key::index(i as u32))));
-                if matches!(object.kind, Kind::Array(_)) {
+                if matches!(object.kind, ObjectKind::Array(_)) {
                     strings.push(LENGTH);
                 }
             }
-            Kind::Primitive(Value::Str(text)) => {
+            ObjectKind::Primitive(Value::Str(text)) => {
                 let n = self.st.heap.str(*text).len();
                 indices.extend((0..n as u32).map(|i| (i, Key::index(i))));
                 strings.push(LENGTH);
@@ -525,7 +536,7 @@ impl Vm<'_> {
     /// The dense elements of an array whose elements all lie there, if it is one.
     pub(crate) fn dense(&self, value: Value) -> Option<&Array> {
         if let Value::Obj(id) = value
-            && let Kind::Array(a) = &self.st.heap.obj(id).kind
+            && let ObjectKind::Array(a) = &self.st.heap.obj(id).kind
             && a.dense.len() == a.len as usize
         {
             return Some(a);
@@ -550,7 +561,7 @@ impl Vm<'_> {
     }
 }
 
-/// Private names may be added to objects that are not extensible; the key alone does not tell, the caller knows.
+/// Private names may be added to objects that are not extensible; only the caller knows whether the key is one.
 fn self_private(_key: Key) -> bool {
     false
 }

@@ -1,4 +1,4 @@
-//! The hot loop: what runs most is here, everything else goes through [`Vm::slow`].
+//! The hot loop: the most frequent opcodes. [`Vm::slow`] executes the others.
 //!
 //! Owns: fetch, fuel, the fast cases of common opcodes. Registers (`pc`, `sp`, `base`, `fuel`) live in locals and are
 //! written back before anything outside the loop runs. Must not: allocate.
@@ -6,12 +6,12 @@
 use super::hints::add_fast;
 use super::{Raise, Res, Vm};
 use crate::heap::Cell;
-use crate::heap::object::Kind;
-use crate::ops::Op;
+use crate::heap::object::ObjectKind;
+use crate::ops::Opcode;
 use crate::value::{Id, Key, Value};
 
-/// Why the loop came back.
-pub(crate) enum Stop {
+/// Why the loop returned.
+pub(crate) enum LoopExit {
     /// No frames are left
     Empty,
     /// The fuel is used up
@@ -20,7 +20,7 @@ pub(crate) enum Stop {
 
 impl Vm<'_> {
     /// Runs until nothing is left, the fuel ends, or something stops it.
-    pub(crate) fn run_loop(&mut self, fuel: &mut u64) -> Res<Stop> {
+    pub(crate) fn run_loop(&mut self, fuel: &mut u64) -> Res<LoopExit> {
         loop {
             match self.run_hot(fuel) {
                 Ok(stop) => return Ok(stop),
@@ -31,28 +31,28 @@ impl Vm<'_> {
                 self.attend(fuel)?;
             }
             if self.st.frames.is_empty() {
-                return Ok(Stop::Empty);
+                return Ok(LoopExit::Empty);
             }
         }
     }
 
     #[allow(clippy::cognitive_complexity, reason = "one match over the opcodes is the point")]
-    fn run_hot(&mut self, fuel_left: &mut u64) -> Res<Stop> {
+    fn run_hot(&mut self, fuel_left: &mut u64) -> Res<LoopExit> {
         let code = self.p.code.clone();
-        let code: &[crate::ops::Ins] = &code;
-        let Some(frame) = self.st.frames.last() else { return Ok(Stop::Empty) };
+        let code: &[crate::ops::Instruction] = &code;
+        let Some(frame) = self.st.frames.last() else { return Ok(LoopExit::Empty) };
         let mut pc = frame.pc as usize;
         let mut base = frame.base as usize;
         let mut sp = self.st.sp;
         let mut fuel = *fuel_left;
-        // The stack is taken out of the state while the loop runs, and put back before anything else looks at it.
+        // The stack is moved out of the state while the loop runs, and back before any other code reads it.
         let mut stack = std::mem::take(&mut self.st.stack);
         'next: loop {
             if fuel == 0 {
                 self.st.stack = stack;
                 self.sync(pc, sp);
                 *fuel_left = 0;
-                return Ok(Stop::Fuel);
+                return Ok(LoopExit::Fuel);
             }
             fuel -= 1;
             let Some(&ins) = code.get(pc) else {
@@ -63,21 +63,21 @@ impl Vm<'_> {
             pc += 1;
             'slow: {
                 match ins.op {
-                    Op::LoadLoc => {
+                    Opcode::LoadLoc => {
                         stack[sp] = stack[base + ins.c as usize];
                         sp += 1;
                         continue 'next;
                     }
-                    Op::StoreLoc => {
+                    Opcode::StoreLoc => {
                         sp -= 1;
                         stack[base + ins.c as usize] = stack[sp];
                         continue 'next;
                     }
-                    Op::TeeLoc => {
+                    Opcode::TeeLoc => {
                         stack[base + ins.c as usize] = stack[sp - 1];
                         continue 'next;
                     }
-                    Op::LoadLocChk => {
+                    Opcode::LoadLocChk => {
                         let v = stack[base + ins.c as usize];
                         if v == Value::Uninit {
                             break 'slow;
@@ -86,53 +86,53 @@ impl Vm<'_> {
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Int => {
+                    Opcode::Int => {
                         stack[sp] = Value::Int(ins.c as i32);
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Const => {
+                    Opcode::Const => {
                         let Some(&v) = self.p.consts.get(ins.c as usize) else { break 'slow };
                         stack[sp] = v;
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Undef | Op::Null | Op::True | Op::False => {
+                    Opcode::Undef | Opcode::Null | Opcode::True | Opcode::False => {
                         stack[sp] = match ins.op {
-                            Op::Undef => Value::Undefined,
-                            Op::Null => Value::Null,
-                            op => Value::Bool(op == Op::True),
+                            Opcode::Undef => Value::Undefined,
+                            Opcode::Null => Value::Null,
+                            op => Value::Bool(op == Opcode::True),
                         };
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Pop => {
+                    Opcode::Pop => {
                         sp -= 1;
                         continue 'next;
                     }
-                    Op::Dup => {
+                    Opcode::Dup => {
                         stack[sp] = stack[sp - 1];
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Dup2 => {
+                    Opcode::Dup2 => {
                         stack[sp] = stack[sp - 2];
                         stack[sp + 1] = stack[sp - 1];
                         sp += 2;
                         continue 'next;
                     }
-                    Op::Swap => {
+                    Opcode::Swap => {
                         stack.swap(sp - 1, sp - 2);
                         continue 'next;
                     }
-                    Op::LoadThis => {
+                    Opcode::LoadThis => {
                         stack[sp] = stack[base + 1];
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Add => arith!(stack, sp, 'slow, 'next, checked_add, +),
-                    Op::Sub => arith!(stack, sp, 'slow, 'next, checked_sub, -),
-                    Op::Mul => {
+                    Opcode::Add => arith!(stack, sp, 'slow, 'next, checked_add, +),
+                    Opcode::Sub => arith!(stack, sp, 'slow, 'next, checked_sub, -),
+                    Opcode::Mul => {
                         let r = match (stack[sp - 2], stack[sp - 1]) {
                             (Value::Int(x), Value::Int(y)) => match x.checked_mul(y) {
                                 Some(r) if r != 0 => Value::Int(r),
@@ -147,7 +147,7 @@ impl Vm<'_> {
                         stack[sp - 1] = r;
                         continue 'next;
                     }
-                    Op::Div => {
+                    Opcode::Div => {
                         let (Some(x), Some(y)) = (stack[sp - 2].as_num(), stack[sp - 1].as_num()) else {
                             break 'slow;
                         };
@@ -155,7 +155,7 @@ impl Vm<'_> {
                         stack[sp - 1] = Value::num(x / y);
                         continue 'next;
                     }
-                    Op::Mod => match (stack[sp - 2], stack[sp - 1]) {
+                    Opcode::Mod => match (stack[sp - 2], stack[sp - 1]) {
                         (Value::Int(x), Value::Int(y)) if x >= 0 && y > 0 => {
                             sp -= 1;
                             stack[sp - 1] = Value::Int(x % y);
@@ -163,60 +163,65 @@ impl Vm<'_> {
                         }
                         _ => break 'slow,
                     },
-                    Op::BitAnd | Op::BitOr | Op::BitXor | Op::Shl | Op::Shr => {
+                    Opcode::BitAnd | Opcode::BitOr | Opcode::BitXor | Opcode::Shl | Opcode::Shr => {
                         let (Value::Int(x), Value::Int(y)) = (stack[sp - 2], stack[sp - 1]) else {
                             break 'slow;
                         };
                         sp -= 1;
                         stack[sp - 1] = Value::Int(match ins.op {
-                            Op::BitAnd => x & y,
-                            Op::BitOr => x | y,
-                            Op::BitXor => x ^ y,
-                            Op::Shl => x.wrapping_shl(y as u32 & 31),
+                            Opcode::BitAnd => x & y,
+                            Opcode::BitOr => x | y,
+                            Opcode::BitXor => x ^ y,
+                            Opcode::Shl => x.wrapping_shl(y as u32 & 31),
                             _ => x >> (y as u32 & 31),
                         });
                         continue 'next;
                     }
-                    Op::AddInt | Op::SubInt => {
-                        let n =
-                            if ins.op == Op::AddInt { ins.c as i32 } else { (ins.c as i32).wrapping_neg() };
+                    Opcode::AddInt | Opcode::SubInt => {
+                        let n = if ins.op == Opcode::AddInt {
+                            ins.c as i32
+                        } else {
+                            (ins.c as i32).wrapping_neg()
+                        };
                         stack[sp - 1] = match stack[sp - 1] {
                             Value::Int(x) => match x.checked_add(n) {
                                 Some(r) => Value::Int(r),
                                 None => Value::Num(f64::from(x) + f64::from(n)),
                             },
                             // Nothing is taken from minus zero by adding zero.
-                            Value::Num(x) if ins.op == Op::SubInt => Value::Num(x - f64::from(ins.c as i32)),
+                            Value::Num(x) if ins.op == Opcode::SubInt => {
+                                Value::Num(x - f64::from(ins.c as i32))
+                            }
                             Value::Num(x) => Value::Num(x + f64::from(n)),
                             _ => break 'slow,
                         };
                         continue 'next;
                     }
-                    Op::IncLoc | Op::DecLoc => {
-                        let place = &mut stack[base + ins.c as usize];
-                        let n = if ins.op == Op::IncLoc { 1 } else { -1 };
-                        if let Value::Int(x) = *place
+                    Opcode::IncLoc | Opcode::DecLoc => {
+                        let slot = &mut stack[base + ins.c as usize];
+                        let n = if ins.op == Opcode::IncLoc { 1 } else { -1 };
+                        if let Value::Int(x) = *slot
                             && let Some(r) = x.checked_add(n)
                         {
-                            *place = Value::Int(r);
+                            *slot = Value::Int(r);
                             continue 'next;
                         }
-                        if let Value::Num(x) = *place {
-                            *place = Value::Num(x + f64::from(n));
+                        if let Value::Num(x) = *slot {
+                            *slot = Value::Num(x + f64::from(n));
                             continue 'next;
                         }
                         break 'slow;
                     }
-                    Op::AddLoc => {
+                    Opcode::AddLoc => {
                         let b = stack[sp - 1];
-                        let place = &mut stack[base + ins.c as usize];
-                        let Some(r) = add_fast(*place, b) else { break 'slow };
-                        *place = r;
+                        let slot = &mut stack[base + ins.c as usize];
+                        let Some(r) = add_fast(*slot, b) else { break 'slow };
+                        *slot = r;
                         sp -= 1;
                         continue 'next;
                     }
-                    Op::Inc | Op::Dec => {
-                        let n = if ins.op == Op::Inc { 1 } else { -1 };
+                    Opcode::Inc | Opcode::Dec => {
+                        let n = if ins.op == Opcode::Inc { 1 } else { -1 };
                         if let Value::Int(x) = stack[sp - 1]
                             && let Some(r) = x.checked_add(n)
                         {
@@ -225,92 +230,92 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::ToNumeric | Op::Plus => {
+                    Opcode::ToNumeric | Opcode::Plus => {
                         if matches!(stack[sp - 1], Value::Int(_) | Value::Num(_)) {
                             continue 'next;
                         }
                         break 'slow;
                     }
-                    Op::ToKeyOf => match (stack[sp - 2], stack[sp - 1]) {
+                    Opcode::ToKeyOf => match (stack[sp - 2], stack[sp - 1]) {
                         (Value::Obj(_), Value::Int(0..) | Value::Str(_)) => continue 'next,
                         _ => break 'slow,
                     },
-                    Op::Lt => compare_push!(stack, sp, 'slow, 'next, <),
-                    Op::Gt => compare_push!(stack, sp, 'slow, 'next, >),
-                    Op::Le => compare_push!(stack, sp, 'slow, 'next, <=),
-                    Op::Ge => compare_push!(stack, sp, 'slow, 'next, >=),
-                    Op::JNotLt => compare_jump!(stack, sp, pc, ins, 'slow, 'next, <),
-                    Op::JNotLe => compare_jump!(stack, sp, pc, ins, 'slow, 'next, <=),
-                    Op::JNotGt => compare_jump!(stack, sp, pc, ins, 'slow, 'next, >),
-                    Op::JNotGe => compare_jump!(stack, sp, pc, ins, 'slow, 'next, >=),
-                    Op::JNotSeq | Op::JSeq => {
+                    Opcode::Lt => compare_push!(stack, sp, 'slow, 'next, <),
+                    Opcode::Gt => compare_push!(stack, sp, 'slow, 'next, >),
+                    Opcode::Le => compare_push!(stack, sp, 'slow, 'next, <=),
+                    Opcode::Ge => compare_push!(stack, sp, 'slow, 'next, >=),
+                    Opcode::JNotLt => compare_jump!(stack, sp, pc, ins, 'slow, 'next, <),
+                    Opcode::JNotLe => compare_jump!(stack, sp, pc, ins, 'slow, 'next, <=),
+                    Opcode::JNotGt => compare_jump!(stack, sp, pc, ins, 'slow, 'next, >),
+                    Opcode::JNotGe => compare_jump!(stack, sp, pc, ins, 'slow, 'next, >=),
+                    Opcode::JNotSeq | Opcode::JSeq => {
                         let equal = self.strict_equal(stack[sp - 2], stack[sp - 1]);
                         sp -= 2;
-                        if equal == (ins.op == Op::JSeq) {
+                        if equal == (ins.op == Opcode::JSeq) {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
-                    Op::StrictEq | Op::StrictNe => {
+                    Opcode::StrictEq | Opcode::StrictNe => {
                         let equal = self.strict_equal(stack[sp - 2], stack[sp - 1]);
                         sp -= 1;
-                        stack[sp - 1] = Value::Bool(equal == (ins.op == Op::StrictEq));
+                        stack[sp - 1] = Value::Bool(equal == (ins.op == Opcode::StrictEq));
                         continue 'next;
                     }
-                    Op::Not => {
+                    Opcode::Not => {
                         let v = self.truthy(stack[sp - 1]);
                         stack[sp - 1] = Value::Bool(!v);
                         continue 'next;
                     }
-                    Op::Jump => {
+                    Opcode::Jump => {
                         pc = ins.c as usize;
                         continue 'next;
                     }
-                    Op::JTrue | Op::JFalse => {
+                    Opcode::JTrue | Opcode::JFalse => {
                         sp -= 1;
                         let v = self.truthy(stack[sp]);
-                        if v == (ins.op == Op::JTrue) {
+                        if v == (ins.op == Opcode::JTrue) {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
-                    Op::JTrueKeep | Op::JFalseKeep => {
+                    Opcode::JTrueKeep | Opcode::JFalseKeep => {
                         let v = self.truthy(stack[sp - 1]);
-                        if v == (ins.op == Op::JTrueKeep) {
+                        if v == (ins.op == Opcode::JTrueKeep) {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
-                    Op::JNotNullishKeep => {
+                    Opcode::JNotNullishKeep => {
                         if !stack[sp - 1].is_nullish() {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
-                    Op::JNotUndefKeep => {
+                    Opcode::JNotUndefKeep => {
                         if stack[sp - 1] != Value::Undefined {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
-                    Op::JNullish => {
+                    Opcode::JNullish => {
                         sp -= 1;
                         if stack[sp].is_nullish() {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
-                    Op::JUndef => {
+                    Opcode::JUndef => {
                         sp -= 1;
                         if stack[sp] == Value::Undefined {
                             pc = ins.c as usize;
                         }
                         continue 'next;
                     }
-                    Op::LoadScope | Op::LoadScopeChk => {
+                    Opcode::LoadScope | Opcode::LoadScopeChk => {
                         let scope = stack[base + ins.b as usize];
                         match self.st.heap.scope_slot(scope, ins.c as usize) {
-                            Some(v) if v != Value::Uninit || ins.op == Op::LoadScope => {
+                            Some(v) if v != Value::Uninit || ins.op == Opcode::LoadScope => {
                                 stack[sp] = v;
                                 sp += 1;
                                 continue 'next;
@@ -318,13 +323,13 @@ impl Vm<'_> {
                             _ => break 'slow,
                         }
                     }
-                    Op::LoadEnv | Op::LoadEnvChk => {
+                    Opcode::LoadEnv | Opcode::LoadEnvChk => {
                         let mut scope = self.st.frames.last().map_or(Value::Undefined, |f| f.env);
                         for _ in 0..ins.b {
                             scope = self.st.heap.scope_parent(scope);
                         }
                         match self.st.heap.scope_slot(scope, ins.c as usize) {
-                            Some(v) if v != Value::Uninit || ins.op == Op::LoadEnv => {
+                            Some(v) if v != Value::Uninit || ins.op == Opcode::LoadEnv => {
                                 stack[sp] = v;
                                 sp += 1;
                                 continue 'next;
@@ -332,7 +337,7 @@ impl Vm<'_> {
                             _ => break 'slow,
                         }
                     }
-                    Op::GetGlobal => {
+                    Opcode::GetGlobal => {
                         let hint = self.st.hints[pc - 1] as usize;
                         if let Some(v) = self.hinted(crate::builtins::ids::GLOBAL, Key(ins.c), hint) {
                             stack[sp] = v;
@@ -341,7 +346,7 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::GetProp => {
+                    Opcode::GetProp => {
                         if let Value::Obj(id) = stack[sp - 1] {
                             let key = Key(ins.c);
                             let hint = self.st.hints[pc - 1] as usize;
@@ -351,7 +356,7 @@ impl Vm<'_> {
                             }
                             if key == super::props::LENGTH
                                 && let Some(Cell::Obj(o)) = self.st.heap.cells.get(id.index())
-                                && let Kind::Array(a) = &o.kind
+                                && let ObjectKind::Array(a) = &o.kind
                             {
                                 stack[sp - 1] = Value::count(a.len as usize);
                                 continue 'next;
@@ -359,7 +364,7 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::GetMethod => {
+                    Opcode::GetMethod => {
                         if let Value::Obj(id) = stack[sp - 1] {
                             let key = Key(ins.c);
                             let hint = self.st.hints[pc - 1] as usize;
@@ -372,7 +377,7 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::SetProp => {
+                    Opcode::SetProp => {
                         if let Value::Obj(id) = stack[sp - 2] {
                             let value = stack[sp - 1];
                             let hint = self.st.hints[pc - 1] as usize;
@@ -384,10 +389,10 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::GetElem => {
+                    Opcode::GetElem => {
                         if let (Value::Obj(id), Value::Int(i)) = (stack[sp - 2], stack[sp - 1])
                             && let Some(Cell::Obj(o)) = self.st.heap.cells.get(id.index())
-                            && let Kind::Array(a) = &o.kind
+                            && let ObjectKind::Array(a) = &o.kind
                             && let Some(&v) = a.dense.get(i as usize)
                             && v != Value::Hole
                         {
@@ -397,7 +402,7 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::SetElem => {
+                    Opcode::SetElem => {
                         if let (Value::Obj(id), Value::Int(i)) = (stack[sp - 3], stack[sp - 2]) {
                             let value = stack[sp - 1];
                             if self.set_dense(id, i as usize, value) {
@@ -408,13 +413,13 @@ impl Vm<'_> {
                         }
                         break 'slow;
                     }
-                    Op::AddLocLoc => {
+                    Opcode::AddLocLoc => {
                         let (x, y) = (stack[base + ins.c as usize], stack[base + ins.b as usize]);
                         let Some(r) = add_fast(x, y) else { break 'slow };
                         stack[base + ins.c as usize] = r;
                         continue 'next;
                     }
-                    Op::SortStep => {
+                    Opcode::SortStep => {
                         let at = base + ins.b as usize;
                         let Some((below, operands)) = stack.split_at_mut_checked(sp - 1) else { break 'slow };
                         let (Some(locals), Some(operands)) =
@@ -429,7 +434,7 @@ impl Vm<'_> {
                         sp += 3;
                         continue 'next;
                     }
-                    Op::LtLocInt => {
+                    Opcode::LtLocInt => {
                         let r = match stack[base + ins.b as usize] {
                             Value::Int(x) => x < ins.c as i32,
                             Value::Num(x) => x < f64::from(ins.c as i32),
@@ -439,7 +444,7 @@ impl Vm<'_> {
                         sp += 1;
                         continue 'next;
                     }
-                    Op::LtLocLoc => {
+                    Opcode::LtLocLoc => {
                         let r = match (stack[base + ins.c as usize], stack[base + ins.b as usize]) {
                             (Value::Int(x), Value::Int(y)) => x < y,
                             (Value::Num(x), Value::Num(y)) => x < y,
@@ -451,7 +456,7 @@ impl Vm<'_> {
                         sp += 1;
                         continue 'next;
                     }
-                    Op::Call => {
+                    Opcode::Call => {
                         let argc = ins.b as usize;
                         let at = sp - argc;
                         if let Some((number, env, this, new_target)) = self.plain_callee(stack[at - 2])
@@ -469,8 +474,8 @@ impl Vm<'_> {
                             }
                             let from = at + argc.min(t.params as usize);
                             let to = new_base + t.slots as usize;
-                            for place in stack.get_mut(from..to).unwrap_or(&mut []) {
-                                *place = Value::Undefined;
+                            for slot in stack.get_mut(from..to).unwrap_or(&mut []) {
+                                *slot = Value::Undefined;
                             }
                             if let Some(frame) = self.st.frames.last_mut() {
                                 frame.pc = pc as u32;
@@ -495,7 +500,7 @@ impl Vm<'_> {
                         self.call(argc, crate::state::Back::Push)?;
                         fuel = *fuel_left;
                     }
-                    Op::Ret => {
+                    Opcode::Ret => {
                         if let [.., caller, frame] = &self.st.frames[..]
                             && frame.coroutine == Id::NONE
                             && frame.back == crate::state::Back::Push
@@ -525,7 +530,7 @@ impl Vm<'_> {
                 }
                 let Some(frame) = self.st.frames.last() else {
                     *fuel_left = fuel;
-                    return Ok(Stop::Empty);
+                    return Ok(LoopExit::Empty);
                 };
                 pc = frame.pc as usize;
                 base = frame.base as usize;
@@ -542,7 +547,7 @@ impl Vm<'_> {
                 self.attend(&mut fuel)?;
                 *fuel_left = fuel;
             }
-            let Some(frame) = self.st.frames.last() else { return Ok(Stop::Empty) };
+            let Some(frame) = self.st.frames.last() else { return Ok(LoopExit::Empty) };
             pc = frame.pc as usize;
             base = frame.base as usize;
             sp = self.st.sp;

@@ -1,11 +1,11 @@
-//! Merge sort as a step of the machine: what to compare next, and where the last comparison's result leads.
+//! Merge sort as an opcode: one step takes the result of a comparison and sets up the next one.
 //!
-//! Owns: [`Op::SortStep`](crate::ops::Op::SortStep). The sort's state is in the locals of the prelude's function: comparator, list,
+//! Owns: [`Opcode::SortStep`](crate::ops::Op::SortStep). The sort's state is in the locals of the prelude's function: comparator, list,
 //! scratch list of the same length, width of the sorted runs, start of the pair of runs that is merged, positions in both and in
 //! the output. So a comparator may pause, throw or run for ever like any other function. Must not: call.
 
 use super::{Raise, Res, Vm};
-use crate::heap::object::Kind;
+use crate::heap::object::ObjectKind;
 use crate::value::{Id, Value};
 
 /// Locals of a sort.
@@ -115,7 +115,7 @@ impl Vm<'_> {
     #[inline]
     fn elements(&self, id: Id) -> Option<&Vec<Value>> {
         match &self.st.heap.obj(id).kind {
-            Kind::Array(a) => Some(&a.dense),
+            ObjectKind::Array(a) => Some(&a.dense),
             _ => None,
         }
     }
@@ -123,10 +123,10 @@ impl Vm<'_> {
     /// Moves the smaller of two elements to the output.
     #[inline]
     fn take(&mut self, m: &mut Merge, right: bool) -> Option<()> {
-        let place = if right { &mut m.right } else { &mut m.left };
-        let value = *self.elements(m.from)?.get(*place)?;
-        *place += 1;
-        if let Kind::Array(to) = &mut self.st.heap.obj_mut(m.to).kind {
+        let position = if right { &mut m.right } else { &mut m.left };
+        let value = *self.elements(m.from)?.get(*position)?;
+        *position += 1;
+        if let ObjectKind::Array(to) = &mut self.st.heap.obj_mut(m.to).kind {
             *to.dense.get_mut(m.out)? = value;
         }
         m.out += 1;
@@ -161,7 +161,7 @@ impl Vm<'_> {
             return Some(());
         }
         let part = self.elements(m.from)?.get(first..end)?.to_vec();
-        if let Kind::Array(to) = &mut self.st.heap.obj_mut(m.to).kind {
+        if let ObjectKind::Array(to) = &mut self.st.heap.obj_mut(m.to).kind {
             to.dense.get_mut(m.out..m.out + part.len())?.copy_from_slice(&part);
         }
         m.out += part.len();

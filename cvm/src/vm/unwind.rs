@@ -7,7 +7,7 @@ use crate::state::Back;
 use crate::value::{Id, Value};
 
 impl Vm<'_> {
-    /// Reacts to what stopped an instruction whose position is noted in the frame. `Ok` means: go on.
+    /// Handles why an instruction did not complete; its position is in the frame. `Ok`: continue.
     pub(crate) fn handle(&mut self, raise: Raise) -> Res<()> {
         match raise {
             Raise::Throw(value) => self.unwind(value),

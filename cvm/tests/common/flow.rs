@@ -1,4 +1,4 @@
-//! The part of the grammar about control flow that leaves and comes back: pauses, labels, generators, async functions,
+//! The part of the grammar about suspended and non-local control flow: pauses, labels, generators, async functions,
 //! classes, and parameters with scopes of their own.
 
 use super::Programs;

@@ -1,16 +1,17 @@
-//! What hostile bytes are put through: the same three checks for the fuzz targets and for the bounded tests. Each must come back
+//! Checks of hostile bytes: the same three for the fuzz targets and for the bounded tests. Each must return
 //! without a panic, whatever the bytes are, within the limits it sets.
 
 use vm_system_cvm::{
-    Answer, CompileOptions, HostResult, Limits, Outcome, Program, State, StateConfig, compile,
+    CompileOptions, CompiledProgram, HostResult, PauseAnswer, RunOutcome, StateConfig, VmLimits, VmState,
+    compile,
 };
 
 /// Bytes of the header before the body: magic, version, length, checksum.
 pub(crate) const HEADER: usize = 11;
 
-/// What a hostile program may use.
-fn limits() -> Limits {
-    Limits {
+/// Limits of a hostile program.
+fn limits() -> VmLimits {
+    VmLimits {
         heap_bytes: 8 << 20,
         stack_depth: 1000,
         string_units: 1 << 20,
@@ -31,7 +32,7 @@ fn checksum(number: u64, body: &[u8]) -> u32 {
     (hash ^ (hash >> 32)) as u32
 }
 
-/// Makes length and checksum of the header right again.
+/// Corrects length and checksum of the header.
 pub(crate) fn seal(number: u64, bytes: &mut [u8]) {
     if bytes.len() < HEADER {
         return;
@@ -68,7 +69,7 @@ pub(crate) fn check_source(text: &str) {
         let options = CompileOptions { typescript, ..CompileOptions::default() };
         match compile(text, &options) {
             Ok(program) => {
-                let again = Program::decode(&program.encode());
+                let again = CompiledProgram::decode(&program.encode());
                 assert!(again.is_ok(), "a compiled program must decode: {:?}\n{text}", again.err());
                 if !std::mem::replace(&mut ran, true) {
                     run_from_start(&program);
@@ -79,48 +80,48 @@ pub(crate) fn check_source(text: &str) {
     }
 }
 
-fn run_from_start(program: &Program) {
-    let state = State::new(program, &StateConfig { limits: limits(), ..StateConfig::default() });
+fn run_from_start(program: &CompiledProgram) {
+    let state = VmState::new(program, &StateConfig { limits: limits(), ..StateConfig::default() });
     drive(program, state);
 }
 
 /// Decodes a program; one that is accepted runs within its limits.
 pub(crate) fn check_program(bytes: &[u8]) {
-    if let Ok(program) = Program::decode(bytes) {
+    if let Ok(program) = CompiledProgram::decode(bytes) {
         run_from_start(&program);
     }
 }
 
 /// Restores a state; one that is accepted runs within its limits and can be stored and restored again.
-pub(crate) fn check_pages(program: &Program, pages: &[(u64, Vec<u8>)]) {
+pub(crate) fn check_pages(program: &CompiledProgram, pages: &[(u64, Vec<u8>)]) {
     let pages = pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
-    let Ok(state) = State::restore(program, limits(), pages) else { return };
+    let Ok(state) = VmState::restore(program, limits(), pages) else { return };
     drive(program, state);
 }
 
-/// Runs on, with an answer for everything that is asked, until it ends; then stores and restores what is left.
-fn drive(program: &Program, mut state: State) {
+/// Runs to the end, answering every pause and host call; then stores and restores the ended state.
+fn drive(program: &CompiledProgram, mut state: VmState) {
     for _ in 0..20 {
         match vm_system_cvm::run(program, &mut state, 20_000) {
-            Outcome::Pause { .. } => {
-                vm_system_cvm::resume_pause(program, &mut state, &Answer::Json("[1]".to_owned()));
+            RunOutcome::Pause { .. } => {
+                vm_system_cvm::resume_pause(program, &mut state, &PauseAnswer::Json("[1]".to_owned()));
             }
-            Outcome::Host { .. } => {
+            RunOutcome::Host { .. } => {
                 vm_system_cvm::resume_host(program, &mut state, &HostResult::Error("no".to_owned()));
             }
-            Outcome::OutOfFuel => {}
-            Outcome::Corrupt(_) => return,
-            Outcome::Done { .. } | Outcome::Throw(_) | Outcome::Limit(_) => break,
+            RunOutcome::OutOfFuel => {}
+            RunOutcome::Corrupt(_) => return,
+            RunOutcome::Done { .. } | RunOutcome::Throw(_) | RunOutcome::Limit(_) => break,
         }
     }
     assert!(state.heap_bytes() < 64 << 20, "the heap is bounded");
     let checkpoint = state.pages_since(program, 0);
     let pages = checkpoint.pages.iter().map(|page| (page.number, page.bytes.as_slice()));
-    // A state that was strange before may be refused now, but it must not panic.
-    drop(State::restore(program, limits(), pages));
+    // An invalid state may be refused now, but it must not panic.
+    drop(VmState::restore(program, limits(), pages));
 }
 
-/// A program that has one of most things in its state when it first pauses.
+/// A program with most kinds of cells and frames in its state at its first pause.
 pub(crate) const RICH: &str = r"
 const map = new Map([['a', 1], [{}, 2]]), set = new Set([1, 'x']), big = 12345678901234567890n, date = new Date(5);
 const symbol = Symbol('s'), regexp = /a(b)+/giu, nested = { list: [1, , 'three', [4]], get x() { return this.list; } };
@@ -138,7 +139,7 @@ function main() {
   bound(); return [...running, proxy.key, local.length, String(date), JSON.stringify(nested.list)];
 }";
 
-/// Programs that pause where a state is least simple, the rich one first.
+/// Programs that pause in complex states, the program above first.
 pub(crate) const PAUSING: &[&str] = &[
     RICH,
     include_str!("../golden/async.js"),
@@ -155,10 +156,11 @@ pub(crate) const PAUSING: &[&str] = &[
 pub(crate) type Pages = Vec<(u64, Vec<u8>)>;
 
 /// A program where it first waits, as pages.
-pub(crate) fn paused(source: &str) -> Option<(Program, Pages)> {
+pub(crate) fn paused(source: &str) -> Option<(CompiledProgram, Pages)> {
     let program = compile(source, &CompileOptions::default()).ok()?;
-    let mut state = State::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
-    let (Outcome::Pause { .. } | Outcome::Host { .. }) = vm_system_cvm::run(&program, &mut state, u64::MAX)
+    let mut state = VmState::new(&program, &StateConfig { limits: limits(), ..StateConfig::default() });
+    let (RunOutcome::Pause { .. } | RunOutcome::Host { .. }) =
+        vm_system_cvm::run(&program, &mut state, u64::MAX)
     else {
         return None;
     };

@@ -2,38 +2,29 @@
 
 use crate::codec::{Decode, Encode};
 
-/// A call of the `database` module. `database` is `:memory:` (gone with the session's broker) or the name of a file of
+/// A call of the `database` module. `database` is `:memory:` (exists as long as the session's broker) or the name of a file of
 /// the workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum DatabaseRequest {
-    /// Opens a database; a file is made if it is not there.
-    Configure {
-        /// Which.
-        database: String,
-    },
+    /// Opens a database; the file is created if it does not exist.
+    Configure { database: String },
     /// Rows of one statement.
     Query {
-        /// Which database.
         database: String,
         /// One statement.
         sql: String,
         /// Values of its parameters.
         parameters: SqlParameters,
     },
-    /// One statement for its effect; several, if there are no parameters.
+    /// One statement without result rows; several, if there are no parameters.
     Exec {
-        /// Which database.
         database: String,
-        /// The statements.
         sql: String,
         /// Values of the parameters.
         parameters: SqlParameters,
     },
-    /// Closes a database; an open transaction is rolled back. One that is not open is fine.
-    Close {
-        /// Which.
-        database: String,
-    },
+    /// Closes a database; an open transaction is rolled back. No error if it is not open.
+    Close { database: String },
 }
 
 /// Values of a statement's parameters.
@@ -41,27 +32,24 @@ pub enum DatabaseRequest {
 pub enum SqlParameters {
     /// For `?` and `?1`, in order.
     Positional(Vec<SqlValue>),
-    /// For `:name`, `@name` and `$name`; the sign may be left out.
+    /// For `:name`, `@name` and `$name`; the prefix may be left out.
     Named(Vec<(String, SqlValue)>),
 }
 
 /// A value of SQLite.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum SqlValue {
-    /// Nothing.
     Null,
     /// 64 bits.
     Integer(i64),
     /// A double, as its bits.
     Real(u64),
-    /// UTF-8.
     Text(String),
-    /// Bytes.
     Blob(Vec<u8>),
 }
 
 impl SqlValue {
-    /// About how many bytes it takes up in a message.
+    /// Approximate size in a message (bytes).
     pub fn bytes(&self) -> usize {
         match self {
             Self::Null => 1,
@@ -72,7 +60,7 @@ impl SqlValue {
     }
 }
 
-/// What a call may cost.
+/// The limits of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct DatabaseTerms {
     /// Nothing may be changed.
@@ -87,19 +75,18 @@ pub struct DatabaseTerms {
     pub timeout_ms: u32,
 }
 
-/// What a `database` call gives.
+/// The reply to a `database` call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum DatabaseReply {
     /// It is open, or closed.
     Done,
-    /// Rows.
     Rows {
         /// Names of the columns.
         columns: Vec<String>,
         /// Row after row, each as long as `columns`.
         values: Vec<SqlValue>,
     },
-    /// What a statement did.
+    /// The effect of a statement.
     Changed {
         /// Rows that it changed.
         rows: u64,

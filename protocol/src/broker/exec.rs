@@ -2,14 +2,14 @@
 
 use crate::codec::{Decode, Encode};
 
-/// A call of the `exec` module: one command, started without a shell, waited for to its end.
+/// A call of the `exec` module: runs one command, without a shell, to its end.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ExecRequest {
     /// The operator's name for it.
     pub command: String,
     /// Its arguments, without its own name.
     pub arguments: Vec<String>,
-    /// What it reads.
+    /// Its standard input.
     pub input: Vec<u8>,
     /// Folder in the worktree in which it starts; empty: the worktree.
     pub folder: String,
@@ -17,18 +17,18 @@ pub struct ExecRequest {
     pub environment: Vec<(String, String)>,
 }
 
-/// What a command is, and what it may use up.
+/// The program of a command, and its limits.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct ExecTerms {
     /// The program that the operator listed (absolute).
     pub program: String,
-    /// It sees the worktree.
+    /// It can read the worktree.
     pub read: bool,
     /// It may change files of the worktree.
     pub write: bool,
     /// Longest time (milliseconds).
     pub timeout_ms: u32,
-    /// Most that is kept of its output and of its errors (bytes each).
+    /// Longest standard output and standard error (bytes each); more ends the command.
     pub max_output_bytes: u64,
     /// Memory of each of its processes (bytes).
     pub memory_bytes: u64,
@@ -45,10 +45,9 @@ pub struct ExecReply {
     pub signal: Option<i32>,
     /// It was ended at its time limit.
     pub timed_out: bool,
-    /// What it put out.
+    /// Standard output and standard error.
     pub stdout: Vec<u8>,
-    /// Its errors.
     pub stderr: Vec<u8>,
-    /// It put out more than is kept, and was ended for it.
+    /// It was killed because it wrote more than the limit.
     pub truncated: bool,
 }

@@ -6,92 +6,65 @@ use crate::codec::{Decode, Encode};
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FsRequest {
     /// All bytes of a regular file, up to [`crate::limits::FS_READ_BYTES`].
-    ReadFile {
-        /// Which.
-        path: String,
-    },
+    ReadFile { path: String },
     /// The entries of a folder, sorted by name.
-    ReadDir {
-        /// Which.
-        path: String,
-    },
-    /// What a path is.
+    ReadDir { path: String },
+    /// Metadata of a path.
     Stat {
-        /// Which.
         path: String,
         /// Describe a symbolic link itself (lstat).
         no_follow: bool,
     },
-    /// Whether a path leads to something that may be seen.
-    Exists {
-        /// Which.
-        path: String,
-    },
-    /// Whether a path may be used in a way.
+    /// Whether a path exists and may be accessed.
+    Exists { path: String },
+    /// Whether a path may be accessed with this mode.
     Access {
-        /// Which.
         path: String,
-        /// As in `access(2)`: 4 read, 2 write, 1 execute, 0 is there.
+        /// As in `access(2)`: 4 read, 2 write, 1 execute, 0 exists.
         mode: u32,
     },
-    /// Where a path leads once all symbolic links are followed.
-    RealPath {
-        /// Which.
-        path: String,
-    },
-    /// Puts bytes into a regular file.
+    /// The path with all symbolic links resolved.
+    RealPath { path: String },
+    /// Writes bytes to a regular file.
     Write {
-        /// Which.
         path: String,
-        /// What.
         data: Vec<u8>,
-        /// What becomes of what is there.
+        /// How existing content is treated.
         how: WriteMode,
         /// Permission bits of a new file; the lowest nine count.
         mode: u32,
     },
-    /// Makes a folder.
+    /// Creates a folder.
     MakeDir {
-        /// Which.
         path: String,
-        /// Make what is missing on the way too; one that is there is fine.
+        /// Create missing parents too; no error if it exists.
         recursive: bool,
         /// Permission bits of new folders; the lowest nine count.
         mode: u32,
     },
-    /// Removes what is no folder.
-    RemoveFile {
-        /// Which.
-        path: String,
-    },
+    /// Removes anything but a folder.
+    RemoveFile { path: String },
     /// Removes an empty folder.
-    RemoveDir {
-        /// Which.
-        path: String,
-    },
-    /// Removes whatever is there.
+    RemoveDir { path: String },
+    /// Removes a file or a folder.
     Remove {
-        /// Which.
         path: String,
         /// A folder with everything in it.
         recursive: bool,
-        /// That nothing is there is fine.
+        /// No error if it does not exist.
         force: bool,
     },
-    /// Gives something another name; what has that name is replaced.
+    /// Renames a file or a folder; an existing target is replaced.
     Rename {
-        /// Which.
         from: String,
         /// Its new name.
         to: String,
     },
     /// Copies the bytes of a regular file.
     Copy {
-        /// Which.
         from: String,
-        /// The copy.
         to: String,
-        /// Fail if there is something of that name.
+        /// Fail if the target exists.
         exclusive: bool,
     },
 }
@@ -99,46 +72,46 @@ pub enum FsRequest {
 /// How a file is opened for writing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct WriteMode {
-    /// Make it if it is not there.
+    /// Create it if it does not exist.
     pub create: bool,
-    /// Fail if it is there.
+    /// Fail if it exists.
     pub exclusive: bool,
-    /// Empty it first.
+    /// Truncate it first.
     pub truncate: bool,
-    /// Write behind what is there; else from the beginning.
+    /// Write at its end; else at the beginning.
     pub append: bool,
 }
 
-/// What a call may do beyond its being allowed at all.
+/// The terms of an allowed call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct FsTerms {
-    /// Symbolic links on the way are followed. Not so where path patterns are in force: a pattern speaks of names, and
-    /// a link gives a file another one.
+    /// Symbolic links in the path are followed. Not where path patterns are in force: a pattern covers names, and a link gives a
+    /// file another name.
     pub links: bool,
-    /// Everything beneath the path is in the rights too: a folder may be moved or removed with its content.
+    /// The rights cover everything beneath the path too: a folder may be moved or removed with its content.
     pub tree: bool,
-    /// Folders down to this level must be there already when a folder is made recursively.
+    /// Folders down to this level must exist when a folder is created recursively.
     pub existing_levels: u32,
-    /// Largest file that is read or may come of writing (bytes).
+    /// Largest file that may be read or result from writing (bytes).
     pub max_file_bytes: u64,
     /// Most entries that are listed or removed in one call.
     pub max_entries: u32,
 }
 
-/// What an `fs` call gives.
+/// The reply to an `fs` call.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum FsReply {
     /// Content of a file.
     Bytes(Vec<u8>),
     /// Entries of a folder.
     Entries(Vec<DirEntry>),
-    /// What a path is.
+    /// Metadata of a path.
     Stat(FileStat),
     /// A yes or no.
     Bool(bool),
     /// It is done.
     Done,
-    /// A path: where another one leads, or the first folder that was made (none: all were there).
+    /// A path: the resolved one, or the first folder that was created (`None`: all existed).
     Path(Option<String>),
     /// Bytes that were written.
     Written(u64),
@@ -149,27 +122,24 @@ pub enum FsReply {
 pub struct DirEntry {
     /// Its name; names that are not UTF-8 are shown with replacement characters.
     pub name: String,
-    /// What it is, without following links.
+    /// Its kind, without following links.
     pub kind: FileKind,
 }
 
-/// What a directory entry is.
+/// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub enum FileKind {
     /// A regular file.
     File,
-    /// A folder.
     Directory,
-    /// A symbolic link.
     Symlink,
     /// Anything else.
     Other,
 }
 
-/// What a path is.
+/// Metadata of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct FileStat {
-    /// What it is.
     pub kind: FileKind,
     /// Size (bytes).
     pub size: u64,

@@ -10,152 +10,128 @@ use serde::Serialize;
 /// One verb with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum DurableOp {
-    /// Compile a source text and keep it; another text under the same name makes a new version.
+    /// Compile a source text and store it; another text under the same name creates a new version.
     ProgramLoad {
-        /// Its name.
         name: String,
-        /// The text.
         source: String,
-        /// TypeScript (true), JavaScript (false), or whichever it is.
+        /// TypeScript (true), JavaScript (false); none = decided by compiling it.
         typescript: Option<bool>,
     },
     /// Programs, newest first.
     ProgramList(ListPage),
     /// One program with its source.
     ProgramGet {
-        /// Which.
         program: String,
         /// The source of this version; none = the newest.
         version: Option<u32>,
     },
-    /// Versions of a program without their sources, newest first. The place of one is its time, and its number as id.
+    /// Versions of a program without their sources, newest first. The cursor of a version is its time, and its number as id.
     ProgramVersions {
-        /// Of which.
         program: String,
-        /// Which part of the list.
         page: ListPage,
     },
-    /// Hide a program; its executions go on.
+    /// Hide a program; its executions continue.
     ProgramDelete {
-        /// Which.
         program: String,
     },
-    /// Run a program to its first pause or end, or answer as soon as it is certain to be run.
+    /// Run a program. Replies at its first pause or end, or as soon as its start is stored.
     ProgramStart(Box<NewRun>),
-    /// An execution of a program with its question.
+    /// An execution of a program with its task.
     RunGet {
-        /// Which.
         execution: String,
     },
     /// Executions of programs, newest first.
     RunList {
         /// Only of this program.
         program: Option<String>,
-        /// Which part of the list.
         page: ListPage,
     },
-    /// Pending questions, oldest first.
+    /// Pending tasks, oldest first.
     TaskList(ListPage),
-    /// The question of an execution. Read only.
+    /// The task of an execution. Read only.
     TaskGet {
-        /// Which execution; or the id of the question itself.
+        /// The execution, or the id of the task.
         execution: String,
     },
-    /// Answer a question.
+    /// Answer a task.
     TaskSubmit {
-        /// Which execution; or the id of the question itself.
+        /// The execution, or the id of the task.
         execution: String,
-        /// The question that is answered; none = the pending one, whichever it is.
+        /// The task that is answered; none = the pending one.
         task: Option<String>,
-        /// The answer.
         result: GivenAnswer,
-        /// Reply when the program has run on to its next pause or end (true), or as soon as the answer is stored.
+        /// Reply at the program's next pause or end (true), or as soon as the answer is stored.
         wait: bool,
     },
     /// The inside of a program that stands still.
     StateGet {
-        /// Which execution.
         execution: String,
         /// As of this checkpoint; none = now.
         checkpoint: Option<u64>,
     },
     /// Change a variable of a waiting execution.
     StateSet {
-        /// Which execution.
         execution: String,
-        /// Which variable.
         name: String,
         /// Its new value.
         value: JsonText,
-        /// Which frame, 0 is the innermost.
+        /// 0 is the innermost.
         frame: u32,
     },
-    /// Which states were kept.
     CheckpointList {
-        /// Which execution.
         execution: String,
     },
-    /// Make a new execution from a checkpoint, which takes over the name; the old one ends as `cancelled`.
+    /// Create an execution from a checkpoint, which takes over the name; the old one ends as `cancelled`.
     Rewind {
-        /// Which execution.
         execution: String,
-        /// To where.
         checkpoint: u64,
     },
-    /// Make a new execution from a checkpoint.
+    /// Create an execution from a checkpoint.
     Fork {
-        /// Which execution.
         execution: String,
-        /// From where; none = where it stands.
+        /// None = the current state.
         checkpoint: Option<u64>,
         /// The name of the new one.
         name: Option<String>,
     },
-    /// Forget an execution with its output and states; one that has not ended is ended first. Answered by what it was.
+    /// Delete an execution with its output and states; one that has not ended is ended first. Replies with the deleted execution.
     RunDelete {
-        /// Which execution.
         execution: String,
     },
-    /// The execution that a client means when it names none: a list of it, or an empty one.
+    /// The client's current execution, used when it names none: a list with it, or an empty list.
     CurrentGet {
-        /// Which client of the caller's, 1–200 characters.
+        /// The name of a client of the caller, 1–200 characters.
         client: String,
     },
-    /// Says which execution a client means from now on. Answered by that execution.
+    /// Sets a client's current execution. Replies with that execution.
     CurrentSet {
-        /// Which client of the caller's, 1–200 characters.
+        /// The name of a client of the caller, 1–200 characters.
         client: String,
-        /// Which execution.
         execution: String,
     },
-    /// A part of a program's or an execution's file. Answered by [`DurableReply::Exported`].
+    /// A part of the export of a program or an execution. The reply is [`DurableReply::Exported`].
     Export {
-        /// What it is.
         kind: ArchiveKind,
-        /// Which.
         reference: String,
-        /// Behind what came before; none = the first part.
+        /// The position after the part before; none = the first part.
         after: Option<Box<ExportCursor>>,
     },
-    /// Begin to send a file. Answered by [`DurableReply::Importing`].
+    /// Begin an import. The reply is [`DurableReply::Importing`].
     ImportBegin(Box<NewImport>),
     /// A part of the file, at most [`PART_BYTES`](super::PART_BYTES).
     ImportPart {
-        /// Which import.
         import: String,
-        /// How many bytes came before.
+        /// Number of bytes before this part.
         at: u64,
-        /// The part.
         bytes: Vec<u8>,
     },
-    /// The file is whole: check it and make what it describes. Answered by a program or an execution.
+    /// The file is complete: check it and create what it describes. The reply is a program or an execution.
     ImportEnd {
-        /// Which import.
         import: String,
     },
-    /// Compile a plan, or say what is wrong with it. Keeps nothing.
+    /// Compile a plan, or report its errors. Stores nothing.
     PlanCheck(Box<PlanText>),
-    /// Keep the built-in program that walks through a plan, under a name as any program.
+    /// Store the built-in program for a plan under a name, like any program.
     PlanLoad {
         /// The program's name.
         name: String,
@@ -164,33 +140,30 @@ pub enum DurableOp {
         /// Ids of blocks that are done already.
         done: Vec<String>,
     },
-    /// The beginnings of what executions ask, of those that wait for an answer: for lists. Answered by
-    /// [`DurableReply::Prompts`].
+    /// The beginnings of the prompts of waiting executions, for lists. The reply is [`DurableReply::Prompts`].
     Prompts {
         /// Which executions, at most 1 000.
         executions: Vec<ExecutionId>,
         /// Longest beginning (bytes), at most 4 096.
         bytes: u32,
     },
-    /// How much there is. Answered by [`DurableReply::Counts`].
+    /// Counts of programs and executions. The reply is [`DurableReply::Counts`].
     Counts,
 }
 
-/// How much there is of a caller's own; of everybody's for an administrator.
+/// Counts of the caller's programs and executions; of all owners' for an administrator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct ProgramCounts {
     /// Programs that are loaded.
     pub programs: u64,
-    /// Executions of programs.
     pub executions: u64,
 }
 
-/// A plan as it was written: whoever names the files reads them.
+/// The source of a plan; the client reads the files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
 pub struct PlanText {
-    /// What the file is called, for people.
+    /// The file's name, for messages.
     pub file: String,
-    /// Its text.
     pub text: String,
     /// Name and text of each file that it lists; one that is missing does not exist.
     pub parts: Vec<(String, String)>,
@@ -199,7 +172,7 @@ pub struct PlanText {
 /// A plan that was compiled.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct CompiledPlan {
-    /// Always true: a plan in which something is wrong is an error.
+    /// Always true: a plan with errors is an error reply.
     pub valid: bool,
     /// How many blocks it has.
     pub blocks: u32,
@@ -209,20 +182,19 @@ pub struct CompiledPlan {
     pub plan: JsonText,
 }
 
-/// An answer as somebody gave it.
+/// An answer as it was submitted.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum GivenAnswer {
-    /// As somebody typed it: where the question has a schema, the JSON that it is, or else a string that needs no quotes.
+    /// Typed text: where the task has a schema, it is parsed as JSON, or else taken as a string without quotes.
     Typed(String),
-    /// A value of this type: `"42"` is a string and never a number. Where the question has no schema, a string is the
-    /// answer itself, and anything else its JSON.
+    /// A value of this type: `"42"` is a string and never a number. Where the task has no schema, a string is the answer itself,
+    /// and of any other value its JSON.
     Json(JsonText),
 }
 
-/// What to run.
+/// The options of a new execution of a program.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewRun {
-    /// The program.
     pub program: String,
     /// A name for the execution.
     pub name: Option<String>,
@@ -234,7 +206,7 @@ pub struct NewRun {
     pub template: Option<String>,
     /// The folder whose files the program may use; none = no files.
     pub worktree_path: Option<String>,
-    /// Reply when it stands at its first pause or its end (true), or as soon as its beginning is stored.
+    /// Reply at its first pause or end (true), or as soon as its start is stored.
     pub wait: bool,
 }
 
@@ -257,23 +229,18 @@ impl Default for NewRun {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(untagged)]
 pub enum DurableReply {
-    /// A program.
     Program(Box<Program>),
-    /// Programs.
     Programs(Vec<Program>),
-    /// Versions of a program.
     Versions(Vec<ProgramVersion>),
     /// An execution of a program.
     Run(Box<Run>),
-    /// Executions of programs.
     Runs(Vec<Run>),
-    /// Questions.
     Tasks(Vec<Task>),
-    /// Where an execution stands.
+    /// The status of an execution.
     TaskStatus(Box<TaskStatus>),
     /// The inside of a program.
     State(Box<ProgramState>),
-    /// Kept states.
+    /// Stored checkpoints.
     Checkpoints(Vec<CheckpointInfo>),
     /// A compiled plan.
     Plan(Box<CompiledPlan>),
@@ -281,7 +248,7 @@ pub enum DurableReply {
     Exported(Box<ExportPart>),
     /// The id of an import that is under way.
     Importing(String),
-    /// Executions with the beginnings of what they ask.
+    /// Executions with the beginnings of their prompts.
     Prompts(Vec<(ExecutionId, String)>),
     /// How much there is.
     Counts(ProgramCounts),

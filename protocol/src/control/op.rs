@@ -10,11 +10,10 @@ use crate::time::Timestamp;
 /// One verb with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub enum Op {
-    /// Make a template.
+    /// Create a template.
     TemplateCreate {
         /// Unique among the owner's.
         name: String,
-        /// Which engine.
         engine: Engine,
         /// Its settings; defaults where absent.
         settings: Box<Settings>,
@@ -23,64 +22,51 @@ pub enum Op {
     },
     /// Templates, newest first.
     TemplateList {
-        /// Which part of the list.
         page: ListPage,
-        /// With the system's own, which belongs to nobody, behind all others.
+        /// Include the built-in template, which has no owner, at the end.
         built_in: bool,
     },
     /// One template with its parts.
     TemplateGet {
-        /// Which.
         template: String,
     },
     /// Change a template.
     TemplateUpdate {
-        /// Which.
         template: String,
-        /// What.
         change: Box<TemplateChange>,
     },
-    /// Hide a template; its sessions go on.
+    /// Hide a template; its sessions continue.
     TemplateDelete {
-        /// Which.
         template: String,
     },
-    /// Let sessions of a template require a host module.
+    /// Allow sessions of a template to use a host module.
     TemplateAddModule {
-        /// Which.
         template: String,
-        /// The module.
         name: String,
     },
     /// Withdraw a host module.
     TemplateRemoveModule {
-        /// Which.
         template: String,
-        /// The module.
         name: String,
     },
-    /// Make a session and wait until it is ready.
+    /// Create a session and wait until it is ready.
     SessionCreate(Box<NewSession>),
     /// Sessions, newest first.
     SessionList(SessionFilter),
     /// One session.
     SessionGet {
-        /// Which.
         session: String,
     },
     /// End a session; a running execution becomes `cancelled` first. Idempotent.
     SessionClose {
-        /// Which.
         session: String,
     },
     /// A live session as the kernel sees it.
     SessionInspect {
-        /// Which.
         session: String,
     },
     /// Kill a session's worker.
     SessionKill {
-        /// Which.
         session: String,
         /// Signal number; 9 is SIGKILL.
         signal: i32,
@@ -89,83 +75,68 @@ pub enum Op {
     ExecStart(Box<NewExecution>),
     /// Executions of a session, newest first.
     ExecList {
-        /// Which session.
         session: String,
-        /// Which part of the list.
         page: ListPage,
     },
     /// One execution.
     ExecGet {
-        /// Which.
         execution: String,
     },
     /// Events of an execution.
     ExecEvents {
-        /// Which.
         execution: String,
         /// Only later ones.
         after_seq: u64,
         /// At most this many; 0 = all.
         limit: u32,
-        /// Stream what is still to come until the execution ends.
+        /// Stream further events until the execution ends.
         follow: bool,
     },
     /// End a running execution as `cancelled`.
     ExecCancel {
-        /// Which.
         execution: String,
     },
-    /// Whether the supervisor answers.
+    /// Whether the supervisor works.
     Health,
-    /// Which sessions are alive.
     RuntimeSummary,
     /// Version, layers in force, zygotes, totals, store lag.
     RuntimeInfo,
-    /// The table of layers, and what the host lacks.
+    /// The layers of the jail, and what the host does not support.
     Doctor,
     /// Stop the supervisor: drain, TERM, KILL.
     Shutdown,
     /// The host modules that templates may name.
     ModuleCatalog,
-    /// Give, narrow or withdraw a right of a template's sessions. Answered by [`Reply::Capability`](super::Reply).
+    /// Grant, narrow or withdraw a right of a template's sessions. The reply is [`Reply::Capability`](super::Reply).
     TemplateAddCapability {
-        /// Which template.
         template: String,
-        /// The row.
         capability: Box<NewCapability>,
     },
-    /// Take a capability row away. Answered by the row that is gone.
+    /// Remove a capability row. Replies with the removed row.
     TemplateRemoveCapability {
-        /// From which template.
         template: String,
-        /// The row: its id, or a unique prefix of it.
+        /// The row's id, or a unique prefix of it.
         capability: String,
     },
-    /// Let new sessions of a template run a file first. Answered by [`Reply::StartupFile`](super::Reply).
+    /// Add a file that new sessions of a template run first. The reply is [`Reply::StartupFile`](super::Reply).
     TemplateAddStartup {
-        /// Which template.
         template: String,
-        /// The file.
         file: Box<NewStartupFile>,
     },
-    /// Take a startup file away. Answered by the row that is gone.
+    /// Remove a startup file. Replies with the removed row.
     TemplateRemoveStartup {
-        /// From which template.
         template: String,
-        /// The row: its id, a unique prefix of it, or its path.
+        /// The row's id, a unique prefix of it, or its path.
         file: String,
     },
-    /// Give new sessions of a template a library. Answered by [`Reply::TemplateName`](super::Reply) with the name as it
-    /// is stored.
+    /// Add a library to new sessions of a template. The reply is [`Reply::TemplateName`](super::Reply) with the stored name.
     TemplateAddLibrary {
-        /// Which template.
         template: String,
         /// `id-version`, or `id` for the version that is installed.
         name: String,
     },
-    /// Take a library away; sessions that have it keep it. Answered by [`Reply::TemplateName`](super::Reply).
+    /// Remove a library; existing sessions keep it. The reply is [`Reply::TemplateName`](super::Reply).
     TemplateRemoveLibrary {
-        /// From which template.
         template: String,
         /// `id-version`, or `id` where the template has one version of it.
         name: String,
@@ -174,7 +145,7 @@ pub enum Op {
     LibraryCatalog,
     /// Install a library for every template. Administrators only: its code runs in their users' sessions.
     LibraryInstall(Box<NewLibrary>),
-    /// Remove an installed library; sessions that have it keep it.
+    /// Remove an installed library; existing sessions keep it.
     LibraryRemove {
         /// `id-version`, or `id` where one version is installed.
         name: String,
@@ -184,27 +155,24 @@ pub enum Op {
         /// Only this one.
         name: Option<String>,
     },
-    /// Who changed what, newest first. Answered by [`Reply::Audit`](super::Reply).
+    /// The audit log, newest first. The reply is [`Reply::Audit`](super::Reply).
     AuditList {
         /// Only entries with a smaller number.
         before: Option<u64>,
         /// At most this many.
         limit: u32,
     },
-    /// Something about durable programs.
+    /// A verb of durable programs.
     Durable(DurableOp),
-    /// Make sessions that go on from where a live, idle one stands. Answered by [`Reply::Sessions`](super::Reply): all of them,
-    /// or none is made.
+    /// Fork a live, idle session. The reply is [`Reply::Sessions`](super::Reply): either all forks are created, or none.
     SessionFork {
-        /// Which.
         session: String,
         /// How many; 1 to [`FORKS`](crate::limits::FORKS).
         count: u32,
     },
-    /// An execution once it does not run: it has ended, or waits for an answer. Returns at once where that is so. Except for a
-    /// program that waits, it has its events, as many as a reply has room for. Too much output is no error here.
+    /// Wait until an execution does not run: it has ended, or has a pending task. Returns at once where that is so. Except for a
+    /// program that waits, the reply has its events, as many as fit. An end because of too much output is no error of this verb.
     ExecWait {
-        /// Which.
         execution: String,
     },
 }
@@ -223,9 +191,9 @@ impl Op {
 /// A part of a list that is sorted newest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode)]
 pub struct ListPage {
-    /// At most this many; absent: as many as an answer has room for.
+    /// At most this many; absent: as many as fit into a reply.
     pub limit: Option<u32>,
-    /// Only what comes behind this place.
+    /// Only entries after this one.
     pub after: Option<ListCursor>,
 }
 
@@ -239,20 +207,18 @@ impl ListPage {
 /// The place of an element of such a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Encode, Decode)]
 pub struct ListCursor {
-    /// When it was made (executions: started).
+    /// When it was created (executions: started).
     pub at: Timestamp,
-    /// Its id.
     pub id: [u8; 16],
 }
 
 /// A capability row that is to be.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewCapability {
-    /// What it is about.
     pub kind: CapabilityKind,
-    /// Which module, global, …; (kind, name) is unique in a template.
+    /// The module, global, …; (kind, name) is unique in a template.
     pub name: String,
-    /// Whether it gives (true) or withdraws (false).
+    /// Whether it grants (true) or withdraws (false).
     pub enabled: bool,
     /// An object that narrows it.
     pub config: JsonText,
@@ -272,17 +238,16 @@ pub struct NewStartupFile {
 /// A library with its source.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewLibrary {
-    /// What `require` and `import` call it, as on npm.
+    /// Its name in `require` and `import`, as on npm.
     pub id: String,
-    /// Its version.
     pub version: String,
-    /// The global variable that it becomes; absent: as in the original catalog, else none.
+    /// Its global variable; absent: as in the original catalog, else none.
     pub global: Option<String>,
     /// One JavaScript file without relative imports: a script (UMD, `CommonJS`, IIFE) or an ES module.
     pub source: String,
 }
 
-/// What to change of a template; absent parts stay.
+/// The changes of a template; absent parts stay.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
 pub struct TemplateChange {
     /// New name.
@@ -296,7 +261,7 @@ pub struct TemplateChange {
 /// created from it.
 pub const AGENT_TEMPLATE: &str = "mcp";
 
-/// What a session is to be.
+/// The options of a new session.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewSession {
     /// The template; see [`AGENT_TEMPLATE`].
@@ -315,7 +280,7 @@ pub struct NewSession {
     pub idle_timeout_s: Option<u32>,
 }
 
-/// Which sessions.
+/// A selection of sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode)]
 pub struct SessionFilter {
     /// Only of this status.
@@ -324,16 +289,14 @@ pub struct SessionFilter {
     pub template: Option<String>,
     /// Only of this workspace.
     pub workspace_id: Option<String>,
-    /// Only of this engine; absent: those of scripts, or of the template that is asked for.
+    /// Only of this engine; absent: sessions of scripts, or those of the given template.
     pub engine: Option<Engine>,
-    /// Which part of the list.
     pub page: ListPage,
 }
 
-/// What to run.
+/// The options of a new execution.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode)]
 pub struct NewExecution {
-    /// Where.
     pub session: String,
     /// [`ExecutionKind::Repl`] (then `input`) or [`ExecutionKind::RunFile`] (then `path`).
     pub kind: ExecutionKind,
@@ -345,7 +308,7 @@ pub struct NewExecution {
     pub args: JsonText,
     /// Visible in `process.env`.
     pub env: Vec<(String, String)>,
-    /// Visible as `process.argv` behind the first two entries.
+    /// Visible as `process.argv` after the first two entries.
     pub argv: Vec<String>,
     /// Reply when it has ended (true), or as soon as it runs.
     pub wait: bool,
@@ -354,7 +317,7 @@ pub struct NewExecution {
 }
 
 impl NewExecution {
-    /// Nothing given but where and what kind; waited for, not followed.
+    /// With default options: waits for the end, streams no events.
     pub fn new(session: impl Into<String>, kind: ExecutionKind) -> Self {
         Self {
             session: session.into(),

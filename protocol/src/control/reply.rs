@@ -1,4 +1,4 @@
-//! What verbs answer.
+//! Results of verbs.
 
 use super::DurableReply;
 use crate::codec::{Decode, Encode};
@@ -15,11 +15,9 @@ use std::fmt;
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 #[serde(untagged)]
 pub enum Reply {
-    /// Nothing to say.
+    /// Success without data.
     Done,
-    /// A template.
     Template(Template),
-    /// Templates.
     Templates(Vec<Template>),
     /// A template with its parts.
     TemplateDetail(Box<TemplateDetail>),
@@ -27,20 +25,14 @@ pub enum Reply {
     TemplateDeleted {
         /// `ok`.
         status: String,
-        /// Which.
         template_id: TemplateId,
     },
-    /// A session.
     Session(Box<Session>),
-    /// Sessions.
     Sessions(Vec<Session>),
     /// A live session as the kernel sees it.
     Inspection(Box<SessionInspection>),
-    /// An execution.
     Execution(Box<Execution>),
-    /// Executions.
     Executions(Vec<Execution>),
-    /// Events.
     Events(Vec<Event>),
     /// The supervisor answers.
     Health(Health),
@@ -48,25 +40,20 @@ pub enum Reply {
     RuntimeSummary(RuntimeSummary),
     /// The supervisor itself.
     RuntimeInfo(Box<RuntimeInfo>),
-    /// The host.
     Doctor(Box<DoctorReport>),
     /// The host modules there are.
     Modules(Vec<ModuleInfo>),
-    /// A capability row.
     Capability(Box<Capability>),
-    /// A startup file.
     StartupFile(Box<StartupFile>),
-    /// A module's or library's name that was added to a template or taken away.
+    /// The name of a module or library that was added to a template or removed.
     TemplateName(TemplateName),
     /// The libraries there are.
     Libraries(Vec<LibraryInfo>),
-    /// A library.
     Library(Box<LibraryInfo>),
-    /// What was found of installed libraries.
+    /// The checks of installed libraries.
     LibraryChecks(Vec<LibraryCheck>),
-    /// Who changed what.
     Audit(Vec<AuditRecord>),
-    /// Something about durable programs.
+    /// The result of a verb of durable programs.
     Durable(DurableReply),
 }
 
@@ -75,15 +62,11 @@ pub enum Reply {
 pub struct AuditRecord {
     /// Its number; later ones are larger.
     pub seq: u64,
-    /// When.
     pub at: Timestamp,
-    /// Who.
     pub owner: String,
-    /// Through which door: `control`, `rest`, `embedded`.
+    /// The API: `control`, `rest`, `embedded`.
     pub door: String,
-    /// Which verb.
     pub verb: String,
-    /// What it was about.
     pub subject: String,
     /// `ok` or the error's code.
     pub outcome: String,
@@ -92,7 +75,6 @@ pub struct AuditRecord {
 /// `{"template_id","name"}`.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct TemplateName {
-    /// The template.
     pub template_id: TemplateId,
     /// The name as it is stored.
     pub name: String,
@@ -101,30 +83,28 @@ pub struct TemplateName {
 /// A library that is installed, or that `libs download` would install.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct LibraryInfo {
-    /// `id-version`: what templates call it.
+    /// `id-version`: its name in templates.
     pub name: String,
-    /// What `require` and `import` call it.
+    /// Its name in `require` and `import`.
     pub id: String,
-    /// Its version.
     pub version: String,
-    /// The global variable that it becomes, if any.
+    /// Its global variable, if any.
     pub global: Option<String>,
-    /// Whether its source is here.
+    /// Whether its source is installed.
     pub installed: bool,
     /// SHA-256 of its source (hexadecimal), if it is installed.
     pub sha256: Option<String>,
     /// Size of its source (bytes), if it is installed.
     pub bytes: Option<u64>,
-    /// When it was installed.
     pub installed_at: Option<Timestamp>,
 }
 
-/// What was found of one installed library.
+/// The check of one installed library.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct LibraryCheck {
     /// `id-version`.
     pub name: String,
-    /// Whether its source is as it was installed.
+    /// Whether its source is unchanged since its installation.
     pub ok: bool,
     /// What is wrong with it.
     pub problem: Option<String>,
@@ -133,9 +113,8 @@ pub struct LibraryCheck {
 /// A host module.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct ModuleInfo {
-    /// What `require` and `import` call it.
+    /// Its name in `require` and `import`.
     pub name: String,
-    /// What it gives.
     pub description: String,
 }
 
@@ -149,9 +128,8 @@ pub struct Health {
 /// Which sessions are alive.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct RuntimeSummary {
-    /// How many.
     pub active_sessions: u64,
-    /// Which, sorted.
+    /// Sorted.
     pub active_session_ids: Vec<SessionId>,
 }
 
@@ -171,13 +149,11 @@ pub struct SandboxLayer {
 /// A process from which sessions are forked.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct ZygoteInfo {
-    /// Which engine.
     pub engine: String,
-    /// Its libraries.
     pub libraries: Vec<String>,
     /// Its pid on the host.
     pub pid: u32,
-    /// Workers forked from it so far that got a job; not counted for the ones that are always there.
+    /// Workers forked from it so far that were assigned to a session; not counted for the permanent zygotes.
     pub forks: u64,
 }
 
@@ -194,13 +170,12 @@ pub struct RuntimeInfo {
     pub keeper_pid: Option<u32>,
     /// The walls in force.
     pub sandbox: Vec<SandboxLayer>,
-    /// Its zygotes.
     pub zygotes: Vec<ZygoteInfo>,
     /// Live sessions.
     pub active_sessions: u64,
-    /// Sessions made since the start.
+    /// Sessions created since the start.
     pub sessions_created: u64,
-    /// Executions taken since the start.
+    /// Executions started since the start.
     pub executions_started: u64,
     /// `full` or `normal`.
     pub durability: String,
@@ -213,22 +188,22 @@ pub struct RuntimeInfo {
 pub struct DoctorReport {
     /// Kernel release.
     pub kernel: String,
-    /// Whether everything that is required is there.
+    /// Whether the host supports everything that is required.
     pub ok: bool,
-    /// Why no jail stands or the host could not be examined, and what to do.
+    /// Why there is no jail or the host could not be examined, and what to do.
     pub problem: Option<String>,
-    /// Each wall of the jail that stands.
+    /// The walls of the current jail.
     pub layers: Vec<SandboxLayer>,
-    /// Each wall that was tried on this machine.
+    /// The walls that were tried on this machine.
     pub host: Vec<HostFinding>,
 }
 
-/// A wall as it was tried on this machine, in a process of its own.
+/// The result of trying a wall on this machine, in a separate process.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize)]
 pub struct HostFinding {
     /// `namespaces`, `seccomp`, …
     pub name: String,
-    /// Whether it can be put up here.
+    /// Whether this machine supports it.
     pub works: bool,
     /// Whether a supervisor refuses to start without it.
     pub required: bool,
@@ -287,7 +262,7 @@ error_codes! {
     SessionBusy = "SESSION_BUSY", 409, 75;
     /// Absolute, `..`, a symlink that leaves the worktree, NUL, blank.
     InvalidPath = "INVALID_PATH", 422, 1;
-    /// The execution said more than it may; `details.execution_id`.
+    /// The execution wrote more output than allowed; `details.execution_id`.
     OutputLimitExceeded = "OUTPUT_LIMIT_EXCEEDED", 422, 1;
     /// The startup mode is not available.
     StartupModeUnsupported = "STARTUP_MODE_UNSUPPORTED", 422, 1;
@@ -299,7 +274,7 @@ error_codes! {
     IdempotencyMismatch = "IDEMPOTENCY_MISMATCH", 409, 1;
     /// The template names a library that is not installed; `details.command` installs it.
     LibraryNotInstalled = "LIBRARY_NOT_INSTALLED", 422, 1;
-    /// A library's source is not what was installed, or its file is gone; `details.command` installs it again.
+    /// A library's source has changed since its installation, or its file is missing; `details.command` installs it again.
     LibraryCorrupt = "LIBRARY_CORRUPT", 422, 1;
     /// Not a host module.
     ModuleNotAllowed = "MODULE_NOT_ALLOWED", 422, 1;
@@ -315,7 +290,7 @@ error_codes! {
     ShuttingDown = "SHUTTING_DOWN", 503, 75;
     /// A bug.
     Internal = "INTERNAL", 500, 70;
-    /// This host, or what the supervisor may do on it, does not allow the walls around a worker.
+    /// This host, or the supervisor's rights on it, does not allow the jail of a worker.
     SandboxUnavailable = "SANDBOX_UNAVAILABLE", 503, 70;
     /// The source text of a program has errors; `details.diagnostics`.
     CompileError = "COMPILE_ERROR", 422, 1;
@@ -325,9 +300,9 @@ error_codes! {
     TaskNotFound = "TASK_NOT_FOUND", 404, 1;
     /// The execution does not wait, or not for this task.
     TaskNotPending = "TASK_NOT_PENDING", 409, 1;
-    /// The answer does not fit the task's schema.
+    /// The answer does not match the task's schema.
     AnswerInvalid = "ANSWER_INVALID", 422, 1;
-    /// Something is wrong with a plan: the message has a line for each.
+    /// A plan has errors: the message has a line for each.
     PlanInvalid = "PLAN_INVALID", 422, 1;
 }
 
@@ -347,9 +322,8 @@ impl Serialize for ErrorCode {
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, thiserror::Error)]
 #[error("{message}")]
 pub struct OpError {
-    /// What programs match on.
+    /// The stable identifier, for programs.
     pub code: ErrorCode,
-    /// What happened.
     pub message: String,
     /// Facts for programs (an object).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -372,13 +346,13 @@ impl OpError {
         self
     }
 
-    /// Says that the code ran: what failed is only its record (`details.ran`).
+    /// Marks that the code ran, and only storing its record failed (`details.ran`).
     #[must_use]
     pub fn of_what_ran(self) -> Self {
         self.with_details(&serde_json::json!({ "ran": true }))
     }
 
-    /// Whether what failed is only the record of something that was done; then repeating it does it twice.
+    /// Whether the code ran and only storing its record failed; then a repeated request runs it twice.
     pub fn has_run(&self) -> bool {
         let details = self.details.as_ref().and_then(JsonText::to_value);
         details.is_some_and(|details| details["ran"] == true)

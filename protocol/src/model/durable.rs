@@ -1,4 +1,4 @@
-//! Durable programs: what clients see of them (`cvm.md`, REST).
+//! Durable programs in the form that clients see (`cvm.md`, REST).
 
 use super::{Execution, ExecutionError, ExecutionStatus};
 use crate::codec::{Decode, Encode};
@@ -10,9 +10,7 @@ use serde::{Deserialize, Serialize};
 /// A program in its newest version.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Program {
-    /// Its id.
     pub id: ProgramId,
-    /// Its name.
     pub name: String,
     /// Number of the newest version, from 1.
     pub version: u32,
@@ -38,61 +36,52 @@ pub struct ProgramVersion {
     pub source_hash: String,
     /// Format of its compiled code.
     pub format: u32,
-    /// When it was loaded.
     pub created_at: Timestamp,
 }
 
 /// An error of a source text.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Diagnostic {
-    /// In words.
     pub message: String,
     /// Line, from 1.
     pub line: u32,
     /// Column, from 1.
     pub column: u32,
-    /// The line itself.
     pub snippet: String,
 }
 
-/// A question of a waiting execution.
+/// A task of a waiting execution.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Task {
-    /// Its id.
     pub id: TaskId,
-    /// Who asks.
     pub execution_id: ExecutionId,
-    /// The question.
     pub prompt: String,
-    /// What an answer must fit; none = any text.
+    /// The schema of answers; none = any text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<JsonText>,
-    /// Answers that did not fit.
+    /// Answers that did not match the schema.
     pub attempts: u32,
-    /// When it was asked.
     pub created_at: Timestamp,
     /// When it is answered with its default, or with a `CCTimeoutError`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadline: Option<Timestamp>,
-    /// When the first answer came that did not fit.
+    /// When the first answer came that did not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_attempt_at: Option<Timestamp>,
-    /// When the last answer came that did not fit.
+    /// When the last answer came that did not match.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_attempt_at: Option<Timestamp>,
 }
 
-/// Where an execution stands: its question, or what came of it. Reading it changes nothing.
+/// The status of an execution: its pending task, or its result. Reading it changes nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct TaskStatus {
-    /// Which execution.
     pub execution_id: ExecutionId,
     /// Its name, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its status.
     pub status: ExecutionStatus,
-    /// The question, while it waits.
+    /// The task, while it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
     /// Its result, once it ended `ok`.
@@ -103,25 +92,22 @@ pub struct TaskStatus {
     pub error: Option<ExecutionError>,
 }
 
-/// An execution with its question: of a program, or one of a `quickjs` session that waits for an answer.
+/// An execution with its task: of a program, or one of a `quickjs` session that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Run {
-    /// The execution.
     #[serde(flatten)]
     pub execution: Execution,
-    /// Its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it runs, if it is a program.
+    /// The program that it runs, if it is one of a program.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_id: Option<ProgramId>,
     /// The program's name; none once it was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// Which version of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program_version: Option<u32>,
-    /// Its question, while it waits.
+    /// Its task, while it waits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
 }
@@ -129,9 +115,7 @@ pub struct Run {
 /// A state that was kept.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct CheckpointInfo {
-    /// Its number.
     pub seq: u64,
-    /// When.
     pub at: Timestamp,
     /// `start`, `pause`, `effect`, `steps`, `edit`, `end`.
     pub cause: String,
@@ -139,7 +123,7 @@ pub struct CheckpointInfo {
     pub bytes: u64,
 }
 
-/// The inside of a program that stands still.
+/// The frames and variables of a waiting program.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
 pub struct ProgramState {
     /// Calls in progress, innermost first.
@@ -157,7 +141,6 @@ pub struct ProgramFrame {
     pub line: u32,
     /// Column, from 1.
     pub column: u32,
-    /// The line itself.
     pub source_line: String,
     /// Variables with their values as text.
     pub variables: Vec<Variable>,
@@ -166,7 +149,6 @@ pub struct ProgramFrame {
 /// A variable.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Variable {
-    /// Its name.
     pub name: String,
     /// Its value as text.
     pub value: String,

@@ -8,7 +8,6 @@ use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 text_enum! {
-    /// Which console method.
     ConsoleLevel {
         /// `console.log`.
         Log = "log",
@@ -26,15 +25,11 @@ text_enum! {
 text_enum! {
     /// JavaScript's name of a value's type.
     JsType {
-        /// A number.
         Number = "number",
-        /// A string.
         String = "string",
-        /// A boolean.
         Boolean = "boolean",
-        /// Any object without a name of its own here.
+        /// Any other object.
         Object = "object",
-        /// An array.
         Array = "array",
         /// A function or class.
         Function = "function",
@@ -44,7 +39,6 @@ text_enum! {
         Null = "null",
         /// A `BigInt`.
         Bigint = "bigint",
-        /// A symbol.
         Symbol = "symbol",
         /// A `Date`.
         Date = "date",
@@ -52,7 +46,6 @@ text_enum! {
         Map = "map",
         /// A `Set`.
         Set = "set",
-        /// A promise.
         Promise = "promise",
         /// An `Error`.
         Error = "error",
@@ -62,18 +55,16 @@ text_enum! {
 /// One entry of an execution's output. `seq` is 1, 2, 3, … without a gap.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Event {
-    /// Whose output.
     pub execution_id: ExecutionId,
     /// Position, from 1.
     pub seq: u64,
-    /// When it happened.
     pub ts: Timestamp,
-    /// What happened: JSON fields `type` and `payload`.
+    /// JSON fields `type` and `payload`.
     #[serde(flatten)]
     pub payload: EventPayload,
 }
 
-/// What happened.
+/// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(tag = "type", content = "payload", rename_all = "snake_case")]
 pub enum EventPayload {
@@ -84,14 +75,12 @@ pub enum EventPayload {
     },
     /// A console call.
     Console {
-        /// Which method.
         level: ConsoleLevel,
         /// Formatted as Node's `util.format` does.
         text: String,
     },
     /// The value of the last expression.
     Value {
-        /// Its type.
         #[serde(rename = "type")]
         kind: JsType,
         /// For people.
@@ -109,9 +98,8 @@ pub enum EventPayload {
     },
     /// Something that the system did or noticed.
     System {
-        /// In words.
         message: String,
-        /// How serious.
+        /// The severity.
         level: ConsoleLevel,
     },
     /// Output of a command that the script ran.
@@ -124,13 +112,8 @@ pub enum EventPayload {
         /// As written.
         text: String,
     },
-    /// A question was asked.
-    Task {
-        /// Which task.
-        task_id: TaskId,
-        /// The question.
-        prompt: String,
-    },
+    /// A task was created.
+    Task { task_id: TaskId, prompt: String },
 }
 
 impl EventPayload {

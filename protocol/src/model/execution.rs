@@ -8,7 +8,6 @@ use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 text_enum! {
-    /// What was run.
     ExecutionKind {
         /// Input of a client.
         Repl = "repl",
@@ -30,7 +29,7 @@ text_enum! {
         Waiting = "waiting",
         /// Ended.
         Ok = "ok",
-        /// Ended by an exception, a limit or the worker's death.
+        /// Ended by an exception, a limit or the worker's exit.
         Error = "error",
         /// Ended by `cpu_ms` or `wall_ms`.
         Timeout = "timeout",
@@ -49,11 +48,8 @@ impl ExecutionStatus {
 /// One run of code.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Execution {
-    /// Its id.
     pub id: ExecutionId,
-    /// Where it ran.
     pub session_id: SessionId,
-    /// What was run.
     pub kind: ExecutionKind,
     /// Source text of a repl execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -65,11 +61,8 @@ pub struct Execution {
     pub args: JsonText,
     /// The client's variables (an object of strings).
     pub env: JsonText,
-    /// Where it stands.
     pub status: ExecutionStatus,
-    /// When it was taken.
     pub started_at: Timestamp,
-    /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Timestamp>,
     /// Value of the last expression or of the module, when it has a faithful JSON form.
@@ -78,7 +71,6 @@ pub struct Execution {
     /// Why it did not end `ok`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ExecutionError>,
-    /// What it used.
     pub metrics: Metrics,
     /// A write of this record or its events failed: what is stored may be incomplete.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -94,14 +86,13 @@ pub struct ExecutionError {
     /// `EXCEPTION`, `SYNTAX_ERROR`, `CPU_LIMIT`, `WALL_LIMIT`, `MEMORY_LIMIT`, `OUTPUT_LIMIT_EXCEEDED`, `CANCELLED`,
     /// `WORKER_DIED`.
     pub code: String,
-    /// In words.
     pub message: String,
     /// For `WORKER_DIED`: text of [`CloseReason`](crate::reason::CloseReason).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
 
-/// What an execution used.
+/// The usage of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
 pub struct Metrics {
     /// Wall-clock time from dispatch to end (milliseconds).
@@ -114,6 +105,6 @@ pub struct Metrics {
     pub events: u64,
     /// Text and values in those events (bytes).
     pub output_bytes: u64,
-    /// Peak of the JavaScript heap as the worker said; advisory (bytes).
+    /// Peak of the JavaScript heap as the worker reported; advisory (bytes).
     pub heap_peak_bytes: u64,
 }

@@ -10,15 +10,15 @@ use serde::{Deserialize, Serialize};
 text_enum! {
     /// `starting → ready → closed`, `starting|ready → crashed`.
     SessionStatus {
-        /// The worker is being made.
+        /// The worker is being started.
         Starting = "starting",
-        /// One live worker takes executions.
+        /// One worker takes executions.
         Ready = "ready",
-        /// Ended without being asked to.
+        /// Ended unexpectedly.
         Crashed = "crashed",
         /// Ended on request.
         Closed = "closed",
-        /// Of a durable program alone: no process now; the program waits for an answer, or for its turn.
+        /// Only sessions of programs: no process now; the program waits for an answer, or for a free worker.
         Waiting = "waiting",
     }
 }
@@ -26,7 +26,6 @@ text_enum! {
 /// One sandboxed worker process and its record.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Session {
-    /// Its id.
     pub id: SessionId,
     /// A name that the client gave; several may have the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -41,14 +40,11 @@ pub struct Session {
     pub base_commit_oid: String,
     /// Absolute path of the folder whose files the session may read.
     pub worktree_path: String,
-    /// Where it stands.
     pub status: SessionStatus,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closed_at: Option<Timestamp>,
-    /// What went wrong, in words.
+    /// The error message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Why it ended, as text of [`CloseReason`](crate::reason::CloseReason).
@@ -56,11 +52,11 @@ pub struct Session {
     pub close_reason: Option<String>,
     /// Free-form facts about the runtime (an object).
     pub runtime_meta: JsonText,
-    /// `cvm`: the session of a durable program, made with its execution and ended with it; absent in all others, whose template
-    /// says more.
+    /// `cvm`: the session of a durable program, created and ended with its execution; absent in all others, which have the engine
+    /// of their template.
     #[serde(default = "scripts", skip_serializing_if = "of_scripts")]
     pub engine: Engine,
-    /// The execution that a program's session was made for.
+    /// The execution of a program's session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution_id: Option<ExecutionId>,
 }
@@ -74,12 +70,10 @@ fn of_scripts(engine: &Engine) -> bool {
     *engine != Engine::Cvm
 }
 
-/// A live session as the kernel sees it. Nothing here was claimed by the worker, except `js_heap_bytes`.
+/// A live session, inspected through the kernel. Only `js_heap_bytes` was reported by the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct SessionInspection {
-    /// Which session.
     pub session_id: SessionId,
-    /// Where it stands.
     pub status: SessionStatus,
     /// The worker's pid on the host.
     pub pid: u32,
@@ -91,7 +85,7 @@ pub struct SessionInspection {
     pub pss_kib: Option<u64>,
     /// Unique set (KiB), if readable.
     pub uss_kib: Option<u64>,
-    /// JavaScript heap (bytes), as the worker last said; advisory.
+    /// JavaScript heap (bytes), as the worker last reported; advisory.
     pub js_heap_bytes: Option<u64>,
     /// Open descriptors, if readable.
     pub fds: Option<u32>,
@@ -107,7 +101,7 @@ pub struct SessionInspection {
     pub rlimits: Vec<String>,
     /// The execution that runs, if any.
     pub running_execution: Option<crate::ids::ExecutionId>,
-    /// Time since the worker last said anything (milliseconds).
+    /// Time since the worker's last message (milliseconds).
     pub heartbeat_age_ms: u64,
     /// Whether this supervisor took the worker over from an earlier one.
     pub adopted: bool,

@@ -4,7 +4,7 @@ use super::text_enum;
 use crate::codec::{Decode, Encode};
 use serde::{Deserialize, Serialize};
 
-/// What an execution may use up. Scope: one execution, unless said otherwise (architecture section 7).
+/// The limits of an execution, or of the session where noted (architecture section 7).
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
@@ -67,12 +67,12 @@ impl Default for Resolver {
 }
 
 text_enum! {
-    /// What happens when a session's worker dies unasked. Templates may only say [`OnCrash::Close`]; the others are names
-    /// that are kept for what they mean, and refused.
+    /// The action when a session's worker exits unexpectedly. Templates may only use [`OnCrash::Close`]; the other names are
+    /// reserved, and refused.
     OnCrash {
         /// The session is `crashed`.
         Close = "close",
-        /// A new session takes over.
+        /// A new session replaces it.
         Restart = "restart",
         /// The frozen fork goes on.
         Rollback = "rollback",
@@ -89,7 +89,7 @@ pub struct RuntimeSettings {
     pub strict: bool,
     /// There is a `console` global.
     pub console: bool,
-    /// What happens when the worker dies.
+    /// The action when the worker exits unexpectedly.
     pub on_crash: OnCrash,
     /// A session ends this long after its creation (seconds), 0 = never.
     pub ttl_s: u32,
@@ -114,7 +114,7 @@ impl Default for RuntimeSettings {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Encode, Decode, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Settings {
-    /// What executions may use up.
+    /// The limits of executions.
     pub limits: Limits,
     /// How modules are found.
     pub resolver: Resolver,

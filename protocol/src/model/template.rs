@@ -8,7 +8,7 @@ use crate::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 text_enum! {
-    /// Which engine runs a template's code. `goja` is the original's name of `quickjs` and is echoed back as sent.
+    /// The engine of a template. `goja` is the original's name of `quickjs` and is echoed back as sent.
     Engine {
         /// QuickJS, for live sessions.
         Quickjs = "quickjs",
@@ -20,13 +20,11 @@ text_enum! {
 }
 
 text_enum! {
-    /// What a capability row is about.
+    /// The kind of a capability row.
     CapabilityKind {
-        /// A host module.
         Module = "module",
         /// A JavaScript intrinsic.
         Global = "global",
-        /// Files.
         Fs = "fs",
         /// Network.
         Net = "net",
@@ -48,11 +46,9 @@ text_enum! {
 /// A profile from which sessions are made.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Template {
-    /// Its id.
     pub id: TemplateId,
     /// Unique among the owner's templates.
     pub name: String,
-    /// Which engine.
     pub engine: Engine,
     /// False once deleted.
     pub is_active: bool,
@@ -60,11 +56,9 @@ pub struct Template {
     pub exposed_modules: Vec<String>,
     /// `name-version` of libraries that sessions get.
     pub libraries: Vec<String>,
-    /// When it was made.
     pub created_at: Timestamp,
-    /// When it was last changed.
     pub updated_at: Timestamp,
-    /// The system's own: everybody sees it, nobody changes it.
+    /// The built-in template: visible to all users, cannot be changed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub built_in: bool,
 }
@@ -72,9 +66,7 @@ pub struct Template {
 /// A template with everything that a session made from it inherits.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct TemplateDetail {
-    /// The template.
     pub template: Template,
-    /// Its settings.
     pub settings: Settings,
     /// Its capability rows.
     pub capabilities: Vec<Capability>,
@@ -82,18 +74,16 @@ pub struct TemplateDetail {
     pub startup_files: Vec<StartupFile>,
 }
 
-/// A right that a template gives, narrows or withdraws.
+/// A right that a template grants, narrows or withdraws.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct Capability {
-    /// Its id.
     pub id: CapabilityId,
     /// The template (the original's field name).
     pub vm_id: TemplateId,
-    /// What it is about.
     pub kind: CapabilityKind,
     /// Which module, global, …
     pub name: String,
-    /// Whether it gives (true) or withdraws (false).
+    /// Whether it grants (true) or withdraws (false).
     pub enabled: bool,
     /// An object that narrows it.
     pub config: JsonText,
@@ -102,7 +92,6 @@ pub struct Capability {
 /// A file that every new session runs.
 #[derive(Debug, Clone, PartialEq, Eq, Encode, Decode, Serialize, Deserialize)]
 pub struct StartupFile {
-    /// Its id.
     pub id: StartupFileId,
     /// The template (the original's field name).
     pub vm_id: TemplateId,

@@ -12,7 +12,7 @@ structs! {
     ExecTerms { program, read, write, timeout_ms, max_output_bytes, memory_bytes, processes }
     ExecReply { code, signal, timed_out, stdout, stderr, truncated }
     HostError { code, message }
-    Record { session, inner_pid, wait_status }
+    WorkerRecord { session, inner_pid, wait_status }
     LayerReport { name, in_force, detail }
     JailFailure { step, errno, hint }
     Start { session, limits, random_seed, console }

@@ -1,5 +1,5 @@
-//! Compiles a table of rows to classic BPF: architecture first, then x32 numbers, then the rows from top to bottom; then
-//! what happens to everything else.
+//! Compiles a table of rows to classic BPF: a check of the architecture, of x32 numbers, then the rows from top to bottom, then the
+//! action for all other calls.
 
 use libc::sock_filter;
 use std::io;
@@ -7,30 +7,30 @@ use std::io;
 /// A system-call number, `x86_64` or aarch64 (`libc::SYS_*`).
 pub type Number = libc::c_long;
 
-/// One row: a call, when it matches, what happens, and why the row is there.
+/// One row: a call, its conditions, the action, and the reason of the row.
 #[derive(Debug, Clone, Copy)]
-pub struct Row {
+pub struct FilterRow {
     /// The call's number.
     pub number: Number,
     /// The call's name, for reports and tests.
     pub name: &'static str,
-    /// All of these must hold, else the next row is asked.
+    /// All of these must hold, else the next row is tried.
     pub when: &'static [Check],
-    /// What happens.
-    pub action: Action,
-    /// Who needs it and why it does no harm.
+    /// The action.
+    pub action: FilterAction,
+    /// Which code needs the call, and why it does no harm.
     pub reason: &'static str,
 }
 
-impl Row {
-    /// A call that goes through where all of `when` hold.
+impl FilterRow {
+    /// A row that allows a call if all of `when` hold.
     pub const fn allow(
         number: Number,
         name: &'static str,
         when: &'static [Check],
         reason: &'static str,
     ) -> Self {
-        Self { number, name, when, action: Action::Allow, reason }
+        Self { number, name, when, action: FilterAction::Allow, reason }
     }
 }
 
@@ -45,10 +45,10 @@ pub enum Check {
     Masked(u8, u32, u32),
 }
 
-/// What a row does.
+/// The action of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// The call goes through.
+pub enum FilterAction {
+    /// The call is allowed.
     Allow,
     /// The call fails with this errno.
     Fail(u16),
@@ -56,14 +56,14 @@ pub enum Action {
     Notify,
 }
 
-/// What happens to a call that no row allows. Foreign architectures and x32 numbers kill in either case.
+/// The action for a call that no row allows. Foreign architectures and x32 numbers kill in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Otherwise {
     /// The kernel kills the process.
     Kill,
-    /// The process waits in the call; whoever listens learns its number and kills it.
+    /// The process waits in the call; the listener gets its number and kills the process.
     Report,
-    /// It goes through: for a table of what is refused.
+    /// It is allowed: for a table of refusals.
     Allow,
 }
 
@@ -77,8 +77,8 @@ impl Otherwise {
     }
 }
 
-impl Row {
-    /// Whether the row is about this call: as the compiled filter decides it.
+impl FilterRow {
+    /// Whether the row matches this call; must agree with the compiled filter.
     pub(super) fn matches(&self, number: i32, arguments: &[u64; 6]) -> bool {
         self.number == Number::from(number) && self.when.iter().all(|check| check.holds(arguments))
     }
@@ -95,7 +95,7 @@ impl Check {
     }
 }
 
-impl Action {
+impl FilterAction {
     const fn code(self) -> u32 {
         match self {
             Self::Allow => libc::SECCOMP_RET_ALLOW,
@@ -137,7 +137,7 @@ fn jump(condition: u32, k: u32, jt: u8, jf: u8) -> sock_filter {
 }
 
 /// The instructions of a table. Fails only for a row with too many checks.
-pub fn compile(table: &[Row], otherwise: Otherwise) -> io::Result<Vec<sock_filter>> {
+pub fn compile(table: &[FilterRow], otherwise: Otherwise) -> io::Result<Vec<sock_filter>> {
     let kill = libc::SECCOMP_RET_KILL_PROCESS;
     let mut program = vec![
         load(ARCHITECTURE_AT),
@@ -155,7 +155,7 @@ pub fn compile(table: &[Row], otherwise: Otherwise) -> io::Result<Vec<sock_filte
 }
 
 /// `number? → checks → action`, then the number is loaded again for the next row.
-fn compile_row(row: &Row, program: &mut Vec<sock_filter>) -> io::Result<()> {
+fn compile_row(row: &FilterRow, program: &mut Vec<sock_filter>) -> io::Result<()> {
     let number = u32::try_from(row.number).map_err(|_| io::ErrorKind::InvalidInput)?;
     if row.when.is_empty() {
         program.push(jump(libc::BPF_JEQ, number, 0, 1));
@@ -167,7 +167,7 @@ fn compile_row(row: &Row, program: &mut Vec<sock_filter>) -> io::Result<()> {
         compile_check(*check, &mut checks);
     }
     checks.push(give(row.action.code()));
-    // A failed check jumps behind the action: from its own place to the end of the block.
+    // A failed check jumps behind the action: from its position to the end of the block.
     let len = checks.len();
     for (at, instruction) in checks.iter_mut().enumerate() {
         if instruction.jf == FAILS {
@@ -208,7 +208,7 @@ fn compile_check(check: Check, into: &mut Vec<sock_filter>) {
 
 #[cfg(test)]
 pub(crate) mod interpreter {
-    //! Runs a compiled program on made-up calls, as the kernel would.
+    //! Runs a compiled program on simulated calls, as the kernel would.
 
     use super::{ARCHITECTURE, Number};
     use libc::sock_filter;
@@ -254,14 +254,14 @@ mod tests {
     const KILL: u32 = libc::SECCOMP_RET_KILL_PROCESS;
     const ALLOW: u32 = libc::SECCOMP_RET_ALLOW;
 
-    const fn row(number: Number, when: &'static [Check], action: Action) -> Row {
-        Row { number, name: "test", when, action, reason: "test" }
+    const fn row(number: Number, when: &'static [Check], action: FilterAction) -> FilterRow {
+        FilterRow { number, name: "test", when, action, reason: "test" }
     }
 
     #[test]
     fn other_architectures_and_x32_numbers_are_killed() {
         let program =
-            compile(&[row(libc::SYS_close, &[], Action::Allow)], Otherwise::Kill).expect("compiles");
+            compile(&[row(libc::SYS_close, &[], FilterAction::Allow)], Otherwise::Kill).expect("compiles");
         assert_eq!(verdict(&program, libc::SYS_close, [0; 6]), ALLOW);
         assert_eq!(verdict_of(&program, libc::SYS_close as u32, 0x4000_0003, [0; 6]), KILL, "i386");
         assert_eq!(verdict(&program, libc::SYS_close | 0x4000_0000, [0; 6]), KILL, "x32");
@@ -271,11 +271,11 @@ mod tests {
     #[test]
     fn checks_see_all_their_bits_and_no_others() {
         let rows = [
-            row(1, &[Check::Is(0, 0x1_0000_0011), Check::Is(1, 0)], Action::Notify),
-            row(1, &[Check::Is(0, 7)], Action::Fail(0x26)),
-            row(2, &[Check::IsInt(3, u32::MAX)], Action::Allow),
-            row(3, &[Check::Masked(2, 0x4, 0), Check::Masked(3, 0x23, 0x22)], Action::Allow),
-            row(4, &[], Action::Allow),
+            row(1, &[Check::Is(0, 0x1_0000_0011), Check::Is(1, 0)], FilterAction::Notify),
+            row(1, &[Check::Is(0, 7)], FilterAction::Fail(0x26)),
+            row(2, &[Check::IsInt(3, u32::MAX)], FilterAction::Allow),
+            row(3, &[Check::Masked(2, 0x4, 0), Check::Masked(3, 0x23, 0x22)], FilterAction::Allow),
+            row(4, &[], FilterAction::Allow),
         ];
         let program = compile(&rows, Otherwise::Kill).expect("compiles");
         assert_eq!(verdict(&program, 1, [0x1_0000_0011, 0, 0, 0, 0, 0]), libc::SECCOMP_RET_USER_NOTIF);
@@ -293,8 +293,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reported_is_all_that_no_row_is_about() {
-        let rows = [row(1, &[Check::IsInt(0, 7)], Action::Allow), row(2, &[], Action::Fail(1))];
+    fn exactly_the_calls_without_a_row_are_reported() {
+        let rows = [row(1, &[Check::IsInt(0, 7)], FilterAction::Allow), row(2, &[], FilterAction::Fail(1))];
         let program = compile(&rows, Otherwise::Report).expect("compiles");
         let reported = libc::SECCOMP_RET_USER_NOTIF;
         assert_eq!(verdict(&program, 1, [7, 0, 0, 0, 0, 0]), ALLOW);

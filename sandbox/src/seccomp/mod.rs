@@ -1,12 +1,12 @@
-//! System-call filters: tables of rows with a reason each, compiled to BPF. What no row allows never happens: it kills
-//! the process, or, where a supervisor listens, freezes it in the call until the supervisor has killed it.
+//! System-call filters: tables of rows with a reason each, compiled to BPF. A call that no row allows is never executed: it kills
+//! the process, or, where a supervisor listens, blocks it in the call until the supervisor has killed it.
 //!
 //! - [`bpf`]: rows → instructions
 //! - [`table_worker`]: zygote and worker; its one clone row is a notification
 //! - [`table_keeper`]: pid 1 of the jail
 //! - [`table_broker`]: the process that touches files on a session's behalf
-//! - [`table_command`]: commands of the operator: what they are refused
-//! - [`notify`]: the supervisor's side of the clone row and of forbidden calls; [`names`]: what they are called
+//! - [`table_command`]: refusals for commands of the operator
+//! - [`notify`]: the supervisor's side of the clone row and of forbidden calls; [`names`]: names of system calls
 
 pub mod bpf;
 pub mod names;
@@ -17,28 +17,28 @@ pub mod table_keeper;
 pub mod table_worker;
 
 use crate::sys;
-use bpf::{Otherwise, Row};
+use bpf::{FilterRow, Otherwise};
 use std::io;
 use std::os::fd::OwnedFd;
 
-/// Puts the calling process under a table. Needs `no_new_privs`.
-pub fn install(table: &[Row]) -> io::Result<()> {
+/// Installs a table for the calling process. Needs `no_new_privs`.
+pub fn install(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Kill)?)
 }
 
-/// Puts the calling process under a table of refusals: what no row names goes through. Needs `no_new_privs`.
-pub fn install_refusals(table: &[Row]) -> io::Result<()> {
+/// Installs a table of refusals for the calling process: all calls without a row are allowed. Needs `no_new_privs`.
+pub fn install_refusals(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Allow)?)
 }
 
-/// As [`install`], for processes that a supervisor watches: what no row allows is reported to the listener that this
-/// gives, and does not return. With nobody left who listens, it fails with ENOSYS.
-pub fn install_with_listener(table: &[Row]) -> io::Result<OwnedFd> {
+/// As [`install`], for processes that a supervisor watches: a call that no row allows is reported to the returned listener and
+/// blocks. Without a listener it fails with ENOSYS.
+pub fn install_with_listener(table: &[FilterRow]) -> io::Result<OwnedFd> {
     sys::install_filter_with_listener(&bpf::compile(table, Otherwise::Report)?)
 }
 
-/// The program of [`install_with_listener`] without a listener, to see what it refuses.
-pub fn install_unattended(table: &[Row]) -> io::Result<()> {
+/// The program of [`install_with_listener`] without a listener, to test what it refuses.
+pub fn install_unattended(table: &[FilterRow]) -> io::Result<()> {
     sys::install_filter(&bpf::compile(table, Otherwise::Report)?)
 }
 

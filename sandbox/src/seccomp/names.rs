@@ -1,11 +1,11 @@
-//! Names of system calls, for the record of a forbidden one. Knows nothing of filters.
+//! Names of system calls, for the report of a forbidden one. Knows no filters.
 
 /// A table of numbers and `SYS_` names.
 macro_rules! names {
     ($($name:ident),* $(,)?) => { &[$((libc::$name, stringify!($name))),*] };
 }
 
-/// The call's name; `syscall_N` for one that is younger than this table.
+/// The call's name; `syscall_N` for one that is newer than this table.
 pub fn name(number: i32) -> String {
     let known = EVERYWHERE.iter().chain(HERE).find(|(known, _)| *known == libc::c_long::from(number));
     known
@@ -13,7 +13,7 @@ pub fn name(number: i32) -> String {
         .map_or_else(|| format!("syscall_{number}"), str::to_owned)
 }
 
-/// Calls of every architecture that we run on.
+/// Calls of every supported architecture.
 #[rustfmt::skip]
 const EVERYWHERE: &[(libc::c_long, &str)] = names![
     SYS_accept, SYS_accept4, SYS_acct, SYS_add_key, SYS_adjtimex, SYS_bind, SYS_bpf, SYS_brk, SYS_capget,
@@ -84,7 +84,7 @@ mod tests {
     use super::name;
 
     #[test]
-    fn calls_have_their_names_and_strangers_their_numbers() {
+    fn known_calls_have_names_and_unknown_ones_numbers() {
         assert_eq!(name(libc::SYS_openat as i32), "openat");
         assert_eq!(name(libc::SYS_getpid as i32), "getpid");
         assert_eq!(name(99_999), "syscall_99999");

@@ -1,12 +1,12 @@
-//! The supervisor's side of the worker's filter: a worker that forks waits until somebody says that it was ordered; one
-//! that makes a forbidden call waits for its end.
+//! The supervisor's side of the worker's filter: a worker that forks is blocked until the supervisor confirms that the fork was
+//! ordered; one that makes a forbidden call is blocked until it is killed.
 
 use super::table_worker::FORK;
 use crate::sys;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Where the notifications of all processes under one worker filter arrive.
+/// Receives the notifications of all processes under one worker filter.
 #[derive(Debug)]
 pub struct Listener(OwnedFd);
 
@@ -34,26 +34,26 @@ impl std::os::fd::AsRawFd for Listener {
     }
 }
 
-/// A process that waits for an answer.
+/// A process that is blocked in a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Request {
+pub struct CallNotification {
     id: u64,
     /// Its pid in our namespace.
     pub pid: u32,
-    /// What it waits in.
-    pub call: Call,
+    /// The call.
+    pub call: NotifiedCall,
 }
 
-/// The call of a [`Request`].
+/// The call of a [`CallNotification`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Call {
-    /// The fork that the table knows, with exactly its arguments.
+pub enum NotifiedCall {
+    /// The fork of the table's row, with exactly its arguments.
     Fork,
-    /// Any other, by its number: nothing that a worker may do.
+    /// Any other, by its number: forbidden for a worker.
     Forbidden(i32),
 }
 
-impl Call {
+impl NotifiedCall {
     fn of(data: &libc::seccomp_data) -> Self {
         if FORK.matches(data.nr, &data.args) { Self::Fork } else { Self::Forbidden(data.nr) }
     }
@@ -65,29 +65,28 @@ impl Listener {
         self.0.try_clone().map(Self)
     }
 
-    /// Takes the next request; `None` if whoever asked is gone. Blocks unless the descriptor is known to be readable.
-    pub fn next(&self) -> io::Result<Option<Request>> {
+    /// Takes the next notification; `None` if its process is gone. Blocks unless the descriptor is known to be readable.
+    pub fn next(&self) -> io::Result<Option<CallNotification>> {
         match sys::notification(self.as_fd()) {
             Ok(notification) => {
                 let libc::seccomp_notif { id, pid, data, .. } = notification;
-                Ok(Some(Request { id, pid, call: Call::of(&data) }))
+                Ok(Some(CallNotification { id, pid, call: NotifiedCall::of(&data) }))
             }
             Err(error) if matches!(error.raw_os_error(), Some(libc::ENOENT | libc::EINTR)) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Lets a fork go on as it is; any other call fails. Safe although the caller could change its memory: all that was
-    /// looked at are registers.
-    pub fn allow(&self, request: Request) -> io::Result<()> {
+    /// Lets a fork continue; any other call fails. Safe although the process could change its memory: only registers were checked.
+    pub fn allow(&self, request: CallNotification) -> io::Result<()> {
         match request.call {
-            Call::Fork => gone_is_fine(sys::answer(self.as_fd(), request.id, 0)),
-            Call::Forbidden(_) => self.refuse(request),
+            NotifiedCall::Fork => gone_is_fine(sys::answer(self.as_fd(), request.id, 0)),
+            NotifiedCall::Forbidden(_) => self.refuse(request),
         }
     }
 
     /// Makes the call fail with EPERM.
-    pub fn refuse(&self, request: Request) -> io::Result<()> {
+    pub fn refuse(&self, request: CallNotification) -> io::Result<()> {
         gone_is_fine(sys::answer(self.as_fd(), request.id, libc::EPERM))
     }
 }
@@ -105,23 +104,23 @@ mod tests {
     use crate::seccomp::table_worker::FORK_FLAGS;
 
     #[test]
-    fn only_the_tables_own_fork_is_one() {
+    fn only_the_fork_with_the_tables_arguments_counts_as_a_fork() {
         let call = |nr: libc::c_long, flags: u64, stack: u64| {
-            Call::of(&libc::seccomp_data {
+            NotifiedCall::of(&libc::seccomp_data {
                 nr: nr as i32,
                 arch: 0,
                 instruction_pointer: 0,
                 args: [flags, stack, 0, 0, 0, 0],
             })
         };
-        assert_eq!(call(libc::SYS_clone, FORK_FLAGS, 0), Call::Fork);
+        assert_eq!(call(libc::SYS_clone, FORK_FLAGS, 0), NotifiedCall::Fork);
         for (nr, flags, stack) in [
             (libc::SYS_clone, FORK_FLAGS, 1),
             (libc::SYS_clone, FORK_FLAGS | 1 << 32, 0),
             (libc::SYS_clone, libc::SIGCHLD as u64, 0),
             (libc::SYS_execve, FORK_FLAGS, 0),
         ] {
-            assert_eq!(call(nr, flags, stack), Call::Forbidden(nr as i32));
+            assert_eq!(call(nr, flags, stack), NotifiedCall::Forbidden(nr as i32));
         }
     }
 }

@@ -1,72 +1,82 @@
 //! The filters of the broker: files through descriptors that it holds or opens, and its one socket. No network, no
-//! processes, no signals, no new privileges. Which files is Landlock's and `openat2`'s business.
+//! processes, no signals, no new privileges. Landlock and `openat2` restrict which files.
 //!
-//! [`TABLE`] is for reading. [`WRITING`] comes on top where the session may change files, [`DATABASE`] on top of both
-//! where it has databases. Nobody makes links, devices, pipes or sockets.
+//! [`TABLE`] is for reading. [`WRITING`] is added where the session may change files, [`DATABASE`] in addition to both where it has
+//! databases. No table allows creating links, devices, pipes or sockets.
 
-use super::bpf::{Check, Row};
+use super::bpf::{Check, FilterRow};
 
 const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
 
 /// Reading. Rows in the order of their frequency.
-pub const TABLE: &[Row] = &[
-    Row::allow(libc::SYS_read, "read", &[], "requests and file contents"),
-    Row::allow(
+pub const TABLE: &[FilterRow] = &[
+    FilterRow::allow(libc::SYS_read, "read", &[], "requests and file contents"),
+    FilterRow::allow(
         libc::SYS_write,
         "write",
         &[],
         "answers; without WRITING no file is ever open for writing, and FSIZE is 0",
     ),
-    Row::allow(
+    FilterRow::allow(
         libc::SYS_openat2,
         "openat2",
         &[],
         "opens beneath the worktree's handle; what it could open elsewhere Landlock refuses",
     ),
-    Row::allow(libc::SYS_close, "close", &[], "everything opened"),
-    Row::allow(libc::SYS_newfstatat, "newfstatat", &[], "stat of an open file, as newer libcs do it"),
-    Row::allow(libc::SYS_fstat, "fstat", &[], "the same in other libcs"),
-    Row::allow(libc::SYS_getdents64, "getdents64", &[], "lists folders"),
-    Row::allow(libc::SYS_faccessat2, "faccessat2", &[], "access() of a file opened as a path"),
-    Row::allow(libc::SYS_readlinkat, "readlinkat", &[], "realpath() follows links itself, step by step"),
-    Row::allow(libc::SYS_lseek, "lseek", &[], "a listed folder's handle is wound back"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_close, "close", &[], "everything opened"),
+    FilterRow::allow(libc::SYS_newfstatat, "newfstatat", &[], "stat of an open file, as newer libcs do it"),
+    FilterRow::allow(libc::SYS_fstat, "fstat", &[], "the same in other libcs"),
+    FilterRow::allow(libc::SYS_getdents64, "getdents64", &[], "lists folders"),
+    FilterRow::allow(libc::SYS_faccessat2, "faccessat2", &[], "access() of a file opened as a path"),
+    FilterRow::allow(
+        libc::SYS_readlinkat,
+        "readlinkat",
+        &[],
+        "realpath() follows links itself, step by step",
+    ),
+    FilterRow::allow(libc::SYS_lseek, "lseek", &[], "a listed folder's handle is wound back"),
+    FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFL as u32)],
         "fdopendir asks whether the handle can be read",
     ),
-    Row::allow(
+    FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFD as u32)],
         "debug builds of std look whether a descriptor is open before they close it",
     ),
-    Row::allow(
+    FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_SETFD as u32), Check::IsInt(2, libc::FD_CLOEXEC as u32)],
         "fdopendir marks its handle close-on-exec",
     ),
-    Row::allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),
+    FilterRow::allow(
         libc::SYS_mmap,
         "mmap",
         &[Check::Masked(2, PROT_EXEC, 0)],
         "malloc's large blocks; never executable",
     ),
-    Row::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
-    Row::allow(libc::SYS_mremap, "mremap", &[], "buffers grow with what arrives"),
-    Row::allow(libc::SYS_exit_group, "exit_group", &[], "the end"),
+    FilterRow::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
+    FilterRow::allow(libc::SYS_mremap, "mremap", &[], "buffers grow with what arrives"),
+    FilterRow::allow(libc::SYS_exit_group, "exit_group", &[], "the end"),
 ];
 
-/// Changing files, on top of [`TABLE`].
-pub const WRITING: &[Row] = &[
-    Row::allow(libc::SYS_ftruncate, "ftruncate", &[], "a file is emptied after it was seen to be regular"),
-    Row::allow(libc::SYS_mkdirat, "mkdirat", &[], "makes folders"),
-    Row::allow(libc::SYS_unlinkat, "unlinkat", &[], "removes files and folders"),
-    Row::allow(libc::SYS_renameat, "renameat", &[], "renames"),
-    Row::allow(
+/// Changing files, in addition to [`TABLE`].
+pub const WRITING: &[FilterRow] = &[
+    FilterRow::allow(
+        libc::SYS_ftruncate,
+        "ftruncate",
+        &[],
+        "a file is emptied after it was seen to be regular",
+    ),
+    FilterRow::allow(libc::SYS_mkdirat, "mkdirat", &[], "makes folders"),
+    FilterRow::allow(libc::SYS_unlinkat, "unlinkat", &[], "removes files and folders"),
+    FilterRow::allow(libc::SYS_renameat, "renameat", &[], "renames"),
+    FilterRow::allow(
         libc::SYS_renameat2,
         "renameat2",
         &[Check::IsInt(4, libc::RENAME_NOREPLACE)],
@@ -74,45 +84,50 @@ pub const WRITING: &[Row] = &[
     ),
 ];
 
-/// Databases, on top of [`TABLE`] and [`WRITING`].
-pub const DATABASE: &[Row] = &[
-    Row::allow(
+/// Databases, in addition to [`TABLE`] and [`WRITING`].
+pub const DATABASE: &[FilterRow] = &[
+    FilterRow::allow(
         libc::SYS_openat,
         "openat",
         &[],
         "SQLite opens by name, relative to the workspace's folder; everything else Landlock refuses",
     ),
     #[cfg(target_arch = "x86_64")]
-    Row::allow(libc::SYS_access, "access", &[], "SQLite asks whether a journal was left behind"),
+    FilterRow::allow(libc::SYS_access, "access", &[], "SQLite asks whether a journal was left behind"),
     #[cfg(target_arch = "x86_64")]
-    Row::allow(libc::SYS_unlink, "unlink", &[], "SQLite removes a journal that was left behind"),
+    FilterRow::allow(libc::SYS_unlink, "unlink", &[], "SQLite removes a journal that was left behind"),
     #[cfg(not(target_arch = "x86_64"))]
-    Row::allow(libc::SYS_faccessat, "faccessat", &[], "SQLite asks whether a journal was left behind"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_faccessat, "faccessat", &[], "SQLite asks whether a journal was left behind"),
+    FilterRow::allow(
         libc::SYS_fchown,
         "fchown",
         &[],
         "where root owns the worktree SQLite gives a journal its database's owner, which is root without capabilities",
     ),
-    Row::allow(libc::SYS_pread64, "pread64", &[], "SQLite reads pages"),
-    Row::allow(libc::SYS_pwrite64, "pwrite64", &[], "SQLite writes pages"),
-    Row::allow(libc::SYS_fsync, "fsync", &[], "a commit reaches the disk"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_pread64, "pread64", &[], "SQLite reads pages"),
+    FilterRow::allow(libc::SYS_pwrite64, "pwrite64", &[], "SQLite writes pages"),
+    FilterRow::allow(libc::SYS_fsync, "fsync", &[], "a commit reaches the disk"),
+    FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_SETLK as u32)],
         "sessions of one workspace share its files by locks that never wait",
     ),
-    Row::allow(
+    FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETLK as u32)],
         "SQLite asks who holds a lock",
     ),
-    Row::allow(libc::SYS_geteuid, "geteuid", &[], "SQLite asks whether a new journal needs another owner"),
-    Row::allow(libc::SYS_getpid, "getpid", &[], "SQLite notes that it was not forked"),
-    Row::allow(libc::SYS_clock_nanosleep, "clock_nanosleep", &[], "waits for another session's lock"),
-    Row::allow(
+    FilterRow::allow(
+        libc::SYS_geteuid,
+        "geteuid",
+        &[],
+        "SQLite asks whether a new journal needs another owner",
+    ),
+    FilterRow::allow(libc::SYS_getpid, "getpid", &[], "SQLite notes that it was not forked"),
+    FilterRow::allow(libc::SYS_clock_nanosleep, "clock_nanosleep", &[], "waits for another session's lock"),
+    FilterRow::allow(
         libc::SYS_clock_gettime,
         "clock_gettime",
         &[Check::IsInt(0, libc::CLOCK_MONOTONIC as u32)],
@@ -120,8 +135,8 @@ pub const DATABASE: &[Row] = &[
     ),
 ];
 
-/// The rows for what a session may do.
-pub fn rows(write: bool, database: bool) -> Vec<Row> {
+/// The rows for a session's rights.
+pub fn rows(write: bool, database: bool) -> Vec<FilterRow> {
     let mut rows = TABLE.to_vec();
     if write || database {
         rows.extend_from_slice(WRITING);

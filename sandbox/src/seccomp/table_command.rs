@@ -1,16 +1,22 @@
-//! What commands of the operator are refused. They are ordinary programs, so that this is a list of what none of them
-//! needs and of what attacks the kernel; the other walls (namespaces, an own root directory, no capabilities, limits) do
+//! Refusals for commands of the operator. They are ordinary programs, so this is a deny list: calls that none of them needs and
+//! calls that are used to attack the kernel. The other walls (namespaces, a separate root directory, no capabilities, limits) do
 //! not rely on it.
 
-use super::bpf::{Action, Check, Row};
+use super::bpf::{Check, FilterAction, FilterRow};
 
-const fn refuse(number: libc::c_long, name: &'static str, reason: &'static str) -> Row {
-    Row { number, name, when: &[], action: Action::Fail(libc::EPERM as u16), reason }
+const fn refuse(number: libc::c_long, name: &'static str, reason: &'static str) -> FilterRow {
+    FilterRow { number, name, when: &[], action: FilterAction::Fail(libc::EPERM as u16), reason }
 }
 
-const fn without(flag: i32, reason: &'static str, when: &'static [Check]) -> Row {
+const fn without(flag: i32, reason: &'static str, when: &'static [Check]) -> FilterRow {
     assert!(flag != 0);
-    Row { number: libc::SYS_clone, name: "clone", when, action: Action::Fail(libc::EPERM as u16), reason }
+    FilterRow {
+        number: libc::SYS_clone,
+        name: "clone",
+        when,
+        action: FilterAction::Fail(libc::EPERM as u16),
+        reason,
+    }
 }
 
 macro_rules! namespace {
@@ -19,44 +25,44 @@ macro_rules! namespace {
     };
 }
 
-const fn absent(number: libc::c_long, name: &'static str, reason: &'static str) -> Row {
-    Row { number, name, when: &[], action: Action::Fail(libc::ENOSYS as u16), reason }
+const fn absent(number: libc::c_long, name: &'static str, reason: &'static str) -> FilterRow {
+    FilterRow { number, name, when: &[], action: FilterAction::Fail(libc::ENOSYS as u16), reason }
 }
 
 const SET_USER_ID: u32 = libc::S_ISUID;
 const SET_GROUP_ID: u32 = libc::S_ISGID;
-/// The bit of `O_TMPFILE` that says so.
+/// The bit of `O_TMPFILE` that distinguishes it from `O_DIRECTORY`.
 const UNNAMED: u32 = (libc::O_TMPFILE & !libc::O_DIRECTORY) as u32;
 
-/// A call whose argument `$mode` has one of the bits with which a file lends its owner to whoever runs it.
+/// A call whose argument `$mode` has a set-user-id or set-group-id bit.
 macro_rules! lending {
     ($number:ident, $name:literal, $mode:literal, $bit:ident) => {
-        Row {
+        FilterRow {
             number: libc::$number,
             name: $name,
             when: &[Check::Masked($mode, $bit, $bit)],
-            action: Action::Fail(libc::EPERM as u16),
+            action: FilterAction::Fail(libc::EPERM as u16),
             reason: "no program that runs as the worktree's owner for whoever starts it outside",
         }
     };
     ($number:ident, $name:literal, $flags:literal, $how:expr, $mode:literal, $bit:ident) => {
-        Row {
+        FilterRow {
             number: libc::$number,
             name: $name,
             when: &[Check::Masked($flags, $how, $how), Check::Masked($mode, $bit, $bit)],
-            action: Action::Fail(libc::EPERM as u16),
+            action: FilterAction::Fail(libc::EPERM as u16),
             reason: "as chmod, for files that it makes; without making one the mode means nothing",
         }
     };
 }
 
 /// The rows.
-pub const TABLE: &[Row] = &[
-    Row {
+pub const TABLE: &[FilterRow] = &[
+    FilterRow {
         number: libc::SYS_clone3,
         name: "clone3",
         when: &[],
-        action: Action::Fail(libc::ENOSYS as u16),
+        action: FilterAction::Fail(libc::ENOSYS as u16),
         reason: "its flags cannot be looked at; libcs fall back to clone",
     },
     namespace!(CLONE_NEWUSER, "new user namespaces open the kernel's least tested parts"),

@@ -1,58 +1,58 @@
 //! The filter of the keeper: it waits, takes and passes descriptors, reaps. It never starts a process: zygotes fork
 //! their successors.
 
-use super::bpf::{Check, Row};
+use super::bpf::{Check, FilterRow};
 
 const PROT_EXEC: u32 = libc::PROT_EXEC as u32;
 const ANY_CHILD: u32 = -1_i32 as u32;
 
 /// Rows in the order of their frequency.
-pub const TABLE: &[Row] = &[
-    Row::allow(
+pub const TABLE: &[FilterRow] = &[
+    FilterRow::allow(
         libc::SYS_ppoll,
         "ppoll",
         &[],
         "waits for the supervisor, a newcomer, an ended child or the end of the grace",
     ),
-    Row::allow(libc::SYS_recvmsg, "recvmsg", &[], "orders, with the descriptors to keep"),
-    Row::allow(libc::SYS_sendmsg, "sendmsg", &[], "answers, with the descriptors to give back"),
-    Row::allow(libc::SYS_read, "read", &[], "empties the signal descriptor"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_recvmsg, "recvmsg", &[], "orders, with the descriptors to keep"),
+    FilterRow::allow(libc::SYS_sendmsg, "sendmsg", &[], "answers, with the descriptors to give back"),
+    FilterRow::allow(libc::SYS_read, "read", &[], "empties the signal descriptor"),
+    FilterRow::allow(
         libc::SYS_wait4,
         "wait4",
         &[Check::IsInt(0, ANY_CHILD), Check::IsInt(2, libc::WNOHANG as u32), Check::Is(3, 0)],
         "takes the wait status of an ended child",
     ),
-    Row::allow(libc::SYS_close, "close", &[], "lets go of what the supervisor says to forget"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_close, "close", &[], "lets go of what the supervisor says to forget"),
+    FilterRow::allow(
         libc::SYS_fcntl,
         "fcntl",
         &[Check::IsInt(1, libc::F_GETFD as u32)],
         "std asks whether a descriptor is open before it closes it, in builds with checks",
     ),
-    Row::allow(libc::SYS_accept4, "accept4", &[], "a newcomer on the adoption socket"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_accept4, "accept4", &[], "a newcomer on the adoption socket"),
+    FilterRow::allow(
         libc::SYS_clock_gettime,
         "clock_gettime",
         &[],
         "the grace, where the clock source has no vdso",
     ),
-    Row::allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_brk, "brk", &[], "malloc grows; refusing it makes glibc crash"),
+    FilterRow::allow(
         libc::SYS_mmap,
         "mmap",
         &[Check::Masked(2, PROT_EXEC, 0)],
         "malloc's large blocks; never executable",
     ),
-    Row::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
-    Row::allow(libc::SYS_mremap, "mremap", &[], "its tables grow with the sessions"),
-    Row::allow(
+    FilterRow::allow(libc::SYS_munmap, "munmap", &[], "malloc gives large blocks back"),
+    FilterRow::allow(libc::SYS_mremap, "mremap", &[], "its tables grow with the sessions"),
+    FilterRow::allow(
         libc::SYS_pidfd_send_signal,
         "pidfd_send_signal",
         &[Check::IsInt(1, libc::SIGKILL as u32)],
         "ends the workers it keeps; without a pid namespace they would outlive it",
     ),
-    Row::allow(
+    FilterRow::allow(
         libc::SYS_exit_group,
         "exit_group",
         &[],

@@ -35,31 +35,31 @@ impl Wait {
     }
 }
 
-/// What one receive brought.
+/// The result of one receive.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedPacket {
     /// Bytes of the packet in the buffer; 0 = the other end is closed (empty packets are never sent).
     pub len: usize,
     /// The packet or its descriptors did not fit: a violation.
     pub truncated: bool,
-    /// Descriptors that came along.
+    /// Descriptors that were received with it.
     pub fds: Vec<OwnedFd>,
     /// The sender, if the socket attests senders.
     pub sender: Option<PidFd>,
 }
 
-/// A connected pair, both ends close-on-exec and blocking.
+/// Makes a connected pair, both ends close-on-exec and blocking.
 pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?)
 }
 
 /// Receives one packet; interrupted calls are repeated.
-pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<Received> {
+pub fn receive(socket: &impl AsFd, buffer: &mut [u8], wait: Wait) -> io::Result<ReceivedPacket> {
     loop {
         match sys::receive(socket.as_fd(), buffer, wait.flags()) {
             Ok(raw) => {
                 let sender = raw.pidfd.map(PidFd::from);
-                return Ok(Received { len: raw.len, truncated: raw.truncated, fds: raw.fds, sender });
+                return Ok(ReceivedPacket { len: raw.len, truncated: raw.truncated, fds: raw.fds, sender });
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
@@ -78,17 +78,17 @@ pub fn send(socket: &impl AsFd, parts: &[&[u8]], fds: &[BorrowedFd<'_>], wait: W
     }
 }
 
-/// Every packet received here brings a pidfd of the process that sent it (kernel >= 6.5).
+/// Every packet received on this end has a pidfd of its sender (kernel >= 6.5).
 pub fn attest_senders(socket: &impl AsFd) -> io::Result<()> {
     sys::set_option(socket.as_fd(), SO_PASSPIDFD, 1)
 }
 
-/// No more pidfds with packets received here.
+/// Disables [`attest_senders`].
 pub fn trust_senders(socket: &impl AsFd) -> io::Result<()> {
     sys::set_option(socket.as_fd(), SO_PASSPIDFD, 0)
 }
 
-/// A peer that sends descriptors here gets EPERM. `false`: the kernel (< 6.16) cannot, they arrive and must be closed.
+/// A peer that sends descriptors to this end gets EPERM. `false`: not supported (kernel < 6.16); they arrive and must be closed.
 pub fn refuse_descriptors(socket: &impl AsFd) -> io::Result<bool> {
     match sys::set_option(socket.as_fd(), SO_PASSRIGHTS, 0) {
         Ok(()) => Ok(true),
@@ -97,7 +97,7 @@ pub fn refuse_descriptors(socket: &impl AsFd) -> io::Result<bool> {
     }
 }
 
-/// Calls on this end never block (the open file's property: the other end is not affected).
+/// Calls on this end never block (a property of the open file: the other end is not affected).
 pub fn set_nonblocking(socket: &impl AsFd) -> io::Result<()> {
     let flags = OFlag::from_bits_retain(fcntl(socket.as_fd(), FcntlArg::F_GETFL)?);
     fcntl(socket.as_fd(), FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
@@ -109,14 +109,14 @@ pub fn peer(socket: &impl AsFd) -> io::Result<PidFd> {
     sys::peer_pidfd(socket.as_fd()).map(PidFd::from)
 }
 
-/// Binds at `path` without listening: whoever calls [`start_listening`] is the peer that newcomers see.
+/// Binds at `path` without listening: the process that calls [`start_listening`] is the peer that connecting processes see.
 pub fn bind_at(path: &Path) -> io::Result<OwnedFd> {
     let socket = unconnected()?;
     bind(socket.as_raw_fd(), &UnixAddr::new(path)?)?;
     Ok(socket)
 }
 
-/// An unbound socket, in the place of a bound one where nobody shall ever connect.
+/// An unbound socket, instead of a bound one to which no process shall ever connect.
 pub fn unconnected() -> io::Result<OwnedFd> {
     Ok(socket(AddressFamily::Unix, SockType::SeqPacket, SockFlag::SOCK_CLOEXEC, None)?)
 }
@@ -138,12 +138,12 @@ pub fn connect_to(path: &Path) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Which of several descriptors is ready to be read (or has been closed by its peer).
+/// A set of descriptors to wait for: each is ready when it can be read or its peer has closed it.
 #[derive(Debug)]
-pub struct Ready(Vec<libc::pollfd>);
+pub struct PollSet(Vec<libc::pollfd>);
 
-impl Ready {
-    /// Room for a set that is filled anew before each wait.
+impl PollSet {
+    /// An empty set with a capacity; it is filled again before each wait.
     pub fn with_capacity(capacity: usize) -> Self {
         Self(Vec::with_capacity(capacity))
     }
@@ -153,15 +153,15 @@ impl Ready {
         self.0.clear();
     }
 
-    /// Adds a descriptor; gives its index.
+    /// Adds a descriptor; returns its index.
     pub fn add(&mut self, fd: &impl AsFd) -> usize {
         self.0.push(libc::pollfd { fd: fd.as_fd().as_raw_fd(), events: libc::POLLIN, revents: 0 });
         self.0.len() - 1
     }
 
-    /// Waits until one is ready or the time is over (`None`: for ever); `false`: time over or interrupted.
+    /// Waits until one is ready or the timeout has passed (`None`: no timeout); `false`: timeout or interrupted.
     pub fn wait(&mut self, timeout: Option<std::time::Duration>) -> io::Result<bool> {
-        // Rounded up: waking a moment early would make the caller spin.
+        // Rounded up: waking slightly early would make the caller spin.
         let timeout = timeout.map_or(-1, |time| time.as_micros().div_ceil(1000).min(1 << 40) as i64);
         match sys::wait_ready(&mut self.0, timeout) {
             Ok(ready) => Ok(ready > 0),
@@ -175,7 +175,7 @@ impl Ready {
         }
     }
 
-    /// Whether the descriptor with this index has nothing to read and never will.
+    /// Whether the descriptor with this index is at its end: nothing to read, and closed by the peer.
     pub fn is_closed(&self, index: usize) -> bool {
         let closed = libc::POLLHUP | libc::POLLERR | libc::POLLNVAL;
         self.0
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packets_keep_their_bounds_and_a_short_buffer_is_told() {
+    fn packets_keep_their_bounds_and_truncation_is_reported() {
         let (left, right) = pair().expect("pair");
         send(&left, &[b"ab", b"c"], &[], Wait::Yes).expect("send");
         send(&left, &[b"longer than the buffer"], &[], Wait::Yes).expect("send");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_says_who_sent() {
+    fn the_kernel_attests_the_sender() {
         let (left, right) = pair().expect("pair");
         if attest_senders(&right).is_err() {
             vm_system_testkit::skip("passpidfd", "SO_PASSPIDFD needs kernel >= 6.5");
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn descriptors_are_refused_at_the_sender() {
+    fn sending_descriptors_fails_at_the_sender() {
         let (left, right) = pair().expect("pair");
         if !refuse_descriptors(&right).expect("setsockopt") {
             vm_system_testkit::skip("passrights", "SO_PASSRIGHTS needs kernel >= 6.16");

@@ -6,7 +6,7 @@ use std::io;
 use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-/// Room for 253 descriptors (SCM_MAX_FD), one pidfd and their headers, aligned for `cmsghdr`.
+/// A buffer for 253 descriptors (SCM_MAX_FD), one pidfd and their headers, aligned for `cmsghdr`.
 type Control = [u64; 144];
 
 const SCM_PIDFD: c_int = 4;

@@ -10,8 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use vm_system_sandbox::command_root::{self, View};
-use vm_system_sandbox::process::{self, Ending, Fork};
-use vm_system_sandbox::seccomp::bpf::{Action, Check, Row};
+use vm_system_sandbox::process::{self, ExitStatus, Fork};
+use vm_system_sandbox::seccomp::bpf::{Check, FilterAction, FilterRow};
 use vm_system_sandbox::seccomp::notify::Listener;
 use vm_system_sandbox::seccomp::{self, table_broker, table_command, table_keeper, table_worker};
 use vm_system_sandbox::{interrupt, landlock, namespaces, pidfd, privileges, root, selftest, socket};
@@ -40,7 +40,7 @@ fn main() {
             namespaces::become_service_user(service).expect("root may become anybody");
             i32::from(run_all("as uid 65534") > 0)
         });
-        failed += usize::from(ending.expect("child") != Ending::Exited(0));
+        failed += usize::from(ending.expect("child") != ExitStatus::Exited(0));
     } else {
         skip("root", "the run as another user needs root");
     }
@@ -58,7 +58,7 @@ fn run_all(who: &str) -> usize {
 }
 
 /// How a child ends that makes one call under a table.
-fn under(table: &[Row], number: libc::c_long, arguments: [u64; 6]) -> Ending {
+fn under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> ExitStatus {
     selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");
         if seccomp::install(table).is_err() {
@@ -70,12 +70,12 @@ fn under(table: &[Row], number: libc::c_long, arguments: [u64; 6]) -> Ending {
     .expect("child")
 }
 
-const KILLED: Ending = Ending::Signaled(libc::SIGSYS);
-const WENT_ON: Ending = Ending::Exited(0);
+const KILLED: ExitStatus = ExitStatus::Signaled(libc::SIGSYS);
+const WENT_ON: ExitStatus = ExitStatus::Exited(0);
 
 /// Harmless arguments that satisfy the row: no descriptor and no address of ours is among them, since the calls that
 /// are let through are really made.
-fn matching_arguments(row: &Row) -> [u64; 6] {
+fn matching_arguments(row: &FilterRow) -> [u64; 6] {
     let mut arguments = [0; 6];
     arguments[0] = if row.number == libc::SYS_exit_group { 0 } else { u64::MAX };
     for check in row.when {
@@ -101,7 +101,7 @@ fn every_row_is_needed() {
             }
             let arguments = matching_arguments(row);
             assert_eq!(under(&table, row.number, arguments), WENT_ON, "{which}: {} is let through", row.name);
-            let without: Vec<Row> =
+            let without: Vec<FilterRow> =
                 table.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, row)| *row).collect();
             let ending = under(&without, row.number, arguments);
             assert_eq!(ending, KILLED, "{which}: without its row {} is killed", row.name);
@@ -110,7 +110,7 @@ fn every_row_is_needed() {
 }
 
 /// What a call gives under a table of refusals: 0, or its error number.
-fn refused_under(table: &[Row], number: libc::c_long, arguments: [u64; 6]) -> i32 {
+fn refused_under(table: &[FilterRow], number: libc::c_long, arguments: [u64; 6]) -> i32 {
     let ending = selftest::in_child(|| {
         privileges::drop_all().expect("drop privileges");
         if seccomp::install_refusals(table).is_err() {
@@ -119,8 +119,8 @@ fn refused_under(table: &[Row], number: libc::c_long, arguments: [u64; 6]) -> i3
         sys::call(number, arguments).err().and_then(|error| error.raw_os_error()).unwrap_or(0)
     });
     match ending.expect("child") {
-        Ending::Exited(code) => code,
-        Ending::Signaled(signal) => panic!("it died of signal {signal}"),
+        ExitStatus::Exited(code) => code,
+        ExitStatus::Signaled(signal) => panic!("it died of signal {signal}"),
     }
 }
 
@@ -130,12 +130,13 @@ fn every_refusal_is_needed() {
     let (this, others) = (libc::ENOTNAM, libc::ENAVAIL);
     for (at, row) in table_command::TABLE.iter().enumerate() {
         assert!(!row.reason.is_empty(), "{} has no reason", row.name);
-        let Action::Fail(error) = row.action else {
+        let FilterAction::Fail(error) = row.action else {
             panic!("{}: commands are refused, not killed", row.name)
         };
         assert!([libc::EPERM, libc::ENOSYS].contains(&i32::from(error)), "{}", row.name);
-        let fails = |row: &Row, error: i32| Row { action: Action::Fail(error as u16), ..*row };
-        let mut table: Vec<Row> = table_command::TABLE.iter().map(|row| fails(row, others)).collect();
+        let fails =
+            |row: &FilterRow, error: i32| FilterRow { action: FilterAction::Fail(error as u16), ..*row };
+        let mut table: Vec<FilterRow> = table_command::TABLE.iter().map(|row| fails(row, others)).collect();
         table[at] = fails(row, this);
         let mut arguments = matching_arguments(row);
         if row.number == libc::SYS_clone {
@@ -162,7 +163,7 @@ fn commands_work() {
     });
     assert_eq!(
         ending.expect("child"),
-        Ending::Exited(1),
+        ExitStatus::Exited(1),
         "processes, pipes and files are a command's own business"
     );
 }
@@ -204,21 +205,21 @@ fn commands_reach_no_switch() {
             }
             0
         });
-        i32::from(!matches!(inside, Ok(Ending::Exited(0))))
+        i32::from(!matches!(inside, Ok(ExitStatus::Exited(0))))
     });
-    assert_eq!(ending.expect("child"), Ending::Exited(0));
+    assert_eq!(ending.expect("child"), ExitStatus::Exited(0));
 }
 
 fn owners_do_not_look_in() {
     let ending = selftest::in_child(|| {
-        namespaces::become_untraced(namespaces::Ids { uid: 65534, gid: 65534 }).expect("somebody else");
+        namespaces::become_untraced(namespaces::Ids { uid: 65534, gid: 65534 }).expect("another user");
         let free = nix::unistd::geteuid().is_root() || nix::sys::prctl::get_dumpable() != Ok(false);
         i32::from(free)
     });
-    assert_eq!(ending.expect("child"), Ending::Exited(0));
+    assert_eq!(ending.expect("child"), ExitStatus::Exited(0));
 }
 
-fn tables() -> Vec<(&'static str, Vec<Row>)> {
+fn tables() -> Vec<(&'static str, Vec<FilterRow>)> {
     vec![
         ("worker", table_worker::TABLE.to_vec()),
         ("keeper", table_keeper::TABLE.to_vec()),
@@ -349,13 +350,13 @@ fn wrong_arguments_are_killed() {
     }
     let clone3 =
         table_worker::TABLE.iter().find(|row| row.number == libc::SYS_clone3).expect("clone3 has a row");
-    assert_eq!(clone3.action, Action::Fail(libc::ENOSYS as u16));
+    assert_eq!(clone3.action, FilterAction::Fail(libc::ENOSYS as u16));
 }
 
 static FLAG: AtomicBool = AtomicBool::new(false);
 
 /// A child under `table` that is interrupted while it runs; 0 if it noticed and went on.
-fn interrupted_under(table: &[Row]) -> Ending {
+fn interrupted_under(table: &[FilterRow]) -> ExitStatus {
     let (ours, theirs) = socket::pair().expect("pair");
     match process::fork().expect("fork") {
         Fork::Child => {
@@ -380,7 +381,7 @@ fn interrupted_under(table: &[Row]) -> Ending {
 fn interruption_needs_its_row() {
     let table = table_worker::TABLE;
     assert_eq!(interrupted_under(table), WENT_ON);
-    let without: Vec<Row> =
+    let without: Vec<FilterRow> =
         table.iter().filter(|row| row.number != libc::SYS_rt_sigreturn).copied().collect();
     assert_eq!(interrupted_under(&without), KILLED);
 }
@@ -412,16 +413,16 @@ fn fork_waits_for_the_answer() {
     listener.allow(request).expect("allow");
     let request = listener.next().expect("notification").expect("still there");
     listener.refuse(request).expect("refuse");
-    // CLONE_PARENT: the newborn is our child, beside the asker.
+    // CLONE_PARENT: the new process is our child and a sibling of the one that forked.
     let mut endings = Vec::new();
     while endings.len() < 2 {
         waitid(Id::All, WaitPidFlag::WEXITED | WaitPidFlag::WNOWAIT).expect("two children");
         while let Some((pid, status)) = process::reap() {
-            endings.push((pid == asker, Ending::from_wait_status(status)));
+            endings.push((pid == asker, ExitStatus::from_wait_status(status)));
         }
     }
-    assert!(endings.contains(&(true, Ending::Exited(0))), "{endings:?}");
-    assert!(endings.contains(&(false, Ending::Exited(5))), "{endings:?}");
+    assert!(endings.contains(&(true, ExitStatus::Exited(0))), "{endings:?}");
+    assert!(endings.contains(&(false, ExitStatus::Exited(5))), "{endings:?}");
 }
 
 fn nothing_is_left_inside() {
@@ -447,9 +448,9 @@ fn nothing_is_left_inside() {
             }
             i32::from(selftest::filter_kills(table_worker::TABLE, selftest::FILTERED).is_err())
         });
-        i32::from(!matches!(inside, Ok(Ending::Exited(0))))
+        i32::from(!matches!(inside, Ok(ExitStatus::Exited(0))))
     });
-    assert_eq!(ending.expect("child"), Ending::Exited(0));
+    assert_eq!(ending.expect("child"), ExitStatus::Exited(0));
 }
 
 fn landlock_leaves_named_directories() {
@@ -470,7 +471,7 @@ fn landlock_leaves_named_directories() {
         let outside = std::fs::read(other.path().join("out")).is_err();
         i32::from(!(read && write && outside))
     });
-    assert_eq!(ending.expect("child"), Ending::Exited(0));
+    assert_eq!(ending.expect("child"), ExitStatus::Exited(0));
 }
 
 fn doctor_finds_layers() {

@@ -15,7 +15,7 @@ use vm_system_protocol::broker::{
 use vm_system_protocol::ids::ExecutionId;
 use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
 use vm_system_protocol::worker::HostError;
-use vm_system_sandbox::process::Ending;
+use vm_system_sandbox::process::ExitStatus;
 
 /// Why a broker is of no use. Always the end of that process.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ impl Live {
     }
 
     /// Waits until the process ends by itself and reaps it; cancel safe before that.
-    pub(super) async fn ended(&mut self) -> io::Result<Ending> {
+    pub(super) async fn ended(&mut self) -> io::Result<ExitStatus> {
         self.process.ended().await
     }
 

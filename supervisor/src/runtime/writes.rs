@@ -100,11 +100,11 @@ impl<N> Writes<N> {
 mod tests {
     use super::Writes;
     use crate::core::WriteId;
-    use crate::store::{Batch, Urgency, open_temporary};
+    use crate::store::{Batch, Faults, Urgency, open_temporary};
 
     #[tokio::test]
     async fn batches_wait_in_their_order_for_a_store_without_room() {
-        let (store, faults) = open_temporary();
+        let (store, faults) = Faults::of(open_temporary().expect("a temporary folder"));
         faults.set_full(true);
         let mut writes = Writes::new(store);
         for number in 1..=3 {

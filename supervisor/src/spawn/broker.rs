@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::inspect;
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_sandbox::process::{self, Ending};
+use vm_system_sandbox::process::{self, ExitStatus};
 
 /// The hidden mode of the binary that plays the broker.
 const MODE: &str = "broker";
@@ -115,7 +115,7 @@ impl BrokerProcess {
     }
 
     /// Waits for its end and reaps it. To be called to the end once; cancel safe before that.
-    pub(crate) async fn ended(&mut self) -> io::Result<Ending> {
+    pub(crate) async fn ended(&mut self) -> io::Result<ExitStatus> {
         // Readable means ended: the wait below does not block.
         let _readable = self.end.readable().await?;
         process::wait_for(self.pid)

@@ -16,7 +16,7 @@ use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::keeper::{FromKeeper, ToKeeper};
 use vm_system_protocol::limits::{KEEPER_MESSAGE_BYTES, WRITE_MS};
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_sandbox::process::Ending;
+use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::socket::{self, Wait};
 
 /// Locks a table of ours; nobody panics while holding one.
@@ -121,7 +121,7 @@ impl Control {
             }
             FromKeeper::Exited { inner_pid, wait_status, .. } => {
                 if let Some(alive) = waiting.alive.remove(&inner_pid) {
-                    alive.death.send_replace(Some(Ending::from_wait_status(wait_status).into()));
+                    alive.death.send_replace(Some(ExitStatus::from_wait_status(wait_status).into()));
                 }
             }
             _ => {}

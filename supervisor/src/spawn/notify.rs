@@ -13,8 +13,8 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::mpsc;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::seccomp::names;
-use vm_system_sandbox::seccomp::notify::{Call, Listener, Request};
-use vm_system_sandbox::socket::Ready;
+use vm_system_sandbox::seccomp::notify::{CallNotification, Listener, NotifiedCall};
+use vm_system_sandbox::socket::PollSet;
 
 /// A process that asks this often without an order is killed here and now, so that refusing costs a bounded time.
 const MOST_REFUSALS: u32 = 16;
@@ -65,8 +65,8 @@ pub(super) async fn answer(
         let Ok(mut guard) = watched.readable().await else { return };
         match next(&listener) {
             Ok(Next::Request(request)) => match request.call {
-                Call::Fork => judge(&listener, request, &orders, &mut refusals, &events),
-                Call::Forbidden(number) => report(request.pid, number, &events),
+                NotifiedCall::Fork => judge(&listener, request, &orders, &mut refusals, &events),
+                NotifiedCall::Forbidden(number) => report(request.pid, number, &events),
             },
             Ok(Next::Gone) => {}
             Ok(Next::Nothing) => guard.clear_ready(),
@@ -76,7 +76,7 @@ pub(super) async fn answer(
 }
 
 enum Next {
-    Request(Request),
+    Request(CallNotification),
     /// Whoever asked is gone.
     Gone,
     Nothing,
@@ -84,7 +84,7 @@ enum Next {
 
 /// The next request without blocking: the kernel's call has no such mode, so the descriptor is asked first.
 fn next(listener: &Listener) -> io::Result<Next> {
-    let mut ready = Ready::with_capacity(1);
+    let mut ready = PollSet::with_capacity(1);
     let index = ready.add(listener);
     ready.wait(Some(Duration::ZERO))?;
     if ready.is_closed(index) {
@@ -114,7 +114,7 @@ fn report(pid: u32, number: i32, events: &mpsc::Sender<SpawnEvent>) {
 
 fn judge(
     listener: &Listener,
-    request: Request,
+    request: CallNotification,
     orders: &Orders,
     refusals: &mut HashMap<u32, u32>,
     events: &mpsc::Sender<SpawnEvent>,

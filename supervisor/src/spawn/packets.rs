@@ -6,7 +6,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::time::Instant;
 use vm_system_protocol::limits::PACKET_BYTES;
-use vm_system_sandbox::socket::{self, Received, Wait};
+use vm_system_sandbox::socket::{self, ReceivedPacket, Wait};
 
 thread_local! {
     /// One buffer per runtime thread: a session that says nothing holds none.
@@ -23,7 +23,7 @@ pub(super) fn register(socket: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
 /// Waits for one packet and shows it to `take`. Cancel safe.
 pub(super) async fn receive<T>(
     socket: &AsyncFd<OwnedFd>,
-    take: impl FnOnce(Received, &[u8]) -> T,
+    take: impl FnOnce(ReceivedPacket, &[u8]) -> T,
 ) -> io::Result<T> {
     let mut take = Some(take);
     loop {

@@ -9,7 +9,7 @@ use tokio::sync::watch::Receiver;
 use tokio::time::timeout;
 use vm_system_protocol::ids::SessionId;
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_sandbox::process::Ending;
+use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::{inspect, interrupt, rlimit};
 
 pub use vm_system_sandbox::inspect::Memory;
@@ -33,11 +33,11 @@ pub enum WorkerDeath {
     Unknown,
 }
 
-impl From<Ending> for WorkerDeath {
-    fn from(ending: Ending) -> Self {
+impl From<ExitStatus> for WorkerDeath {
+    fn from(ending: ExitStatus) -> Self {
         match ending {
-            Ending::Exited(code) => Self::Exited(code),
-            Ending::Signaled(signal) => Self::Signaled(signal),
+            ExitStatus::Exited(code) => Self::Exited(code),
+            ExitStatus::Signaled(signal) => Self::Signaled(signal),
         }
     }
 }

@@ -48,7 +48,7 @@ impl Ready {
     /// of an end yet. A newborn has nothing to say, so its channel is readable when it is dead, and only then.
     fn is_good(&self) -> bool {
         let Some(zygote) = self.zygote.upgrade().filter(|zygote| !zygote.is_lost()) else { return false };
-        let mut ends = socket::Ready::with_capacity(2);
+        let mut ends = socket::PollSet::with_capacity(2);
         ends.add(self.ours.get_ref());
         ends.add(&zygote.pidfd);
         matches!(ends.wait(Some(Duration::ZERO)), Ok(false))

@@ -22,8 +22,8 @@ use vm_system_protocol::worker::{
 use vm_system_sandbox::interrupt;
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::socket::{self, Wait};
-use vm_system_worker::link::say_hello;
-use vm_system_worker::roles::{self, Body, Modes};
+use vm_system_worker::link::send_hello;
+use vm_system_worker::roles::{self, Modes, WorkerBody};
 
 fn main() -> ExitCode {
     vm_system_cli::main_with(|| {
@@ -36,14 +36,14 @@ fn main() -> ExitCode {
 /// Notes the interruption like the real worker, and does nothing about it.
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
-fn preload() -> Result<Box<dyn Body>, String> {
+fn preload() -> Result<Box<dyn WorkerBody>, String> {
     interrupt::install(&INTERRUPTED).map_err(|error| error.to_string())?;
     Ok(Box::new(Liar))
 }
 
 struct Liar;
 
-impl Body for Liar {
+impl WorkerBody for Liar {
     fn run(self: Box<Self>, channel: OwnedFd) -> i32 {
         let mut worker = Worker::new(channel);
         worker.live().unwrap_or(0)
@@ -107,7 +107,7 @@ impl Worker {
     }
 
     fn live(&mut self) -> End {
-        say_hello(&self.channel).ok()?;
+        send_hello(&self.channel).ok()?;
         loop {
             match self.receive()? {
                 ToWorker::Start(_) => self.send(&FromWorker::Started { heap_bytes: 1 })?,
@@ -315,7 +315,7 @@ impl Worker {
         let failed = FromWorker::ForkFailed { order, errno: 11 };
         match how.as_str() {
             "introduces itself" => {
-                say_hello(&way).ok()?;
+                send_hello(&way).ok()?;
                 self.send(&forked)
             }
             "does not" => self.send(&forked),
@@ -363,7 +363,7 @@ impl Worker {
                 let mut got = socket::receive(&way, &mut self.buffer, Wait::Yes).ok()?;
                 let channel = got.fds.pop()?;
                 if how == "takes the channel" {
-                    say_hello(&channel).ok()?;
+                    send_hello(&channel).ok()?;
                 }
                 self.send(&forked)?;
                 sleep()
@@ -400,14 +400,14 @@ impl Worker {
         match how {
             Child::Hidden => sleep(),
             Child::Introduced => {
-                say_hello(&self.channel).ok()?;
+                send_hello(&self.channel).ok()?;
                 sleep()
             }
-            Child::Leaves => return say_hello(&self.channel).ok().and(None),
-            Child::SpeaksTwice => say_hello(&self.channel).ok()?,
+            Child::Leaves => return send_hello(&self.channel).ok().and(None),
+            Child::SpeaksTwice => send_hello(&self.channel).ok()?,
             Child::Honest => {}
         }
-        say_hello(&self.channel).ok()?;
+        send_hello(&self.channel).ok()?;
         let mut got = socket::receive(&self.channel, &mut self.buffer, Wait::Yes).ok()?;
         process::replace(&self.channel, &got.fds.pop()?).ok()?;
         let fork = std::mem::take(&mut self.fork);

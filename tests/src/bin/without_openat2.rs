@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 use vm_system_sandbox::seccomp;
-use vm_system_sandbox::seccomp::bpf::{Action, Row};
+use vm_system_sandbox::seccomp::bpf::{FilterAction, FilterRow};
 use vm_system_tests::program::{BROKER_REFUSES, HOST_REFUSES};
 
 fn main() -> ExitCode {
@@ -23,11 +23,11 @@ fn main() -> ExitCode {
 fn forbid(errno: &str) -> std::io::Result<()> {
     let errno = errno.parse().map_err(std::io::Error::other)?;
     nix::sys::prctl::set_no_new_privs()?;
-    seccomp::install_refusals(&[Row {
+    seccomp::install_refusals(&[FilterRow {
         number: libc::SYS_openat2,
         name: "openat2",
         when: &[],
-        action: Action::Fail(errno),
+        action: FilterAction::Fail(errno),
         reason: "the host forbids it",
     }])
 }

@@ -1,6 +1,8 @@
 //! The engine under test, behind a trait of two types: the only file that names cvm.
 
-use vm_system_cvm::{CompileOptions, Limits, Outcome, State, StateConfig, UNHANDLED_REJECTION, compile, run};
+use vm_system_cvm::{
+    CompileOptions, RunOutcome, StateConfig, UNHANDLED_REJECTION, VmLimits, VmState, compile, run,
+};
 
 /// How a script ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,21 +85,21 @@ impl Engine for Cvm {
                 return Run { ending, printed: Vec::new() };
             }
         };
-        let limits = Limits { heap_bytes: HEAP_BYTES, steps: STEPS, ..Limits::default() };
-        let mut state = State::new(&program, &StateConfig { limits, seed: 1, ..StateConfig::default() });
+        let limits = VmLimits { heap_bytes: HEAP_BYTES, steps: STEPS, ..VmLimits::default() };
+        let mut state = VmState::new(&program, &StateConfig { limits, seed: 1, ..StateConfig::default() });
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
         state.set_time(now.map_or(0.0, |time| time.as_millis() as f64));
         let outcome = run(&program, &mut state, u64::MAX);
         let printed = state.take_output().into_iter().map(|line| line.text).collect();
         let ending = match outcome {
-            Outcome::Done { .. } => Ending::Finished,
+            RunOutcome::Done { .. } => Ending::Finished,
             // The suite's host does nothing about rejections that nobody handles.
-            Outcome::Throw(message) if message.ends_with(UNHANDLED_REJECTION) => Ending::Finished,
-            Outcome::Throw(message) => {
+            RunOutcome::Throw(message) if message.ends_with(UNHANDLED_REJECTION) => Ending::Finished,
+            RunOutcome::Throw(message) => {
                 let name = message.split([':', '\n']).next().unwrap_or_default().trim();
                 Ending::Threw { name: name.trim_start_matches("Uncaught ").to_owned(), message }
             }
-            Outcome::Limit(kind) => Ending::Stopped(format!("limit {kind:?}")),
+            RunOutcome::Limit(kind) => Ending::Stopped(format!("limit {kind:?}")),
             other => Ending::Stopped(format!("{other:?}")),
         };
         Run { ending, printed }

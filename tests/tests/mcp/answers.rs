@@ -107,14 +107,11 @@ fn a_question_about_nothing_is_an_error_of_the_program() {
         "function main() { let n = 0; try { CC(); } catch (e) { n = e.name + ': ' + e.message; } return n; }";
     agent.text("load", json!({ "programId": "p", "source": source }));
     let done = agent.data("start", json!({ "programId": "p", "executionId": "e" }));
-    assert_eq!(done["result"], "TypeError: CC needs a prompt: its first argument is what is asked", "{done}");
+    assert_eq!(done["result"], "TypeError: CC needs a prompt as its first argument", "{done}");
     let session = agent.data("session_create", json!({ "worktree": home.place.worktree() }));
     let value = agent.data(
         "session_eval",
         json!({ "sessionId": session["sessionId"], "code": "try { CC(); } catch (e) { String(e) }" }),
     );
-    assert_eq!(
-        value["result"], "TypeError: CC needs a prompt: its first argument is what is asked",
-        "{value}"
-    );
+    assert_eq!(value["result"], "TypeError: CC needs a prompt as its first argument", "{value}");
 }

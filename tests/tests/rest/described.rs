@@ -173,6 +173,9 @@ impl Description {
 
 /// The component that a schema means, also where the value may be absent (`null`).
 fn named(schema: &Value) -> Option<&str> {
-    let of = |schema: &'_ Value| -> Option<&str> { schema["$ref"].as_str()?.rsplit('/').next() };
-    of(schema).or_else(|| schema["oneOf"].as_array()?.iter().find_map(of))
+    referred(schema).or_else(|| schema["oneOf"].as_array()?.iter().find_map(referred))
+}
+
+fn referred(schema: &Value) -> Option<&str> {
+    schema["$ref"].as_str()?.rsplit('/').next()
 }

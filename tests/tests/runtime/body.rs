@@ -16,7 +16,7 @@ use vm_system_protocol::worker::{
 };
 use vm_system_sandbox::{interrupt, process, socket};
 use vm_system_worker::link::{Link, PacketBuffer};
-use vm_system_worker::roles::{Body, Modes};
+use vm_system_worker::roles::{Modes, WorkerBody};
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
@@ -25,7 +25,7 @@ pub(crate) const MODES: Modes = Modes { preload };
 /// Lies that `lie:0` … `lie:9` tell.
 pub(crate) const LIES: u32 = 10;
 
-fn preload() -> Result<Box<dyn Body>, String> {
+fn preload() -> Result<Box<dyn WorkerBody>, String> {
     interrupt::install(&INTERRUPTED).map_err(|error| error.to_string())?;
     Ok(Box::new(Player { memory: String::new() }))
 }
@@ -34,7 +34,7 @@ struct Player {
     memory: String,
 }
 
-impl Body for Player {
+impl WorkerBody for Player {
     fn run(mut self: Box<Self>, channel: OwnedFd) -> i32 {
         let Ok(mut link) = Link::open(channel, &INTERRUPTED, PacketBuffer::new()) else { return 90 };
         loop {
@@ -57,7 +57,7 @@ impl Body for Player {
 fn play_program(order: &ToDurable, link: &mut Link) {
     if let ToDurable::Start { .. } = order {
         let stop = Stop { cause: Cause::Started, cpu_us: 0, heap_bytes: 1 };
-        link.tell(&FromWorker::Durable(Box::new(FromDurable::Checkpoint(Box::new(stop)))));
+        link.send(&FromWorker::Durable(Box::new(FromDurable::Checkpoint(Box::new(stop)))));
     }
 }
 

@@ -11,7 +11,7 @@ use vm_system_protocol::worker::{Done, Execute, FromWorker, Outcome, ToWorker, U
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::{interrupt, socket};
 use vm_system_worker::link::{Link, PacketBuffer};
-use vm_system_worker::roles::{Body, Modes};
+use vm_system_worker::roles::{Modes, WorkerBody};
 
 /// A program with this name never says hello.
 pub(crate) const MUTE: &str = "mute-worker";
@@ -33,14 +33,14 @@ pub(crate) fn look_at_own_name() {
 
 pub(crate) const MODES: Modes = Modes { preload };
 
-fn preload() -> Result<Box<dyn Body>, String> {
+fn preload() -> Result<Box<dyn WorkerBody>, String> {
     interrupt::install(&INTERRUPTED).map_err(|error| error.to_string())?;
     Ok(Box::new(Obedient))
 }
 
 struct Obedient;
 
-impl Body for Obedient {
+impl WorkerBody for Obedient {
     fn prepare_programs(&mut self) {
         assert!(!IS_BREAKING.load(Ordering::Relaxed), "as its name says");
         IS_PREPARED.store(true, Ordering::Relaxed);

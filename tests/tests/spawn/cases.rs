@@ -385,7 +385,7 @@ fn adopt(channel: &OwnedFd) {
     incoming.accept_any();
     let mut receive = || {
         let mut buffer = vec![0; 1 << 16];
-        let mut ready = socket::Ready::with_capacity(1);
+        let mut ready = socket::PollSet::with_capacity(1);
         ready.add(channel);
         ready.wait(Some(Duration::from_secs(10))).expect("poll");
         let got = socket::receive(channel, &mut buffer, socket::Wait::No).expect("an answer");

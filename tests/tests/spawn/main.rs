@@ -11,7 +11,7 @@ mod zygotes;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use vm_system_sandbox::namespaces::{self, Ids};
-use vm_system_sandbox::process::Ending;
+use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::selftest;
 use vm_system_tests::skip;
 
@@ -29,7 +29,7 @@ fn main() {
             namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may become anybody");
             i32::from(run_all("as uid 65534", only.as_deref()) > 0)
         });
-        failed += usize::from(ending.expect("child") != Ending::Exited(0));
+        failed += usize::from(ending.expect("child") != ExitStatus::Exited(0));
     } else {
         skip("root", "the run as another user needs root");
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use vm_system_protocol::model::EventPayload;
 use vm_system_protocol::worker::{Done, FromWorker, HostReply, HostRequest, Outcome, ToWorker};
 use vm_system_sandbox::namespaces::{self, Ids};
-use vm_system_sandbox::process::Ending;
+use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::selftest;
 use vm_system_supervisor::spawn::{WorkerDeath, WorkerHandle};
 use vm_system_tests::skip;
@@ -26,7 +26,7 @@ fn main() {
             namespaces::become_service_user(Ids { uid: 65534, gid: 65534 }).expect("root may become anybody");
             i32::from(run("as uid 65534"))
         });
-        failed |= ending.expect("child") != Ending::Exited(0);
+        failed |= ending.expect("child") != ExitStatus::Exited(0);
     } else {
         skip("root", "the run as another user needs root");
     }

@@ -5,6 +5,7 @@ mod dependencies;
 mod manifests;
 mod rules;
 mod tree;
+mod vocabulary;
 
 use rules::RULES;
 use tree::Tree;

@@ -1,7 +1,7 @@
 //! The table of rules. Words that a rule looks for are put together here, so that this file does not break the rule.
 
-use super::manifests;
 use super::tree::{SourceFile, Tree};
+use super::{manifests, vocabulary};
 
 /// One rule.
 pub(crate) struct Rule {
@@ -249,6 +249,38 @@ pub(crate) const RULES: &[Rule] = &[
         },
         bad: &[("a/tests/x.rs", concat!("while !so() { std::thread::yield", "_now() }"))],
         good: &[("a/tests/x.rs", "watch::until(so, otherwise)"), ("a/src/x.rs", "SYS_sched_yield,")],
+    },
+    Rule {
+        name: "words are those of the glossary",
+        check: vocabulary::banned_words,
+        bad: &[
+            ("cvm/src/x.rs", concat!("// as the caller was to", "ld\n")),
+            ("cvm/src/x.rs", concat!("struct New", "bornKind;\n")),
+            ("broker/src/x.rs", concat!("fn sh", "elf_path() {}\n")),
+            ("docs/javascript.md", concat!("a Do", "or\n")),
+        ],
+        good: &[
+            ("cvm/src/x.rs", "// Authorization: Bearer\nlet outdoors = bedroom;\n"),
+            ("cvm/tests/lang/x.js", concat!("print('to", "ld')\n")),
+        ],
+    },
+    Rule {
+        name: "the name of a public type stands once in the workspace",
+        check: vocabulary::repeated_types,
+        bad: &[("cvm/src/x.rs", "pub struct Page;\nmod y {\n    pub(crate) enum Page<'a> {}\n}\n")],
+        good: &[
+            ("cvm/src/x.rs", "pub struct Page;\nstruct Page2;\nimpl Page {}\nmod y { use super::Page; }\n"),
+            ("cvm/src/x.rs", "pub struct Args;\nmod y {\n    pub struct Args;\n}\n"),
+        ],
+    },
+    Rule {
+        name: "the glossary's modules exist",
+        check: vocabulary::lost_modules,
+        bad: &[(
+            "docs/ARCHITECTURE.md",
+            "## Glossary\n\n| term | meaning | where |\n|---|---|---|\n| a | b | `c/d` |\n",
+        )],
+        good: &[("docs/ARCHITECTURE.md", "| a | b | `c/d` |\n\n## Glossary\n\n| a | `b` | `docs` |\n")],
     },
     Rule {
         name: "no folder of a builder and no registry is named",

@@ -1,4 +1,4 @@
-//! What a segment may use: clocks and counters, and why it has to stop. Runs nothing.
+//! The limits of a segment: clocks and counters, and why the segment has to stop. Must not run anything.
 
 use crate::engine::INTERRUPT;
 use nix::time::{ClockId, clock_gettime};
@@ -12,7 +12,7 @@ fn nanoseconds(clock: ClockId) -> u64 {
 
 /// The clock of the running segment. Times in nanoseconds.
 #[derive(Default)]
-pub(super) struct Clock {
+pub(super) struct SegmentClock {
     segment: Option<Segment>,
     started: u64,
     cpu_started: u64,
@@ -22,8 +22,8 @@ pub(super) struct Clock {
     first_step: u64,
 }
 
-impl Clock {
-    /// A segment begins.
+impl SegmentClock {
+    /// Begins a segment.
     pub(super) fn begin(&mut self, segment: Segment, steps: u64) {
         INTERRUPT.store(false, Ordering::Relaxed);
         self.started = nanoseconds(ClockId::CLOCK_MONOTONIC);
@@ -62,7 +62,7 @@ impl Clock {
         (self.cpu_us() >= u64::from(segment.cpu_ms) * 1_000).then_some(End::Limit(DurableLimit::Cpu))
     }
 
-    /// Counts an event with this much text; why it does not fit, if so.
+    /// Counts an event with this much text; returns the limit that it exceeds, if any.
     pub(super) fn take_event(&mut self, bytes: usize) -> Option<End> {
         let segment = self.segment?;
         self.events += 1;

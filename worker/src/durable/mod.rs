@@ -1,8 +1,8 @@
-//! A worker that runs a durable program: obeys one order after the other, and between a pause and its answer holds
-//! nothing that is not also in the supervisor's store. Such a worker is never adopted, so nothing it sends is kept.
+//! A worker that runs a durable program. It executes one order after the other; between a pause and its answer it holds no
+//! state that is not also in the supervisor's store. Such a worker is never adopted, so the messages it sends are not kept.
 //!
-//! Reading order: this file (orders), `segment` (one run between two stops), `clock` (what it may use), `output`
-//! (console lines), `pages` (what a checkpoint sends).
+//! Reading order: this file (orders), `segment` (one run between two stops), `clock` (its limits), `output` (console lines),
+//! `pages` (the messages of a checkpoint).
 
 mod clock;
 mod output;
@@ -11,11 +11,11 @@ mod segment;
 
 use crate::engine;
 use crate::link::Link;
-use clock::Clock;
+use clock::SegmentClock;
 use std::collections::BTreeMap;
 use vm_system_cvm::{
-    Answer, CompileError, CompileOptions, HostResult, Limits, Program, State, StateConfig, compile, frames,
-    globals, resume_host, resume_pause, set_variable,
+    CompileError, CompileOptions, CompiledProgram, HostResult, PauseAnswer, StateConfig, VmLimits, VmState,
+    compile, frames, globals, resume_host, resume_pause, set_variable,
 };
 use vm_system_protocol::durable::{
     CODE_BYTES, Cause, DurableLimits, FromDurable, Segment, TaskAnswer, ToDurable,
@@ -23,45 +23,45 @@ use vm_system_protocol::durable::{
 use vm_system_protocol::model::{Diagnostic, ProgramFrame, ProgramState, Variable};
 use vm_system_protocol::worker::{FromWorker, ToWorker};
 
-/// Exit code of a worker that got an order that does not fit.
+/// Exit code of a worker that got an order out of sequence.
 const EXIT_ORDER: i32 = 74;
-/// Most diagnostics of one text that are told.
+/// Most diagnostics that are reported for one text.
 const DIAGNOSTICS: usize = 20;
-/// Longest line that a diagnostic shows (bytes).
+/// Longest source line in a diagnostic (bytes).
 const SNIPPET_BYTES: usize = 1_000;
-/// Instructions of the whole life where there is no limit.
+/// Longest string of a program (UTF-16 units).
 const STRING_UNITS: u32 = 1 << 28;
 
-/// Builds what all programs share, in their zygote.
+/// Builds the realm and the prelude, which all programs share, in their zygote.
 pub(crate) fn warm_up() {
     vm_system_cvm::warm_up();
     engine::plug_holes();
 }
 
-/// What such a worker holds.
+/// The state of such a worker.
 struct Machine {
-    program: Option<Program>,
+    program: Option<CompiledProgram>,
     limits: DurableLimits,
-    /// Pages that were told and not yet made a state of.
-    told: BTreeMap<u64, Vec<u8>>,
-    state: Option<State>,
+    /// Pages that were received for the next `Restore`.
+    received_pages: BTreeMap<u64, Vec<u8>>,
+    state: Option<VmState>,
     /// The last checkpoint whose pages were sent.
     sent: u64,
-    clock: Clock,
-    /// Slices so far, of all segments: many short ones are looked at as seldom as one long one, and as often.
-    looks: u32,
+    clock: SegmentClock,
+    /// Slices of all segments so far: the clocks are read every few slices, whether segments are short or long.
+    slices: u32,
 }
 
-/// Lives by orders, this one first, until the channel ends or one does not fit; the exit code.
+/// Executes orders, this one first, until the channel is closed or an order is out of sequence; returns the exit code.
 pub(crate) fn live(link: &mut Link, first: ToDurable) -> i32 {
     let mut machine = Machine {
         program: None,
         limits: DurableLimits { heap_bytes: 0, stack_depth: 0, steps: 0 },
-        told: BTreeMap::new(),
+        received_pages: BTreeMap::new(),
         state: None,
         sent: 0,
-        clock: Clock::default(),
-        looks: 0,
+        clock: SegmentClock::default(),
+        slices: 0,
     };
     let mut order = first;
     loop {
@@ -75,27 +75,27 @@ pub(crate) fn live(link: &mut Link, first: ToDurable) -> i32 {
     }
 }
 
-/// Tells the supervisor something.
-fn tell(link: &mut Link, message: FromDurable) {
-    link.tell(&FromWorker::Durable(Box::new(message)));
+/// Sends a message to the supervisor.
+fn send(link: &mut Link, message: FromDurable) {
+    link.send_unkept(&FromWorker::Durable(Box::new(message)));
 }
 
 impl Machine {
-    /// `None`: the order does not fit what came before.
+    /// `None`: the order is out of sequence.
     fn obey(&mut self, order: ToDurable, link: &mut Link) -> Option<()> {
         match order {
             ToDurable::Compile { source, file_name, typescript } => {
-                tell(link, compiled(&source, &file_name, typescript));
+                send(link, compiled(&source, &file_name, typescript));
             }
             ToDurable::Load { code, limits } => {
                 self.limits = limits;
-                match Program::decode(&code) {
+                match CompiledProgram::decode(&code) {
                     Ok(program) => self.program = Some(program),
-                    Err(error) => tell(link, FromDurable::Refused { why: format!("the program: {error}") }),
+                    Err(error) => send(link, FromDurable::Refused { why: format!("the program: {error}") }),
                 }
             }
             ToDurable::Pages(pages) => {
-                self.told.extend(pages.into_iter().map(|page| (page.number, page.bytes)));
+                self.received_pages.extend(pages.into_iter().map(|page| (page.number, page.bytes)));
             }
             ToDurable::Restore => self.restore(link)?,
             ToDurable::Start { args, env, seed, segment } => self.start(args, env, seed, segment, link)?,
@@ -120,42 +120,42 @@ impl Machine {
             }
             ToDurable::Inspect => {
                 let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
-                tell(link, FromDurable::View(Box::new(view(program, state))));
+                send(link, FromDurable::View(Box::new(view(program, state))));
             }
             ToDurable::Set { frame, name, value } => {
                 let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
                 if set_variable(program, state, frame as usize, &name, value.as_str()) {
                     self.checkpoint(Cause::Edited, link)?;
                 } else {
-                    tell(link, FromDurable::NotSet);
+                    send(link, FromDurable::NotSet);
                 }
             }
         }
         Some(())
     }
 
-    fn engine_limits(&self) -> Limits {
-        Limits {
+    fn engine_limits(&self) -> VmLimits {
+        VmLimits {
             heap_bytes: self.limits.heap_bytes,
             stack_depth: self.limits.stack_depth,
             string_units: STRING_UNITS,
             steps: self.limits.steps,
-            // Bounds what a slice may pile up; the segment's own limit is smaller as a rule.
+            // Bounds the output of one slice; the segment's limit is usually smaller.
             output_bytes: self.limits.heap_bytes,
         }
     }
 
     fn restore(&mut self, link: &mut Link) -> Option<()> {
         let program = self.program.as_ref()?;
-        let told = std::mem::take(&mut self.told);
-        let pages = told.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
-        match State::restore(program, self.engine_limits(), pages) {
+        let received_pages = std::mem::take(&mut self.received_pages);
+        let pages = received_pages.iter().map(|(number, bytes)| (*number, bytes.as_slice()));
+        match VmState::restore(program, self.engine_limits(), pages) {
             Ok(state) => {
                 self.sent = state.checkpoint_number();
                 self.state = Some(state);
-                tell(link, FromDurable::Restored);
+                send(link, FromDurable::Restored);
             }
-            Err(error) => tell(link, FromDurable::Refused { why: format!("the state: {error}") }),
+            Err(error) => send(link, FromDurable::Refused { why: format!("the state: {error}") }),
         }
         Some(())
     }
@@ -169,24 +169,24 @@ impl Machine {
         link: &mut Link,
     ) -> Option<()> {
         let config = StateConfig { limits: self.engine_limits(), seed, args, env };
-        self.state = Some(State::new(self.program.as_ref()?, &config));
+        self.state = Some(VmState::new(self.program.as_ref()?, &config));
         self.sent = 0;
         self.checkpoint(Cause::Started, link)?;
         self.run(segment, link)
     }
 }
 
-fn engine_answer(answer: TaskAnswer) -> Answer {
+fn engine_answer(answer: TaskAnswer) -> PauseAnswer {
     match answer {
-        TaskAnswer::Text(text) => Answer::Text(text),
-        TaskAnswer::Json(json) => Answer::Json(json.as_str().to_owned()),
-        TaskAnswer::Failed(message) => Answer::Error(message),
-        TaskAnswer::Expired(message) => Answer::Timeout(message),
-        TaskAnswer::Wrong(message) => Answer::Wrong(message),
+        TaskAnswer::Text(text) => PauseAnswer::Text(text),
+        TaskAnswer::Json(json) => PauseAnswer::Json(json.as_str().to_owned()),
+        TaskAnswer::Failed(message) => PauseAnswer::Error(message),
+        TaskAnswer::Expired(message) => PauseAnswer::Timeout(message),
+        TaskAnswer::Wrong(message) => PauseAnswer::Wrong(message),
     }
 }
 
-/// Compiles a text. One of which nobody has said what it is, is JavaScript if it can be.
+/// Compiles a text. If the language is not given, it is JavaScript if it compiles as such, else TypeScript.
 fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDurable {
     let attempt = |typescript| {
         let options = CompileOptions { filename: file_name.to_owned(), typescript };
@@ -195,7 +195,7 @@ fn compiled(source: &str, file_name: &str, typescript: Option<bool>) -> FromDura
     let result = match typescript {
         Some(typescript) => attempt(typescript),
         None => attempt(false).or_else(|script| {
-            // The reading that came further says more about what is wrong.
+            // The attempt with the later first error has the more useful message.
             attempt(true).map_err(|typed| if place(&typed) >= place(&script) { typed } else { script })
         }),
     };
@@ -231,17 +231,17 @@ const VALUE_BYTES: usize = 64 << 10;
 /// Frames that are shown.
 const VIEW_FRAMES: usize = 200;
 
-fn view(program: &Program, state: &mut State) -> ProgramState {
-    let mut room = VIEW_BYTES;
+fn view(program: &CompiledProgram, state: &mut VmState) -> ProgramState {
+    let mut left = VIEW_BYTES;
     let mut shown = |variables: Vec<(String, String)>| -> Vec<Variable> {
         let mut list = Vec::new();
         for (name, mut value) in variables {
             output::cut(&mut value, VALUE_BYTES);
             let bytes = name.len() + value.len() + 16;
-            if bytes > room {
+            if bytes > left {
                 break;
             }
-            room -= bytes;
+            left -= bytes;
             list.push(Variable { name, value });
         }
         list

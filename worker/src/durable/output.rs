@@ -1,26 +1,26 @@
-//! Console lines as events, gathered. Knows no limits.
+//! Console lines as events, sent in batches. Knows no limits.
 
-use super::tell;
+use super::send;
 use crate::link::Link;
-use vm_system_cvm::{Level, Line};
+use vm_system_cvm::{ConsoleLine, Level};
 use vm_system_protocol::durable::FromDurable;
 use vm_system_protocol::limits::{EVENT_BATCH_BYTES, EVENT_TEXT_BYTES};
 use vm_system_protocol::model::{ConsoleLevel, EventPayload};
 use vm_system_protocol::worker::WorkerEvent;
 
-/// What an event costs besides its text, roughly (bytes).
+/// Approximate size of an event without its text (bytes).
 const EVENT_OVERHEAD: usize = 32;
 
-/// Events that were not sent yet.
+/// The events that were not sent yet.
 #[derive(Default)]
-pub(super) struct Output {
+pub(super) struct EventBatch {
     events: Vec<WorkerEvent>,
     bytes: usize,
 }
 
-impl Output {
-    /// Takes a line; what is too long for an event is cut.
-    pub(super) fn take(&mut self, mut line: Line, at_us: u64, link: &mut Link) {
+impl EventBatch {
+    /// Adds a line; one that is too long for an event is cut.
+    pub(super) fn take(&mut self, mut line: ConsoleLine, at_us: u64, link: &mut Link) {
         cut(&mut line.text, EVENT_TEXT_BYTES);
         let level = match line.level {
             Level::Log => ConsoleLevel::Log,
@@ -31,7 +31,7 @@ impl Output {
         self.push(EventPayload::Console { level, text: line.text }, at_us, link);
     }
 
-    /// Takes an event.
+    /// Adds an event.
     pub(super) fn push(&mut self, payload: EventPayload, at_us: u64, link: &mut Link) {
         self.bytes += payload.output_bytes() as usize + EVENT_OVERHEAD;
         self.events.push(WorkerEvent { at_us, payload });
@@ -40,11 +40,11 @@ impl Output {
         }
     }
 
-    /// Sends what there is.
+    /// Sends the batch, if it is not empty.
     pub(super) fn flush(&mut self, link: &mut Link) {
         self.bytes = 0;
         if !self.events.is_empty() {
-            tell(link, FromDurable::Events(std::mem::take(&mut self.events)));
+            send(link, FromDurable::Events(std::mem::take(&mut self.events)));
         }
     }
 }

@@ -1,11 +1,11 @@
-//! What a checkpoint sends: the pages that changed, in messages of bounded size, then the cause.
+//! Sending a checkpoint: the pages that changed, in messages of bounded size, then the cause.
 
-use super::{Machine, tell};
+use super::{Machine, send};
 use crate::link::Link;
 use vm_system_protocol::durable::{Cause, FromDurable, PAGE_BATCH_BYTES, STOP_PAGES_BYTES, StatePage, Stop};
 
 impl Machine {
-    /// Sends a checkpoint of the state as it is.
+    /// Sends a checkpoint of the current state.
     pub(super) fn checkpoint(&mut self, cause: Cause, link: &mut Link) -> Option<()> {
         let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
         let checkpoint = state.pages_since(program, self.sent);
@@ -16,14 +16,14 @@ impl Machine {
             batch.push(StatePage { number: page.number, bytes: page.bytes });
             if bytes >= PAGE_BATCH_BYTES {
                 bytes = 0;
-                tell(link, FromDurable::Pages(std::mem::take(&mut batch)));
+                send(link, FromDurable::Pages(std::mem::take(&mut batch)));
             }
         }
         if bytes > STOP_PAGES_BYTES {
-            tell(link, FromDurable::Pages(std::mem::take(&mut batch)));
+            send(link, FromDurable::Pages(std::mem::take(&mut batch)));
         }
         let stop = Stop { cause, cpu_us: self.clock.cpu_us(), heap_bytes: state.heap_bytes() };
-        tell(link, FromDurable::Stands { pages: batch, stop: Box::new(stop) });
+        send(link, FromDurable::Stands { pages: batch, stop: Box::new(stop) });
         Some(())
     }
 }

@@ -1,25 +1,25 @@
-//! One run from where the state stands to the next stop: a pause, a call, a checkpoint for safety, the end.
+//! One run of the program up to the next stop: a pause, a host call, a checkpoint after many steps, the end.
 
-use super::output::Output;
-use super::{Machine, tell};
+use super::output::EventBatch;
+use super::{Machine, send};
 use crate::link::Link;
-use vm_system_cvm::{Answer, LimitKind, Outcome, resume_pause, run};
+use vm_system_cvm::{PauseAnswer, RunOutcome, VmLimitKind, resume_pause, run};
 use vm_system_protocol::durable::{
     Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, Segment,
 };
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::EventPayload;
 
-/// Instructions between two looks at the console lines: bounds what they may pile up.
+/// Instructions of one slice; console lines are taken after each, which bounds their memory.
 const SLICE: u64 = 2_048;
-/// Slices between two looks at the clocks.
-const LOOK: u32 = 8;
+/// Slices between two readings of the clocks.
+const CLOCK_SLICES: u32 = 8;
 
 impl Machine {
-    /// Runs to the next stop and tells it.
+    /// Runs to the next stop and reports it.
     pub(super) fn run(&mut self, segment: Segment, link: &mut Link) -> Option<()> {
         self.clock.begin(segment, self.state.as_ref()?.steps());
-        let mut output = Output::default();
+        let mut output = EventBatch::default();
         let cause = self.until_stop(&mut output, link)?;
         if let Cause::Ended(End::Threw { message, stack }) = &cause {
             let payload = EventPayload::Exception { message: message.clone(), stack: stack.clone() };
@@ -28,19 +28,19 @@ impl Machine {
         output.flush(link);
         match cause {
             Cause::Effect(call) if call.name != "writeFile" => {
-                tell(link, FromDurable::Call(call));
+                send(link, FromDurable::Call(call));
                 Some(())
             }
             cause => self.checkpoint(cause, link),
         }
     }
 
-    fn until_stop(&mut self, output: &mut Output, link: &mut Link) -> Option<Cause> {
+    fn until_stop(&mut self, output: &mut EventBatch, link: &mut Link) -> Option<Cause> {
         let (program, state) = (self.program.as_ref()?, self.state.as_mut()?);
         state.set_time(self.clock.now_ms());
         loop {
-            let room = self.clock.steps_until_checkpoint(state.steps());
-            let outcome = run(program, state, room.clamp(1, SLICE));
+            let steps = self.clock.steps_until_checkpoint(state.steps());
+            let outcome = run(program, state, steps.clamp(1, SLICE));
             for line in state.take_output() {
                 if let Some(end) = self.clock.take_event(line.text.len()) {
                     return Some(Cause::Ended(end));
@@ -48,29 +48,29 @@ impl Machine {
                 output.take(line, self.clock.elapsed_us(), link);
             }
             match outcome {
-                Outcome::OutOfFuel => {}
-                Outcome::Pause { prompt, options } => {
+                RunOutcome::OutOfFuel => {}
+                RunOutcome::Pause { prompt, options } => {
                     if prompt.len() + options.as_ref().map_or(0, String::len) <= PROMPT_BYTES {
                         let options = options.map(JsonText::from_untrusted);
                         return Some(Cause::Pause { prompt, options });
                     }
                     let message = format!("the prompt has more than {PROMPT_BYTES} bytes");
-                    resume_pause(program, state, &Answer::Error(message));
+                    resume_pause(program, state, &PauseAnswer::Error(message));
                 }
-                Outcome::Host { name, args } => {
+                RunOutcome::Host { name, args } => {
                     return Some(Cause::Effect(HostCall { name, args: JsonText::from_untrusted(args) }));
                 }
                 ended => return Some(Cause::Ended(end(ended))),
             }
-            self.looks = self.looks.wrapping_add(1);
-            let looks = self.looks.is_multiple_of(LOOK);
-            if looks {
+            self.slices = self.slices.wrapping_add(1);
+            let clocks_due = self.slices.is_multiple_of(CLOCK_SLICES);
+            if clocks_due {
                 if let Some(end) = self.clock.stop() {
                     return Some(Cause::Ended(end));
                 }
                 state.set_time(self.clock.now_ms());
             }
-            let late = looks && self.clock.is_checkpoint_late();
+            let late = clocks_due && self.clock.is_checkpoint_late();
             if late || self.clock.steps_until_checkpoint(state.steps()) == 0 {
                 return Some(Cause::Steps);
             }
@@ -78,28 +78,28 @@ impl Machine {
     }
 }
 
-fn end(outcome: Outcome) -> End {
+fn end(outcome: RunOutcome) -> End {
     match outcome {
-        Outcome::Done { json, .. } if json.len() > RESULT_BYTES => End::Limit(DurableLimit::Result),
-        Outcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
-        Outcome::Throw(text) => {
+        RunOutcome::Done { json, .. } if json.len() > RESULT_BYTES => End::Limit(DurableLimit::Result),
+        RunOutcome::Done { json, .. } => End::Ok { result: JsonText::from_untrusted(json) },
+        RunOutcome::Throw(text) => {
             let (mut stack, mut message) = (text.clone(), thrown(&text).to_owned());
             super::output::cut(&mut stack, MESSAGE_BYTES);
             super::output::cut(&mut message, MESSAGE_BYTES);
             End::Threw { message, stack }
         }
-        Outcome::Limit(LimitKind::Output) => End::Limit(DurableLimit::Output),
-        Outcome::Limit(LimitKind::Heap | LimitKind::Text) => End::Limit(DurableLimit::Heap),
-        Outcome::Limit(LimitKind::Stack) => End::Limit(DurableLimit::Stack),
-        Outcome::Limit(LimitKind::Steps) => End::Limit(DurableLimit::Steps),
-        Outcome::Corrupt(what) => End::Corrupt(what.to_owned()),
-        Outcome::OutOfFuel | Outcome::Pause { .. } | Outcome::Host { .. } => {
+        RunOutcome::Limit(VmLimitKind::Output) => End::Limit(DurableLimit::Output),
+        RunOutcome::Limit(VmLimitKind::Heap | VmLimitKind::Text) => End::Limit(DurableLimit::Heap),
+        RunOutcome::Limit(VmLimitKind::Stack) => End::Limit(DurableLimit::Stack),
+        RunOutcome::Limit(VmLimitKind::Steps) => End::Limit(DurableLimit::Steps),
+        RunOutcome::Corrupt(what) => End::Corrupt(what.to_owned()),
+        RunOutcome::OutOfFuel | RunOutcome::Pause { .. } | RunOutcome::Host { .. } => {
             End::Corrupt("not an end".to_owned())
         }
     }
 }
 
-/// What was thrown, which may have lines of its own, without the calls beneath it.
+/// The text of the thrown value, which may have several lines, without the stack below it.
 fn thrown(text: &str) -> &str {
     text.split("\n    at ").next().unwrap_or_default()
 }
@@ -109,7 +109,7 @@ mod tests {
     use super::thrown;
 
     #[test]
-    fn what_is_thrown_ends_where_the_calls_begin() {
+    fn the_thrown_value_ends_where_the_stack_begins() {
         assert_eq!(
             thrown("TypeError: bad\nsecond line\n    at f (out.js:2:21)\n    at main"),
             "TypeError: bad\nsecond line"

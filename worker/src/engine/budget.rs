@@ -9,9 +9,9 @@ use std::time::Duration;
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::reason::LimitKind;
 
-/// Why an execution is ended from inside, whatever the script thinks of it.
+/// Why the engine ends an execution; the script cannot prevent it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stop {
+pub(super) enum StopReason {
     /// A soft limit.
     Limit(LimitKind),
     /// The interrupt signal.
@@ -20,18 +20,18 @@ pub(super) enum Stop {
     Exit(i32),
 }
 
-/// What the running execution may still use. Times in nanoseconds.
+/// The remaining limits of the running execution. Times in nanoseconds.
 #[derive(Default)]
-pub(super) struct Budget {
+pub(super) struct ExecutionBudget {
     running: Cell<bool>,
-    stop: Cell<Option<Stop>>,
+    stop: Cell<Option<StopReason>>,
     started: Cell<u64>,
     cpu_started: Cell<u64>,
     cpu: Cell<u64>,
     wall: Cell<u64>,
-    /// Time that the host took for its answers; wall time does not run then.
+    /// Time that host calls took; it does not count as wall time.
     host_wait: Cell<u64>,
-    /// Questions asked so far.
+    /// Tasks so far.
     questions: Cell<u64>,
     events_left: Cell<u32>,
     output_left: Cell<u64>,
@@ -50,8 +50,8 @@ fn thread_cpu() -> u64 {
     nanoseconds(ClockId::CLOCK_THREAD_CPUTIME_ID)
 }
 
-impl Budget {
-    /// A new execution begins.
+impl ExecutionBudget {
+    /// Begins a new execution.
     pub(super) fn begin(&self, limits: &Limits) {
         INTERRUPT.store(false, Ordering::Relaxed);
         self.running.set(true);
@@ -66,7 +66,7 @@ impl Budget {
         self.output_left.set(u64::from(limits.max_output_kb) * 1024);
     }
 
-    /// The execution is over: late polls change nothing.
+    /// Ends the execution: later polls have no effect.
     pub(super) fn end(&self) {
         self.running.set(false);
     }
@@ -75,29 +75,29 @@ impl Budget {
         self.running.get()
     }
 
-    pub(super) fn stop(&self) -> Option<Stop> {
+    pub(super) fn stop(&self) -> Option<StopReason> {
         self.stop.get()
     }
 
-    /// The first reason stands.
-    pub(super) fn stop_for(&self, stop: Stop) {
+    /// Stores the reason; the first one is kept.
+    pub(super) fn stop_for(&self, stop: StopReason) {
         if self.stop.get().is_none() {
             self.stop.set(Some(stop));
         }
     }
 
-    /// Looks at the flag and the clocks; says whether the execution has to stop.
+    /// Checks the flag and the clocks; returns whether the execution has to stop.
     pub(super) fn check(&self) -> bool {
         if self.stop.get().is_none() && self.running.get() {
             let elapsed = now().saturating_sub(self.started.get());
             let cpu = self.cpu.get();
             if INTERRUPT.load(Ordering::Relaxed) {
-                self.stop.set(Some(Stop::Interrupted));
+                self.stop.set(Some(StopReason::Interrupted));
             } else if elapsed.saturating_sub(self.host_wait.get()) >= self.wall.get() {
-                self.stop.set(Some(Stop::Limit(LimitKind::Wall)));
-            // A thread uses no more time of a processor than has passed: before that the kernel need not be asked.
+                self.stop.set(Some(StopReason::Limit(LimitKind::Wall)));
+            // CPU time cannot exceed elapsed time: until then no system call is needed.
             } else if elapsed >= cpu && self.cpu_used() >= cpu {
-                self.stop.set(Some(Stop::Limit(LimitKind::Cpu)));
+                self.stop.set(Some(StopReason::Limit(LimitKind::Cpu)));
             }
         }
         self.stop.get().is_some()
@@ -113,30 +113,30 @@ impl Budget {
         now().saturating_sub(self.started.get()) / 1_000
     }
 
-    /// How much of `wall_ms` is left.
+    /// The rest of `wall_ms`.
     pub(super) fn wall_left(&self) -> Duration {
         let used = now().saturating_sub(self.started.get()).saturating_sub(self.host_wait.get());
         Duration::from_nanos(self.wall.get().saturating_sub(used))
     }
 
-    /// The host took this long for an answer (nanoseconds).
+    /// Adds the duration of a host call (nanoseconds).
     pub(super) fn waited(&self, nanoseconds: u64) {
         self.host_wait.set(self.host_wait.get().saturating_add(nanoseconds));
     }
 
-    /// The number of a question that is asked now, from 1.
+    /// The number of a new task, from 1.
     pub(super) fn next_question(&self) -> u64 {
         self.questions.set(self.questions.get() + 1);
         self.questions.get()
     }
 
-    /// Counts an event with this much text; `false`: it does not fit, and the execution has to stop.
+    /// Counts an event with this much text; `false`: it exceeds a limit, and the execution has to stop.
     pub(super) fn take_event(&self, bytes: u64) -> bool {
         let (events, output) = (self.events_left.get(), self.output_left.get());
         if events == 0 {
-            self.stop_for(Stop::Limit(LimitKind::Events));
+            self.stop_for(StopReason::Limit(LimitKind::Events));
         } else if bytes > output {
-            self.stop_for(Stop::Limit(LimitKind::Output));
+            self.stop_for(StopReason::Limit(LimitKind::Output));
         } else {
             self.events_left.set(events - 1);
             self.output_left.set(output - bytes);

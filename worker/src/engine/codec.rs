@@ -1,4 +1,4 @@
-//! Owns the conversions between text and bytes that `Buffer`, `TextEncoder` and friends are made of.
+//! Owns the conversions between text and bytes for `Buffer`, `TextEncoder`, `TextDecoder`, `atob` and `btoa`.
 
 use super::sys;
 use rquickjs::{Ctx, Exception, Function, Object, Result, Value};
@@ -52,7 +52,7 @@ fn to_base64(bytes: &[u8], url: bool) -> String {
     text
 }
 
-/// Reads base64 of either alphabet; what is no digit is passed over, as in Node.
+/// Reads base64 of either alphabet; other characters are skipped, as in Node.
 fn from_base64(text: &[u16]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let (mut word, mut bits) = (0_u32, 0_u32);

@@ -1,8 +1,8 @@
 //! Owns `console`: what each method writes, in Node's format, as events.
 
 use super::budget::now;
-use super::inspect::{Look, cut};
-use super::state::Shared;
+use super::inspect::{Inspector, cut};
+use super::state::SharedState;
 use super::{preview, table};
 use rquickjs::{Coerced, Ctx, Result, Value};
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use vm_system_protocol::model::{ConsoleLevel, EventPayload};
 
 /// A method of `console`.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Method {
+pub(super) enum ConsoleMethod {
     Write(ConsoleLevel),
     Dir,
     Assert,
@@ -27,27 +27,27 @@ pub(super) enum Method {
 }
 
 /// Names and meanings.
-pub(super) const METHODS: [(&str, Method); 20] = [
-    ("log", Method::Write(ConsoleLevel::Log)),
-    ("info", Method::Write(ConsoleLevel::Info)),
-    ("warn", Method::Write(ConsoleLevel::Warn)),
-    ("error", Method::Write(ConsoleLevel::Error)),
-    ("debug", Method::Write(ConsoleLevel::Debug)),
-    ("dir", Method::Dir),
-    ("dirxml", Method::Write(ConsoleLevel::Log)),
-    ("assert", Method::Assert),
-    ("count", Method::Count),
-    ("countReset", Method::CountReset),
-    ("group", Method::Group),
-    ("groupCollapsed", Method::Group),
-    ("groupEnd", Method::GroupEnd),
-    ("table", Method::Table),
-    ("time", Method::Time),
-    ("timeEnd", Method::TimeEnd),
-    ("timeLog", Method::TimeLog),
-    ("trace", Method::Trace),
-    ("timeStamp", Method::CountReset),
-    ("profile", Method::CountReset),
+pub(super) const METHODS: [(&str, ConsoleMethod); 20] = [
+    ("log", ConsoleMethod::Write(ConsoleLevel::Log)),
+    ("info", ConsoleMethod::Write(ConsoleLevel::Info)),
+    ("warn", ConsoleMethod::Write(ConsoleLevel::Warn)),
+    ("error", ConsoleMethod::Write(ConsoleLevel::Error)),
+    ("debug", ConsoleMethod::Write(ConsoleLevel::Debug)),
+    ("dir", ConsoleMethod::Dir),
+    ("dirxml", ConsoleMethod::Write(ConsoleLevel::Log)),
+    ("assert", ConsoleMethod::Assert),
+    ("count", ConsoleMethod::Count),
+    ("countReset", ConsoleMethod::CountReset),
+    ("group", ConsoleMethod::Group),
+    ("groupCollapsed", ConsoleMethod::Group),
+    ("groupEnd", ConsoleMethod::GroupEnd),
+    ("table", ConsoleMethod::Table),
+    ("time", ConsoleMethod::Time),
+    ("timeEnd", ConsoleMethod::TimeEnd),
+    ("timeLog", ConsoleMethod::TimeLog),
+    ("trace", ConsoleMethod::Trace),
+    ("timeStamp", ConsoleMethod::CountReset),
+    ("profile", ConsoleMethod::CountReset),
 ];
 
 /// Longest label of a counter or timer (characters), and how many there may be.
@@ -56,7 +56,7 @@ const LABELS: usize = 1_000;
 /// Deepest indentation of groups (levels).
 const GROUPS: usize = 100;
 
-/// What `console` remembers during an execution.
+/// The state of `console` during an execution.
 #[derive(Default)]
 pub(super) struct ConsoleState {
     groups: usize,
@@ -67,74 +67,74 @@ pub(super) struct ConsoleState {
 /// A call of a method.
 pub(super) fn call<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
-    method: Method,
+    state: &SharedState,
+    method: ConsoleMethod,
     arguments: &[Value<'js>],
 ) -> Result<()> {
-    let look = Look::new(ctx, state);
+    let inspector = Inspector::new(ctx, state);
     let first = || arguments.first().cloned().unwrap_or_else(|| Value::new_undefined(ctx.clone()));
     match method {
-        Method::Write(level) => write(ctx, state, level, format(&look, arguments)),
-        Method::Dir => write(ctx, state, ConsoleLevel::Log, look.inspect(&first())),
-        Method::Assert => {
+        ConsoleMethod::Write(level) => write(ctx, state, level, format(&inspector, arguments)),
+        ConsoleMethod::Dir => write(ctx, state, ConsoleLevel::Log, inspector.inspect(&first())),
+        ConsoleMethod::Assert => {
             if is_truthy(&first()) {
                 return Ok(());
             }
             let text = match arguments.get(1) {
                 None => "Assertion failed".to_owned(),
-                Some(_) => format!("Assertion failed: {}", format(&look, &arguments[1..])),
+                Some(_) => format!("Assertion failed: {}", format(&inspector, &arguments[1..])),
             };
             write(ctx, state, ConsoleLevel::Error, text)
         }
-        Method::Group => {
+        ConsoleMethod::Group => {
             if !arguments.is_empty() {
-                write(ctx, state, ConsoleLevel::Log, format(&look, arguments))?;
+                write(ctx, state, ConsoleLevel::Log, format(&inspector, arguments))?;
             }
             let mut console = state.console.borrow_mut();
             console.groups = (console.groups + 1).min(GROUPS);
             Ok(())
         }
-        Method::GroupEnd => {
+        ConsoleMethod::GroupEnd => {
             let mut console = state.console.borrow_mut();
             console.groups = console.groups.saturating_sub(1);
             Ok(())
         }
-        Method::Table => {
-            let text =
-                table::table(&look, &first(), arguments.get(1)).unwrap_or_else(|| format(&look, arguments));
+        ConsoleMethod::Table => {
+            let text = table::table(&inspector, &first(), arguments.get(1))
+                .unwrap_or_else(|| format(&inspector, arguments));
             write(ctx, state, ConsoleLevel::Log, text)
         }
-        Method::Trace => {
-            let message = format(&look, arguments);
+        ConsoleMethod::Trace => {
+            let message = format(&inspector, arguments);
             let error = rquickjs::Exception::from_message(ctx.clone(), "")?;
-            let stack = look.error_stack(error.as_object()).unwrap_or_default();
+            let stack = inspector.error_stack(error.as_object()).unwrap_or_default();
             let frames = stack.find("\n    at ").map_or("", |at| &stack[at..]);
             let colon = if message.is_empty() { "" } else { ": " };
             write(ctx, state, ConsoleLevel::Error, format!("Trace{colon}{message}{frames}"))
         }
-        _ => labelled(ctx, state, &look, method, arguments),
+        _ => labelled(ctx, state, &inspector, method, arguments),
     }
 }
 
 /// The methods that count or measure under a label.
 fn labelled<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
-    look: &Look<'js>,
-    method: Method,
+    state: &SharedState,
+    inspector: &Inspector<'js>,
+    method: ConsoleMethod,
     arguments: &[Value<'js>],
 ) -> Result<()> {
     let label = match arguments.first() {
         None => "default".to_owned(),
         Some(label) if label.is_undefined() => "default".to_owned(),
         Some(label) => match label.as_string() {
-            Some(text) => String::from_utf16_lossy(&look.units(text, LABEL_UNITS).0),
-            None => look.inspect(label).chars().take(LABEL_UNITS).collect(),
+            Some(text) => String::from_utf16_lossy(&inspector.units(text, LABEL_UNITS).0),
+            None => inspector.inspect(label).chars().take(LABEL_UNITS).collect(),
         },
     };
     let console = &state.console;
     match method {
-        Method::Count => {
+        ConsoleMethod::Count => {
             let count = {
                 let counts = &mut console.borrow_mut().counts;
                 if counts.len() >= LABELS && !counts.contains_key(&label) {
@@ -146,19 +146,19 @@ fn labelled<'js>(
             };
             write(ctx, state, ConsoleLevel::Log, format!("{label}: {count}"))
         }
-        Method::CountReset => {
+        ConsoleMethod::CountReset => {
             console.borrow_mut().counts.remove(&label);
             Ok(())
         }
-        Method::Time => {
+        ConsoleMethod::Time => {
             let timers = &mut console.borrow_mut().timers;
             if timers.len() < LABELS {
                 timers.entry(label).or_insert_with(now);
             }
             Ok(())
         }
-        Method::TimeLog | Method::TimeEnd => {
-            let started = if matches!(method, Method::TimeEnd) {
+        ConsoleMethod::TimeLog | ConsoleMethod::TimeEnd => {
+            let started = if matches!(method, ConsoleMethod::TimeEnd) {
                 console.borrow_mut().timers.remove(&label)
             } else {
                 console.borrow().timers.get(&label).copied()
@@ -170,7 +170,7 @@ fn labelled<'js>(
             let mut text = format!("{label}: {}", duration(now().saturating_sub(started)));
             if let Some(rest) = arguments.get(1..).filter(|rest| !rest.is_empty()) {
                 text.push(' ');
-                text.push_str(&format(look, rest));
+                text.push_str(&format(inspector, rest));
             }
             write(ctx, state, ConsoleLevel::Log, text)
         }
@@ -178,8 +178,8 @@ fn labelled<'js>(
     }
 }
 
-fn name(method: Method) -> &'static str {
-    if matches!(method, Method::TimeEnd) { "timeEnd" } else { "timeLog" }
+fn name(method: ConsoleMethod) -> &'static str {
+    if matches!(method, ConsoleMethod::TimeEnd) { "timeEnd" } else { "timeLog" }
 }
 
 /// A duration as Node writes it.
@@ -202,7 +202,7 @@ fn duration(nanoseconds: u64) -> String {
 }
 
 /// Sends a text, indented by the open groups.
-fn write(ctx: &Ctx<'_>, state: &Shared, level: ConsoleLevel, text: String) -> Result<()> {
+fn write(ctx: &Ctx<'_>, state: &SharedState, level: ConsoleLevel, text: String) -> Result<()> {
     let groups = state.console.borrow().groups;
     let text = if groups == 0 {
         text
@@ -230,16 +230,16 @@ fn is_truthy(value: &Value<'_>) -> bool {
 }
 
 /// `util.format`.
-fn format<'js>(look: &Look<'js>, arguments: &[Value<'js>]) -> String {
+fn format<'js>(inspector: &Inspector<'js>, arguments: &[Value<'js>]) -> String {
     let mut text = String::new();
     let mut rest = arguments;
     if let Some(template) = arguments.first().and_then(Value::as_string) {
-        let template = look.string(template);
+        let template = inspector.string(template);
         rest = &arguments[1..];
         if rest.is_empty() {
             return template;
         }
-        let used = substitute(look, &template, rest, &mut text);
+        let used = substitute(inspector, &template, rest, &mut text);
         rest = &rest[used..];
         if !rest.is_empty() {
             text.push(' ');
@@ -253,15 +253,20 @@ fn format<'js>(look: &Look<'js>, arguments: &[Value<'js>]) -> String {
             break;
         }
         match argument.as_string() {
-            Some(string) => text.push_str(&look.string(string)),
-            None => text.push_str(&look.inspect(argument)),
+            Some(string) => text.push_str(&inspector.string(string)),
+            None => text.push_str(&inspector.inspect(argument)),
         }
     }
     text
 }
 
-/// Replaces the `%` directives; gives how many arguments they took.
-fn substitute<'js>(look: &Look<'js>, template: &str, arguments: &[Value<'js>], text: &mut String) -> usize {
+/// Replaces the `%` directives; returns how many arguments they used.
+fn substitute<'js>(
+    inspector: &Inspector<'js>,
+    template: &str,
+    arguments: &[Value<'js>],
+    text: &mut String,
+) -> usize {
     let mut used = 0;
     let mut characters = template.chars().peekable();
     while let Some(character) = characters.next() {
@@ -275,7 +280,7 @@ fn substitute<'js>(look: &Look<'js>, template: &str, arguments: &[Value<'js>], t
                 text.push('%');
             }
             Some(directive) if used < arguments.len() && text.len() <= EVENT_TEXT_BYTES => {
-                match directive_text(look, *directive, &arguments[used]) {
+                match directive_text(inspector, *directive, &arguments[used]) {
                     Some(replacement) => {
                         characters.next();
                         used += 1;
@@ -290,31 +295,31 @@ fn substitute<'js>(look: &Look<'js>, template: &str, arguments: &[Value<'js>], t
     used
 }
 
-fn directive_text<'js>(look: &Look<'js>, directive: char, argument: &Value<'js>) -> Option<String> {
+fn directive_text<'js>(inspector: &Inspector<'js>, directive: char, argument: &Value<'js>) -> Option<String> {
     Some(match directive {
         's' => match argument.as_string() {
-            Some(string) => look.string(string),
-            None if argument.is_object() => look.inspect_to_depth(argument, 0),
-            None => look.inspect(argument),
+            Some(string) => inspector.string(string),
+            None if argument.is_object() => inspector.inspect_to_depth(argument, 0),
+            None => inspector.inspect(argument),
         },
         'd' | 'i' | 'f' => {
             if argument.is_big_int() && directive != 'f' {
-                return Some(format!("{}n", look.primitive(argument)));
+                return Some(format!("{}n", inspector.primitive(argument)));
             }
-            let number = number(look, argument, directive);
+            let number = number(inspector, argument, directive);
             let number = if directive == 'i' { number.trunc() } else { number };
-            look.inspect(&Value::new_number(look.ctx().clone(), number))
+            inspector.inspect(&Value::new_number(inspector.ctx().clone(), number))
         }
-        'j' => preview::json(look, argument)
-            .map_or_else(|| look.inspect(argument), |json| json.as_str().to_owned()),
-        'o' => look.inspect_to_depth(argument, 4),
-        'O' => look.inspect(argument),
+        'j' => preview::json(inspector, argument)
+            .map_or_else(|| inspector.inspect(argument), |json| json.as_str().to_owned()),
+        'o' => inspector.inspect_to_depth(argument, 4),
+        'O' => inspector.inspect(argument),
         'c' => String::new(),
         _ => return None,
     })
 }
 
-fn number<'js>(look: &Look<'js>, argument: &Value<'js>, directive: char) -> f64 {
+fn number<'js>(inspector: &Inspector<'js>, argument: &Value<'js>, directive: char) -> f64 {
     if let Some(number) = argument.as_number() {
         return number;
     }
@@ -326,7 +331,7 @@ fn number<'js>(look: &Look<'js>, argument: &Value<'js>, directive: char) -> f64 
         return argument.get::<Coerced<f64>>().map_or(f64::NAN, |number| number.0);
     }
     let Some(text) = argument.as_string() else { return f64::NAN };
-    let text = look.string(text);
+    let text = inspector.string(text);
     let text = text.trim();
     let mut end = 0;
     for (at, character) in text.char_indices() {

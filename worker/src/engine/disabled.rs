@@ -1,6 +1,6 @@
-//! Owns the globals that a policy takes away, and gives back when it allows them again.
+//! Owns the globals that a policy disables: removes them, and restores them when the policy allows them again.
 
-use super::state::Shared;
+use super::state::SharedState;
 use rquickjs::{Ctx, Object, Persistent, Result, Value};
 
 /// Deletes a global. What cannot be deleted (`undefined`, `NaN`, `Infinity`) stays.
@@ -10,9 +10,9 @@ pub(super) fn remove_global(ctx: &Ctx<'_>, name: &str) {
     }
 }
 
-/// Makes exactly these intrinsics unreachable as globals. `Function` also goes from the `constructor` of all
-/// functions, since `(() => {}).constructor` names the same thing; other intrinsics stay reachable through literals.
-pub(super) fn apply(ctx: &Ctx<'_>, state: &Shared, names: &[String]) -> Result<()> {
+/// Makes exactly these intrinsics unreachable as globals. `Function` is also removed as `constructor` of all functions, since
+/// `(() => {}).constructor` is the same function; other intrinsics stay reachable through literals.
+pub(super) fn apply(ctx: &Ctx<'_>, state: &SharedState, names: &[String]) -> Result<()> {
     let withdrawn = &mut *state.withdrawn.borrow_mut();
     let globals = ctx.globals();
     let back: Vec<String> = withdrawn.keys().filter(|name| !names.contains(name)).cloned().collect();

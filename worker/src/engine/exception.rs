@@ -1,16 +1,16 @@
-//! Owns how thrown values are told: V8's text of stacks, `exception` events, and what a message is.
-//! Reads errors without running code of the script.
+//! Owns the presentation of thrown values: V8's text of stacks, `exception` events, messages. Reads errors without running code of
+//! the script.
 
-use super::inspect::{self, Look};
+use super::inspect::{self, Inspector};
 use super::position::shown_name;
-use super::state::Shared;
+use super::state::SharedState;
 use rquickjs::function::This;
 use rquickjs::{Array, Ctx, Function, Object, Value};
 
-/// Frames of the engine's own JavaScript; they say nothing to the author of a script.
+/// Frames of the prelude, which are not shown.
 pub(super) const PRELUDE_PREFIX: &str = "vm:";
 
-/// What an uncaught exception looks like.
+/// The texts of an uncaught exception.
 pub(super) struct Described {
     /// `ReferenceError: x is not defined`, `Uncaught 42`.
     pub(super) message: String,
@@ -19,23 +19,23 @@ pub(super) struct Described {
 }
 
 /// Describes a thrown value.
-pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &Shared, thrown: &Value<'js>) -> Described {
-    let look = Look::new(ctx, state);
+pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &SharedState, thrown: &Value<'js>) -> Described {
+    let inspector = Inspector::new(ctx, state);
     match thrown.as_object().filter(|_| thrown.is_error()) {
         Some(error) => {
-            let message = look.error_header(error);
-            let stack = look.error_stack(error).unwrap_or_default();
+            let message = inspector.error_header(error);
+            let stack = inspector.error_stack(error).unwrap_or_default();
             let stack = if stack.starts_with(message.as_str()) || stack.is_empty() {
                 stack
             } else {
-                // The message was changed after the error was made.
+                // The message was changed after the error was created.
                 let frames = stack.find("\n    at ").map_or("", |at| &stack[at..]);
                 format!("{message}{frames}")
             };
             Described { message: inspect::cut(message), stack: inspect::cut(stack) }
         }
         None => Described {
-            message: inspect::cut(format!("Uncaught {}", look.inspect(thrown))),
+            message: inspect::cut(format!("Uncaught {}", inspector.inspect(thrown))),
             stack: String::new(),
         },
     }
@@ -44,15 +44,15 @@ pub(super) fn describe<'js>(ctx: &Ctx<'js>, state: &Shared, thrown: &Value<'js>)
 /// Builds the `stack` text of a new error from its call sites, as V8 writes it.
 pub(super) fn prepare_stack<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     error: &Value<'js>,
     sites: &Value<'js>,
 ) -> String {
-    let look = Look::new(ctx, state);
-    let mut text = error.as_object().map_or_else(String::new, |error| look.error_header(error));
+    let inspector = Inspector::new(ctx, state);
+    let mut text = error.as_object().map_or_else(String::new, |error| inspector.error_header(error));
     let Some(sites) = sites.as_array() else { return text };
     for index in 0..sites.len() {
-        if let Some(frame) = frame(ctx, state, &look, sites, index) {
+        if let Some(frame) = frame(ctx, state, &inspector, sites, index) {
             text.push_str("\n    at ");
             text.push_str(&frame);
         }
@@ -62,19 +62,19 @@ pub(super) fn prepare_stack<'js>(
 
 fn frame<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
-    look: &Look<'js>,
+    state: &SharedState,
+    inspector: &Inspector<'js>,
     sites: &Array<'js>,
     index: usize,
 ) -> Option<String> {
     let site: Object = sites.get(index).ok()?;
     let text = |name: &str| -> Option<String> {
-        let get: Function = look.captured(name)?;
+        let get: Function = inspector.captured(name)?;
         let value: Value = get.call((This(site.clone()),)).ok()?;
         value.as_string()?.to_string().ok()
     };
     let number = |name: &str| -> Option<u32> {
-        let get: Function = look.captured(name)?;
+        let get: Function = inspector.captured(name)?;
         let value: Value = get.call((This(site.clone()),)).ok()?;
         value.as_number().map(|number| number as u32)
     };

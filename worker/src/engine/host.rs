@@ -1,22 +1,21 @@
-//! Owns the engine's view of the outside: the [`Host`] that an execution is given, and the interrupt flag.
-//! Must not know how messages travel.
+//! Owns the engine's interface to the process: the [`Host`] of an execution, and the interrupt flag. Must not know the channel.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use vm_system_protocol::worker::{HostReply, HostRequest, WorkerEvent};
 
-/// Set by the interrupt signal's handler; ends the running execution as soon as the engine looks, which nothing in
-/// the script can prevent. Cleared when an execution starts, so that a late signal does not stop the next one.
+/// Set by the interrupt signal's handler; ends the running execution when the engine polls it next, which the script cannot
+/// prevent. Cleared when an execution starts, so that a late signal does not stop the next one.
 pub static INTERRUPT: AtomicBool = AtomicBool::new(false);
 
-/// What an execution needs from the process it runs in.
+/// The services of the process that an execution uses.
 pub trait Host {
-    /// Takes one event of the running execution; it is within the limits and cut to size. May block (back-pressure).
+    /// Sends one event of the running execution; it is within the limits and cut to size. May block (back-pressure).
     fn emit(&mut self, event: WorkerEvent);
-    /// Asks the supervisor and blocks for the answer. When an interrupt comes first, any `Failed` reply will do.
+    /// Makes a host call and blocks for the reply. On an interrupt it returns any `Failed` reply.
     fn call(&mut self, request: HostRequest) -> HostReply;
-    /// Called about every millisecond while JavaScript is busy: send what waits, read what came, do not block.
+    /// Called about every millisecond while JavaScript runs: sends pending messages, reads received ones, does not block.
     fn poll(&mut self);
-    /// Nothing to do until a timer: wait at most this long, less if an interrupt comes.
+    /// Waits for the next timer, at most this long; returns early on an interrupt.
     fn sleep(&mut self, at_most: Duration);
 }

@@ -1,5 +1,5 @@
-//! Owns a session's libraries: evaluated once, in the zygote, and from then on values of every session that it forks.
-//! Must not know where their sources come from.
+//! Owns a session's libraries: they are evaluated once, in the zygote, and every forked session has their values. Must not know
+//! where the sources come from.
 //!
 //! A library is one file without relative imports. `CommonJS`, UMD and scripts that set or declare their global variable
 //! run in a function like a required file; ES modules run as modules. A library may `require` others of its set.
@@ -7,7 +7,7 @@
 use super::host::Host;
 use super::modules::{self, LibraryKind};
 use super::preload::{self, Preloaded};
-use super::state::Shared;
+use super::state::SharedState;
 use super::{natives, run, sys};
 use rquickjs::{Ctx, Persistent, Promise, Result, Value};
 use std::time::Duration;
@@ -20,51 +20,51 @@ const MESSAGE_BYTES: usize = 2_000;
 
 /// A library with its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Library {
+pub struct LibrarySource {
     /// `id-version`; the name of its file in stacks.
     pub name: String,
-    /// What `require` and `import` call it.
+    /// Its name in `require` and `import`.
     pub id: String,
-    /// The global variable that it becomes.
+    /// Its global variable.
     pub global: Option<String>,
-    /// One file.
+    /// The text of its one file.
     pub source: String,
 }
 
-/// A library that cannot be used.
+/// A library whose evaluation failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {message}")]
-pub struct LibraryFailure {
+pub struct LibraryEvaluationError {
     /// `id-version`.
     pub name: String,
-    /// What it threw and where, or which limit it hit.
+    /// The exception and its position, or the limit that was reached.
     pub message: String,
 }
 
-/// What a session knows of its libraries.
+/// The evaluated libraries of a session.
 #[derive(Default)]
-pub(super) struct Shelf(Vec<Entry>);
+pub(super) struct LibraryTable(Vec<Entry>);
 
 struct Entry {
-    library: Library,
+    library: LibrarySource,
     state: Evaluation,
 }
 
 enum Evaluation {
     NotYet,
-    /// What a library that requires this one in a circle sees: its `module`.
+    /// Being evaluated: its `module`, which a library that requires this one in a cycle gets.
     Running(Option<Persistent<rquickjs::Object<'static>>>),
     Done {
         exports: Persistent<Value<'static>>,
-        /// It is an ES module, which QuickJS knows by the library's name.
+        /// An ES module, which is declared in QuickJS under the library's name.
         is_module: bool,
     },
 }
 
-/// The world in which libraries are evaluated: there is none. What they print is lost.
-struct Nowhere;
+/// The host of libraries while they are evaluated: refuses every call and discards output.
+struct DiscardingHost;
 
-impl Host for Nowhere {
+impl Host for DiscardingHost {
     fn emit(&mut self, _event: WorkerEvent) {}
 
     fn call(&mut self, _request: HostRequest) -> HostReply {
@@ -80,34 +80,37 @@ impl Host for Nowhere {
 }
 
 impl Preloaded {
-    /// Evaluates a set of libraries in order; one that another one requires comes first. Once, before any session.
-    pub fn teach(&mut self, libraries: Vec<Library>) -> std::result::Result<(), LibraryFailure> {
+    /// Evaluates a set of libraries in order; a required library is evaluated first. Called once, before any session.
+    pub fn teach(
+        &mut self,
+        libraries: Vec<LibrarySource>,
+    ) -> std::result::Result<(), LibraryEvaluationError> {
         let machine = &self.0;
         let heap = LIBRARY_HEAP_MB as usize * 1024 * 1024;
         machine.state.heap_limit.set(heap);
         machine.runtime.set_memory_limit(heap);
         sys::reset_heap_peak();
         let names: Vec<String> = libraries.iter().map(|library| library.name.clone()).collect();
-        *machine.state.libraries.borrow_mut() = Shelf(
+        *machine.state.libraries.borrow_mut() = LibraryTable(
             libraries.into_iter().map(|library| Entry { library, state: Evaluation::NotYet }).collect(),
         );
         let state = &machine.state;
         for (place, name) in names.into_iter().enumerate() {
             let taught = state
                 .host
-                .scoped(&mut Nowhere, || machine.context.with(|ctx| evaluate_at(&ctx, state, place)));
-            taught.map_err(|message| LibraryFailure { name, message: cut(message) })?;
+                .scoped(&mut DiscardingHost, || machine.context.with(|ctx| evaluate_at(&ctx, state, place)));
+            taught.map_err(|message| LibraryEvaluationError { name, message: cut(message) })?;
         }
         preload::settle_heap(&machine.context, &machine.runtime);
         Ok(())
     }
 }
 
-/// Evaluates one library of the set as an execution of its own, unless another one required it already.
-fn evaluate_at(ctx: &Ctx<'_>, state: &Shared, place: usize) -> std::result::Result<(), String> {
+/// Evaluates one library of the set as a separate execution, unless another one required it already.
+fn evaluate_at(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> std::result::Result<(), String> {
     let limits = Limits {
         cpu_ms: LIBRARY_MS,
-        // A busy machine is no fault of the library's.
+        // No wall limit: the machine may be busy.
         wall_ms: 2 * LIBRARY_MS,
         mem_mb: LIBRARY_HEAP_MB,
         max_events: u32::MAX,
@@ -122,12 +125,12 @@ fn evaluate_at(ctx: &Ctx<'_>, state: &Shared, place: usize) -> std::result::Resu
         drop(ctx.catch());
         error.to_string()
     })?;
-    let shelf = state.libraries.borrow();
-    let Some(Entry { library, state: Evaluation::Done { exports, .. } }) = shelf.0.get(place) else {
+    let libraries = state.libraries.borrow();
+    let Some(Entry { library, state: Evaluation::Done { exports, .. } }) = libraries.0.get(place) else {
         return Err("it was not evaluated".to_owned());
     };
     let (global, exports) = (library.global.clone(), exports.clone());
-    drop(shelf);
+    drop(libraries);
     let Some(global) = global else { return Ok(()) };
     let define = || natives::define_hidden(&ctx.globals(), &global, exports.restore(ctx)?);
     define().map_err(|_: rquickjs::Error| {
@@ -137,14 +140,14 @@ fn evaluate_at(ctx: &Ctx<'_>, state: &Shared, place: usize) -> std::result::Resu
 }
 
 /// Starts the evaluation; a module's promise settles when it has run.
-fn begin<'js>(ctx: &Ctx<'js>, state: &Shared, place: usize) -> Result<Option<Promise<'js>>> {
+fn begin<'js>(ctx: &Ctx<'js>, state: &SharedState, place: usize) -> Result<Option<Promise<'js>>> {
     let library = {
-        let mut shelf = state.libraries.borrow_mut();
-        let Some(entry) = shelf.0.get_mut(place) else { return Ok(None) };
+        let mut libraries = state.libraries.borrow_mut();
+        let Some(entry) = libraries.0.get_mut(place) else { return Ok(None) };
         entry.state = Evaluation::Running(None);
-        // Its text is not needed any more once it runs.
+        // The text is not needed any more.
         let source = std::mem::take(&mut entry.library.source);
-        Library { source, ..entry.library.clone() }
+        LibrarySource { source, ..entry.library.clone() }
     };
     if let Some(global) = &library.global
         && ctx.globals().contains_key(global.as_str())?
@@ -168,8 +171,8 @@ fn begin<'js>(ctx: &Ctx<'js>, state: &Shared, place: usize) -> Result<Option<Pro
     Ok(promise)
 }
 
-/// A module's default export stands for it where there is one: only now has it run.
-fn conclude(ctx: &Ctx<'_>, state: &Shared, place: usize) -> Result<()> {
+/// A module's value is its default export, if there is one; it exists only after the module has run.
+fn conclude(ctx: &Ctx<'_>, state: &SharedState, place: usize) -> Result<()> {
     let namespace = match state.libraries.borrow().0.get(place) {
         Some(Entry { state: Evaluation::Done { exports, is_module: true }, .. }) => exports.clone(),
         _ => return Ok(()),
@@ -185,17 +188,17 @@ fn conclude(ctx: &Ctx<'_>, state: &Shared, place: usize) -> Result<()> {
     Ok(())
 }
 
-/// What `require(id)` gives, if there is a library of that name. While libraries are evaluated, one that is needed first
-/// is evaluated first.
-pub(super) fn require<'js>(ctx: &Ctx<'js>, state: &Shared, id: &str) -> Result<Option<Value<'js>>> {
+/// The result of `require(id)`, if there is a library of that name. While libraries are evaluated, a required one is evaluated
+/// first.
+pub(super) fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, id: &str) -> Result<Option<Value<'js>>> {
     enum Found {
         Exports(Persistent<Value<'static>>),
         Module(Option<Persistent<rquickjs::Object<'static>>>),
         NotYet(usize),
     }
     let found = {
-        let shelf = state.libraries.borrow();
-        let Some((place, entry)) = shelf.0.iter().enumerate().find(|(_, entry)| entry.library.id == id)
+        let libraries = state.libraries.borrow();
+        let Some((place, entry)) = libraries.0.iter().enumerate().find(|(_, entry)| entry.library.id == id)
         else {
             return Ok(None);
         };
@@ -218,26 +221,26 @@ pub(super) fn require<'js>(ctx: &Ctx<'js>, state: &Shared, id: &str) -> Result<O
     }
 }
 
-/// How `import` names a library: the ES module that it is, or one that is made of its value.
+/// A library as `import` sees it: an ES module, or one that is created from its value.
 pub(super) enum Imported {
-    /// QuickJS knows a module of this name.
+    /// A module of this name is declared in QuickJS.
     Module(String),
-    /// A module is to be made of what `require` gives.
+    /// A module must be created from the result of `require`.
     Value,
 }
 
-/// What `import id` means, if there is a library of that name.
-pub(super) fn imported(state: &Shared, id: &str) -> Option<Imported> {
-    let shelf = state.libraries.borrow();
-    let entry = shelf.0.iter().find(|entry| entry.library.id == id)?;
+/// The meaning of `import id`, if there is a library of that name.
+pub(super) fn imported(state: &SharedState, id: &str) -> Option<Imported> {
+    let libraries = state.libraries.borrow();
+    let entry = libraries.0.iter().find(|entry| entry.library.id == id)?;
     Some(match entry.state {
         Evaluation::Done { is_module: true, .. } => Imported::Module(entry.library.name.clone()),
         _ => Imported::Value,
     })
 }
 
-/// Whether libraries are being evaluated: there are no files then.
-pub(super) fn is_evaluating(state: &Shared) -> bool {
+/// Whether libraries are being evaluated; they have no access to files.
+pub(super) fn is_evaluating(state: &SharedState) -> bool {
     state.libraries.borrow().0.iter().any(|entry| matches!(entry.state, Evaluation::Running(_)))
 }
 

@@ -1,12 +1,12 @@
-//! The QuickJS engine as a library: a runtime that a zygote preloads, and sessions that forked children make of it.
+//! The QuickJS engine as a library: a runtime that a zygote preloads, and the session that a forked child makes of its copy.
 //!
-//! No processes, no sockets, no files, no tokio: whatever an execution needs from outside it asks its [`Host`] for.
-//! In reading order: `host` (the outside), `preload` and `session` (life cycle), `run` (one execution and its event
+//! No processes, no sockets, no files, no tokio: an execution uses the outside only through its [`Host`].
+//! In reading order: `host` (the interface to the process), `preload` and `session` (life cycle), `run` (one execution and its event
 //! loop), `budget` (limits), `state` (what callbacks share), `source` (declarations that persist, TypeScript),
 //! `modules` (`import`, `require`, host modules), `library` (what the zygote evaluates for all sessions), `console`, `inspect` and `preview` (values as text and JSON),
-//! `exception` and `position` (stacks that name the author's lines), `natives` and `prelude/` (globals).
+//! `exception` and `position` (stacks with positions of the original text), `natives` and `prelude/` (globals).
 //!
-//! Invariants: values are looked at without running code of the script; every soft limit leaves the session usable;
+//! Invariants: values are inspected without running code of the script; every soft limit leaves the session usable;
 //! `unsafe` is in `sys` alone.
 
 mod budget;
@@ -34,7 +34,7 @@ mod table;
 mod timers;
 
 pub use host::{Host, INTERRUPT};
-pub use library::{Library, LibraryFailure};
+pub use library::{LibraryEvaluationError, LibrarySource};
 pub use preload::{EngineError, Preloaded, preload};
-pub use session::Session;
+pub use session::JsSession;
 pub(crate) use sys::plug_holes;

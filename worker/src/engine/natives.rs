@@ -1,24 +1,24 @@
-//! Owns the native functions that the prelude builds globals from.
-//! Must not decide formats or limits; each function hands over to its owner.
+//! Owns the table of native functions that the prelude uses. Must not decide formats or limits; each function calls the module that
+//! owns them.
 
-use super::budget::{Stop, now};
-use super::inspect::Look;
-use super::state::Shared;
-use super::timers::{Task, delay_ms};
+use super::budget::{StopReason, now};
+use super::inspect::Inspector;
+use super::state::SharedState;
+use super::timers::{QueuedCallback, delay_ms};
 use super::{codec, console, exception, sys};
 use rquickjs::function::{Opt, Rest};
 use rquickjs::{Array, Coerced, Ctx, Function, Object, Persistent, Result, Value};
 use vm_system_protocol::model::{ConsoleLevel, EventPayload};
 
-fn task<'js>(ctx: &Ctx<'js>, callback: Function<'js>, arguments: &Array<'js>) -> Result<Task> {
+fn task<'js>(ctx: &Ctx<'js>, callback: Function<'js>, arguments: &Array<'js>) -> Result<QueuedCallback> {
     let arguments = (0..arguments.len())
         .map(|index| Ok(Persistent::save(ctx, arguments.get::<Value>(index)?)))
         .collect::<Result<Vec<_>>>()?;
-    Ok(Task { callback: Persistent::save(ctx, callback), arguments })
+    Ok(QueuedCallback { callback: Persistent::save(ctx, callback), arguments })
 }
 
 /// The object that the prelude gets.
-pub(super) fn natives<'js>(ctx: &Ctx<'js>, state: &Shared) -> Result<Object<'js>> {
+pub(super) fn natives<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<Object<'js>> {
     let natives = Object::new(ctx.clone())?;
     timers(ctx, state, &natives)?;
     process(ctx, state, &natives)?;
@@ -38,7 +38,7 @@ pub(super) fn natives<'js>(ctx: &Ctx<'js>, state: &Shared) -> Result<Object<'js>
     Ok(natives)
 }
 
-fn timers<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+fn timers<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     natives.set(
         "timerAdd",
@@ -100,15 +100,15 @@ fn timers<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<
     natives.set("microtask", Function::new(ctx.clone(), |callback: Function<'js>| callback.defer(()))?)
 }
 
-fn process<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+fn process<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     natives.set(
         "exit",
         Function::new(ctx.clone(), move |ctx: Ctx<'js>, code: Opt<Coerced<f64>>| -> Result<()> {
             let code = code.0.map_or(0.0, |code| code.0);
-            // As a process would: only the low byte leaves.
+            // As for a process: only the low byte is used.
             let code = if code.is_finite() { (code as i64 & 0xff) as i32 } else { 0 };
-            Err(shared.stop(&ctx, Stop::Exit(code)))
+            Err(shared.stop(&ctx, StopReason::Exit(code)))
         })?,
     )?;
     let shared = state.clone();
@@ -122,7 +122,7 @@ fn process<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result
     for (name, level) in [("stdout", ConsoleLevel::Log), ("stderr", ConsoleLevel::Error)] {
         let shared = state.clone();
         let write = move |ctx: Ctx<'js>, text: rquickjs::String<'js>| {
-            let mut text = Look::new(&ctx, &shared).string(&text);
+            let mut text = Inspector::new(&ctx, &shared).string(&text);
             if text.ends_with('\n') {
                 text.pop();
             }
@@ -133,8 +133,8 @@ fn process<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result
     Ok(())
 }
 
-/// `Math.random` of the session's own generator.
-pub(super) fn install_random(ctx: &Ctx<'_>, state: &Shared) -> Result<()> {
+/// `Math.random` with the session's generator.
+pub(super) fn install_random(ctx: &Ctx<'_>, state: &SharedState) -> Result<()> {
     let shared = state.clone();
     let random = Function::new(ctx.clone(), move || shared.random.next())?.with_name("random")?;
     let math: Object = ctx.globals().get("Math")?;
@@ -142,7 +142,7 @@ pub(super) fn install_random(ctx: &Ctx<'_>, state: &Shared) -> Result<()> {
 }
 
 /// The `console` global.
-pub(super) fn install_console<'js>(ctx: &Ctx<'js>, state: &Shared) -> Result<()> {
+pub(super) fn install_console<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<()> {
     let console = Object::new(ctx.clone())?;
     for method in console::METHODS {
         let shared = state.clone();

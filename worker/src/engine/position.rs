@@ -1,30 +1,30 @@
-//! Owns where a place in evaluated text lies in the text that was sent: edits on a line, and TypeScript's mappings.
+//! Owns the mapping of positions in evaluated text to positions in the original text: edits on a line, and TypeScript's mappings.
 //! Lines and columns count from 1, columns in characters, as QuickJS reports them.
 
 use std::collections::HashMap;
 
-/// Text that was put in on a line.
+/// Text that was inserted into a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Insertion {
     /// Line in the original.
     pub(super) line: u32,
-    /// Column in the original in front of which the text stands.
+    /// Column of the original before which the text was inserted.
     pub(super) column: u32,
     /// Its length.
     pub(super) length: u32,
 }
 
-/// How one evaluated text relates to its original.
+/// The map from one evaluated text to its original.
 #[derive(Debug, Default, Clone)]
 pub(super) struct FileMap {
     /// In order of line and column.
     pub(super) insertions: Vec<Insertion>,
-    /// Generated (line, column) to original (line, column), in order of the generated place; empty: no such step.
+    /// Generated (line, column) to original (line, column), ordered by generated position; empty: no such step.
     pub(super) tokens: Vec<((u32, u32), (u32, u32))>,
 }
 
 impl FileMap {
-    /// The original place.
+    /// The original position.
     pub(super) fn original(&self, line: u32, column: u32) -> (u32, u32) {
         let first = self.insertions.partition_point(|insertion| insertion.line < line);
         let mut column = column;
@@ -63,7 +63,7 @@ pub(super) struct SourceMaps {
 }
 
 impl SourceMaps {
-    /// Keeps a map; gives the name to evaluate the text under.
+    /// Stores a map; returns the name under which to evaluate the text.
     pub(super) fn add(&mut self, file_name: &str, map: FileMap) -> String {
         if map.insertions.is_empty() && map.tokens.is_empty() {
             return file_name.to_owned();
@@ -71,7 +71,7 @@ impl SourceMaps {
         self.add_always(file_name, map)
     }
 
-    /// Keeps a map under a name of its own.
+    /// Stores a map under a unique name.
     pub(super) fn add_always(&mut self, file_name: &str, map: FileMap) -> String {
         self.last += 1;
         let name = format!("{file_name}{MARK}{}", self.last);
@@ -79,7 +79,7 @@ impl SourceMaps {
         name
     }
 
-    /// Keeps a map under the file's own name, for texts that are known by it.
+    /// Stores a map under the file's name.
     pub(super) fn set(&mut self, file_name: &str, map: FileMap) {
         if map.insertions.is_empty() && map.tokens.is_empty() {
             self.maps.remove(file_name);
@@ -93,7 +93,7 @@ impl SourceMaps {
         self.maps.get(name)
     }
 
-    /// A place as the author of the script knows it.
+    /// A position in the original text.
     pub(super) fn original<'a>(&self, name: &'a str, line: u32, column: u32) -> (&'a str, u32, u32) {
         let (line, column) = self.maps.get(name).map_or((line, column), |map| map.original(line, column));
         (shown_name(name), line, column)

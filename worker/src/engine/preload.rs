@@ -1,7 +1,7 @@
-//! Owns what the zygote does once for all sessions: runtime, context, globals and prelude.
-//! Must not know a session; nothing of one exists yet.
+//! Owns the preparation of the engine in the zygote, once for all sessions: runtime, context, globals and prelude. Must not know
+//! sessions.
 
-use super::state::{Intrinsics, Shared};
+use super::state::{Intrinsics, SharedState};
 use super::{modules, natives, question, run, sys};
 use rquickjs::context::{EvalOptions, intrinsic};
 use rquickjs::{CatchResultExt, Context, Ctx, Function, Module, Object, Persistent, Runtime};
@@ -18,26 +18,26 @@ pub(super) const STACK_BYTES: usize = 512 * 1024;
 /// sharing of the zygote's pages; sessions that stay small never have one.
 const GC_HEADROOM_BYTES: usize = 2 * 1024 * 1024;
 
-/// Why the engine could not be prepared; always a defect of the build, or no memory.
+/// Why the engine could not be prepared: a defect of the build, or no memory.
 #[derive(Debug, thiserror::Error)]
 #[error("the JavaScript engine could not be prepared: {0}")]
 pub struct EngineError(String);
 
-/// A runtime with everything in it that sessions share. Made once; each forked child turns its copy into a session.
+/// A runtime with everything that sessions share. Created once; each forked child turns its copy into a session.
 pub struct Preloaded(pub(super) Machine);
 
-/// The parts of QuickJS that live and end together.
+/// The parts of QuickJS that are dropped together.
 pub(super) struct Machine {
     // Order matters: the context goes before its runtime.
     pub(super) context: Context,
     _collector: sys::CollectorGuard,
     pub(super) runtime: Runtime,
-    pub(super) state: Shared,
+    pub(super) state: SharedState,
 }
 
 impl Drop for Machine {
     fn drop(&mut self) {
-        // Values of the script must be gone before the runtime that they live in.
+        // Values of the script must be dropped before their runtime.
         self.context.with(|_| self.state.clear());
     }
 }
@@ -47,10 +47,10 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     let plain = |error: rquickjs::Error| EngineError(error.to_string());
     let runtime = Runtime::new_with_alloc(sys::CountingAllocator).map_err(plain)?;
     runtime.set_max_stack_size(STACK_BYTES);
-    // Nothing is collected while the prelude is made: all of it stays.
+    // No collection while the prelude is evaluated: nothing would be freed.
     runtime.set_gc_threshold(usize::MAX);
     let context = Context::custom::<intrinsic::All>(&runtime).map_err(plain)?;
-    let state: Shared = Rc::default();
+    let state: SharedState = Rc::default();
     let collector = state.collector.attach(&context);
     context.with(|ctx| install(&ctx, &state).catch(&ctx).map_err(|error| EngineError(error.to_string())))?;
     let shared = state.clone();
@@ -65,7 +65,7 @@ pub fn preload() -> Result<Preloaded, EngineError> {
     Ok(Preloaded(Machine { context, _collector: collector, runtime, state }))
 }
 
-/// Everything on the heap stays for good; what comes behind it is the sessions' own.
+/// Ends the preparation: everything on the heap now stays; later allocations belong to sessions.
 pub(super) fn settle_heap(context: &Context, runtime: &Runtime) {
     runtime.run_gc();
     sys::plug_holes();
@@ -73,7 +73,7 @@ pub(super) fn settle_heap(context: &Context, runtime: &Runtime) {
     runtime.set_gc_threshold(sys::heap_bytes() + GC_HEADROOM_BYTES);
 }
 
-fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {
+fn install(ctx: &Ctx<'_>, state: &SharedState) -> rquickjs::Result<()> {
     natives::install_console(ctx, state)?;
     natives::install_random(ctx, state)?;
     let natives = natives::natives(ctx, state)?;
@@ -97,13 +97,13 @@ fn install(ctx: &Ctx<'_>, state: &Shared) -> rquickjs::Result<()> {
     modules::install(ctx, state)?;
     // One evaluation, so that what the parser and the compiler set up lazily is shared as well.
     let _: rquickjs::Value = state.captured_function(ctx, "touch")?.call(())?;
-    // The local time zone is a file, which no session may open.
+    // Loads the local time zone from its file, which sessions cannot open.
     let _: rquickjs::Value = ctx.eval("[1,2,3].map(x => x * 2); new Date(0).getTimezoneOffset()")?;
     Ok(())
 }
 
-/// Goes once through what every session does, so that caches, lazy built-ins and code pages are there and shared.
-fn warm(ctx: &Ctx<'_>, state: &Shared) {
+/// Runs the common operations of sessions once, so that caches, lazy built-ins and code pages exist and are shared.
+fn warm(ctx: &Ctx<'_>, state: &SharedState) {
     for source in [
         "1 + 2",
         "let warm = await [1, 2].map((x) => ({ x })); warm",
@@ -149,7 +149,7 @@ fn namespace<'js>(ctx: &Ctx<'js>) -> rquickjs::Result<Object<'js>> {
 
 impl Intrinsics {
     fn new<'js>(ctx: &Ctx<'js>, captured: Object<'js>) -> rquickjs::Result<Self> {
-        let classes = super::inspect::Classes::learn(&captured.get("samples")?, &namespace(ctx)?)?;
+        let classes = super::inspect::ClassNumbers::learn(&captured.get("samples")?, &namespace(ctx)?)?;
         Ok(Self { captured: Persistent::save(ctx, captured), classes })
     }
 }

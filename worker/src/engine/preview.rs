@@ -1,7 +1,7 @@
 //! Owns results as events: the name of a value's type, its text, and its JSON where that is faithful.
 //! Runs no code of the script: `toJSON`, getters and proxies mean "no JSON", never a call.
 
-use super::inspect::{Kind, Look, cut};
+use super::inspect::{Inspector, ObjectClass, cut};
 use super::sys::{self, Property};
 use rquickjs::{Coerced, Object, Value};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use vm_system_protocol::limits::{EVENT_JSON_DEPTH, EVENT_TEXT_BYTES};
 use vm_system_protocol::model::{EventPayload, JsType};
 
 /// JavaScript's name of a value's type.
-pub(super) fn js_type(look: &Look<'_>, value: &Value<'_>) -> JsType {
+pub(super) fn js_type(inspector: &Inspector<'_>, value: &Value<'_>) -> JsType {
     let Some(object) = value.as_object() else {
         return match value {
             value if value.is_undefined() => JsType::Undefined,
@@ -23,35 +23,39 @@ pub(super) fn js_type(look: &Look<'_>, value: &Value<'_>) -> JsType {
             _ => JsType::Object,
         };
     };
-    match look.classes.kind(object) {
-        Kind::Array => JsType::Array,
-        Kind::Function => JsType::Function,
-        Kind::Date => JsType::Date,
-        Kind::Map => JsType::Map,
-        Kind::Set => JsType::Set,
-        Kind::Promise => JsType::Promise,
-        Kind::Error => JsType::Error,
-        Kind::Proxy if object.is_function() => JsType::Function,
+    match inspector.classes.kind(object) {
+        ObjectClass::Array => JsType::Array,
+        ObjectClass::Function => JsType::Function,
+        ObjectClass::Date => JsType::Date,
+        ObjectClass::Map => JsType::Map,
+        ObjectClass::Set => JsType::Set,
+        ObjectClass::Promise => JsType::Promise,
+        ObjectClass::Error => JsType::Error,
+        ObjectClass::Proxy if object.is_function() => JsType::Function,
         _ => JsType::Object,
     }
 }
 
 /// The `value` event of a result.
-pub(super) fn event<'js>(look: &Look<'js>, value: &Value<'js>, json: Option<JsonText>) -> EventPayload {
-    EventPayload::Value { kind: js_type(look, value), preview: cut(look.inspect(value)), json }
+pub(super) fn event<'js>(
+    inspector: &Inspector<'js>,
+    value: &Value<'js>,
+    json: Option<JsonText>,
+) -> EventPayload {
+    EventPayload::Value { kind: js_type(inspector, value), preview: cut(inspector.inspect(value)), json }
 }
 
-/// The JSON that says all there is to say about a value, if there is one of reasonable size.
-pub(super) fn json<'js>(look: &Look<'js>, value: &Value<'js>) -> Option<JsonText> {
-    let mut writer = Writer { look, text: String::new(), inside: Vec::new() };
+/// The JSON that represents a value completely, if there is one of limited size.
+pub(super) fn json<'js>(inspector: &Inspector<'js>, value: &Value<'js>) -> Option<JsonText> {
+    let mut writer = Writer { inspector, text: String::new(), inside: Vec::new() };
     writer.value(value, EVENT_JSON_DEPTH)?;
     Some(JsonText::from_untrusted(writer.text))
 }
 
 struct Writer<'a, 'js> {
-    look: &'a Look<'js>,
+    inspector: &'a Inspector<'js>,
     text: String,
-    /// Objects that the walk is inside of: a cycle has no JSON.
+    /// The objects that contain the current one: a cycle has no JSON.
     inside: Vec<usize>,
 }
 
@@ -67,9 +71,11 @@ impl<'js> Writer<'_, 'js> {
                 return None;
             }
             self.inside.push(identity);
-            match self.look.classes.kind(object) {
-                Kind::Array if self.has_prototype(object, "arrayPrototype") => self.array(object, levels)?,
-                Kind::Plain if self.is_plain(object) => self.object(object, levels)?,
+            match self.inspector.classes.kind(object) {
+                ObjectClass::Array if self.has_prototype(object, "arrayPrototype") => {
+                    self.array(object, levels)?;
+                }
+                ObjectClass::Plain if self.is_plain(object) => self.object(object, levels)?,
                 _ => return None,
             }
             self.inside.pop();
@@ -82,7 +88,7 @@ impl<'js> Writer<'_, 'js> {
             if !number.is_finite() || (number == 0.0 && number.is_sign_negative()) {
                 return None;
             }
-            let text = self.look.primitive(value);
+            let text = self.inspector.primitive(value);
             self.text.push_str(&text);
             return Some(());
         }
@@ -96,7 +102,7 @@ impl<'js> Writer<'_, 'js> {
     }
 
     fn string(&mut self, string: &rquickjs::String<'js>) -> Option<()> {
-        let (units, more) = self.look.units(string, EVENT_TEXT_BYTES);
+        let (units, more) = self.inspector.units(string, EVENT_TEXT_BYTES);
         if more {
             return None;
         }
@@ -119,7 +125,7 @@ impl<'js> Writer<'_, 'js> {
     }
 
     fn has_prototype(&self, object: &Object<'js>, name: &str) -> bool {
-        match (sys::prototype(object), self.look.captured_object(name)) {
+        match (sys::prototype(object), self.inspector.captured_object(name)) {
             (Some(own), Some(wanted)) => sys::identity(own.as_value()) == sys::identity(wanted.as_value()),
             _ => false,
         }
@@ -130,7 +136,7 @@ impl<'js> Writer<'_, 'js> {
     }
 
     fn array(&mut self, array: &Object<'js>, levels: usize) -> Option<()> {
-        let length = self.look.own_data(array, "length")?.as_number()? as usize;
+        let length = self.inspector.own_data(array, "length")?.as_number()? as usize;
         // Each element takes at least two bytes.
         if length > EVENT_TEXT_BYTES / 2 {
             return None;
@@ -144,7 +150,7 @@ impl<'js> Writer<'_, 'js> {
             if index > 0 {
                 self.text.push(',');
             }
-            self.property(array, &Value::new_number(self.look.ctx().clone(), index as f64), levels)?;
+            self.property(array, &Value::new_number(self.inspector.ctx().clone(), index as f64), levels)?;
         }
         self.text.push(']');
         Some(())
@@ -173,7 +179,7 @@ impl<'js> Writer<'_, 'js> {
 
     fn property(&mut self, object: &Object<'js>, key: &Value<'js>, levels: usize) -> Option<()> {
         match sys::own_property(object, key).ok()?? {
-            sys::Own { property: Property::Data(value), enumerable: true } => self.value(&value, levels),
+            sys::OwnKey { property: Property::Data(value), enumerable: true } => self.value(&value, levels),
             _ => None,
         }
     }

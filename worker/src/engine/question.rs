@@ -1,27 +1,27 @@
-//! Owns the native half of `CC`: one question to whoever drives the session, its answer as a value. Blocks until the answer
-//! comes; that time counts against no limit. What options and answers mean is the supervisor's to say.
+//! Owns the native half of `CC`: one task for the client that drives the session, its answer as a value. Blocks until the task is
+//! answered; this time counts for no limit. The supervisor interprets options and answers.
 
 use super::modules::host_call::{failed, given, unexpected};
-use super::state::Shared;
+use super::state::SharedState;
 use super::sys;
 use rquickjs::{Ctx, Function, Object, Result};
 use vm_system_protocol::durable::{PROMPT_BYTES, TaskAnswer};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
 
-/// What the prelude makes of a failure.
+/// The error class that the prelude throws for a failure.
 const FAILED: &str = "CCError";
 const EXPIRED: &str = "CCTimeoutError";
 const WRONG: &str = "TypeError";
 
 /// `ask(prompt, options)`: `[value]`, or `[undefined, name of the error, message]`. `options` is a JSON text or absent.
-pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     let ask = move |ctx: Ctx<'js>, prompt: String, options: Option<String>| {
         if prompt.len() + options.as_ref().map_or(0, String::len) > PROMPT_BYTES {
             return failed(&ctx, FAILED, &format!("the prompt has more than {PROMPT_BYTES} bytes"));
         }
-        // It is shown among the events of the execution.
+        // The prompt is also an event of the execution.
         if !shared.budget.take_event(prompt.len() as u64) {
             return Err(sys::throw_uncatchable(&ctx));
         }

@@ -1,9 +1,8 @@
-//! Owns the generator behind `Math.random` (xoshiro256++, Blackman and Vigna 2019).
-//! Not for secrets: scripts see its output.
+//! Owns the generator of `Math.random` (xoshiro256++, Blackman and Vigna 2019). Not for secrets: scripts see its output.
 
 use std::cell::Cell;
 
-/// Forked sessions share the zygote's memory, so each gets its own seed.
+/// The generator. Forked sessions start with a copy of the zygote's memory, so each gets a new seed.
 pub(super) struct Random {
     state: Cell<[u64; 4]>,
 }
@@ -15,7 +14,7 @@ impl Default for Random {
 }
 
 impl Random {
-    /// Starts over from these bytes. All zeros would be the generator's fixed point and is replaced.
+    /// Seeds the generator. All zeros are a fixed point of the generator and are replaced.
     pub(super) fn seed(&self, seed: &[u8; 32]) {
         let mut state = [0; 4];
         for (word, bytes) in state.iter_mut().zip(seed.chunks_exact(8)) {

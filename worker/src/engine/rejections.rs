@@ -1,4 +1,4 @@
-//! Owns the promises that were rejected while nobody looked after them.
+//! Owns the list of rejected promises without a handler.
 
 use super::sys;
 use rquickjs::{Ctx, Persistent, Value};
@@ -13,13 +13,13 @@ pub(super) struct Rejections {
 }
 
 struct Entry {
-    /// Keeps the identity from being given to another object.
+    /// Keeps the object alive, so that its identity is not reused.
     promise: Persistent<Value<'static>>,
     reason: Persistent<Value<'static>>,
 }
 
 impl Rejections {
-    /// QuickJS tells of a rejection, or of a handler that came late.
+    /// Called by QuickJS for a rejection without a handler, and when a handler is attached later.
     pub(super) fn track<'js>(
         &mut self,
         ctx: &Ctx<'js>,
@@ -39,14 +39,14 @@ impl Rejections {
         }
     }
 
-    /// Somebody looks after this one.
+    /// Removes a promise that is handled now.
     pub(super) fn forget(&mut self, identity: usize) {
         if let Some(key) = self.by_promise.remove(&identity) {
             self.order.remove(&key);
         }
     }
 
-    /// Takes the oldest one's reason.
+    /// Removes the oldest promise and returns its reason.
     pub(super) fn take_first<'js>(&mut self, ctx: &Ctx<'js>) -> Option<Value<'js>> {
         let (_, entry) = self.order.pop_first()?;
         if let Ok(promise) = entry.promise.restore(ctx) {
@@ -55,7 +55,7 @@ impl Rejections {
         entry.reason.restore(ctx).ok()
     }
 
-    /// Forgets all.
+    /// Removes all.
     pub(super) fn clear(&mut self) {
         self.order.clear();
         self.by_promise.clear();

@@ -3,13 +3,13 @@
 mod event_loop;
 mod globals;
 
-use super::budget::Stop;
-use super::inspect::Look;
+use super::budget::StopReason;
+use super::inspect::Inspector;
 use super::position::FileMap;
 use super::preload::STACK_BYTES;
-use super::source::repl::{self, Kind, Prepared};
+use super::source::repl::{self, DeclarationKind, Prepared};
 use super::source::{SourceError, typescript};
-use super::state::Shared;
+use super::state::SharedState;
 use super::{exception, modules, preview, sys};
 use rquickjs::context::EvalOptions;
 use rquickjs::{Ctx, Error, Promise, Result, Value};
@@ -18,36 +18,36 @@ use vm_system_protocol::model::{EventPayload, ExecutionKind};
 use vm_system_protocol::reason::LimitKind;
 use vm_system_protocol::worker::{Execute, Outcome, SourceFormat, WorkerEvent};
 
-/// Most jobs that are discarded after a stop; a queue that is longer ends with the process.
+/// Most jobs that are discarded after a stop; a longer queue ends the process.
 const DISCARDED_JOBS: usize = 50_000_000;
 
-/// What came of an execution.
-pub(super) struct Ended {
+/// The result of an execution.
+pub(super) struct ExecutionEnd {
     pub(super) events: Vec<WorkerEvent>,
     pub(super) outcome: Outcome,
     pub(super) result: Option<JsonText>,
 }
 
-/// What evaluating the text gave so far.
+/// The result of evaluating the text, before the event loop.
 enum Evaluated<'js> {
     Value(Value<'js>),
     /// A script that awaits: resolves to an object whose `value` is the result.
     Script(Promise<'js>),
-    /// A module: resolves to nothing of interest.
+    /// A module: its promise has no useful value.
     Module(Promise<'js>),
 }
 
-/// Why an execution did not run to its end.
+/// Why an execution failed.
 enum Failure<'js> {
     Threw(Value<'js>),
     /// The text could not be parsed.
     Syntax(Value<'js>),
-    /// The stop is in the budget.
+    /// Stopped; the budget has the reason.
     Stopped,
 }
 
 /// Runs a job; the budget has begun.
-pub(super) fn execute(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Ended {
+pub(super) fn execute(ctx: &Ctx<'_>, state: &SharedState, job: &Execute) -> ExecutionEnd {
     sys::stack_starts_here(ctx);
     let result = globals::begin(ctx, state, job).and_then(|run_globals| {
         let result =
@@ -60,11 +60,10 @@ pub(super) fn execute(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Ended {
     ended
 }
 
-/// Runs what does not belong to an execution, with all that follows from it, within the budget that has begun. Tells what
-/// went wrong and where.
+/// Runs code outside of an execution, with its event loop, within the budget that has begun. Returns the failure and its position.
 pub(super) fn to_the_end<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     mem_mb: u32,
     start: impl FnOnce() -> Result<Option<Promise<'js>>>,
 ) -> std::result::Result<(), String> {
@@ -74,14 +73,14 @@ pub(super) fn to_the_end<'js>(
         let undefined = Evaluated::Value(Value::new_undefined(ctx.clone()));
         event_loop::settle(ctx, state, promise.map_or(undefined, Evaluated::Module))
     });
-    let told = match result {
+    let outcome = match result {
         Ok(_) => Ok(()),
         Err(Failure::Stopped) => Err(match state.budget.stop() {
-            Some(Stop::Limit(kind)) => {
+            Some(StopReason::Limit(kind)) => {
                 format!("it hit the limit of its {} while it was evaluated", kind.name())
             }
-            Some(Stop::Exit(code)) => format!("it called process.exit({code})"),
-            Some(Stop::Interrupted) | None => "it was interrupted".to_owned(),
+            Some(StopReason::Exit(code)) => format!("it called process.exit({code})"),
+            Some(StopReason::Interrupted) | None => "it was interrupted".to_owned(),
         }),
         Err(Failure::Threw(thrown) | Failure::Syntax(thrown)) => {
             let exception::Described { message, stack } = exception::describe(ctx, state, &thrown);
@@ -94,11 +93,11 @@ pub(super) fn to_the_end<'js>(
         }
     };
     tidy_up(ctx, state);
-    told
+    outcome
 }
 
-/// What is left over belongs to nobody: an execution that was stopped must not go on in the next one.
-fn tidy_up(ctx: &Ctx<'_>, state: &Shared) {
+/// Discards what is left: a stopped execution must not continue in the next one.
+fn tidy_up(ctx: &Ctx<'_>, state: &SharedState) {
     state.timers.borrow_mut().clear();
     state.budget.end();
     sys::discard_jobs(ctx, STACK_BYTES, DISCARDED_JOBS);
@@ -107,12 +106,12 @@ fn tidy_up(ctx: &Ctx<'_>, state: &Shared) {
 }
 
 /// The pending exception, unless it only carries a stop.
-fn failure<'js>(ctx: &Ctx<'js>, state: &Shared, error: &Error) -> Failure<'js> {
+fn failure<'js>(ctx: &Ctx<'js>, state: &SharedState, error: &Error) -> Failure<'js> {
     let thrown = if error.is_exception() { ctx.catch() } else { error_value(ctx, &error.to_string()) };
     if state.budget.stop().is_some() { Failure::Stopped } else { Failure::Threw(thrown) }
 }
 
-/// An error of ours as a value of the script.
+/// An error of this crate as a JavaScript value.
 fn error_value<'js>(ctx: &Ctx<'js>, message: &str) -> Value<'js> {
     let exception = rquickjs::Exception::from_message(ctx.clone(), message);
     let no_memory = |_| {
@@ -124,7 +123,7 @@ fn error_value<'js>(ctx: &Ctx<'js>, message: &str) -> Value<'js> {
 
 fn evaluate<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     job: &Execute,
 ) -> std::result::Result<Evaluated<'js>, Failure<'js>> {
     let source = job.source.as_str();
@@ -153,15 +152,15 @@ fn evaluate<'js>(
 
 fn strip<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     job: &Execute,
     module: bool,
 ) -> std::result::Result<typescript::Stripped, Failure<'js>> {
     typescript::strip(&job.source, &job.file_name, module).map_err(|error| syntax(ctx, state, job, &error))
 }
 
-/// A `SyntaxError` of our own parser.
-fn syntax<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute, error: &SourceError) -> Failure<'js> {
+/// A `SyntaxError` of our parser.
+fn syntax<'js>(ctx: &Ctx<'js>, state: &SharedState, job: &Execute, error: &SourceError) -> Failure<'js> {
     let value = modules::syntax_error(ctx, error, &job.file_name);
     let _ = state;
     Failure::Syntax(value)
@@ -169,7 +168,7 @@ fn syntax<'js>(ctx: &Ctx<'js>, state: &Shared, job: &Execute, error: &SourceErro
 
 fn script<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     job: &Execute,
     source: &str,
     map: FileMap,
@@ -198,10 +197,10 @@ fn script<'js>(
     }
 }
 
-/// Tells a text that never ran from one that threw a `SyntaxError`: only the former does not compile.
+/// Whether a `SyntaxError` means that the text did not compile, and was not thrown by it.
 fn script_failure<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     error: &Error,
     text: &str,
     awaits: bool,
@@ -211,15 +210,15 @@ fn script_failure<'js>(
     let Failure::Threw(thrown) = &failure else { return failure };
     let is_syntax_error = thrown
         .as_object()
-        .is_some_and(|error| Look::new(ctx, state).error_header(error).starts_with("SyntaxError"));
+        .is_some_and(|error| Inspector::new(ctx, state).error_header(error).starts_with("SyntaxError"));
     if is_syntax_error && !sys::compiles(ctx, text, awaits, strict) {
         return Failure::Syntax(thrown.clone());
     }
     failure
 }
 
-/// Makes the top-level names of a script known, so that they can be declared again and again.
-fn declare(ctx: &Ctx<'_>, state: &Shared, prepared: &Prepared<'_>) -> Result<()> {
+/// Declares the top-level names of a script as properties, so that later scripts can declare them again.
+fn declare(ctx: &Ctx<'_>, state: &SharedState, prepared: &Prepared<'_>) -> Result<()> {
     if prepared.declared.is_empty() {
         return Ok(());
     }
@@ -227,12 +226,12 @@ fn declare(ctx: &Ctx<'_>, state: &Shared, prepared: &Prepared<'_>) -> Result<()>
     let undeclare = state.captured_function(ctx, "undeclare")?;
     for declared in &prepared.declared {
         let name = declared.name.as_str();
-        if declared.kind == Kind::Variable {
+        if declared.kind == DeclarationKind::Variable {
             let _: Value = undeclare.call((name,))?;
             state.constants.borrow_mut().remove(name);
             continue;
         }
-        let constant = declared.kind == Kind::Constant;
+        let constant = declared.kind == DeclarationKind::Constant;
         let done: bool = declare.call((name, constant))?;
         if !done {
             let message = format!("Identifier '{name}' has already been declared");
@@ -249,7 +248,7 @@ fn declare(ctx: &Ctx<'_>, state: &Shared, prepared: &Prepared<'_>) -> Result<()>
 
 fn module<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     job: &Execute,
     source: &str,
     map: FileMap,
@@ -258,7 +257,7 @@ fn module<'js>(
         match failure(ctx, state, &error) {
             Failure::Threw(thrown)
                 if thrown.as_object().is_some_and(|error| {
-                    Look::new(ctx, state).error_header(error).starts_with("SyntaxError")
+                    Inspector::new(ctx, state).error_header(error).starts_with("SyntaxError")
                 }) =>
             {
                 Failure::Syntax(thrown)
@@ -272,20 +271,20 @@ fn module<'js>(
 /// The last events and the outcome.
 fn finish<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     job: &Execute,
     result: std::result::Result<Value<'js>, Failure<'js>>,
-) -> Ended {
+) -> ExecutionEnd {
     let mut events = Vec::new();
     let mut json = None;
     let at = || state.budget.elapsed_us();
     let outcome = match result {
         Ok(value) => {
-            let look = Look::new(ctx, state);
-            json = preview::json(&look, &value);
+            let inspector = Inspector::new(ctx, state);
+            json = preview::json(&inspector, &value);
             let exit = if job.kind == ExecutionKind::Repl { 0 } else { exit_code(ctx, state) };
             if job.kind == ExecutionKind::Repl {
-                let payload = preview::event(&look, &value, json.clone());
+                let payload = preview::event(&inspector, &value, json.clone());
                 if state.budget.take_event(payload.output_bytes()) {
                     events.push(WorkerEvent { at_us: at(), payload });
                 }
@@ -315,19 +314,19 @@ fn finish<'js>(
             Outcome::SyntaxError { message }
         }
     };
-    Ended { events, outcome, result: json }
+    ExecutionEnd { events, outcome, result: json }
 }
 
-fn stopped(stop: Stop) -> Outcome {
+fn stopped(stop: StopReason) -> Outcome {
     match stop {
-        Stop::Limit(kind) => Outcome::Limit(kind),
-        Stop::Interrupted => Outcome::Interrupted,
-        Stop::Exit(0) => Outcome::Ok,
-        Stop::Exit(code) => Outcome::Exit { code },
+        StopReason::Limit(kind) => Outcome::Limit(kind),
+        StopReason::Interrupted => Outcome::Interrupted,
+        StopReason::Exit(0) => Outcome::Ok,
+        StopReason::Exit(code) => Outcome::Exit { code },
     }
 }
 
-fn exit_code(ctx: &Ctx<'_>, state: &Shared) -> i32 {
+fn exit_code(ctx: &Ctx<'_>, state: &SharedState) -> i32 {
     let code = state.captured_function(ctx, "exitCode").and_then(|get| get.call::<_, f64>(()));
     code.map_or_else(
         |_| {

@@ -1,4 +1,4 @@
-//! Owns a session's life: from the preloaded runtime, through executions, to its end.
+//! Owns a session of the engine: its creation from the preloaded runtime, its executions, its end.
 
 use super::host::Host;
 use super::preload::{Machine, Preloaded};
@@ -7,11 +7,11 @@ use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::{Done, Execute, Start, Usage};
 
 /// One session: global state that carries over from execution to execution.
-pub struct Session {
+pub struct JsSession {
     machine: Machine,
 }
 
-impl Session {
+impl JsSession {
     /// Makes the preloaded runtime this session's.
     pub fn start(preloaded: Preloaded, start: &Start) -> Self {
         let Preloaded(machine) = preloaded;
@@ -25,8 +25,8 @@ impl Session {
         session
     }
 
-    /// In a fork: all that the parent's scripts made is this session's own, and random numbers are others from here on.
-    /// Its clock goes on, so that time never runs backwards for a script.
+    /// Called in a forked worker: the session keeps all values of the parent's scripts and gets a new random seed. Its clock
+    /// continues, so that time never runs backwards for a script.
     pub fn go_on_as(&self, start: &Start) {
         self.machine.state.random.seed(&start.random_seed);
         self.limit_heap(&start.limits);
@@ -45,8 +45,8 @@ impl Session {
     }
 
     /// Runs one piece of code to its end: the result is settled and nothing is queued, or a limit or the interrupt
-    /// flag ended it. Events go to `host` as they happen, the last ones are in the answer. Never fails: whatever the
-    /// script does is an outcome.
+    /// flag ended it. Events go to `host` as they happen, the last ones are in the answer. Never fails: every
+    /// failure of the script is an outcome.
     pub fn execute(&mut self, job: &Execute, host: &mut dyn Host) -> Done {
         self.limit_heap(&job.policy.limits);
         sys::reset_heap_peak();

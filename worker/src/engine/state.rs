@@ -1,8 +1,8 @@
-//! Owns what the callbacks of one session share: host, budget, timers, modules, rejections.
-//! Must not format values or read source text.
+//! Owns the state that the callbacks of one session share: host, budget, timers, modules, rejections. Must not format values or
+//! read source text.
 
-use super::budget::{Budget, Stop, now};
-use super::inspect::Classes;
+use super::budget::{ExecutionBudget, StopReason, now};
+use super::inspect::ClassNumbers;
 use super::modules::ModuleTable;
 use super::position::SourceMaps;
 use super::random::Random;
@@ -17,13 +17,13 @@ use vm_system_protocol::model::EventPayload;
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest, WorkerEvent};
 
 /// One session's state, shared with the native functions that its scripts call.
-pub(super) type Shared = Rc<State>;
+pub(super) type SharedState = Rc<EngineState>;
 
-/// See [`Shared`].
+/// See [`SharedState`].
 #[derive(Default)]
-pub(super) struct State {
+pub(super) struct EngineState {
     pub(super) host: HostSlot,
-    pub(super) budget: Budget,
+    pub(super) budget: ExecutionBudget,
     pub(super) collector: sys::Collector,
     /// Memory limit in force (bytes).
     pub(super) heap_limit: Cell<usize>,
@@ -32,7 +32,7 @@ pub(super) struct State {
     pub(super) timers: RefCell<Timers>,
     pub(super) rejections: RefCell<Rejections>,
     pub(super) modules: RefCell<ModuleTable>,
-    pub(super) libraries: RefCell<super::library::Shelf>,
+    pub(super) libraries: RefCell<super::library::LibraryTable>,
     pub(super) maps: RefCell<SourceMaps>,
     pub(super) random: Random,
     pub(super) console: RefCell<super::console::ConsoleState>,
@@ -42,9 +42,9 @@ pub(super) struct State {
     pub(super) refused_modules: RefCell<Vec<(String, String)>>,
     /// Top-level constants of earlier inputs.
     pub(super) constants: RefCell<HashSet<String>>,
-    /// What was captured before any script ran.
+    /// Functions that were captured before any script ran.
     pub(super) intrinsics: RefCell<Option<Intrinsics>>,
-    /// Intrinsics taken away by the policy: where each was, and its value.
+    /// Intrinsics that the policy disables: the location of each, and its value.
     pub(super) withdrawn: RefCell<HashMap<String, Vec<Withdrawn>>>,
     /// `process.env` or `process.argv` may hold values of an earlier run.
     pub(super) run_set: Cell<bool>,
@@ -52,17 +52,17 @@ pub(super) struct State {
     pub(super) session_started: Cell<u64>,
 }
 
-/// Owner, key and value of a property that the policy took away.
+/// Object, key and value of a property that the policy removed.
 pub(super) type Withdrawn = (Persistent<Object<'static>>, String, Persistent<Value<'static>>);
 
 /// Functions of the language captured before a script could replace them, and the numbers of QuickJS's classes.
 pub(super) struct Intrinsics {
     pub(super) captured: Persistent<Object<'static>>,
-    pub(super) classes: Classes,
+    pub(super) classes: ClassNumbers,
 }
 
-impl State {
-    /// Sends an event, or ends the execution if it does not fit its limits.
+impl EngineState {
+    /// Sends an event, or ends the execution if the event exceeds its limits.
     pub(super) fn emit(&self, ctx: &Ctx<'_>, payload: EventPayload) -> Result<()> {
         if !self.budget.is_running() {
             return Ok(());
@@ -75,7 +75,7 @@ impl State {
         Ok(())
     }
 
-    /// Asks the host; its time does not count as wall time.
+    /// Makes a host call; its time does not count as wall time.
     pub(super) fn call(&self, ctx: &Ctx<'_>, request: HostRequest) -> Result<HostReply> {
         let before = now();
         let reply = self.host.with(|host| host.call(request));
@@ -92,12 +92,12 @@ impl State {
     }
 
     /// Ends the execution.
-    pub(super) fn stop(&self, ctx: &Ctx<'_>, stop: Stop) -> Error {
+    pub(super) fn stop(&self, ctx: &Ctx<'_>, stop: StopReason) -> Error {
         self.budget.stop_for(stop);
         sys::throw_uncatchable(ctx)
     }
 
-    /// QuickJS asks, every 10 000 steps or so, whether to go on.
+    /// QuickJS's interrupt hook, called about every 10 000 steps: whether to stop.
     pub(super) fn interrupted(&self) -> bool {
         if !self.budget.is_running() {
             return false;
@@ -107,7 +107,7 @@ impl State {
         self.budget.check()
     }
 
-    /// The object that the prelude captured everything in. It has no prototype and no accessors.
+    /// The object with everything that the prelude captured. It has no prototype and no accessors.
     pub(super) fn captured<'js>(&self, ctx: &Ctx<'js>) -> Option<Object<'js>> {
         let captured = self.intrinsics.borrow().as_ref()?.captured.clone();
         captured.restore(ctx).ok()
@@ -123,8 +123,8 @@ impl State {
         self.captured(ctx).ok_or(Error::Unknown)?.get(name)
     }
 
-    /// Frees cycles that an execution left behind where they would narrow the next one. Only sessions that use much of
-    /// their memory pay for it, and only as often as they grow.
+    /// Collects cycles that an execution left behind, if little memory is left for the next one. Costs time only in sessions that
+    /// use much of their memory, and only when they have grown.
     pub(super) fn tidy_heap(&self, ctx: &Ctx<'_>) {
         let heap = sys::heap_bytes();
         if heap > self.heap_limit.get() / 2 && heap > self.live_heap.get() / 4 * 5 {
@@ -133,19 +133,19 @@ impl State {
         }
     }
 
-    /// Nothing of the zygote's own executions is left for a session to see.
+    /// Resets everything that executions in the zygote have changed.
     pub(super) fn forget_warm_up(&self) {
         *self.maps.borrow_mut() = SourceMaps::default();
         *self.console.borrow_mut() = super::console::ConsoleState::default();
         self.constants.borrow_mut().clear();
     }
 
-    /// Drops every value of the script that is held here; needed before the runtime ends.
+    /// Drops every JavaScript value that is held here; required before the runtime is dropped.
     pub(super) fn clear(&self) {
         self.timers.borrow_mut().clear();
         self.rejections.borrow_mut().clear();
         self.modules.borrow_mut().clear();
-        *self.libraries.borrow_mut() = super::library::Shelf::default();
+        *self.libraries.borrow_mut() = super::library::LibraryTable::default();
         self.withdrawn.borrow_mut().clear();
         self.intrinsics.borrow_mut().take();
     }

@@ -61,7 +61,7 @@ pub(super) enum Property<'js> {
 }
 
 /// An own property with its enumerability.
-pub(super) struct Own<'js> {
+pub(super) struct OwnKey<'js> {
     pub(super) property: Property<'js>,
     pub(super) enumerable: bool,
 }
@@ -114,7 +114,7 @@ pub(super) fn own_keys<'js>(
 }
 
 /// The own property of `object`, which must not be a proxy (its traps would run). The key is a string, number or symbol.
-pub(super) fn own_property<'js>(object: &Object<'js>, key: &Value<'js>) -> Result<Option<Own<'js>>> {
+pub(super) fn own_property<'js>(object: &Object<'js>, key: &Value<'js>) -> Result<Option<OwnKey<'js>>> {
     let ctx = object.ctx();
     let mut raw = qjs::JSPropertyDescriptor {
         flags: 0,
@@ -146,7 +146,7 @@ pub(super) fn own_property<'js>(object: &Object<'js>, key: &Value<'js>) -> Resul
         } else {
             Property::Data(value)
         };
-        Ok(Some(Own { property, enumerable: flags & qjs::JS_PROP_ENUMERABLE != 0 }))
+        Ok(Some(OwnKey { property, enumerable: flags & qjs::JS_PROP_ENUMERABLE != 0 }))
     }
 }
 
@@ -337,7 +337,7 @@ pub(super) fn promise_result<'js>(promise: &Value<'js>) -> Option<(Settled, Valu
     }
 }
 
-/// Tells QuickJS that somebody looks after this promise's rejection.
+/// Marks the promise as handled in QuickJS.
 pub(super) fn mark_handled(promise: &rquickjs::Promise<'_>) {
     // SAFETY: sets a flag of a live promise.
     unsafe { qjs::JS_PromiseMarkAsHandled(promise.ctx().as_raw().as_ptr(), promise.as_raw()) }
@@ -455,13 +455,13 @@ impl Collector {
     /// Keeps the next collection in front of a limit of the heap (bytes).
     pub(super) fn collect_before(&self, limit: usize) {
         let Some(runtime) = self.runtime.get() else { return };
-        let room = limit.saturating_sub(heap_bytes());
+        let available = limit.saturating_sub(heap_bytes());
         // SAFETY: the guard keeps the runtime alive, which stays on this thread; both calls access one field.
         unsafe {
             let threshold = usize::try_from(qjs::JS_GetGCThreshold(runtime.as_ptr())).unwrap_or(usize::MAX);
             // Close to the limit it is too late, and each further collection would cost more than it gives.
-            if threshold > limit && room > limit / 16 {
-                qjs::JS_SetGCThreshold(runtime.as_ptr(), (heap_bytes() + room / 2) as _);
+            if threshold > limit && available > limit / 16 {
+                qjs::JS_SetGCThreshold(runtime.as_ptr(), (heap_bytes() + available / 2) as _);
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Owns `console.table`: rows and columns in boxes, as Node draws them.
+//! Owns `console.table`: rows and columns with borders, in Node's format.
 
-use super::inspect::{Kind, Look, display_width};
+use super::inspect::{Inspector, ObjectClass, display_width};
 use super::sys::{self, Property};
 use rquickjs::Value;
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
@@ -16,21 +16,26 @@ struct Row {
 }
 
 /// The table of an array or object; `None` for anything else.
-pub(super) fn table<'js>(look: &Look<'js>, data: &Value<'js>, only: Option<&Value<'js>>) -> Option<String> {
+pub(super) fn table<'js>(
+    inspector: &Inspector<'js>,
+    data: &Value<'js>,
+    only: Option<&Value<'js>>,
+) -> Option<String> {
     let object = data.as_object().filter(|object| !object.is_proxy() && !object.is_function())?;
-    let rows: Vec<Row> = entries(look, data)?
+    let rows: Vec<Row> = entries(inspector, data)?
         .into_iter()
         .take(ROWS)
         .map(|(index, value)| {
-            let cells = match entries(look, &value) {
+            let cells = match entries(inspector, &value) {
                 Some(cells) => cells
                     .into_iter()
                     .take(COLUMNS)
-                    .map(|(name, cell)| (name, look.inspect_to_depth(&cell, 0)))
+                    .map(|(name, cell)| (name, inspector.inspect_to_depth(&cell, 0)))
                     .collect(),
                 None => Vec::new(),
             };
-            let value = (!value.is_object() || value.is_function()).then(|| look.inspect_to_depth(&value, 0));
+            let value =
+                (!value.is_object() || value.is_function()).then(|| inspector.inspect_to_depth(&value, 0));
             Row { index, cells, value }
         })
         .collect();
@@ -70,15 +75,19 @@ pub(super) fn table<'js>(look: &Look<'js>, data: &Value<'js>, only: Option<&Valu
 }
 
 /// Own enumerable data properties; for maps and sets nothing is drawn in columns.
-fn entries<'js>(look: &Look<'js>, value: &Value<'js>) -> Option<Vec<(String, Value<'js>)>> {
+fn entries<'js>(inspector: &Inspector<'js>, value: &Value<'js>) -> Option<Vec<(String, Value<'js>)>> {
     let object = value.as_object()?;
-    if matches!(look.classes.kind(object), Kind::Proxy | Kind::Function | Kind::TypedArray(_)) {
+    if matches!(
+        inspector.classes.kind(object),
+        ObjectClass::Proxy | ObjectClass::Function | ObjectClass::TypedArray(_)
+    ) {
         return None;
     }
     let mut entries = Vec::new();
     for key in sys::own_keys(object, sys::Keys::EnumerableStrings, ROWS).ok()?.0 {
-        if let Ok(Some(sys::Own { property: Property::Data(value), .. })) = sys::own_property(object, &key) {
-            entries.push((look.key_text(&key)?, value));
+        if let Ok(Some(sys::OwnKey { property: Property::Data(value), .. })) = sys::own_property(object, &key)
+        {
+            entries.push((inspector.key_text(&key)?, value));
         }
     }
     Some(entries)

@@ -5,14 +5,14 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 /// A callback with its arguments.
 #[derive(Clone)]
-pub(super) struct Task {
+pub(super) struct QueuedCallback {
     pub(super) callback: Persistent<Function<'static>>,
     pub(super) arguments: Vec<Persistent<Value<'static>>>,
 }
 
 struct Timer {
     id: u64,
-    task: Task,
+    task: QueuedCallback,
     /// Milliseconds; `None`: once.
     repeat: Option<u64>,
     /// Keeps the execution alive.
@@ -27,8 +27,8 @@ const LONGEST_DELAY: f64 = 2_147_483_647.0;
 pub(super) struct Timers {
     due: BTreeMap<(u64, u64), Timer>,
     by_id: HashMap<u64, (u64, u64)>,
-    immediates: VecDeque<(u64, Task)>,
-    ticks: VecDeque<Task>,
+    immediates: VecDeque<(u64, QueuedCallback)>,
+    ticks: VecDeque<QueuedCallback>,
     /// How many pending timers keep the execution alive.
     referenced: usize,
     last_id: u64,
@@ -41,8 +41,8 @@ pub(super) fn delay_ms(delay: f64) -> u64 {
 }
 
 impl Timers {
-    /// A timer that is due `delay` ms after `now` (nanoseconds); gives its id.
-    pub(super) fn add(&mut self, now: u64, delay: u64, repeats: bool, task: Task) -> u64 {
+    /// Adds a timer that is due `delay` ms after `now` (nanoseconds); returns its id.
+    pub(super) fn add(&mut self, now: u64, delay: u64, repeats: bool, task: QueuedCallback) -> u64 {
         self.last_id += 1;
         let timer = Timer { id: self.last_id, task, repeat: repeats.then_some(delay), referenced: true };
         self.insert(now, delay, timer);
@@ -63,19 +63,19 @@ impl Timers {
         Some(timer)
     }
 
-    /// Runs when the loop comes around; gives its id.
-    pub(super) fn add_immediate(&mut self, task: Task) -> u64 {
+    /// Adds an immediate, which runs in the next iteration of the event loop; returns its id.
+    pub(super) fn add_immediate(&mut self, task: QueuedCallback) -> u64 {
         self.last_id += 1;
         self.immediates.push_back((self.last_id, task));
         self.last_id
     }
 
-    /// Runs before the next promise job.
-    pub(super) fn add_tick(&mut self, task: Task) {
+    /// Adds a tick, which runs before the next promise job.
+    pub(super) fn add_tick(&mut self, task: QueuedCallback) {
         self.ticks.push_back(task);
     }
 
-    /// Forgets a timer or immediate.
+    /// Removes a timer or immediate.
     pub(super) fn remove(&mut self, id: u64) {
         if self.take(id).is_none()
             && let Some(place) = self.immediates.iter().position(|(other, _)| *other == id)
@@ -106,7 +106,7 @@ impl Timers {
     }
 
     /// The oldest tick.
-    pub(super) fn next_tick(&mut self) -> Option<Task> {
+    pub(super) fn next_tick(&mut self) -> Option<QueuedCallback> {
         self.ticks.pop_front()
     }
 
@@ -116,12 +116,12 @@ impl Timers {
     }
 
     /// The oldest immediate.
-    pub(super) fn take_immediate(&mut self) -> Option<Task> {
+    pub(super) fn take_immediate(&mut self) -> Option<QueuedCallback> {
         self.immediates.pop_front().map(|(_, task)| task)
     }
 
     /// Takes the next timer that is due. A repeating one is queued again.
-    pub(super) fn take_due(&mut self, now: u64) -> Option<Task> {
+    pub(super) fn take_due(&mut self, now: u64) -> Option<QueuedCallback> {
         let (key, timer) = self.due.first_key_value()?;
         if key.0 > now {
             return None;
@@ -145,7 +145,7 @@ impl Timers {
         self.due.first_key_value().map(|(key, _)| key.0)
     }
 
-    /// Forgets all.
+    /// Removes all.
     pub(super) fn clear(&mut self) {
         self.due.clear();
         self.referenced = 0;

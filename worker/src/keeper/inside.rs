@@ -1,5 +1,5 @@
-//! The keeper from its second exec until everything stands: root directory, limits, privileges, Landlock, the first zygote
-//! with the self-test beside it, the filter. Every step that fails is told to the supervisor, and nothing goes on without it.
+//! The keeper from its second exec until the jail is complete: root directory, limits, privileges, Landlock, the first zygote and
+//! the self-test at the same time, the filter. A step that fails is reported to the supervisor and ends the keeper.
 
 use super::{Inherited, Walls, fail, serve};
 use crate::roles::Modes;
@@ -11,16 +11,16 @@ use vm_system_protocol::limits::KEEPER_MESSAGE_BYTES;
 use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::seccomp::{self, table_keeper, table_worker};
-use vm_system_sandbox::step::{AtStep as _, Layer, Layers, Step, StepError};
+use vm_system_sandbox::step::{AtStep as _, JailStep, Layer, Layers, StepError};
 use vm_system_sandbox::{landlock, namespaces, privileges, rlimit, root, selftest, socket};
 
 /// `keeper-inside WALLS CGROUP`.
 pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     let Ok(fds) = Inherited::take() else { process::exit_now(super::EXIT_FAILED) };
     let Some(walls) = Walls::from_argument(arguments.first()) else {
-        fail(&fds.control, StepError { step: Step::Channel, errno: 0 }, "unknown arguments")
+        fail(&fds.control, StepError { step: JailStep::Channel, errno: 0 }, "unknown arguments")
     };
-    let mut found = Found::default();
+    let mut found = JailReport::default();
     if arguments.get(1).is_some_and(|argument| argument == "cgroup") {
         found.layers.add(Layer::CgroupNamespace);
     }
@@ -31,8 +31,8 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
         Ok(begin) => begin,
         Err(error) => fail(&fds.control, error, ""),
     };
-    let zygote = match process::fork().at(Step::Zygote) {
-        Ok(Fork::Parent(pid)) => PidFd::open(pid).map(|pidfd| (pid, pidfd)).at(Step::Zygote),
+    let zygote = match process::fork().at(JailStep::Zygote) {
+        Ok(Fork::Parent(pid)) => PidFd::open(pid).map(|pidfd| (pid, pidfd)).at(JailStep::Zygote),
         Ok(Fork::Child) => {
             let Inherited { control, adoption, zygote } = fds;
             // The control channel's number becomes the zygote's own channel: it never holds the keeper's.
@@ -46,21 +46,21 @@ pub(crate) fn main(arguments: &[String], modes: Modes) -> ! {
     };
     let Inherited { control, adoption, zygote: zygotes_end } = fds;
     drop(zygotes_end);
-    // While the zygote prepares itself: it runs nothing but our own code before its first order, and the supervisor gives
-    // none before it hears that all of this has passed.
+    // At the same time the zygote prepares itself: it runs only our code before its first order, and the supervisor sends none
+    // before this process has reported success.
     let tested = zygote.and_then(|zygote| test_itself(walls, &mut found).map(|()| zygote));
-    let endings = tested.and_then(|zygote| Ok((zygote, process::Endings::watch().at(Step::Signals)?)));
-    let ready = endings.and_then(|(zygote, endings)| {
+    let exits = tested.and_then(|zygote| Ok((zygote, process::ChildExits::watch().at(JailStep::Signals)?)));
+    let ready = exits.and_then(|(zygote, exits)| {
         if begin.grace_ms > 0 {
-            socket::start_listening(&adoption).at(Step::Listen)?;
+            socket::start_listening(&adoption).at(JailStep::Listen)?;
         }
-        seccomp::install(table_keeper::TABLE).at(Step::Seccomp)?;
+        seccomp::install(table_keeper::TABLE).at(JailStep::Seccomp)?;
         found.layers.add(Layer::Seccomp);
-        Ok((zygote, endings))
+        Ok((zygote, exits))
     });
     match ready {
-        Ok((zygote, endings)) => {
-            let setup = serve::Setup { control, adoption, begin, endings, zygote, layers: found.reports() };
+        Ok((zygote, exits)) => {
+            let setup = serve::Setup { control, adoption, begin, exits, zygote, layers: found.reports() };
             serve::run(setup)
         }
         Err(error) => fail(&control, error, &found.detail),
@@ -76,22 +76,22 @@ pub(super) struct Begin {
 
 fn begin(control: &OwnedFd) -> Result<Begin, StepError> {
     let mut buffer = vec![0; KEEPER_MESSAGE_BYTES];
-    let got = socket::receive(control, &mut buffer, socket::Wait::Yes).at(Step::Channel)?;
+    let got = socket::receive(control, &mut buffer, socket::Wait::Yes).at(JailStep::Channel)?;
     match decode::<ToKeeper>(&buffer[..got.len]) {
         Ok(ToKeeper::Begin { token, grace_ms }) => Ok(Begin { token, grace_ms }),
-        _ => Err(StepError { step: Step::Channel, errno: 0 }),
+        _ => Err(StepError { step: JailStep::Channel, errno: 0 }),
     }
 }
 
-/// What came into force, and what is worth saying about it.
+/// The walls in force, and notes about the others.
 #[derive(Debug, Default)]
-struct Found {
+struct JailReport {
     layers: Layers,
     landlock_abi: u32,
     detail: String,
 }
 
-impl Found {
+impl JailReport {
     fn reports(&self) -> Vec<LayerReport> {
         let report = |layer: Layer| LayerReport {
             name: layer.name().to_owned(),
@@ -115,26 +115,26 @@ impl Found {
     }
 }
 
-fn build(walls: Walls, found: &mut Found) -> Result<(), StepError> {
+fn build(walls: Walls, found: &mut JailReport) -> Result<(), StepError> {
     found.layers.add(Layer::FreshExec);
-    process::settle().at(Step::Signals)?;
+    process::settle().at(JailStep::Signals)?;
     process::load_time_zone();
     if walls == Walls::Full {
         found.layers.add(Layer::Namespaces);
-        // Refused where /proc/sys is read-only; the self-test below decides whether the chroot alone is enough.
+        // Fails where /proc/sys is read-only; the self-test below decides whether the chroot alone is sufficient.
         let _ = namespaces::forbid_nested();
-        root::replace_by_nothing().at(Step::Root)?;
+        root::replace_by_nothing().at(JailStep::Root)?;
         found.layers.add(Layer::EmptyRoot);
     }
-    rlimit::many_descriptors().at(Step::Rlimits)?;
-    rlimit::constant().at(Step::Rlimits)?;
+    rlimit::many_descriptors().at(JailStep::Rlimits)?;
+    rlimit::constant().at(JailStep::Rlimits)?;
     found.layers.add(Layer::Rlimits);
-    privileges::drop_all().at(Step::Privileges)?;
+    privileges::drop_all().at(JailStep::Privileges)?;
     found.layers.add(Layer::NoPrivileges);
-    if privileges::deny_write_execute().at(Step::Mdwe)? {
+    if privileges::deny_write_execute().at(JailStep::Mdwe)? {
         found.layers.add(Layer::Mdwe);
     }
-    let domain = landlock::restrict(&[]).at(Step::Landlock)?;
+    let domain = landlock::restrict(&[]).at(JailStep::Landlock)?;
     found.landlock_abi = domain.abi;
     if domain.abi > 0 {
         found.layers.add(Layer::Landlock);
@@ -145,7 +145,7 @@ fn build(walls: Walls, found: &mut Found) -> Result<(), StepError> {
     Ok(())
 }
 
-fn test_itself(walls: Walls, found: &mut Found) -> Result<(), StepError> {
+fn test_itself(walls: Walls, found: &mut JailReport) -> Result<(), StepError> {
     let mut passed = selftest::filter_kills(table_worker::TABLE, selftest::FILTERED)
         .and_then(|()| selftest::filter_holds_unattended(table_worker::TABLE, selftest::FILTERED));
     if walls == Walls::Full && passed.is_ok() {
@@ -154,6 +154,6 @@ fn test_itself(walls: Walls, found: &mut Found) -> Result<(), StepError> {
     }
     passed.map_err(|error| {
         found.detail = error.to_string();
-        StepError { step: Step::SelfTest, errno: 0 }
+        StepError { step: JailStep::SelfTest, errno: 0 }
     })
 }

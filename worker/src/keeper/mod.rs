@@ -1,11 +1,11 @@
-//! The keeper: pid 1 of the jail. It builds the walls, starts the first zygote, and then only keeps what must outlive
-//! a supervisor: every worker's channel, pidfd and wait status. It never runs JavaScript and never starts a process
-//! after its filter is in place: zygotes fork zygotes.
+//! The keeper: pid 1 of the jail. It builds the jail and starts the first zygote. After that it holds what must outlive a
+//! supervisor: every worker's channel, pidfd and wait status. It never runs JavaScript, and it starts no process after its filter
+//! is in place: zygotes fork zygotes.
 //!
 //! - [`outside`]: up to the second exec
-//! - [`inside`]: from the second exec until everything stands
-//! - [`serve`]: orders, endings, newcomers, the grace
-//! - [`table`]: what is kept
+//! - [`inside`]: from the second exec until the jail is complete
+//! - [`serve`]: orders, exits of children, new supervisors, the grace
+//! - [`table`]: the kept workers and zygotes
 
 pub(crate) mod inside;
 pub(crate) mod outside;
@@ -28,7 +28,7 @@ pub(crate) const MODE_INSIDE: &str = "keeper-inside";
 pub(crate) struct Inherited {
     /// To the supervisor.
     control: OwnedFd,
-    /// Bound, not listening yet: where a new supervisor connects.
+    /// The socket to which a new supervisor connects; bound, not listening yet.
     adoption: OwnedFd,
     /// The first zygote's channel.
     zygote: OwnedFd,
@@ -43,7 +43,7 @@ impl Inherited {
     }
 }
 
-/// Which walls are asked for.
+/// The requested walls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Walls {
     /// All.
@@ -71,19 +71,23 @@ impl Walls {
 
 const EXIT_FAILED: i32 = 1;
 
-/// Tells the supervisor which step failed and ends.
+/// Reports the failed step to the supervisor and exits.
 fn fail(control: &OwnedFd, error: StepError, detail: &str) -> ! {
     let hint = match detail {
         "" => error.step.knob(error.errno).to_owned(),
         _ => format!("{detail}; {}", error.step.knob(error.errno)),
     };
     let failure = JailFailure { step: error.step.name().to_owned(), errno: error.errno, hint };
-    // If even this cannot be sent, the end of the channel tells the supervisor.
-    let _ = say(control, &FromKeeper::Failed(failure), &[]);
+    // If the report cannot be sent, the supervisor sees the end of the channel.
+    let _ = send_message(control, &FromKeeper::Failed(failure), &[]);
     process::exit_now(EXIT_FAILED)
 }
 
-fn say(to: &OwnedFd, message: &FromKeeper, fds: &[std::os::fd::BorrowedFd<'_>]) -> std::io::Result<()> {
+fn send_message(
+    to: &OwnedFd,
+    message: &FromKeeper,
+    fds: &[std::os::fd::BorrowedFd<'_>],
+) -> std::io::Result<()> {
     let bytes = encode(message, KEEPER_MESSAGE_BYTES).map_err(std::io::Error::other)?;
     socket::send(to, &[&bytes], fds, socket::Wait::Yes)
 }

@@ -1,5 +1,5 @@
-//! The keeper before its second exec: still sees the host, drops root, enters the namespaces. Must not start anything
-//! that has a thread, and must not trust an environment (it has none).
+//! The keeper before its second exec: still has access to the host, drops root, enters the namespaces. Must not start a thread,
+//! and must not read the environment (it has none).
 
 use super::{Inherited, MODE_INSIDE, Walls, fail};
 use std::os::fd::OwnedFd;
@@ -7,14 +7,14 @@ use vm_system_protocol::hello::Hello;
 use vm_system_sandbox::namespaces::{self, Ids};
 use vm_system_sandbox::process::{self, Fork};
 use vm_system_sandbox::socket;
-use vm_system_sandbox::step::{AtStep as _, Step, StepError};
+use vm_system_sandbox::step::{AtStep as _, JailStep, StepError};
 
 /// `keeper WALLS UID GID`.
 pub(crate) fn main(arguments: &[String]) -> ! {
     let Ok(fds) = Inherited::take() else { process::exit_now(super::EXIT_FAILED) };
     let _ = socket::send(&fds.control, &[&Hello::ours().to_packet()], &[], socket::Wait::Yes);
     let Some((walls, service)) = parse(arguments) else {
-        fail(&fds.control, StepError { step: Step::Channel, errno: 0 }, "unknown arguments")
+        fail(&fds.control, StepError { step: JailStep::Channel, errno: 0 }, "unknown arguments")
     };
     let error = match enter(walls, service, &fds) {
         Ok(()) => process::exit_now(0),
@@ -28,9 +28,9 @@ fn parse(arguments: &[String]) -> Option<(Walls, Ids)> {
     Some((Walls::from_argument(arguments.first())?, Ids { uid: number(1)?, gid: number(2)? }))
 }
 
-/// Returns `Ok` in the process that is done; the first process of the jail goes on in [`super::inside`].
+/// Returns `Ok` in the parent, which then exits; the first process of the jail continues in [`super::inside`].
 fn enter(walls: Walls, service: Ids, fds: &Inherited) -> Result<(), StepError> {
-    process::die_first_of_memory_shortage().at(Step::OomScore)?;
+    process::die_first_of_memory_shortage().at(JailStep::OomScore)?;
     let mut cgroup = false;
     match walls {
         Walls::Full => {
@@ -39,15 +39,15 @@ fn enter(walls: Walls, service: Ids, fds: &Inherited) -> Result<(), StepError> {
         }
         Walls::NoUserns => namespaces::become_service_user(service)?,
     }
-    match process::fork().at(Step::Fork)? {
+    match process::fork().at(JailStep::Fork)? {
         Fork::Parent(_) => Ok(()),
         Fork::Child => {
-            // Only a second exec makes the new user namespace the owner of this memory: without it a supervisor that is
-            // not root could not look in.
+            // Only a second exec makes the new user namespace the owner of this process's memory: without it, a supervisor
+            // that is not root could not read its `/proc` files.
             let arguments = [MODE_INSIDE, walls.argument(), if cgroup { "cgroup" } else { "-" }];
             let kept: [&OwnedFd; 3] = [&fds.control, &fds.adoption, &fds.zygote];
             let error = process::exec_self(&arguments, &kept);
-            Err::<(), _>(error).at(Step::SecondExec)
+            Err::<(), _>(error).at(JailStep::SecondExec)
         }
     }
 }

@@ -1,18 +1,18 @@
-//! What the keeper keeps: workers and zygotes by name and by pid, and endings that nobody has claimed yet. No hash
-//! tables: their seeds need a system call that the keeper's filter does not have.
+//! The keeper's table: workers and zygotes by id and by pid, and exits of children that are not in the table yet. No hash
+//! tables: their seeds need a system call that the keeper's filter does not allow.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::OwnedFd;
 use vm_system_protocol::ids::SessionId;
-use vm_system_protocol::keeper::{ExitedRole, Record};
+use vm_system_protocol::keeper::{ExitedRole, WorkerRecord};
 use vm_system_sandbox::pidfd::PidFd;
 
-/// Endings of unknown children that are remembered; the oldest go first.
-const UNCLAIMED: usize = 1024;
+/// Most exits of unknown children that are remembered; the oldest are dropped first.
+const UNKNOWN_EXITS: usize = 1024;
 
 /// A kept worker.
 #[derive(Debug)]
-pub(super) struct Worker {
+pub(super) struct KeptWorker {
     pub(super) inner_pid: u32,
     pub(super) channel: OwnedFd,
     pub(super) pidfd: PidFd,
@@ -21,7 +21,7 @@ pub(super) struct Worker {
 
 /// A kept zygote. The first one is known by its pidfd alone until the supervisor hands over the rest.
 #[derive(Debug)]
-pub(super) struct Zygote {
+pub(super) struct KeptZygote {
     pub(super) inner_pid: u32,
     pub(super) pidfd: PidFd,
     /// Channel and listener, as far as they were handed over.
@@ -30,44 +30,44 @@ pub(super) struct Zygote {
 
 /// Everything kept.
 #[derive(Debug, Default)]
-pub(super) struct Table {
-    workers: BTreeMap<SessionId, Worker>,
-    zygotes: BTreeMap<u32, Zygote>,
-    living: BTreeMap<u32, ExitedRole>,
-    unclaimed: VecDeque<(u32, i32)>,
+pub(super) struct KeptProcesses {
+    workers: BTreeMap<SessionId, KeptWorker>,
+    zygotes: BTreeMap<u32, KeptZygote>,
+    running: BTreeMap<u32, ExitedRole>,
+    unknown_exits: VecDeque<(u32, i32)>,
 }
 
-impl Table {
-    /// Keeps a worker; its ending may have come first. `is_alive`: it has not, and an ending under its number is that of
-    /// somebody who had it before.
-    pub(super) fn keep(&mut self, session: SessionId, mut worker: Worker, is_alive: bool) {
-        let claimed = self.unclaimed.iter().rposition(|(pid, _)| *pid == worker.inner_pid);
-        let claimed = claimed.and_then(|at| self.unclaimed.remove(at)).filter(|_| !is_alive);
+impl KeptProcesses {
+    /// Keeps a worker that may have exited already. `is_alive`: it has not, and an exit with its pid is that of an earlier process
+    /// with the same pid.
+    pub(super) fn keep(&mut self, session: SessionId, mut worker: KeptWorker, is_alive: bool) {
+        let claimed = self.unknown_exits.iter().rposition(|(pid, _)| *pid == worker.inner_pid);
+        let claimed = claimed.and_then(|at| self.unknown_exits.remove(at)).filter(|_| !is_alive);
         worker.wait_status = claimed.map(|(_, status)| status);
         if worker.wait_status.is_none() {
-            self.living.insert(worker.inner_pid, ExitedRole::Worker(session));
+            self.running.insert(worker.inner_pid, ExitedRole::Worker(session));
         }
         self.workers.insert(session, worker);
     }
 
-    /// Keeps a zygote, or more of one that is already known.
-    pub(super) fn keep_zygote(&mut self, number: u32, zygote: Zygote) {
-        self.living.insert(zygote.inner_pid, ExitedRole::Zygote(number));
+    /// Keeps a zygote, or further descriptors of one that is already known.
+    pub(super) fn keep_zygote(&mut self, number: u32, zygote: KeptZygote) {
+        self.running.insert(zygote.inner_pid, ExitedRole::Zygote(number));
         self.zygotes.insert(number, zygote);
     }
 
-    /// Lets a worker go.
+    /// Removes a worker.
     pub(super) fn forget(&mut self, session: SessionId) {
         if let Some(worker) = self.workers.remove(&session)
-            && self.living.get(&worker.inner_pid) == Some(&ExitedRole::Worker(session))
+            && self.running.get(&worker.inner_pid) == Some(&ExitedRole::Worker(session))
         {
-            self.living.remove(&worker.inner_pid);
+            self.running.remove(&worker.inner_pid);
         }
     }
 
-    /// Notes that a child has ended; says what it was.
-    pub(super) fn ended(&mut self, inner_pid: u32, wait_status: i32) -> ExitedRole {
-        match self.living.remove(&inner_pid) {
+    /// Records the exit of a child; returns which child it was.
+    pub(super) fn record_exit(&mut self, inner_pid: u32, wait_status: i32) -> ExitedRole {
+        match self.running.remove(&inner_pid) {
             Some(ExitedRole::Worker(session)) => {
                 if let Some(worker) = self.workers.get_mut(&session) {
                     worker.wait_status = Some(wait_status);
@@ -79,30 +79,30 @@ impl Table {
                 ExitedRole::Zygote(number)
             }
             Some(ExitedRole::Unknown) | None => {
-                if self.unclaimed.len() == UNCLAIMED {
-                    self.unclaimed.pop_front();
+                if self.unknown_exits.len() == UNKNOWN_EXITS {
+                    self.unknown_exits.pop_front();
                 }
-                self.unclaimed.push_back((inner_pid, wait_status));
+                self.unknown_exits.push_back((inner_pid, wait_status));
                 ExitedRole::Unknown
             }
         }
     }
 
     /// A kept worker.
-    pub(super) fn worker(&self, session: SessionId) -> Option<&Worker> {
+    pub(super) fn worker(&self, session: SessionId) -> Option<&KeptWorker> {
         self.workers.get(&session)
     }
 
-    /// All workers, with what a new supervisor needs.
-    pub(super) fn workers(&self) -> impl ExactSizeIterator<Item = (Record, &Worker)> {
+    /// All workers, with the descriptors that a new supervisor needs.
+    pub(super) fn workers(&self) -> impl ExactSizeIterator<Item = (WorkerRecord, &KeptWorker)> {
         self.workers.iter().map(|(session, worker)| {
             let (inner_pid, wait_status) = (worker.inner_pid, worker.wait_status);
-            (Record { session: *session, inner_pid, wait_status }, worker)
+            (WorkerRecord { session: *session, inner_pid, wait_status }, worker)
         })
     }
 
-    /// All zygotes that live.
-    pub(super) fn zygotes(&self) -> impl Iterator<Item = (u32, &Zygote)> {
+    /// All running zygotes.
+    pub(super) fn zygotes(&self) -> impl Iterator<Item = (u32, &KeptZygote)> {
         self.zygotes.iter().map(|(number, zygote)| (*number, zygote))
     }
 
@@ -111,7 +111,7 @@ impl Table {
         let workers =
             self.workers.values().filter(|worker| worker.wait_status.is_none()).map(|worker| &worker.pidfd);
         for pidfd in workers.chain(self.zygotes.values().map(|zygote| &zygote.pidfd)) {
-            // Already dead is as good.
+            // It may have exited already.
             let _ = pidfd.kill();
         }
     }
@@ -121,48 +121,48 @@ impl Table {
 mod tests {
     use super::*;
 
-    fn worker(inner_pid: u32) -> Worker {
+    fn worker(inner_pid: u32) -> KeptWorker {
         let (channel, _other) = vm_system_sandbox::socket::pair().expect("pair");
         let pidfd = PidFd::open(std::process::id()).expect("pidfd");
-        Worker { inner_pid, channel, pidfd, wait_status: None }
+        KeptWorker { inner_pid, channel, pidfd, wait_status: None }
     }
 
     const A: SessionId = SessionId::from_bytes([1; 16]);
     const B: SessionId = SessionId::from_bytes([2; 16]);
 
     #[test]
-    fn an_ending_that_comes_before_its_keep_is_claimed_by_it() {
-        let mut table = Table::default();
-        assert_eq!(table.ended(7, 9), ExitedRole::Unknown);
+    fn an_exit_before_the_keep_order_is_assigned_to_the_kept_worker() {
+        let mut table = KeptProcesses::default();
+        assert_eq!(table.record_exit(7, 9), ExitedRole::Unknown);
         table.keep(A, worker(7), false);
         assert_eq!(table.workers().next().map(|(record, _)| record.wait_status), Some(Some(9)));
     }
 
     #[test]
-    fn an_ending_of_somebody_else_with_its_number_is_not_a_living_workers() {
-        let mut table = Table::default();
-        assert_eq!(table.ended(7, 9), ExitedRole::Unknown);
+    fn an_exit_of_an_earlier_process_with_the_same_pid_is_not_assigned_to_a_running_worker() {
+        let mut table = KeptProcesses::default();
+        assert_eq!(table.record_exit(7, 9), ExitedRole::Unknown);
         table.keep(A, worker(7), true);
         assert_eq!(table.workers().next().map(|(record, _)| record.wait_status), Some(None));
-        assert_eq!(table.ended(7, 11), ExitedRole::Worker(A));
+        assert_eq!(table.record_exit(7, 11), ExitedRole::Worker(A));
     }
 
     #[test]
     fn a_pid_that_is_used_again_belongs_to_the_newer_session() {
-        let mut table = Table::default();
+        let mut table = KeptProcesses::default();
         table.keep(A, worker(7), true);
-        assert_eq!(table.ended(7, 9), ExitedRole::Worker(A));
+        assert_eq!(table.record_exit(7, 9), ExitedRole::Worker(A));
         table.keep(B, worker(7), true);
         table.forget(A);
-        assert_eq!(table.ended(7, 11), ExitedRole::Worker(B));
+        assert_eq!(table.record_exit(7, 11), ExitedRole::Worker(B));
     }
 
     #[test]
-    fn unclaimed_endings_are_bounded() {
-        let mut table = Table::default();
+    fn exits_of_unknown_children_are_bounded() {
+        let mut table = KeptProcesses::default();
         for pid in 1..10_000 {
-            table.ended(pid, 0);
+            table.record_exit(pid, 0);
         }
-        assert_eq!(table.unclaimed.len(), UNCLAIMED);
+        assert_eq!(table.unknown_exits.len(), UNKNOWN_EXITS);
     }
 }

@@ -1,9 +1,9 @@
-//! A worker's fork of itself, and how the child becomes a worker of its own. Knows no engine.
+//! A worker's fork of itself, and how the child becomes the worker of another session. Knows no engine.
 //!
-//! The descriptor in the order is only the way over which the child introduces itself: the parent has had it, so nothing
-//! that comes over it later is believed. What the child gets in return, and its parent never had, is its channel.
+//! The descriptor in the order is used only for the child's hello: the parent has had it too, so nothing that arrives over it
+//! later is trusted. In return the child gets its channel, which its parent never had.
 
-use super::{EXIT_PROTOCOL, Link, say_hello};
+use super::{EXIT_PROTOCOL, Link, send_hello};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;
@@ -15,12 +15,12 @@ use vm_system_protocol::worker::FromWorker;
 use vm_system_sandbox::process::{self, Fork, exit_now};
 use vm_system_sandbox::socket::{self, Wait};
 
-/// Exit code of a child that did not get a channel of its own.
+/// Exit code of a child that did not get a channel.
 const EXIT_CHANNEL: i32 = 70;
 
 impl Link {
-    /// Forks as ordered, between two executions. Whether this process is the child now: then nothing of the parent's
-    /// talk is left, and the next order is a `Start`.
+    /// Forks as ordered, between two executions. Returns whether this process is the child: then no message of the parent's
+    /// channel is left, and the next order is a `Start`.
     pub fn fork(&mut self, order: u64) -> bool {
         let Some(way) = self.descriptor.take() else { exit_now(EXIT_PROTOCOL) };
         match process::fork_sibling() {
@@ -44,17 +44,17 @@ impl Link {
         false
     }
 
-    /// Exchanges the parent's channel for the way, and the way for a channel that only this process has.
+    /// Replaces the parent's channel by the descriptor of the order, and that by a channel that only this process has.
     fn move_out(&mut self, way: &OwnedFd) -> io::Result<()> {
         process::replace(&self.socket, way)?;
-        say_hello(&self.socket)?;
+        send_hello(&self.socket)?;
         let mut got = socket::receive(&self.socket, &mut self.buffer, Wait::Yes)?;
         let welcome = Hello::from_packet(&self.buffer[..got.len]);
         let (Ok(_), Some(channel)) = (welcome, got.fds.pop()) else {
             return Err(io::ErrorKind::InvalidData.into());
         };
         process::replace(&self.socket, &channel)?;
-        say_hello(&self.socket)
+        send_hello(&self.socket)
     }
 
     fn begin_anew(&mut self) {

@@ -10,7 +10,7 @@ use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionKind, JsTyp
 use vm_system_protocol::worker::{
     Done, Execute, HostError, HostReply, HostRequest, Outcome, Policy, SourceFormat, Start, WorkerEvent,
 };
-use vm_system_worker::engine::{Host, INTERRUPT, Library, Preloaded, Session, preload};
+use vm_system_worker::engine::{Host, INTERRUPT, JsSession, LibrarySource, Preloaded, preload};
 
 /// What the engine asked for and sent.
 #[derive(Default)]
@@ -149,7 +149,7 @@ impl Host for Memory {
 
 /// A session and its memory.
 pub(crate) struct Engine {
-    pub(crate) session: Session,
+    pub(crate) session: JsSession,
     pub(crate) memory: Memory,
     pub(crate) policy: Policy,
     pub(crate) env: Vec<(String, String)>,
@@ -167,12 +167,12 @@ impl Engine {
         Self::start(limits, [7; 32], true)
     }
 
-    pub(crate) fn with_libraries(libraries: Vec<Library>) -> Self {
+    pub(crate) fn with_libraries(libraries: Vec<LibrarySource>) -> Self {
         let limits = Limits { cpu_ms: 60_000, wall_ms: 60_000, ..Limits::default() };
         Self::with_limits_and_libraries(limits, libraries)
     }
 
-    pub(crate) fn with_limits_and_libraries(limits: Limits, libraries: Vec<Library>) -> Self {
+    pub(crate) fn with_limits_and_libraries(limits: Limits, libraries: Vec<LibrarySource>) -> Self {
         let mut preloaded = preload().expect("the engine starts");
         preloaded.teach(libraries).expect("they evaluate");
         Self::of(preloaded, limits, [7; 32], true)
@@ -189,7 +189,7 @@ impl Engine {
             random_seed: seed,
             console,
         };
-        let session = Session::start(preloaded, &start);
+        let session = JsSession::start(preloaded, &start);
         let policy = Policy {
             limits,
             resolver: Resolver::default(),

@@ -1,16 +1,16 @@
-//! Libraries: how they are evaluated, what sessions find of them, and what goes wrong with whom.
+//! Libraries: their evaluation, their values in sessions, and errors.
 
 use crate::harness::{Engine, exception_of, value_of};
 use vm_system_protocol::model::Limits;
 use vm_system_protocol::worker::Outcome;
-use vm_system_worker::engine::{Library, LibraryFailure, preload};
+use vm_system_worker::engine::{LibraryEvaluationError, LibrarySource, preload};
 
-fn library(id: &str, global: Option<&str>, source: &str) -> Library {
+fn library(id: &str, global: Option<&str>, source: &str) -> LibrarySource {
     let global = global.map(str::to_owned);
-    Library { name: format!("{id}-1.0.0"), id: id.to_owned(), global, source: source.to_owned() }
+    LibrarySource { name: format!("{id}-1.0.0"), id: id.to_owned(), global, source: source.to_owned() }
 }
 
-fn failure(libraries: Vec<Library>) -> LibraryFailure {
+fn failure(libraries: Vec<LibrarySource>) -> LibraryEvaluationError {
     preload().expect("the engine starts").teach(libraries).expect_err("it fails")
 }
 

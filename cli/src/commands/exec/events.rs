@@ -37,7 +37,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-/// All that was asked for: one answer has room for so many, the next goes on behind them.
+/// All requested events, in several requests: one reply has a limited size.
 async fn stored(context: &Context, args: &Args) -> Result<Vec<Event>, CliError> {
     let mut events: Vec<Event> = Vec::new();
     loop {
@@ -78,14 +78,14 @@ async fn follow(context: &Context, args: Args) -> Result<u8, CliError> {
             }
             Ok(Reply::Done) => return Ok(exit::OK),
             Ok(other) => return Err(unexpected(&other)),
-            // A reader that paused for too long is disconnected; it goes on behind the last event it has seen.
+            // A reader that paused for too long is disconnected; continues after the last event.
             Err(CallError::Lost(_)) if last.get() > before => {}
             Err(error) => return Err(explain(error)),
         }
     }
 }
 
-/// An event on one line, and the places of an exception under it.
+/// An event on one line, and the positions of an exception under it.
 fn line(event: &Event) -> String {
     let text = match &event.payload {
         EventPayload::InputEcho { text } | EventPayload::Stdout { text } | EventPayload::Stderr { text } => {

@@ -39,7 +39,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
 
 /// Code for a session as typed.
 pub(crate) fn new_execution(session: String, code: String) -> NewExecution {
-    // The supervisor takes no input for a forgotten one; nothing to do is as fine as an empty file.
+    // The supervisor refuses empty input; empty code is no error here, like an empty file.
     let code = if code.is_empty() { "\n".to_owned() } else { code };
     NewExecution { input: Some(code), ..NewExecution::new(session, ExecutionKind::Repl) }
 }

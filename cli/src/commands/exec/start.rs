@@ -17,7 +17,7 @@ use vm_system_protocol::model::{Execution, Run};
 /// Pause before asking again which execution runs, if Ctrl-C came before it did.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
-/// Runs code and prints what it says as it says it (tables) or the whole record at the end; answers the exit code.
+/// Runs code and prints its output as it comes (tables), or the whole record at the end; returns the exit code.
 pub(crate) async fn to_its_end(
     context: &Context,
     backend: &Backend,
@@ -62,7 +62,7 @@ pub(crate) async fn to_its_end(
     Ok(if code == exit::INTERRUPTED { interrupts.exit_code() } else { code })
 }
 
-/// It waits for an answer (`CC`) and stays as it is; whoever answers is told how it went on.
+/// It waits for an answer (`CC`) and continues to wait; the client that answers gets its further output.
 async fn at_question(context: &Context, backend: &Backend, run: &Run) -> Result<u8, CliError> {
     if let Backend::Embedded(_) = backend {
         let execution = run.execution.id.to_string();
@@ -74,7 +74,7 @@ async fn at_question(context: &Context, backend: &Backend, run: &Run) -> Result<
     show::run(context, run).await
 }
 
-/// The connection broke in mid-stream (a reader that paused too long): takes the stream up again behind the last event.
+/// The connection broke during the stream (a reader that paused too long): continues after the last event.
 async fn resume(
     backend: &Backend,
     id: ExecutionId,
@@ -94,7 +94,7 @@ async fn resume(
                 lost.push_str(&again);
                 return Err(explain(CallError::Lost(lost)));
             }
-            // It was there: that it is not there now is why.
+            // The daemon was reachable before: it has exited since.
             Err(CallError::Own(_)) => return Err(explain(CallError::Lost(lost))),
             Err(error) => return Err(explain(error)),
         }
@@ -103,7 +103,7 @@ async fn resume(
     }
 }
 
-/// Asks for the end of what runs. Whatever comes of it, the execution's own end is waited for elsewhere.
+/// Requests the cancellation of the execution. Its end is awaited elsewhere, whatever the result.
 async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
     let execution = loop {
         if let Some(id) = output.execution() {
@@ -125,7 +125,7 @@ async fn cancel(backend: &Backend, session: String, output: &ScriptOutput) {
     }
 }
 
-/// Starts an execution and leaves at once with its record.
+/// Starts an execution and returns at once with its record.
 pub(crate) async fn and_leave(
     context: &Context,
     mut new: NewExecution,

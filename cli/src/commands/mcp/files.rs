@@ -1,4 +1,4 @@
-//! Files that an agent names: read with the agent's own rights, in the folders that may be named, and nowhere else.
+//! Files that an agent names: read with the agent's rights, only in the allowed folders.
 
 use crate::error::CliError;
 use std::fs::File;
@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use vm_system_supervisor::api::mcp::FileRefusal;
 
-/// The folders of the original's set-ups, separated by colons.
+/// The environment variable of the original with the folders, separated by colons.
 const OTHERS: &str = "CVM_SANDBOX_PATHS";
 
 /// The folders.

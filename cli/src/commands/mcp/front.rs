@@ -71,9 +71,9 @@ impl StdioFront {
         match (kept, &self.starter) {
             (Some(connection), _) => Ok(connection),
             (None, Some(starter)) => {
-                on_demand::connect(&self.places, starter).await.map_err(|error| told(&error))
+                on_demand::connect(&self.places, starter).await.map_err(|error| op_error(&error))
             }
-            (None, None) => Connection::open(&self.places).await.map_err(|error| told(&error)),
+            (None, None) => Connection::open(&self.places).await.map_err(|error| op_error(&error)),
         }
     }
 
@@ -94,7 +94,7 @@ impl StdioFront {
                     return Err(*error);
                 }
                 Err(CallError::Lost(why)) => lost = why,
-                Err(CallError::Own(error)) => return Err(told(&error)),
+                Err(CallError::Own(error)) => return Err(op_error(&error)),
             }
             // They lead to the same daemon.
             self.kept().clear();
@@ -104,8 +104,8 @@ impl StdioFront {
     }
 }
 
-/// An error of this process, as a tool tells it.
-fn told(error: &CliError) -> OpError {
+/// An error of this process, as the error of a tool call.
+fn op_error(error: &CliError) -> OpError {
     let code = match error.exit_code() {
         exit::NOT_PERMITTED => ErrorCode::NotPermitted,
         exit::NO_DAEMON | exit::BUSY => ErrorCode::ShuttingDown,

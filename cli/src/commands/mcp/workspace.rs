@@ -1,5 +1,5 @@
-//! The data of the folder that an agent works in: a folder `.vm-system` in it. Written and read with the agent's own rights;
-//! a link in the place of that folder or of a file in it is never followed: the folder may be a checkout of somebody else's.
+//! The data of an agent's folder: a folder `.vm-system` in it. Written and read with the agent's rights; a symbolic link instead of
+//! that folder or of a file in it is never followed, because the folder may be an untrusted checkout.
 
 use crate::commands::mcp::files::text_of;
 use nix::errno::Errno;
@@ -22,12 +22,12 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// The data of the work in this folder. Nothing is made before something is kept.
+    /// The data of this folder. Nothing is created before something is stored.
     pub(super) fn new(folder: PathBuf) -> Self {
         Self { folder }
     }
 
-    /// Text of a file of at most `most` bytes; none if it is not there.
+    /// The text of a file of at most `most` bytes; `None` if it does not exist.
     pub(super) fn kept(&self, name: &str, most: usize) -> Result<Option<String>, FileRefusal> {
         let refused = |error: io::Error| refusal(&self.named(name), &error);
         let data = match self.data(false) {
@@ -43,7 +43,7 @@ impl Workspace {
         }
     }
 
-    /// Keeps a text; what was there before is kept beside it. Answers the file's path.
+    /// Stores a text; the previous one is kept as a backup. Returns the file's path.
     pub(super) fn keep(&self, name: &str, text: &str, most: usize) -> Result<String, FileRefusal> {
         let before = self.kept(name, most)?;
         let refused = |error: io::Error| refusal(&self.named(name), &error);
@@ -72,7 +72,7 @@ impl Workspace {
     }
 }
 
-/// A file that is there whole or not at all.
+/// Writes a file atomically.
 fn write(data: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
     let fresh = format!(".{name}.{}", uuid::Uuid::new_v4());
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -82,7 +82,7 @@ fn write(data: &OwnedFd, name: &str, text: &str) -> io::Result<()> {
         .and_then(|()| file.sync_all())
         .and_then(|()| Ok(renameat(data.as_fd(), fresh.as_str(), data.as_fd(), name)?));
     if written.is_err() {
-        // It is of no use to anybody; that it stays is no second error.
+        // A leftover temporary file is harmless and no second error.
         let _ = unlinkat(data, fresh.as_str(), UnlinkatFlags::NoRemoveDir);
     }
     written
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_kept_before_stays_beside_it() {
+    fn the_previous_text_is_kept_as_a_backup() {
         let place = tempfile::tempdir().unwrap();
         let workspace = Workspace::new(place.path().to_owned());
         assert_eq!(workspace.kept("a.json", 100), Ok(None));

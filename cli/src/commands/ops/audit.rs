@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     let reply = context.call(Op::AuditList { before: args.before, limit: args.limit }).await?;
     let records = expect_reply!(reply, Reply::Audit(records) => records);
     context.out.list(&records, "Nothing was changed.", || {
-        let mut rows = Rows::new(["SEQ", "AT", "OWNER", "DOOR", "VERB", "SUBJECT", "OUTCOME"]);
+        let mut rows = Rows::new(["SEQ", "AT", "OWNER", "API", "VERB", "SUBJECT", "OUTCOME"]);
         for record in &records {
             rows.row([
                 record.seq.to_string(),

@@ -1,4 +1,4 @@
-//! `ops doctor`: asks the daemon, or looks at this host itself if none answers.
+//! `ops doctor`: queries the daemon, or probes this host itself if none is reachable.
 
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};

@@ -1,4 +1,4 @@
-//! Answers for the questions of a program: from a file, or typed on the terminal.
+//! Answers for the tasks of a program: from a file, or typed on the terminal.
 
 use crate::context::Context;
 use crate::error::CliError;
@@ -12,29 +12,29 @@ use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::Task;
 
-/// Where answers come from.
+/// The source of answers.
 pub(super) enum Answers {
-    /// Nobody answers.
+    /// No answers.
     None,
     /// These, in order.
     File(VecDeque<GivenAnswer>),
-    /// Somebody at the terminal.
+    /// Typed on the terminal.
     Terminal(Interrupts),
 }
 
-/// What came of asking for one.
+/// The result of requesting an answer.
 pub(super) enum Next {
     /// The answer.
     Answer(GivenAnswer),
-    /// There is none any more.
+    /// No more answers.
     None,
     /// Ctrl-C.
     Interrupted,
 }
 
 impl Answers {
-    /// From a file: a JSON array of values with their types, or else a line for each, as somebody would type it. What begins
-    /// like an array and is none is refused: an answer cannot be taken back.
+    /// From a file: a JSON array of typed values, or else a line for each answer, as typed on a terminal. A text that begins
+    /// like an array and is invalid is refused, because an answer cannot be undone.
     pub(super) fn read(path: &Path) -> Result<Self, CliError> {
         let text = read_file(path)?;
         let is_json = |line: &str| serde_json::from_str::<serde_json::Value>(line).is_ok();
@@ -51,7 +51,7 @@ impl Answers {
         Ok(Self::File(list))
     }
 
-    /// The answer to a question.
+    /// The answer to a task.
     pub(super) async fn next(&mut self, context: &Context, task: &Task) -> Result<Next, CliError> {
         match self {
             Self::None => Ok(Next::None),
@@ -60,7 +60,7 @@ impl Answers {
                 show(context, task);
                 let next = type_answer(interrupts).await?;
                 if matches!(next, Next::None) {
-                    // What comes now does not belong behind the prompt.
+                    // The following output does not belong on the prompt's line.
                     context.out.note("");
                 }
                 Ok(next)
@@ -68,7 +68,7 @@ impl Answers {
         }
     }
 
-    /// Ctrl-C, where somebody is at the terminal.
+    /// Ctrl-C, where answers are typed.
     pub(super) async fn interrupted(&self) {
         match self {
             Self::Terminal(interrupts) => interrupts.next().await,
@@ -89,7 +89,7 @@ impl Answers {
 fn show(context: &Context, task: &Task) {
     let mut stderr = io::stderr().lock();
     let prompt = escape::for_terminal(&task.prompt);
-    // A terminal that takes no prompt takes no answer either; reading says so.
+    // If the prompt cannot be written, reading the answer fails too, with an error.
     let _ = writeln!(stderr, "{prompt}");
     if let Some(schema) = &task.schema
         && !context.out.quiet
@@ -100,12 +100,12 @@ fn show(context: &Context, task: &Task) {
     let _ = stderr.flush();
 }
 
-/// A line of the terminal. The thread that reads it ends with the process: a read cannot be called off.
+/// A line of the terminal. The thread that reads it ends with the process: a read cannot be cancelled.
 async fn type_answer(interrupts: &Interrupts) -> Result<Next, CliError> {
     let (sender, line) = tokio::sync::oneshot::channel();
     std::thread::spawn(move || {
         let read = read_line(io::stdin().lock()).map(|line| (!line.is_empty()).then_some(line));
-        // Nobody waits after Ctrl-C.
+        // After Ctrl-C there is no receiver.
         let _ = sender.send(read);
     });
     let read = tokio::select! {
@@ -127,7 +127,7 @@ mod tests {
     use std::io::Write as _;
 
     #[test]
-    fn what_begins_like_an_array_and_is_none_is_refused() {
+    fn an_invalid_array_is_refused() {
         let read = |text: &str| {
             let mut file = tempfile::NamedTempFile::new().expect("a file");
             file.write_all(text.as_bytes()).expect("written");
@@ -138,7 +138,7 @@ mod tests {
         };
         assert_eq!(read("[\"Bob\", 41]\n"), Some(2));
         assert_eq!((read("[\"Bob\",\n"), read("  [not JSON]\nBob\n")), (None, None));
-        // An answer for each line, of which the first is an array itself.
+        // One answer per line, and the first one is an array.
         assert_eq!((read("[1, 2]\nBob\n"), read("Bob\n[not JSON]\n")), (Some(2), Some(2)));
     }
 }

@@ -46,8 +46,7 @@ pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-/// Reads a file and loads it; answers the program's id. A program that is called like a file that is not there is meant
-/// itself.
+/// Reads a file and loads it; returns the program's id. If the file does not exist, the text is the name of a program.
 pub(super) async fn of_file(context: &Context, file: &str) -> Result<String, CliError> {
     if file.contains('/') || Path::new(file).exists() {
         return Ok(load(context, file, None, None).await?.id.to_string());

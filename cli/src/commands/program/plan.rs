@@ -66,7 +66,7 @@ async fn compiled(context: &Context, file: &str) -> Result<Box<CompiledPlan>, Cl
     Ok(expect_reply!(reply, DurableReply::Plan(plan) => plan))
 }
 
-/// The text of a file in the folder of `plan`; a plan of somebody else's names no others.
+/// The text of a file in the folder of `plan`; an untrusted plan cannot name other files.
 fn read(plan: &Path, wanted: &Path, most: usize) -> Result<Option<String>, CliError> {
     let folder = plan.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !folder.is_dir() {

@@ -1,4 +1,4 @@
-//! Executions of programs as people see them.
+//! Executions of programs, for people.
 
 use super::step;
 use crate::context::Context;
@@ -8,7 +8,7 @@ use crate::script_output::exit_code;
 use std::fmt::Write as _;
 use vm_system_protocol::model::{ExecutionStatus, Run};
 
-/// Prints where an execution stands; answers the exit code.
+/// Prints the status of an execution; returns the exit code.
 pub(crate) async fn run(context: &Context, run: &Run) -> Result<u8, CliError> {
     if context.out.quiet && context.out.is_table() {
         context.out.write(&format!("{}\n", run.execution.id))?;
@@ -26,7 +26,7 @@ pub(crate) fn code(run: &Run) -> u8 {
     if run.execution.status.is_final() { exit_code(&run.execution) } else { exit::OK }
 }
 
-/// What its program is called.
+/// The name of its program.
 pub(crate) fn program(run: &Run) -> String {
     let deleted = || run.program_id.map_or_else(|| "-".to_owned(), |id| format!("{id} (deleted)"));
     run.program.clone().unwrap_or_else(deleted)

@@ -116,7 +116,7 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
         match answered {
             Ok(next) => run = next,
             Err(error) if error.is_about_the_answer() => {
-                let now = standing(context, &run).await?;
+                let now = settled_run(context, &run).await?;
                 if now.execution.status == ExecutionStatus::Waiting && !answers.may_be_more() {
                     return Err(error);
                 }
@@ -139,7 +139,7 @@ async fn answer_all(context: &Context, run: Box<Run>, answers: &mut Answers) -> 
     show::run(context, &run).await
 }
 
-/// Somebody does not want to answer any more; the program waits for as long as it takes.
+/// The user stopped answering; the program continues to wait.
 fn left_waiting(context: &Context, run: &Run) -> u8 {
     let id = run.execution.id;
     // Behind the prompt and what the terminal shows of Ctrl-C.
@@ -151,7 +151,7 @@ fn left_waiting(context: &Context, run: &Run) -> u8 {
     exit::INTERRUPTED
 }
 
-/// Somebody does not want to see what comes of the answer.
+/// The user stopped waiting for the result of the answer.
 fn left_running(context: &Context, run: &Run) -> u8 {
     let id = run.execution.id;
     context.out.note("");
@@ -161,7 +161,7 @@ fn left_running(context: &Context, run: &Run) -> u8 {
 }
 
 /// Where an execution stands once it stands: after the last answer that did not fit it runs on by itself.
-async fn standing(context: &Context, run: &Run) -> Result<Box<Run>, CliError> {
+async fn settled_run(context: &Context, run: &Run) -> Result<Box<Run>, CliError> {
     loop {
         let op = DurableOp::RunGet { execution: run.execution.id.to_string() };
         let now = call_run(context, op, None).await?;

@@ -20,7 +20,7 @@ pub struct Args {
 }
 
 pub(crate) async fn run(context: &Context, args: Args) -> Result<u8, CliError> {
-    // Told first: what is looked at then is not older than this.
+    // The status is read first: the state that is read next is not older.
     let running = context.out.is_table() && args.checkpoint.is_none() && {
         let run = call_run(context, DurableOp::RunGet { execution: args.execution.clone() }, None).await?;
         run.execution.status == ExecutionStatus::Running

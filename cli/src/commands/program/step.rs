@@ -1,4 +1,4 @@
-//! What a step said: its output as `run` shows it, and where its error was thrown. Only for people: documents have it all in
+//! The output of a step in the format of `run`, and the position of its error. Only for people: as documents all of it is in
 //! `exec events`.
 
 use crate::commands::task::called;
@@ -11,22 +11,22 @@ use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionKind};
 
 /// Code of the error of an execution that threw.
 const THROWN: &str = "EXCEPTION";
-/// An exception is among the last events of what ended with it.
+/// Number of last events that are searched for the exception that ended an execution.
 const LAST_EVENTS: u64 = 4;
 
-/// An execution as it stands before a step: its events behind this are the step's.
+/// An execution before a step: later events are those of the step.
 pub(crate) struct Step {
     execution: ExecutionId,
     output: ScriptOutput,
 }
 
 impl Step {
-    /// The first step of an execution that was just made.
+    /// The first step of a new execution.
     pub(crate) fn first(context: &Context, execution: ExecutionId) -> Self {
         Self { execution, output: ScriptOutput::new(context.out.style, ShowValues::Never) }
     }
 
-    /// The step that an answer begins; none where nobody looks at it, or whoever answers is told why it cannot be.
+    /// The step after an answer; none if its output is not shown, or if the answer will be refused.
     pub(crate) async fn behind(context: &Context, reference: &str) -> Result<Option<Self>, CliError> {
         if !is_shown(context) {
             return Ok(None);
@@ -37,7 +37,7 @@ impl Step {
         if execution.kind == ExecutionKind::Program {
             step.output.skip_to(execution.metrics.events);
         } else {
-            // The counters of a live execution are not those of its record.
+            // The record of a live execution does not have its current counters.
             step.each(context, |events| {
                 step.output.skip_to(events.last().map_or(0, |event| event.seq));
                 Ok(())
@@ -47,14 +47,14 @@ impl Step {
         Ok(Some(step))
     }
 
-    /// Prints what it has said since.
+    /// Prints the output since then.
     pub(crate) async fn print(&self, context: &Context) -> Result<(), CliError> {
         if !is_shown(context) {
             return Ok(());
         }
         self.each(context, |mut events| {
             let last = events.last().map_or(0, |event| event.seq);
-            // Questions and errors are told with where it stands now.
+            // Tasks and errors are printed with the status.
             events.retain(|event| {
                 !matches!(event.payload, EventPayload::Task { .. } | EventPayload::Exception { .. })
             });
@@ -65,7 +65,7 @@ impl Step {
         .await
     }
 
-    /// All events that are still to come, part by part: one answer has room for so many.
+    /// All further events, in parts: one reply has a limited size.
     async fn each(
         &self,
         context: &Context,
@@ -85,7 +85,7 @@ fn is_shown(context: &Context) -> bool {
     context.out.is_table() && !context.out.quiet
 }
 
-/// Where an execution's error was thrown: the lines of its stack, for people; empty if it threw nothing.
+/// The lines of the stack of an execution's error, for people; empty if it threw nothing.
 pub(crate) async fn stack(context: &Context, execution: &Execution) -> Result<String, CliError> {
     if execution.error.as_ref().is_none_or(|error| error.code != THROWN) {
         return Ok(String::new());

@@ -1,7 +1,7 @@
 //! Help while typing: continuation of what is incomplete, and completion of names.
 //!
-//! Names are the language's and those that were declared here; the session is never asked, since reading a property may
-//! run code.
+//! Names are those of the language and those that were declared in this shell; the session is never queried, since reading a
+//! property may run code.
 
 use super::complete_input::is_incomplete;
 use rustyline::Context;
@@ -117,7 +117,7 @@ const DOTS: &[&str] = &[".editor", ".exit", ".help", ".load"];
 /// Names kept of what was declared here; a generated input does not fill the memory.
 const LEARNED: usize = 10_000;
 
-/// Knows names and what is incomplete.
+/// Completes names and detects incomplete input.
 #[derive(Default)]
 pub(super) struct Assist {
     declared: BTreeSet<String>,

@@ -1,7 +1,7 @@
 //! Whether typed text is complete, or the next line belongs to it.
 //!
-//! A scanner of brackets, strings, templates and comments, no parser: what it cannot tell is complete, and the engine
-//! says what is wrong with it. It is fed line by line, so that a long input is read once.
+//! A scanner of brackets, strings, templates and comments, not a parser: in doubt the input is complete, and the engine reports its
+//! errors. It is fed line by line, so that a long input is read once.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -13,7 +13,7 @@ pub(super) fn is_incomplete(text: &str) -> bool {
     scanner.is_incomplete()
 }
 
-/// What is open.
+/// An open construct.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Open {
     Bracket(char),
@@ -31,7 +31,7 @@ pub(super) struct Scanner {
     open: Vec<Open>,
     /// Whether the last token ends a value: then `/` divides, else it begins a regular expression.
     value_before: bool,
-    /// More input cannot make it right; the engine will say what is wrong.
+    /// More input cannot make it valid; the engine will report the error.
     hopeless: bool,
 }
 
@@ -41,7 +41,7 @@ impl Scanner {
         !self.hopeless && !self.open.is_empty()
     }
 
-    /// Reads on.
+    /// Reads the next piece.
     pub(super) fn feed(&mut self, text: &str) {
         let mut rest = text.chars().peekable();
         while rest.peek().is_some() && !self.hopeless {
@@ -66,7 +66,7 @@ impl Scanner {
                 self.value_before = false;
             }
             ')' | ']' | '}' => match self.open.pop() {
-                // Behind a substitution its template goes on, which lies below it.
+                // After a substitution its template continues, which is below it on the stack.
                 Some(Open::Substitution) if c == '}' => {}
                 Some(Open::Bracket(opening)) if closes(opening, c) => self.value_before = c != '}',
                 _ => self.hopeless = true,
@@ -119,7 +119,7 @@ impl Scanner {
                 _ => {}
             }
         }
-        // A string that its line does not close is a mistake, not the beginning of a longer input.
+        // A string that is not closed on its line is an error, not the beginning of a longer input.
         self.hopeless = true;
     }
 
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn open_brackets_templates_and_comments_go_on() {
+    fn open_brackets_templates_and_comments_are_incomplete() {
         for text in [
             "function f() {",
             "[1,\n2",
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn feeding_lines_one_by_one_tells_the_same() {
+    fn feeding_lines_one_by_one_gives_the_same_result() {
         let text = "f(`a ${ {b: '}'} }\n`, /* \n ) */ 'x\\\ny', /[)]/\n)";
         let mut scanner = Scanner::default();
         let incomplete: Vec<bool> = text

@@ -43,7 +43,7 @@ impl Dot {
         })
     }
 
-    /// Does it; answers code to run, if it brings any.
+    /// Executes the command; returns code to run, if there is any.
     pub(super) fn perform(self, context: &Context, input: &mut Input) -> Result<Option<String>, CliError> {
         match self {
             Self::Help => context.out.write(HELP)?,

@@ -1,4 +1,4 @@
-//! Where input comes from: a terminal with editing and history, or a pipe.
+//! The input of the shell: a terminal with editing and history, or a pipe.
 
 use super::assist::Assist;
 use super::complete_input::Scanner;
@@ -69,7 +69,7 @@ impl Input {
         }
     }
 
-    /// Lines up to Ctrl-D, which are one input however they look; `None` after Ctrl-C.
+    /// Lines up to Ctrl-D, which are one input, complete or not; `None` after Ctrl-C.
     pub(super) fn editor(&mut self) -> Result<Option<String>, CliError> {
         let Self::Terminal { editor, .. } = self else { return Ok(None) };
         let mut text = String::new();
@@ -110,7 +110,7 @@ impl Input {
     }
 }
 
-/// Makes the file with mode 0600 in a folder with mode 0700, if they are not there.
+/// Creates the file with mode 0600 in a folder with mode 0700, if they do not exist.
 fn private(file: &Path) -> io::Result<()> {
     if let Some(dir) = file.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;

@@ -1,4 +1,4 @@
-//! A supervisor inside this process, for one command: started in a few milliseconds, gone without a trace.
+//! A supervisor inside this process, for one command: starts in a few milliseconds and leaves nothing behind.
 
 use crate::args::SandboxArg;
 use crate::backend::Backend;
@@ -14,7 +14,7 @@ const MAX_EVENTS: u32 = 1_000_000;
 /// Output of a script that is run by hand (KiB).
 const MAX_OUTPUT_KB: u32 = 64 * 1024;
 
-/// A supervisor of our own.
+/// The embedded supervisor.
 pub(crate) struct EmbeddedRun {
     supervisor: Arc<Embedded>,
     backend: Backend,
@@ -28,7 +28,7 @@ pub(crate) async fn start(sandbox: SandboxArg) -> Result<EmbeddedRun, CliError> 
 }
 
 impl EmbeddedRun {
-    /// Where its verbs are answered.
+    /// The handler of its verbs.
     pub(crate) fn backend(&self) -> &Backend {
         &self.backend
     }
@@ -56,7 +56,7 @@ pub(crate) fn settings(timeout: Duration, memory_mb: u32) -> Settings {
 /// The current folder as the supervisor wants it.
 pub(crate) fn current_folder() -> Result<String, CliError> {
     let folder = std::env::current_dir()
-        .map_err(|error| CliError::new(exit::FAILED, format!("cannot tell the current folder: {error}")))?;
+        .map_err(|error| CliError::new(exit::FAILED, format!("cannot read the current folder: {error}")))?;
     folder.into_os_string().into_string().map_err(|path| {
         CliError::usage(format!("the current folder's name must be UTF-8: {}", path.to_string_lossy()))
     })

@@ -1,7 +1,7 @@
-//! What `run` runs: code, stdin, or a file, and how it travels to the supervisor.
+//! The code that `run` runs: an argument, stdin, or a file, and how it is sent to the supervisor.
 //!
 //! A file beneath the worktree is opened by the supervisor there, so that its relative imports work. Any other is read
-//! here, with the rights of whoever typed the command.
+//! by this process, with the user's rights.
 
 use crate::commands::exec::repl::new_execution;
 use crate::error::{CliError, exit};
@@ -24,7 +24,7 @@ enum Source {
     File(PathBuf),
 }
 
-/// A script as it travels.
+/// A script in the form in which it is sent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) kind: ExecutionKind,
@@ -64,13 +64,13 @@ impl Script {
         if let Source::File(file) = &self.source
             && let Some(path) = beneath(Path::new(folder), file)
         {
-            // Says what is wrong with the file in the words of the one who named it.
+            // Reports a problem with the file under the name that the user gave.
             let refused = |error| CliError::file(file.display(), &error);
             let metadata = std::fs::metadata(file).map_err(refused)?;
             if metadata.is_dir() {
                 return Err(CliError::new(exit::FAILED, format!("{} is a folder", file.display())));
             }
-            // Not what waits for a writer when it is opened.
+            // Not a named pipe, which would block until it has a writer.
             if metadata.is_file() {
                 std::fs::File::open(file).map_err(refused)?;
             }
@@ -79,7 +79,7 @@ impl Script {
         self.for_session()
     }
 
-    /// For a session of which we know nothing: the content travels.
+    /// For a session whose worktree is unknown: the content is sent.
     pub(super) fn for_session(self) -> Result<Sent, CliError> {
         let Self { source, argv } = self;
         let repl = |code| {
@@ -109,7 +109,7 @@ pub(super) fn is_module_by_mistake(file: &str) -> bool {
         })
 }
 
-/// The file's path relative to the folder, if it lies beneath it by its name alone.
+/// The file's path relative to the folder, if it is beneath the folder by its path text.
 fn beneath(folder: &Path, file: &Path) -> Option<String> {
     let relative = if file.is_absolute() { file.strip_prefix(folder).ok()? } else { file };
     let mut parts = Vec::new();

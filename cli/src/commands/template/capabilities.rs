@@ -12,7 +12,7 @@ use vm_system_protocol::model::CapabilityKind;
 
 /// Arguments of `template add-capability`.
 #[derive(Debug, clap::Args)]
-pub struct Add {
+pub struct AddCapability {
     /// Id, unique beginning of one, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
@@ -32,7 +32,7 @@ pub struct Add {
 
 /// Arguments of `template remove-capability`.
 #[derive(Debug, clap::Args)]
-pub struct Remove {
+pub struct RemoveCapability {
     /// Id, unique beginning of one, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
@@ -41,8 +41,8 @@ pub struct Remove {
     capability: String,
 }
 
-pub(super) async fn add(context: &Context, args: Add) -> Result<u8, CliError> {
-    let Add { template, kind, name, config, enabled } = args;
+pub(super) async fn add(context: &Context, args: AddCapability) -> Result<u8, CliError> {
+    let AddCapability { template, kind, name, config, enabled } = args;
     let capability = Box::new(NewCapability { kind, name, enabled, config });
     let reply = context.call(Op::TemplateAddCapability { template, capability }).await?;
     let row = expect_reply!(reply, Reply::Capability(row) => row);
@@ -70,8 +70,8 @@ pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-pub(super) async fn remove(context: &Context, args: Remove) -> Result<u8, CliError> {
-    let Remove { template, capability } = args;
+pub(super) async fn remove(context: &Context, args: RemoveCapability) -> Result<u8, CliError> {
+    let RemoveCapability { template, capability } = args;
     let reply = context.call(Op::TemplateRemoveCapability { template, capability }).await?;
     let row = expect_reply!(reply, Reply::Capability(row) => row);
     let line = format!("Removed capability: {}:{} (ID: {})", row.kind, row.name, row.id);

@@ -8,7 +8,7 @@ use vm_system_protocol::control::{Op, Reply};
 
 /// Arguments of `template add-library` and `template remove-library`.
 #[derive(Debug, clap::Args)]
-pub struct Change {
+pub struct LibraryChange {
     /// Id, unique beginning of one, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
@@ -17,16 +17,16 @@ pub struct Change {
     name: String,
 }
 
-pub(super) async fn add(context: &Context, args: Change) -> Result<u8, CliError> {
-    let Change { template, name } = args;
+pub(super) async fn add(context: &Context, args: LibraryChange) -> Result<u8, CliError> {
+    let LibraryChange { template, name } = args;
     let reply = context.call(Op::TemplateAddLibrary { template, name }).await?;
     let added = expect_reply!(reply, Reply::TemplateName(added) => added);
     context.out.done(&added, &format!("Added library: {}", added.name), &added.name)?;
     Ok(exit::OK)
 }
 
-pub(super) async fn remove(context: &Context, args: Change) -> Result<u8, CliError> {
-    let Change { template, name } = args;
+pub(super) async fn remove(context: &Context, args: LibraryChange) -> Result<u8, CliError> {
+    let LibraryChange { template, name } = args;
     let reply = context.call(Op::TemplateRemoveLibrary { template, name }).await?;
     let removed = expect_reply!(reply, Reply::TemplateName(removed) => removed);
     context.out.done(&removed, &format!("Removed library: {}", removed.name), &removed.name)?;

@@ -8,7 +8,7 @@ use vm_system_protocol::control::{Op, Reply, TemplateName};
 
 /// Arguments of `template add-module` and `template remove-module`.
 #[derive(Debug, clap::Args)]
-pub struct Change {
+pub struct ModuleChange {
     /// Id, unique beginning of one, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
@@ -17,13 +17,13 @@ pub struct Change {
     name: String,
 }
 
-pub(super) async fn add(context: &Context, args: Change) -> Result<u8, CliError> {
+pub(super) async fn add(context: &Context, args: ModuleChange) -> Result<u8, CliError> {
     let (module, of) =
         change(context, args, |template, name| Op::TemplateAddModule { template, name }).await?;
     done(context, &module, &format!("Added module: {} (to template {of})", module.name))
 }
 
-pub(super) async fn remove(context: &Context, args: Change) -> Result<u8, CliError> {
+pub(super) async fn remove(context: &Context, args: ModuleChange) -> Result<u8, CliError> {
     let (module, of) =
         change(context, args, |template, name| Op::TemplateRemoveModule { template, name }).await?;
     done(context, &module, &format!("Removed module: {} (from template {of})", module.name))
@@ -32,7 +32,7 @@ pub(super) async fn remove(context: &Context, args: Change) -> Result<u8, CliErr
 /// Asks for the change; the module as it is called, and the template's name.
 async fn change(
     context: &Context,
-    args: Change,
+    args: ModuleChange,
     op: impl FnOnce(String, String) -> Op,
 ) -> Result<(TemplateName, String), CliError> {
     let current = detail(context, args.template).await?.template;

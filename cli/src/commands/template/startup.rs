@@ -8,7 +8,7 @@ use vm_system_protocol::control::{NewStartupFile, Op, Reply};
 
 /// Arguments of `template add-startup`.
 #[derive(Debug, clap::Args)]
-pub struct Add {
+pub struct AddStartup {
     /// Id, unique beginning of one, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
@@ -25,7 +25,7 @@ pub struct Add {
 
 /// Arguments of `template remove-startup`.
 #[derive(Debug, clap::Args)]
-pub struct Remove {
+pub struct RemoveStartup {
     /// Id, unique beginning of one, or name
     #[arg(value_name = "TEMPLATE")]
     template: String,
@@ -34,8 +34,8 @@ pub struct Remove {
     file: String,
 }
 
-pub(super) async fn add(context: &Context, args: Add) -> Result<u8, CliError> {
-    let Add { template, path, order, mode } = args;
+pub(super) async fn add(context: &Context, args: AddStartup) -> Result<u8, CliError> {
+    let AddStartup { template, path, order, mode } = args;
     let file = Box::new(NewStartupFile { path, order_index: order, mode });
     let reply = context.call(Op::TemplateAddStartup { template, file }).await?;
     let file = expect_reply!(reply, Reply::StartupFile(file) => file);
@@ -64,8 +64,8 @@ pub(super) async fn list(context: &Context, args: Of) -> Result<u8, CliError> {
     Ok(exit::OK)
 }
 
-pub(super) async fn remove(context: &Context, args: Remove) -> Result<u8, CliError> {
-    let Remove { template, file } = args;
+pub(super) async fn remove(context: &Context, args: RemoveStartup) -> Result<u8, CliError> {
+    let RemoveStartup { template, file } = args;
     let reply = context.call(Op::TemplateRemoveStartup { template, file }).await?;
     let file = expect_reply!(reply, Reply::StartupFile(file) => file);
     let line = format!("Removed startup file: {} (ID: {})", file.path, file.id);

@@ -1,8 +1,8 @@
-//! Generations of the realm and the prelude: what stored programs and states stand on.
+//! Generations of the realm and the prelude, on which stored programs and states depend.
 //!
-//! A program is compiled for one generation and names it; its states are differences from that generation's cells and
-//! stand inside that generation's functions. So a released generation is kept as bytes, as it was when it was released, and
-//! never changes. The newest one is what this engine's sources describe, and what new programs are compiled for.
+//! A program is compiled for one generation and stores its number. Its states are differences from that generation's cells, and
+//! their frames refer to that generation's functions. A released generation is therefore kept as bytes and never changes. The
+//! newest one is built from this engine's sources; new programs are compiled for it.
 //!
 //! Owns: the list of generations, their loading and linking. Must not: know what builtins do.
 //! `docs/durable-state.md` says how a generation is made.
@@ -14,11 +14,11 @@ use super::prelude::Prelude;
 use super::realm;
 use crate::heap::Heap;
 use crate::heap::base::Base;
-use crate::ops::Ins;
+use crate::ops::Instruction;
 use crate::value::Value;
 use std::sync::{Arc, OnceLock};
 
-/// The generations that are kept as bytes, each with its checksum; the place is the number less one. Append only.
+/// The generations that are kept as bytes, each with its checksum; the index is the number less one. Append only.
 const KEPT: &[(&[u8], u32)] = &[(include_bytes!("1.bin"), 0x65bf_5058)];
 
 /// The sources describe a generation behind the last one kept: it may still change, and so may its states.
@@ -27,7 +27,7 @@ const OPEN: bool = false;
 /// Number of the generation that new programs are compiled for.
 const NEWEST: u32 = KEPT.len() as u32 + OPEN as u32;
 
-/// Realm and prelude, ready to link programs on.
+/// Realm and prelude, linked.
 #[derive(Debug)]
 pub(crate) struct Generation {
     /// Its number, from 1
@@ -37,7 +37,7 @@ pub(crate) struct Generation {
     /// Templates and names
     pub prelude: Arc<Prelude>,
     /// The prelude's code with absolute targets and property keys
-    pub code: Vec<Ins>,
+    pub code: Vec<Instruction>,
     /// Values of the prelude's constants
     pub consts: Vec<Value>,
 }
@@ -50,13 +50,13 @@ pub(crate) fn newest() -> &'static Generation {
     }
 }
 
-/// A generation by number; none when only a later engine has it.
+/// A generation by number; `None` if this engine does not have it.
 pub(crate) fn get(number: u32) -> Option<&'static Generation> {
     static LOADED: [OnceLock<Generation>; NEWEST as usize] = [const { OnceLock::new() }; NEWEST as usize];
-    let place = (number as usize).checked_sub(1)?;
-    let cell = LOADED.get(place)?;
+    let index = (number as usize).checked_sub(1)?;
+    let cell = LOADED.get(index)?;
     Some(cell.get_or_init(|| {
-        let (heap, prelude) = match KEPT.get(place) {
+        let (heap, prelude) = match KEPT.get(index) {
             Some((bytes, _)) => kept(number, bytes),
             None => realm::build(),
         };

@@ -1,4 +1,4 @@
-//! Generations that are kept are whole, unchanged and complete, and the sources are the newest one.
+//! Kept generations are valid, unchanged and complete, and the sources build the newest one.
 
 use super::{KEPT, NEWEST, OPEN, get};
 use crate::builtins::{natives, realm};
@@ -6,7 +6,7 @@ use crate::format::{checksum, read_generation, read_generation_natives, write_ge
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-/// Set to the number of a generation to keep the sources as it: writes its file and tells what to put into the list.
+/// Set to a generation number to keep the current sources as that generation: writes its file and prints the line for the list.
 const KEEP: &str = "CVM_KEEP_GENERATION";
 
 fn of_the_sources(number: u32) -> Vec<u8> {
@@ -30,7 +30,7 @@ fn the_sources_are_the_newest_generation() {
             Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/builtins/generations/{number}.bin"));
         std::fs::write(&file, &bytes).expect("the sources are writable");
         println!(
-            "{}: put `(include_bytes!(\"{number}.bin\"), {:#010x})` into KEPT at place {number} and set OPEN to false",
+            "{}: put `(include_bytes!(\"{number}.bin\"), {:#010x})` into KEPT as entry {number} and set OPEN to false",
             file.display(),
             checksum(u64::from(number), &bytes)
         );

@@ -1,5 +1,5 @@
 //! `Date.parse`, ECMA-262 21.4.3.2: the ISO format of 21.4.1.32 exactly, then the formats that `toString` and
-//! `toUTCString` print, with the freedom in order and words that programs expect. What is neither gives NaN.
+//! `toUTCString` print, with the common variations in order and words. Any other text gives NaN.
 //!
 //! A date-time without an offset is local time, which is UTC here.
 
@@ -138,8 +138,8 @@ fn fraction(cursor: &mut Cursor<'_>) -> Option<f64> {
     }
     let (digits, rest) = cursor.rest.split_at(count);
     cursor.rest = rest;
-    let places = [100.0, 10.0, 1.0];
-    Some(digits.iter().zip(places).map(|(digit, place)| f64::from(digit - b'0') * place).sum())
+    let weights = [100.0, 10.0, 1.0];
+    Some(digits.iter().zip(weights).map(|(digit, weight)| f64::from(digit - b'0') * weight).sum())
 }
 
 fn days_in(year: f64, month: f64) -> f64 {
@@ -147,9 +147,9 @@ fn days_in(year: f64, month: f64) -> f64 {
     next - make_day(year, month - 1.0, 1.0)
 }
 
-/// What [`parse_words`] has gathered.
+/// The parts that [`parse_words`] has found.
 #[derive(Default)]
-struct Loose {
+struct DateWords {
     month: Option<f64>,
     numbers: Vec<(f64, usize, bool)>,
     time: Option<[f64; 4]>,
@@ -159,7 +159,7 @@ struct Loose {
 
 /// `Tue Feb 01 2022 12:00:00 GMT+0000 (UTC)`, `Tue, 01 Feb 2022 12:00:00 GMT`, `Feb 1, 2022`, `2/1/2022 3:04 PM` and the like.
 fn parse_words(text: &str) -> Option<f64> {
-    let mut loose = Loose::default();
+    let mut loose = DateWords::default();
     let mut rest = text;
     while let Some(first) = rest.bytes().next() {
         match first {
@@ -186,7 +186,7 @@ fn parse_words(text: &str) -> Option<f64> {
     finish(&loose)
 }
 
-fn word(loose: &mut Loose, name: &str) -> Option<()> {
+fn word(loose: &mut DateWords, name: &str) -> Option<()> {
     match name.to_ascii_lowercase().as_str() {
         "gmt" | "utc" | "ut" | "z" => loose.offset_minutes = 0.0,
         "am" => loose.afternoon = Some(false),
@@ -202,7 +202,7 @@ fn word(loose: &mut Loose, name: &str) -> Option<()> {
 }
 
 /// A number, or hours, minutes, seconds and milliseconds if a colon follows.
-fn number_or_time<'a>(loose: &mut Loose, text: &'a str, negative: bool) -> Option<&'a str> {
+fn number_or_time<'a>(loose: &mut DateWords, text: &'a str, negative: bool) -> Option<&'a str> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
     let mut cursor = Cursor { rest: text.as_bytes() };
     if count == 0 || count > 6 {
@@ -232,7 +232,7 @@ fn number_or_time<'a>(loose: &mut Loose, text: &'a str, negative: bool) -> Optio
 
 /// Puts month, day and year together: a month word with two numbers, or three numbers in the order month, day, year
 /// (year first if it has more than two digits).
-fn finish(loose: &Loose) -> Option<f64> {
+fn finish(loose: &DateWords) -> Option<f64> {
     let wide = |number: &(f64, usize, bool)| number.1 > 2 || number.2;
     let (year, month, date) = match (loose.month, loose.numbers.as_slice()) {
         (Some(month), [first, second]) if wide(first) => (*first, month, second.0),

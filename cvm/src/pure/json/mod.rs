@@ -7,4 +7,4 @@ mod quote;
 mod scan;
 
 pub(crate) use quote::{quote, quote_readably};
-pub(crate) use scan::{Event, JsonError, Problem, Scanner, Token, is_raw_primitive};
+pub(crate) use scan::{JsonError, JsonErrorKind, JsonEvent, JsonScanner, JsonToken, is_raw_primitive};

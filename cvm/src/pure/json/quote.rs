@@ -7,7 +7,7 @@ pub(crate) fn quote<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U) {
     quote_with(out, text, long);
 }
 
-/// The same with U+FFFD in the place of each half of a pair that is alone: other readers than JavaScript's refuse its escape.
+/// The same with U+FFFD instead of each lone surrogate: many JSON parsers refuse the escape of a lone surrogate.
 pub(crate) fn quote_readably<U: Units + ?Sized>(out: &mut Vec<u16>, text: &U) {
     quote_with(out, text, |out, _| out.push(0xFFFD));
 }

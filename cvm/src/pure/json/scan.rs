@@ -4,18 +4,18 @@ use super::super::units::{Trim, Units, trim};
 use std::fmt;
 use std::ops::Range;
 
-/// A scalar or key in the text: where it stands, and for strings whether escapes must be decoded.
+/// A scalar or key in the text: its position, and for strings whether escapes must be decoded.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Token {
+pub(crate) struct JsonToken {
     /// Units of the content, without quotes for strings.
     pub range: Range<usize>,
-    /// True if a string has escapes: take it through [`Scanner::decode`], else the range is the string.
+    /// True if a string has escapes: take it through [`JsonScanner::decode`], else the range is the string.
     pub escaped: bool,
 }
 
-/// What the scanner found next.
+/// The next element of the text.
 #[derive(Clone, PartialEq, Debug)]
-pub(crate) enum Event {
+pub(crate) enum JsonEvent {
     /// `{`
     BeginObject,
     /// `}`
@@ -25,23 +25,23 @@ pub(crate) enum Event {
     /// `]`
     EndArray,
     /// A property name; its value follows.
-    Key(Token),
+    Key(JsonToken),
     /// A string value.
-    String(Token),
-    /// A number value, and where it stands.
-    Number(f64, Token),
-    /// `true` or `false`, and where it stands.
-    Boolean(bool, Token),
-    /// `null`, and where it stands.
-    Null(Token),
+    String(JsonToken),
+    /// A number value and its position.
+    Number(f64, JsonToken),
+    /// `true` or `false` and its position.
+    Boolean(bool, JsonToken),
+    /// `null` and its position.
+    Null(JsonToken),
 }
 
 /// What is wrong with the text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Problem {
+pub(crate) enum JsonErrorKind {
     /// The text stops in the middle.
     UnexpectedEnd,
-    /// This unit cannot stand here.
+    /// This unit is not allowed here.
     UnexpectedUnit(u16),
     /// A control character inside a string.
     ControlInString(u16),
@@ -49,11 +49,11 @@ pub(crate) enum Problem {
     BadEscape,
 }
 
-/// Where and why scanning stopped. The caller throws a `SyntaxError` with the displayed text.
+/// Position and reason of an error. The caller throws a `SyntaxError` with the displayed text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct JsonError {
     /// What is wrong.
-    pub problem: Problem,
+    pub problem: JsonErrorKind,
     /// Unit offset into the text.
     pub position: usize,
     /// 1-based.
@@ -67,24 +67,24 @@ impl std::error::Error for JsonError {}
 impl fmt::Display for JsonError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.problem {
-            Problem::UnexpectedEnd => write!(out, "Unexpected end of JSON input")?,
-            Problem::UnexpectedUnit(unit) => {
+            JsonErrorKind::UnexpectedEnd => write!(out, "Unexpected end of JSON input")?,
+            JsonErrorKind::UnexpectedUnit(unit) => {
                 let shown = char::from_u32(u32::from(unit)).filter(|letter| !letter.is_control());
                 match shown {
                     Some(letter) => write!(out, "Unexpected token '{letter}' in JSON")?,
                     None => write!(out, "Unexpected token U+{unit:04X} in JSON")?,
                 }
             }
-            Problem::ControlInString(unit) => {
+            JsonErrorKind::ControlInString(unit) => {
                 write!(out, "Bad control character U+{unit:04X} in JSON string")?;
             }
-            Problem::BadEscape => write!(out, "Bad escape in JSON string")?,
+            JsonErrorKind::BadEscape => write!(out, "Bad escape in JSON string")?,
         }
         write!(out, " at position {} (line {} column {})", self.position, self.line, self.column)
     }
 }
 
-/// What may come next.
+/// The tokens that are allowed next.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Expect {
     Value,
@@ -99,7 +99,7 @@ enum Expect {
 
 /// Scans one JSON text. Cost is linear in the text; memory is one byte for each container that is open.
 #[derive(Debug)]
-pub(crate) struct Scanner<'t, U: Units + ?Sized> {
+pub(crate) struct JsonScanner<'t, U: Units + ?Sized> {
     text: &'t U,
     position: usize,
     expect: Expect,
@@ -107,10 +107,10 @@ pub(crate) struct Scanner<'t, U: Units + ?Sized> {
     open: Vec<bool>,
 }
 
-impl<'t, U: Units + ?Sized> Scanner<'t, U> {
+impl<'t, U: Units + ?Sized> JsonScanner<'t, U> {
     /// A scanner at the start of `text`.
     pub(crate) fn new(text: &'t U) -> Self {
-        Scanner { text, position: 0, expect: Expect::Value, open: Vec::new() }
+        JsonScanner { text, position: 0, expect: Expect::Value, open: Vec::new() }
     }
 
     /// Number of containers that are open now.
@@ -118,23 +118,23 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
         self.open.len()
     }
 
-    /// Offset of the next unit to be looked at; grows with the work done.
+    /// Offset of the next unit; grows with the work done.
     pub(crate) fn position(&self) -> usize {
         self.position
     }
 
     /// The next event; `None` after the end of a complete text.
-    pub(crate) fn next_event(&mut self) -> Result<Option<Event>, JsonError> {
+    pub(crate) fn next_event(&mut self) -> Result<Option<JsonEvent>, JsonError> {
         loop {
             self.skip_space();
             let Some(unit) = self.peek() else {
                 let complete = self.open.is_empty() && self.expect == Expect::CommaOrEnd;
-                return if complete { Ok(None) } else { Err(self.error(Problem::UnexpectedEnd)) };
+                return if complete { Ok(None) } else { Err(self.error(JsonErrorKind::UnexpectedEnd)) };
             };
             let letter = u8::try_from(unit).unwrap_or(0);
             match (self.expect, letter) {
-                (Expect::ValueOrEnd, b']') => return Ok(Some(self.close(Event::EndArray))),
-                (Expect::KeyOrEnd, b'}') => return Ok(Some(self.close(Event::EndObject))),
+                (Expect::ValueOrEnd, b']') => return Ok(Some(self.close(JsonEvent::EndArray))),
+                (Expect::KeyOrEnd, b'}') => return Ok(Some(self.close(JsonEvent::EndObject))),
                 (Expect::Value | Expect::ValueOrEnd, _) => return self.value(letter).map(Some),
                 (Expect::Key | Expect::KeyOrEnd, b'"') => return self.key().map(Some),
                 (Expect::CommaOrEnd, _) => match (self.open.last(), letter) {
@@ -142,8 +142,8 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
                         self.expect = if *object { Expect::Key } else { Expect::Value };
                         self.position += 1;
                     }
-                    (Some(true), b'}') => return Ok(Some(self.close(Event::EndObject))),
-                    (Some(false), b']') => return Ok(Some(self.close(Event::EndArray))),
+                    (Some(true), b'}') => return Ok(Some(self.close(JsonEvent::EndObject))),
+                    (Some(false), b']') => return Ok(Some(self.close(JsonEvent::EndArray))),
                     _ => return Err(self.unexpected()),
                 },
                 _ => return Err(self.unexpected()),
@@ -152,7 +152,7 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
     }
 
     /// The content of a string token, escapes resolved.
-    pub(crate) fn decode(&self, token: &Token) -> Vec<u16> {
+    pub(crate) fn decode(&self, token: &JsonToken) -> Vec<u16> {
         let mut out = Vec::with_capacity(token.range.len());
         let mut index = token.range.start;
         while index < token.range.end {
@@ -173,7 +173,7 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
                 b'u' => {
                     index += 4;
                     (index - 4..index)
-                        .fold(0, |value, place| value << 4 | hex(self.text.unit(place)).unwrap_or(0))
+                        .fold(0, |value, position| value << 4 | hex(self.text.unit(position)).unwrap_or(0))
                 }
                 _ => letter,
             });
@@ -191,42 +191,42 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
         }
     }
 
-    fn close(&mut self, event: Event) -> Event {
+    fn close(&mut self, event: JsonEvent) -> JsonEvent {
         self.position += 1;
         self.open.pop();
         self.expect = Expect::CommaOrEnd;
         event
     }
 
-    fn value(&mut self, letter: u8) -> Result<Event, JsonError> {
+    fn value(&mut self, letter: u8) -> Result<JsonEvent, JsonError> {
         match letter {
             b'{' => {
                 self.position += 1;
                 self.open.push(true);
                 self.expect = Expect::KeyOrEnd;
-                return Ok(Event::BeginObject);
+                return Ok(JsonEvent::BeginObject);
             }
             b'[' => {
                 self.position += 1;
                 self.open.push(false);
                 self.expect = Expect::ValueOrEnd;
-                return Ok(Event::BeginArray);
+                return Ok(JsonEvent::BeginArray);
             }
             _ => {}
         }
         let event = match letter {
-            b'"' => Event::String(self.string()?),
+            b'"' => JsonEvent::String(self.string()?),
             b'-' | b'0'..=b'9' => self.number()?,
-            b't' => Event::Boolean(true, self.word("true")?),
-            b'f' => Event::Boolean(false, self.word("false")?),
-            b'n' => Event::Null(self.word("null")?),
+            b't' => JsonEvent::Boolean(true, self.word("true")?),
+            b'f' => JsonEvent::Boolean(false, self.word("false")?),
+            b'n' => JsonEvent::Null(self.word("null")?),
             _ => return Err(self.unexpected()),
         };
         self.expect = Expect::CommaOrEnd;
         Ok(event)
     }
 
-    fn key(&mut self) -> Result<Event, JsonError> {
+    fn key(&mut self) -> Result<JsonEvent, JsonError> {
         let token = self.string()?;
         self.skip_space();
         if self.peek() != Some(u16::from(b':')) {
@@ -234,10 +234,10 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
         }
         self.position += 1;
         self.expect = Expect::Value;
-        Ok(Event::Key(token))
+        Ok(JsonEvent::Key(token))
     }
 
-    fn word(&mut self, word: &str) -> Result<Token, JsonError> {
+    fn word(&mut self, word: &str) -> Result<JsonToken, JsonError> {
         let start = self.position;
         for byte in word.bytes() {
             if self.peek() != Some(u16::from(byte)) {
@@ -245,22 +245,22 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
             }
             self.position += 1;
         }
-        Ok(Token { range: start..self.position, escaped: false })
+        Ok(JsonToken { range: start..self.position, escaped: false })
     }
 
     /// The string at the opening quote; checks escapes, does not resolve them.
-    fn string(&mut self) -> Result<Token, JsonError> {
+    fn string(&mut self) -> Result<JsonToken, JsonError> {
         self.position += 1;
         let start = self.position;
         let mut escaped = false;
         loop {
-            let Some(unit) = self.peek() else { return Err(self.error(Problem::UnexpectedEnd)) };
+            let Some(unit) = self.peek() else { return Err(self.error(JsonErrorKind::UnexpectedEnd)) };
             match unit {
                 0x22 => {
                     self.position += 1;
-                    return Ok(Token { range: start..self.position - 1, escaped });
+                    return Ok(JsonToken { range: start..self.position - 1, escaped });
                 }
-                0..=0x1F => return Err(self.error(Problem::ControlInString(unit))),
+                0..=0x1F => return Err(self.error(JsonErrorKind::ControlInString(unit))),
                 0x5C => {
                     escaped = true;
                     self.escape()?;
@@ -272,24 +272,24 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
 
     fn escape(&mut self) -> Result<(), JsonError> {
         self.position += 1;
-        let Some(unit) = self.peek() else { return Err(self.error(Problem::UnexpectedEnd)) };
+        let Some(unit) = self.peek() else { return Err(self.error(JsonErrorKind::UnexpectedEnd)) };
         let digits = match u8::try_from(unit).unwrap_or(0) {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => 0,
             b'u' => 4,
-            _ => return Err(self.error(Problem::BadEscape)),
+            _ => return Err(self.error(JsonErrorKind::BadEscape)),
         };
         self.position += 1;
         for _ in 0..digits {
             match self.peek() {
-                None => return Err(self.error(Problem::UnexpectedEnd)),
-                Some(unit) if hex(unit).is_none() => return Err(self.error(Problem::BadEscape)),
+                None => return Err(self.error(JsonErrorKind::UnexpectedEnd)),
+                Some(unit) if hex(unit).is_none() => return Err(self.error(JsonErrorKind::BadEscape)),
                 Some(_) => self.position += 1,
             }
         }
         Ok(())
     }
 
-    fn number(&mut self) -> Result<Event, JsonError> {
+    fn number(&mut self) -> Result<JsonEvent, JsonError> {
         let start = self.position;
         let mut ascii = String::new();
         self.take(&mut ascii, |byte| byte == b'-', 1);
@@ -304,7 +304,7 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
             self.need_digits(&mut ascii)?;
         }
         let value = ascii.parse().unwrap_or(f64::NAN);
-        Ok(Event::Number(value, Token { range: start..self.position, escaped: false }))
+        Ok(JsonEvent::Number(value, JsonToken { range: start..self.position, escaped: false }))
     }
 
     fn need_digits(&mut self, ascii: &mut String) -> Result<(), JsonError> {
@@ -330,10 +330,10 @@ impl<'t, U: Units + ?Sized> Scanner<'t, U> {
     }
 
     fn unexpected(&self) -> JsonError {
-        self.error(self.peek().map_or(Problem::UnexpectedEnd, Problem::UnexpectedUnit))
+        self.error(self.peek().map_or(JsonErrorKind::UnexpectedEnd, JsonErrorKind::UnexpectedUnit))
     }
 
-    fn error(&self, problem: Problem) -> JsonError {
+    fn error(&self, problem: JsonErrorKind) -> JsonError {
         let before = 0..self.position.min(self.text.count());
         let mut line = 1;
         let mut line_start = 0;
@@ -356,10 +356,10 @@ pub(crate) fn is_raw_primitive<U: Units + ?Sized>(text: &U) -> bool {
     if text.count() == 0 || trim(text, Trim::Both).len() != text.count() {
         return false;
     }
-    let mut scanner = Scanner::new(text);
+    let mut scanner = JsonScanner::new(text);
     let scalar = matches!(
         scanner.next_event(),
-        Ok(Some(Event::String(_) | Event::Number(..) | Event::Boolean(..) | Event::Null(_)))
+        Ok(Some(JsonEvent::String(_) | JsonEvent::Number(..) | JsonEvent::Boolean(..) | JsonEvent::Null(_)))
     );
     scalar && scanner.next_event() == Ok(None)
 }
@@ -371,7 +371,7 @@ mod tests {
     /// The events as compact text, or the error.
     fn scan(text: &str) -> String {
         let units: Vec<u16> = text.encode_utf16().collect();
-        let mut scanner = Scanner::new(units.as_slice());
+        let mut scanner = JsonScanner::new(units.as_slice());
         let mut out = Vec::new();
         loop {
             match scanner.next_event() {
@@ -382,18 +382,18 @@ mod tests {
         }
     }
 
-    fn show(scanner: &Scanner<'_, [u16]>, event: &Event) -> String {
-        let text = |token: &Token| String::from_utf16_lossy(&scanner.decode(token));
+    fn show(scanner: &JsonScanner<'_, [u16]>, event: &JsonEvent) -> String {
+        let text = |token: &JsonToken| String::from_utf16_lossy(&scanner.decode(token));
         match event {
-            Event::BeginObject => "{".to_owned(),
-            Event::EndObject => "}".to_owned(),
-            Event::BeginArray => "[".to_owned(),
-            Event::EndArray => "]".to_owned(),
-            Event::Key(token) => format!("{}:", text(token)),
-            Event::String(token) => format!("'{}'", text(token)),
-            Event::Number(value, _) => format!("{value};"),
-            Event::Boolean(value, _) => format!("{value};"),
-            Event::Null(_) => "null;".to_owned(),
+            JsonEvent::BeginObject => "{".to_owned(),
+            JsonEvent::EndObject => "}".to_owned(),
+            JsonEvent::BeginArray => "[".to_owned(),
+            JsonEvent::EndArray => "]".to_owned(),
+            JsonEvent::Key(token) => format!("{}:", text(token)),
+            JsonEvent::String(token) => format!("'{}'", text(token)),
+            JsonEvent::Number(value, _) => format!("{value};"),
+            JsonEvent::Boolean(value, _) => format!("{value};"),
+            JsonEvent::Null(_) => "null;".to_owned(),
         }
     }
 
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_name_the_place() {
+    fn errors_have_line_and_column() {
         for (text, message) in [
             ("", "Unexpected end of JSON input at position 0 (line 1 column 1)"),
             ("[1,]", "Unexpected token ']' in JSON at position 3 (line 1 column 4)"),
@@ -447,12 +447,12 @@ mod tests {
     #[test]
     fn depth_costs_heap_and_not_stack() {
         let text = "[".repeat(1_000_000);
-        let mut scanner = Scanner::new(text.as_bytes());
+        let mut scanner = JsonScanner::new(text.as_bytes());
         for _ in 0..1_000_000 {
-            assert_eq!(scanner.next_event(), Ok(Some(Event::BeginArray)));
+            assert_eq!(scanner.next_event(), Ok(Some(JsonEvent::BeginArray)));
         }
         assert_eq!(scanner.depth(), 1_000_000);
-        assert_eq!(scanner.next_event().map_err(|error| error.problem), Err(Problem::UnexpectedEnd));
+        assert_eq!(scanner.next_event().map_err(|error| error.problem), Err(JsonErrorKind::UnexpectedEnd));
     }
 
     #[test]

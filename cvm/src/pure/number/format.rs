@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn exponential_has_the_digits_asked_for() {
+    fn exponential_has_the_requested_digits() {
         for (value, digits, text) in [
             (123_456.0, Some(2), "1.23e+5"),
             (123_456.0, None, "1.23456e+5"),

@@ -1,4 +1,4 @@
-//! What a character class stands for: a set of characters and, with the flag `v`, strings. ECMA-262 22.2.2.9.
+//! The value of a character class: a set of characters and, with the flag `v`, strings. ECMA-262 22.2.2.9.
 
 use super::RegExpError;
 use super::fold;
@@ -10,7 +10,7 @@ use oxc_regular_expression::ast::{
 };
 use std::collections::BTreeSet;
 
-/// What the flags and modifiers say where the class stands.
+/// The flags and modifiers in force for the class.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Mode {
     pub ignore_case: bool,
@@ -27,16 +27,16 @@ pub(super) struct ClassValue {
     pub strings: BTreeSet<Vec<u32>>,
 }
 
-/// Work that evaluating classes may do, in ranges looked at.
+/// Most work for evaluating classes, in ranges visited.
 const MAX_WORK: usize = 20_000_000;
 
 /// Evaluates classes and counts the work.
 #[derive(Debug, Default)]
-pub(super) struct Classes {
+pub(super) struct ClassEvaluator {
     work: usize,
 }
 
-impl Classes {
+impl ClassEvaluator {
     /// The set that a matcher tests for `value` outside and inside of classes: closed under case if that is ignored.
     pub(super) fn finish(&mut self, set: CodeSet, mode: Mode) -> Result<CodeSet, RegExpError> {
         self.spend(set.ranges().len() + if mode.ignore_case { 1500 } else { 1 })?;

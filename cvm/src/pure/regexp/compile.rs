@@ -2,9 +2,9 @@
 //!
 //! The compiler recurses once for each level of nesting, which [`super::source::check_nesting`] bounds beforehand.
 
-use super::class::{ClassValue, Classes, Mode};
+use super::class::{ClassEvaluator, ClassValue, Mode};
 use super::fold;
-use super::program::{Insn, Program, Reg, Test, Way};
+use super::program::{Direction, Insn, MatchProgram, Reg, Test};
 use super::set::CodeSet;
 use super::source::{check_nesting, to_parser_text};
 use super::{Flags, RegExpError};
@@ -27,7 +27,7 @@ const ENDLESS: u32 = u32::MAX;
 type Names = Vec<(String, Vec<u32>)>;
 
 /// Parses and compiles.
-pub(super) fn compile(pattern: &[u16], flags: Flags) -> Result<(Program, Names), RegExpError> {
+pub(super) fn compile(pattern: &[u16], flags: Flags) -> Result<(MatchProgram, Names), RegExpError> {
     check_nesting(pattern, flags.unicode_sets)?;
     let text = to_parser_text(pattern, flags.full_unicode());
     let allocator = Allocator::default();
@@ -42,7 +42,7 @@ pub(super) fn compile(pattern: &[u16], flags: Flags) -> Result<(Program, Names),
     compiler.collect_groups(&parsed.body);
     compiler.program.captures = compiler.group_starts.len() as u32;
     compiler.program.registers = (compiler.program.captures + 1) * 2;
-    compiler.disjunction(&parsed.body, Way::Forward)?;
+    compiler.disjunction(&parsed.body, Direction::Forward)?;
     compiler.emit(Insn::Match)?;
     compiler.program.first_unit = first_unit(&parsed.body, flags);
     Ok((compiler.program, compiler.names))
@@ -53,18 +53,18 @@ fn short_message(message: &str) -> String {
     message.trim_start_matches("Invalid regular expression:").trim().to_owned()
 }
 
-/// Flags that modifiers change, at one place of the pattern.
+/// The flags that modifiers can change, at the current position of the pattern.
 #[derive(Clone, Copy, Debug)]
-struct Here {
+struct ActiveModifiers {
     ignore_case: bool,
     multiline: bool,
     dot_all: bool,
 }
 
 struct Compiler {
-    program: Program,
-    classes: Classes,
-    here: Here,
+    program: MatchProgram,
+    classes: ClassEvaluator,
+    modifiers: ActiveModifiers,
     unicode: bool,
     unicode_sets: bool,
     set_index: BTreeMap<CodeSet, u32>,
@@ -72,16 +72,20 @@ struct Compiler {
     /// Source offsets of capturing groups, ascending: group n is at n − 1.
     group_starts: Vec<u32>,
     names: Names,
-    /// Where in `names` each name is.
+    /// The index of each name in `names`.
     name_index: BTreeMap<String, usize>,
 }
 
 impl Compiler {
     fn new(flags: Flags) -> Self {
         Compiler {
-            program: Program { unicode: flags.full_unicode(), ..Program::default() },
-            classes: Classes::default(),
-            here: Here { ignore_case: flags.ignore_case, multiline: flags.multiline, dot_all: flags.dot_all },
+            program: MatchProgram { unicode: flags.full_unicode(), ..MatchProgram::default() },
+            classes: ClassEvaluator::default(),
+            modifiers: ActiveModifiers {
+                ignore_case: flags.ignore_case,
+                multiline: flags.multiline,
+                dot_all: flags.dot_all,
+            },
             unicode: flags.full_unicode(),
             unicode_sets: flags.unicode_sets,
             set_index: BTreeMap::new(),
@@ -93,7 +97,11 @@ impl Compiler {
     }
 
     fn mode(&self) -> Mode {
-        Mode { ignore_case: self.here.ignore_case, unicode: self.unicode, unicode_sets: self.unicode_sets }
+        Mode {
+            ignore_case: self.modifiers.ignore_case,
+            unicode: self.unicode,
+            unicode_sets: self.unicode_sets,
+        }
     }
 
     fn emit(&mut self, insn: Insn) -> Result<usize, RegExpError> {
@@ -163,12 +171,16 @@ impl Compiler {
         ((count(span.start) + 1) * 2, (count(span.end) + 1) * 2)
     }
 
-    fn disjunction(&mut self, disjunction: &Disjunction<'_>, way: Way) -> Result<(), RegExpError> {
+    fn disjunction(
+        &mut self,
+        disjunction: &Disjunction<'_>,
+        direction: Direction,
+    ) -> Result<(), RegExpError> {
         let mut jumps = Vec::new();
         for (index, alternative) in disjunction.body.iter().enumerate() {
             let last = index + 1 == disjunction.body.len();
             let fork = if last { None } else { Some(self.emit(Insn::Fork { second: 0 })?) };
-            self.alternative(alternative, way)?;
+            self.alternative(alternative, direction)?;
             if let Some(fork) = fork {
                 jumps.push(self.emit(Insn::Jump(0))?);
                 self.program.insns[fork] = Insn::Fork { second: self.here_target() };
@@ -184,57 +196,64 @@ impl Compiler {
         }
     }
 
-    fn alternative(&mut self, alternative: &Alternative<'_>, way: Way) -> Result<(), RegExpError> {
-        match way {
-            Way::Forward => alternative.body.iter().try_for_each(|term| self.term(term, way)),
-            Way::Backward => alternative.body.iter().rev().try_for_each(|term| self.term(term, way)),
+    fn alternative(
+        &mut self,
+        alternative: &Alternative<'_>,
+        direction: Direction,
+    ) -> Result<(), RegExpError> {
+        match direction {
+            Direction::Forward => alternative.body.iter().try_for_each(|term| self.term(term, direction)),
+            Direction::Backward => {
+                alternative.body.iter().rev().try_for_each(|term| self.term(term, direction))
+            }
         }
     }
 
-    fn term(&mut self, term: &Term<'_>, way: Way) -> Result<(), RegExpError> {
+    fn term(&mut self, term: &Term<'_>, direction: Direction) -> Result<(), RegExpError> {
         match term {
             Term::BoundaryAssertion(assertion) => self.boundary(assertion.kind),
             Term::LookAroundAssertion(look) => self.look(look),
-            Term::Quantifier(quantifier) => self.quantifier(quantifier, way),
+            Term::Quantifier(quantifier) => self.quantifier(quantifier, direction),
             Term::CapturingGroup(group) => {
                 let number = self.group_starts.partition_point(|start| *start < group.span.start) as u32 + 1;
                 let (start, end) = (number * 2, number * 2 + 1);
-                let (before, behind) = if way == Way::Forward { (start, end) } else { (end, start) };
+                let (before, behind) =
+                    if direction == Direction::Forward { (start, end) } else { (end, start) };
                 self.emit(Insn::Save(before))?;
-                self.disjunction(&group.body, way)?;
+                self.disjunction(&group.body, direction)?;
                 self.emit(Insn::Save(behind)).map(drop)
             }
             Term::IgnoreGroup(group) => {
-                let outside = self.here;
+                let outside = self.modifiers;
                 if let Some(modifiers) = &group.modifiers {
-                    self.here = modified(outside, modifiers);
+                    self.modifiers = with_modifiers(outside, modifiers);
                 }
-                let result = self.disjunction(&group.body, way);
-                self.here = outside;
+                let result = self.disjunction(&group.body, direction);
+                self.modifiers = outside;
                 result
             }
-            Term::IndexedReference(reference) => self.same(&[reference.index], way),
+            Term::IndexedReference(reference) => self.same(&[reference.index], direction),
             Term::NamedReference(reference) => {
                 let known = self.name_index.get(reference.name.as_str());
                 let groups = known.map(|index| self.names[*index].1.clone()).unwrap_or_default();
-                self.same(&groups, way)
+                self.same(&groups, direction)
             }
             _ => match self.single(term)? {
-                Single::Test(test) => self.emit(Insn::One(test, way)).map(drop),
-                Single::Class(value) => self.strings(value, way),
+                Single::Test(test) => self.emit(Insn::One(test, direction)).map(drop),
+                Single::Class(value) => self.strings(value, direction),
             },
         }
     }
 
-    fn same(&mut self, groups: &[u32], way: Way) -> Result<(), RegExpError> {
+    fn same(&mut self, groups: &[u32], direction: Direction) -> Result<(), RegExpError> {
         let first = self.program.groups.len() as u32;
         self.program.groups.extend_from_slice(groups);
         let end = self.program.groups.len() as u32;
-        self.emit(Insn::Same { first, end, fold: self.here.ignore_case, way }).map(drop)
+        self.emit(Insn::Same { first, end, fold: self.modifiers.ignore_case, direction }).map(drop)
     }
 
     fn boundary(&mut self, kind: BoundaryAssertionKind) -> Result<(), RegExpError> {
-        let multiline = self.here.multiline;
+        let multiline = self.modifiers.multiline;
         let insn = match kind {
             BoundaryAssertionKind::Start => Insn::Start { multiline },
             BoundaryAssertionKind::End => Insn::End { multiline },
@@ -253,7 +272,7 @@ impl Compiler {
         let behind = matches!(look.kind, Kind::Lookbehind | Kind::NegativeLookbehind);
         let (height, position) = (self.register(), self.register());
         let head = self.emit(Insn::Look { height, position, negative, after: 0 })?;
-        self.disjunction(&look.body, if behind { Way::Backward } else { Way::Forward })?;
+        self.disjunction(&look.body, if behind { Direction::Backward } else { Direction::Forward })?;
         self.emit(Insn::LookEnd { height, position, negative })?;
         self.program.insns[head] = Insn::Look { height, position, negative, after: self.here_target() };
         Ok(())
@@ -265,7 +284,7 @@ impl Compiler {
         let set = match term {
             Term::Character(one) => return self.character(one.value).map(Single::Test),
             Term::Dot(_) => {
-                return Ok(Single::Test(if self.here.dot_all { Test::Any } else { Test::NotLine }));
+                return Ok(Single::Test(if self.modifiers.dot_all { Test::Any } else { Test::NotLine }));
             }
             Term::CharacterClassEscape(escape) => {
                 let set = self.classes.escape(escape.kind, mode)?;
@@ -291,7 +310,7 @@ impl Compiler {
     }
 
     fn character(&mut self, code_point: u32) -> Result<Test, RegExpError> {
-        if self.here.ignore_case {
+        if self.modifiers.ignore_case {
             let equal = fold::equals(code_point, self.unicode);
             if equal.ranges() != [(code_point, code_point)] {
                 return Ok(Test::Set(self.set(equal)?));
@@ -302,19 +321,19 @@ impl Compiler {
 
     /// A class with strings: the longest first, single characters after those with two, the empty string last
     /// (ECMA-262 22.2.2.7, `CharacterClass`).
-    fn strings(&mut self, value: ClassValue, way: Way) -> Result<(), RegExpError> {
+    fn strings(&mut self, value: ClassValue, direction: Direction) -> Result<(), RegExpError> {
         let mut texts: Vec<Vec<u32>> = value.strings.into_iter().collect();
         texts.sort_by_key(|text| std::cmp::Reverse(text.len()));
         let empty = texts.last().is_some_and(Vec::is_empty) && texts.pop().is_some();
         let mut jumps = Vec::new();
         for mut text in texts {
             let fork = self.emit(Insn::Fork { second: 0 })?;
-            if way == Way::Backward {
+            if direction == Direction::Backward {
                 text.reverse();
             }
             for code_point in text {
                 let test = self.character(code_point)?;
-                self.emit(Insn::One(test, way))?;
+                self.emit(Insn::One(test, direction))?;
             }
             jumps.push(self.emit(Insn::Jump(0))?);
             self.program.insns[fork] = Insn::Fork { second: self.here_target() };
@@ -322,17 +341,17 @@ impl Compiler {
         let set = self.set(value.set)?;
         if empty {
             let fork = self.emit(Insn::Fork { second: 0 })?;
-            self.emit(Insn::One(Test::Set(set), way))?;
+            self.emit(Insn::One(Test::Set(set), direction))?;
             self.program.insns[fork] = Insn::Fork { second: self.here_target() };
         } else {
-            self.emit(Insn::One(Test::Set(set), way))?;
+            self.emit(Insn::One(Test::Set(set), direction))?;
         }
         self.land(&jumps);
         Ok(())
     }
 
     /// `RepeatMatcher`, ECMA-262 22.2.2.3.1.
-    fn quantifier(&mut self, quantifier: &Quantifier<'_>, way: Way) -> Result<(), RegExpError> {
+    fn quantifier(&mut self, quantifier: &Quantifier<'_>, direction: Direction) -> Result<(), RegExpError> {
         let bound = |count: u64| u32::try_from(count).unwrap_or(ENDLESS - 1).min(ENDLESS - 1);
         let min = bound(quantifier.min);
         let max = quantifier.max.filter(|max| *max < u64::from(ENDLESS)).map_or(ENDLESS, bound);
@@ -343,16 +362,18 @@ impl Compiler {
         }
         if is_single(body) {
             match self.single(body)? {
-                Single::Test(test) => return self.emit(Insn::Run { test, min, max, greedy, way }).map(drop),
+                Single::Test(test) => {
+                    return self.emit(Insn::Run { test, min, max, greedy, direction }).map(drop);
+                }
                 Single::Class(value) => {
                     let nullable = value.strings.contains(&Vec::new());
-                    let strings = |this: &mut Self| this.strings(value.clone(), way);
+                    let strings = |this: &mut Self| this.strings(value.clone(), direction);
                     return self.repeat((min, max, greedy), (0, 0), nullable, strings);
                 }
             }
         }
         let clear = self.registers_in(oxc_span::GetSpan::span(body));
-        self.repeat((min, max, greedy), clear, can_be_empty(body), |this| this.term(body, way))
+        self.repeat((min, max, greedy), clear, can_be_empty(body), |this| this.term(body, direction))
     }
 
     fn repeat(
@@ -411,8 +432,8 @@ fn is_single(term: &Term<'_>) -> bool {
     )
 }
 
-/// False if the term surely reads something. Recursion is bounded like the compiler's; the answer for what is deep inside is
-/// asked once for each enclosing quantifier.
+/// False if the term always consumes a character. Recursion is bounded like the compiler's; inner terms are visited once for
+/// each enclosing quantifier.
 fn can_be_empty(term: &Term<'_>) -> bool {
     let any_empty = |disjunction: &Disjunction<'_>| {
         disjunction.body.iter().any(|alternative| alternative.body.iter().all(can_be_empty))
@@ -427,18 +448,18 @@ fn can_be_empty(term: &Term<'_>) -> bool {
 }
 
 /// `UpdateModifiers`, ECMA-262 22.2.2.8.1.
-fn modified(here: Here, modifiers: &Modifiers) -> Here {
+fn with_modifiers(outer: ActiveModifiers, modifiers: &Modifiers) -> ActiveModifiers {
     let flag = |now: bool, letter: Modifier| {
         (now || modifiers.enabling.contains(letter)) && !modifiers.disabling.contains(letter)
     };
-    Here {
-        ignore_case: flag(here.ignore_case, Modifier::I),
-        multiline: flag(here.multiline, Modifier::M),
-        dot_all: flag(here.dot_all, Modifier::S),
+    ActiveModifiers {
+        ignore_case: flag(outer.ignore_case, Modifier::I),
+        multiline: flag(outer.multiline, Modifier::M),
+        dot_all: flag(outer.dot_all, Modifier::S),
     }
 }
 
-/// The unit that every match begins with, where that is easy to see.
+/// The unit that every match begins with, in simple cases.
 fn first_unit(body: &Disjunction<'_>, flags: Flags) -> Option<u16> {
     if flags.ignore_case || body.body.len() != 1 {
         return None;

@@ -1,11 +1,11 @@
 //! The matcher: backtracking with an explicit stack and a step budget.
 //!
-//! Owns: running a [`Program`] on text. Steps are counted the same way on every machine, so a pattern that explodes stops at
+//! Owns: running a [`MatchProgram`] on text. Steps are counted the same way on every machine, so a pattern that explodes stops at
 //! the same point everywhere. Must not: recurse, or keep more than [`MAX_STACK`] entries.
 
 use super::super::units::{Units, code_point_at, code_point_before, is_lead, is_line_terminator, is_trail};
 use super::fold::canonicalize;
-use super::program::{Insn, Program, Reg, Target, Test, Way};
+use super::program::{Direction, Insn, MatchProgram, Reg, Target, Test};
 
 /// Most entries on the backtracking stack (16 bytes each).
 pub(crate) const MAX_STACK: usize = 1 << 21;
@@ -13,7 +13,7 @@ pub(crate) const MAX_STACK: usize = 1 << 21;
 /// An empty register.
 const NONE: u32 = u32::MAX;
 
-/// Why matching stopped without an answer. The program cannot catch it where the budget is the execution's fuel.
+/// Why matching stopped without a result. The program cannot catch it where the budget is the execution's fuel.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub(crate) enum MatchError {
     /// The steps that were granted are used up.
@@ -30,9 +30,9 @@ pub(crate) enum MatchError {
 /// An entry of the backtracking stack.
 #[derive(Clone, Copy, Debug)]
 enum Entry {
-    /// Go on at `target` with the position `position`.
+    /// Continue at `target` with the position `position`.
     Resume { target: Target, position: u32 },
-    /// Put the old value back and look further down.
+    /// Restore the old value and continue with the entry below.
     Undo { register: Reg, old: u32 },
     /// A greedy run that may give back characters down to `least`; `position` is where it stands.
     Shrink { insn: Target, least: u32, position: u32 },
@@ -43,7 +43,7 @@ enum Entry {
 /// Runs `program` on `text` from `start` (at one position only if `sticky`). On a match the registers of the groups.
 /// `steps` is lowered by the work done.
 pub(super) fn run<U: Units + ?Sized>(
-    program: &Program,
+    program: &MatchProgram,
     text: &U,
     start: usize,
     sticky: bool,
@@ -71,7 +71,7 @@ pub(super) fn run<U: Units + ?Sized>(
 }
 
 struct Matcher<'a, U: Units + ?Sized> {
-    program: &'a Program,
+    program: &'a MatchProgram,
     text: &'a U,
     length: u32,
     steps: u64,
@@ -101,7 +101,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
             if sticky {
                 return Ok(false);
             }
-            position = match self.read(position, Way::Forward) {
+            position = match self.read(position, Direction::Forward) {
                 Some((_, next)) => next,
                 None => return Ok(false),
             };
@@ -137,9 +137,9 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
 
     /// The character in reading direction and the position behind it.
     #[inline]
-    fn read(&self, position: u32, way: Way) -> Option<(u32, u32)> {
-        match way {
-            Way::Forward if position < self.length => {
+    fn read(&self, position: u32, direction: Direction) -> Option<(u32, u32)> {
+        match direction {
+            Direction::Forward if position < self.length => {
                 if self.program.unicode {
                     let (code_point, length) = code_point_at(self.text, position as usize);
                     Some((code_point, position + length as u32))
@@ -147,7 +147,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
                     Some((u32::from(self.text.unit(position as usize)), position + 1))
                 }
             }
-            Way::Backward if position > 0 => {
+            Direction::Backward if position > 0 => {
                 if self.program.unicode {
                     let (code_point, length) = code_point_before(self.text, position as usize);
                     Some((code_point, position - length as u32))
@@ -160,8 +160,8 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
     }
 
     #[inline]
-    fn test(&self, test: Test, position: u32, way: Way) -> Option<u32> {
-        let (code_point, next) = self.read(position, way)?;
+    fn test(&self, test: Test, position: u32, direction: Direction) -> Option<u32> {
+        let (code_point, next) = self.read(position, direction)?;
         let fits = match test {
             Test::Char(wanted) => wanted == code_point,
             Test::Set(index) => self.program.sets[index as usize].contains(code_point),
@@ -180,7 +180,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
             self.charge(1)?;
             let next = match &program.insns[at] {
                 Insn::Match => return Ok(Some(position)),
-                Insn::One(test, way) => match self.test(*test, position, *way) {
+                Insn::One(test, direction) => match self.test(*test, position, *direction) {
                     Some(behind) => {
                         position = behind;
                         Some(at + 1)
@@ -225,9 +225,9 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
                         required.is_some_and(|(counter, min)| self.registers[counter as usize] < min);
                     (needed || self.registers[*start as usize] != position).then_some(at + 1)
                 }
-                Insn::Same { first, end, fold, way } => {
+                Insn::Same { first, end, fold, direction } => {
                     let groups = &program.groups[*first as usize..*end as usize];
-                    self.same_text(groups, *fold, *way, &mut position)?.then_some(at + 1)
+                    self.same_text(groups, *fold, *direction, &mut position)?.then_some(at + 1)
                 }
                 Insn::Look { height, position: saved, negative, after } => {
                     self.set(*saved, position)?;
@@ -269,7 +269,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         }
     }
 
-    /// Takes up the newest alternative.
+    /// Continues with the newest alternative.
     fn backtrack(&mut self) -> Result<Option<(Target, u32)>, MatchError> {
         while let Some(entry) = self.stack.pop() {
             self.charge(1)?;
@@ -277,10 +277,10 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
                 Entry::Resume { target, position } => return Ok(Some((target, position))),
                 Entry::Undo { register, old } => self.registers[register as usize] = old,
                 Entry::Shrink { insn, least, position } => {
-                    let Insn::Run { way, .. } = self.program.insns[insn as usize] else { continue };
-                    let back = match way {
-                        Way::Forward => self.read(position, Way::Backward),
-                        Way::Backward => self.read(position, Way::Forward),
+                    let Insn::Run { direction, .. } = self.program.insns[insn as usize] else { continue };
+                    let back = match direction {
+                        Direction::Forward => self.read(position, Direction::Backward),
+                        Direction::Backward => self.read(position, Direction::Forward),
                     };
                     let Some((_, back)) = back else { continue };
                     if back != least {
@@ -289,8 +289,10 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
                     return Ok(Some((insn + 1, back)));
                 }
                 Entry::Grow { insn, left, position } => {
-                    let Insn::Run { test, way, .. } = self.program.insns[insn as usize] else { continue };
-                    let Some(behind) = self.test(test, position, way) else { continue };
+                    let Insn::Run { test, direction, .. } = self.program.insns[insn as usize] else {
+                        continue;
+                    };
+                    let Some(behind) = self.test(test, position, direction) else { continue };
                     if left > 1 {
                         self.stack.push(Entry::Grow { insn, left: left - 1, position: behind });
                     }
@@ -303,10 +305,12 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
 
     /// The required part of a run, and all of it if greedy. False if it cannot match.
     fn start_run(&mut self, at: usize, position: &mut u32) -> Result<bool, MatchError> {
-        let Insn::Run { test, min, max, greedy, way } = self.program.insns[at] else { return Ok(false) };
+        let Insn::Run { test, min, max, greedy, direction } = self.program.insns[at] else {
+            return Ok(false);
+        };
         let first = *position;
         for _ in 0..min {
-            match self.test(test, *position, way) {
+            match self.test(test, *position, direction) {
                 Some(behind) => *position = behind,
                 None => return Ok(false),
             }
@@ -315,7 +319,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         if greedy {
             let mut left = max - min;
             while left > 0 {
-                let Some(behind) = self.test(test, *position, way) else { break };
+                let Some(behind) = self.test(test, *position, direction) else { break };
                 *position = behind;
                 left -= 1;
             }
@@ -356,7 +360,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         &mut self,
         groups: &[u32],
         fold: bool,
-        way: Way,
+        direction: Direction,
         position: &mut u32,
     ) -> Result<bool, MatchError> {
         let captured = groups.iter().find_map(|group| {
@@ -367,9 +371,9 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
         let Some((start, end)) = captured else { return Ok(true) };
         let length = end - start;
         self.charge(u64::from(length))?;
-        let from = match way {
-            Way::Forward if self.length - *position >= length => *position,
-            Way::Backward if *position >= length => *position - length,
+        let from = match direction {
+            Direction::Forward if self.length - *position >= length => *position,
+            Direction::Backward if *position >= length => *position - length,
             _ => return Ok(false),
         };
         let unicode = self.program.unicode;
@@ -395,7 +399,7 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
             };
             offset += step;
         }
-        *position = if way == Way::Forward { from + length } else { from };
+        *position = if direction == Direction::Forward { from + length } else { from };
         Ok(true)
     }
 
@@ -434,10 +438,11 @@ impl<U: Units + ?Sized> Matcher<'_, U> {
 
     fn at_boundary(&self, words: u32, position: u32) -> bool {
         let words = &self.program.sets[words as usize];
-        let before =
-            self.read(position, Way::Backward).is_some_and(|(code_point, _)| words.contains(code_point));
+        let before = self
+            .read(position, Direction::Backward)
+            .is_some_and(|(code_point, _)| words.contains(code_point));
         let after =
-            self.read(position, Way::Forward).is_some_and(|(code_point, _)| words.contains(code_point));
+            self.read(position, Direction::Forward).is_some_and(|(code_point, _)| words.contains(code_point));
         before != after
     }
 }

@@ -43,13 +43,13 @@ pub(crate) enum RegExpError {
     UnsupportedProperty(String),
 }
 
-/// Where the groups of a match are, in units: the whole match first. `None` for a group that took no part.
+/// The ranges of the groups of a match, in units: the whole match first. `None` for a group that did not participate.
 pub(crate) type Groups = Vec<Option<std::ops::Range<usize>>>;
 
 /// A compiled pattern with its flags. Not part of any stored state: it is made again from source and flags.
 #[derive(Clone, Debug)]
 pub(crate) struct Regex {
-    program: program::Program,
+    program: program::MatchProgram,
     flags: Flags,
     names: Vec<(String, Vec<u32>)>,
 }
@@ -71,14 +71,14 @@ impl Regex {
         self.program.captures as usize
     }
 
-    /// Names of groups in the order of their first appearance, with the numbers of the groups that bear them
-    /// (several in different alternatives).
+    /// Names of groups in the order of their first appearance, with the numbers of the groups that have them (several in
+    /// different alternatives).
     pub(crate) fn names(&self) -> &[(String, Vec<u32>)] {
         &self.names
     }
 
     /// The first match at or after `start` (exactly there with the flag `y`), ECMA-262 22.2.7.2 steps 10 to 13.
-    /// `steps` is lowered by the work done; at zero the answer is [`MatchError::OutOfSteps`].
+    /// `steps` is lowered by the work done; at zero the result is [`MatchError::OutOfSteps`].
     pub(crate) fn exec<U: Units + ?Sized>(
         &self,
         text: &U,

@@ -15,9 +15,9 @@ pub(super) enum Test {
     NotLine,
 }
 
-/// Which way the text is read: lookbehind reads backwards.
+/// The direction in which the text is read: lookbehind reads backwards.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum Direction {
     Forward,
     Backward,
 }
@@ -27,20 +27,20 @@ pub(super) type Target = u32;
 /// Index of a register. Registers hold positions, counters and stack heights.
 pub(super) type Reg = u32;
 
-/// One instruction. Failing means: take up the newest alternative.
+/// One instruction. On failure the matcher continues with the newest alternative.
 #[derive(Clone, Debug)]
 pub(super) enum Insn {
     /// The match is complete.
     Match,
     /// Test one character and move over it.
-    One(Test, Way),
+    One(Test, Direction),
     /// The test as often as possible (or as seldom), at least `min`, at most `max` times.
     Run {
         test: Test,
         min: u32,
         max: u32,
         greedy: bool,
-        way: Way,
+        direction: Direction,
     },
     /// `^`
     Start {
@@ -55,11 +55,11 @@ pub(super) enum Insn {
         words: u32,
         negative: bool,
     },
-    /// Go on here, later at `second`.
+    /// Continue with the next instruction; alternative: `second`.
     Fork {
         second: Target,
     },
-    /// Go on at `target`, later here.
+    /// Continue at `target`; alternative: the next instruction.
     ForkBack {
         target: Target,
     },
@@ -96,7 +96,7 @@ pub(super) enum Insn {
         first: u32,
         end: u32,
         fold: bool,
-        way: Way,
+        direction: Direction,
     },
     /// Begin a lookaround: remember stack height and position; if `negative`, failing inside goes on at `after`.
     Look {
@@ -117,7 +117,7 @@ pub(super) enum Insn {
 
 /// A compiled pattern.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Program {
+pub(super) struct MatchProgram {
     pub insns: Vec<Insn>,
     pub sets: Vec<CodeSet>,
     /// Group numbers of backreferences, see [`Insn::Same`].

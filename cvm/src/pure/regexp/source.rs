@@ -1,4 +1,4 @@
-//! Pattern text: what is handed to the parser, what `source` prints, and what `RegExp.escape` makes.
+//! Pattern text: the parser's input, the text of `source`, and `RegExp.escape`.
 
 use super::super::units::{code_point_at, is_lead, is_line_terminator, is_trail};
 use super::RegExpError;
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn source_can_stand_between_slashes() {
+    fn source_is_a_valid_literal_between_slashes() {
         for (pattern, source) in [
             ("", "(?:)"),
             ("/", "\\/"),

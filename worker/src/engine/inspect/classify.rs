@@ -1,11 +1,11 @@
-//! Owns what an object is inside, by QuickJS's class and not by anything that a script could change.
+//! Owns the classification of objects by QuickJS's class, which a script cannot change.
 
 use crate::engine::sys;
 use rquickjs::{Object, Result, Value};
 
-/// What an object is.
+/// The class of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Kind {
+pub(in crate::engine) enum ObjectClass {
     Proxy,
     Array,
     Function,
@@ -47,7 +47,7 @@ macro_rules! classes {
     ($($field:ident => $kind:expr,)*) => {
         /// QuickJS's class numbers, learnt from samples.
         #[derive(Debug, Clone, Copy, Default)]
-        pub(in crate::engine) struct Classes {
+        pub(in crate::engine) struct ClassNumbers {
             $($field: u32,)*
             pub(in crate::engine) generator_function: u32,
             pub(in crate::engine) async_function: u32,
@@ -55,7 +55,7 @@ macro_rules! classes {
             namespace: u32,
         }
 
-        impl Classes {
+        impl ClassNumbers {
             /// Reads the classes of an object of samples, made before any script ran.
             pub(in crate::engine) fn learn(samples: &Object<'_>, namespace: &Object<'_>) -> Result<Self> {
                 let class = |name: &str| -> Result<u32> { Ok(sys::class_id(&samples.get::<_, Object>(name)?)) };
@@ -68,54 +68,54 @@ macro_rules! classes {
                 })
             }
 
-            fn by_class(&self, class: u32) -> Option<Kind> {
+            fn by_class(&self, class: u32) -> Option<ObjectClass> {
                 $(if class == self.$field { return Some($kind); })*
-                (class == self.namespace).then_some(Kind::Namespace)
+                (class == self.namespace).then_some(ObjectClass::Namespace)
             }
         }
     };
 }
 
 classes! {
-    array => Kind::Array,
-    error => Kind::Error,
-    promise => Kind::Promise,
-    date => Kind::Date,
-    regexp => Kind::RegExp,
-    map => Kind::Map,
-    set => Kind::Set,
-    array_buffer => Kind::ArrayBuffer,
-    shared_array_buffer => Kind::SharedArrayBuffer,
-    data_view => Kind::DataView,
-    weak_map => Kind::WeakMap,
-    weak_set => Kind::WeakSet,
-    weak_ref => Kind::WeakRef,
-    number => Kind::Boxed(Boxed::Number),
-    string => Kind::Boxed(Boxed::String),
-    boolean => Kind::Boxed(Boxed::Boolean),
-    symbol => Kind::Boxed(Boxed::Symbol),
-    bigint => Kind::Boxed(Boxed::Bigint),
-    arguments => Kind::Arguments,
-    mapped_arguments => Kind::Arguments,
-    generator => Kind::Generator,
-    async_generator => Kind::AsyncGenerator,
-    map_iterator => Kind::MapIterator,
-    set_iterator => Kind::SetIterator,
+    array => ObjectClass::Array,
+    error => ObjectClass::Error,
+    promise => ObjectClass::Promise,
+    date => ObjectClass::Date,
+    regexp => ObjectClass::RegExp,
+    map => ObjectClass::Map,
+    set => ObjectClass::Set,
+    array_buffer => ObjectClass::ArrayBuffer,
+    shared_array_buffer => ObjectClass::SharedArrayBuffer,
+    data_view => ObjectClass::DataView,
+    weak_map => ObjectClass::WeakMap,
+    weak_set => ObjectClass::WeakSet,
+    weak_ref => ObjectClass::WeakRef,
+    number => ObjectClass::Boxed(Boxed::Number),
+    string => ObjectClass::Boxed(Boxed::String),
+    boolean => ObjectClass::Boxed(Boxed::Boolean),
+    symbol => ObjectClass::Boxed(Boxed::Symbol),
+    bigint => ObjectClass::Boxed(Boxed::Bigint),
+    arguments => ObjectClass::Arguments,
+    mapped_arguments => ObjectClass::Arguments,
+    generator => ObjectClass::Generator,
+    async_generator => ObjectClass::AsyncGenerator,
+    map_iterator => ObjectClass::MapIterator,
+    set_iterator => ObjectClass::SetIterator,
 }
 
-impl Classes {
+impl ClassNumbers {
     /// What this object is.
-    pub(in crate::engine) fn kind(&self, object: &Object<'_>) -> Kind {
+    pub(in crate::engine) fn kind(&self, object: &Object<'_>) -> ObjectClass {
         if object.is_proxy() {
-            return Kind::Proxy;
+            return ObjectClass::Proxy;
         }
         if let Some(element) = sys::typed_array_kind(object) {
-            return Kind::TypedArray(element);
+            return ObjectClass::TypedArray(element);
         }
         match self.by_class(sys::class_id(object)) {
             Some(kind) => kind,
-            None if object.is_function() => Kind::Function,
-            None => Kind::Plain,
+            None if object.is_function() => ObjectClass::Function,
+            None => ObjectClass::Plain,
         }
     }
 }

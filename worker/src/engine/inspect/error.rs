@@ -1,11 +1,11 @@
 //! Owns errors as text: header, stack, cause, and the errors of an `AggregateError`.
 
-use super::Look;
-use super::format::{Formatter, Members, Raw, Shape};
+use super::Inspector;
+use super::format::{Formatter, Members, ObjectFacts, ObjectFormat};
 use crate::engine::sys;
 use rquickjs::{Object, Value};
 
-impl<'js> Look<'js> {
+impl<'js> Inspector<'js> {
     /// `TypeError: message` from plain data; `Error` where that is hidden behind accessors.
     pub(in crate::engine) fn error_header(&self, error: &Object<'js>) -> String {
         let text = |key: &str| {
@@ -36,24 +36,25 @@ impl<'js> Look<'js> {
 }
 
 impl<'js> Formatter<'_, 'js> {
-    pub(super) fn error_shape(&mut self, raw: &Raw<'js>, level: usize) -> Shape<'js> {
+    pub(super) fn error_shape(&mut self, raw: &ObjectFacts<'js>, level: usize) -> ObjectFormat<'js> {
         let mut keys = self.keys(&raw.object);
-        let header = self.look.error_header(&raw.object);
-        let stack = self.look.error_stack(&raw.object).filter(|stack| !stack.is_empty()).unwrap_or(header);
+        let header = self.inspector.error_header(&raw.object);
+        let stack =
+            self.inspector.error_stack(&raw.object).filter(|stack| !stack.is_empty()).unwrap_or(header);
         keys.retain(|key| !self.repeats_stack(&raw.object, key, &stack));
         for hidden in ["cause", "errors"] {
-            let shown = keys.iter().any(|key| self.look.key_text(key).is_some_and(|key| key == hidden));
+            let shown = keys.iter().any(|key| self.inspector.key_text(key).is_some_and(|key| key == hidden));
             if !shown
-                && let Some(value) = self.look.own_data(&raw.object, hidden)
+                && let Some(value) = self.inspector.own_data(&raw.object, hidden)
                 && (hidden == "cause" || value.is_array())
-                && let Some(key) = self.look.key(hidden)
+                && let Some(key) = self.inspector.key(hidden)
             {
                 keys.push(key);
             }
         }
         let mut base = improve(stack, raw);
-        let message = self.look.inherited_data(&raw.object, "message").and_then(Value::into_string);
-        let message = message.map(|message| self.look.string(&message)).unwrap_or_default();
+        let message = self.inspector.inherited_data(&raw.object, "message").and_then(Value::into_string);
+        let message = message.map(|message| self.inspector.string(&message)).unwrap_or_default();
         let after =
             if message.is_empty() { 0 } else { base.find(&message).map_or(0, |at| at + message.len()) };
         if !base[after..].contains("\n    at") {
@@ -65,24 +66,32 @@ impl<'js> Formatter<'_, 'js> {
         }
         let _ = level;
         let alone = keys.is_empty().then(|| base.clone());
-        Shape { base, open: "{".to_owned(), close: "}", keys, members: Members::None, list: false, alone }
+        ObjectFormat {
+            base,
+            open: "{".to_owned(),
+            close: "}",
+            keys,
+            members: Members::None,
+            list: false,
+            alone,
+        }
     }
 
     /// `name`, `message` and `stack` that were set on the error and are in its stack text already.
     fn repeats_stack(&self, error: &Object<'js>, key: &Value<'js>, stack: &str) -> bool {
-        let Some(name) = self.look.key_text(key) else { return false };
+        let Some(name) = self.inspector.key_text(key) else { return false };
         if !["name", "message", "stack"].contains(&name.as_str()) {
             return false;
         }
-        match self.look.own_data(error, &name).and_then(Value::into_string) {
-            Some(text) => sys::string_units(&text) == 0 || stack.contains(&self.look.string(&text)),
+        match self.inspector.own_data(error, &name).and_then(Value::into_string) {
+            Some(text) => sys::string_units(&text) == 0 || stack.contains(&self.inspector.string(&text)),
             None => false,
         }
     }
 }
 
-/// Puts the class of the error into the first line where its stack does not say it.
-fn improve(stack: String, raw: &Raw<'_>) -> String {
+/// Adds the class of the error to the first line if the stack does not have it.
+fn improve(stack: String, raw: &ObjectFacts<'_>) -> String {
     let first = stack.split('\n').next().unwrap_or_default();
     let named = first.split(':').next().unwrap_or_default();
     let name = raw.constructor.clone().unwrap_or_else(|| {

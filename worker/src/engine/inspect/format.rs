@@ -1,9 +1,9 @@
-//! Owns the walk over a value: which prefix, which entries, how deep (Node's `formatValue` and `formatRaw`).
+//! Owns the traversal of a value: prefix, entries, depth (Node's `formatValue` and `formatRaw`).
 
-use super::classify::{Boxed, Kind, behind_proxies};
+use super::classify::{Boxed, ObjectClass, behind_proxies};
 use super::layout::{BREAK_LENGTH, Grouping, reduce};
 use super::text::{escape, is_identifier};
-use super::{Look, PROTOTYPES};
+use super::{Inspector, PROTOTYPES};
 use crate::engine::sys::{self, Property};
 use rquickjs::{Object, Value};
 use std::fmt::Write;
@@ -14,31 +14,31 @@ pub(super) const DEPTH: usize = 2;
 /// Characters of a string that are shown.
 const STRING_UNITS: usize = 10_000;
 
-/// One walk over one value.
+/// The traversal of one value.
 pub(super) struct Formatter<'a, 'js> {
-    pub(super) look: &'a Look<'js>,
+    pub(super) inspector: &'a Inspector<'js>,
     depth: usize,
-    /// Objects that the walk is inside of.
+    /// The objects that contain the current one.
     seen: Vec<usize>,
     /// Objects that refer to themselves, in order of discovery.
     circular: Vec<usize>,
     pub(super) indentation: usize,
     current_depth: usize,
-    /// Bytes of text that may still be made; the work is bounded by it.
+    /// Bytes of text that may still be written; this bounds the work.
     left: usize,
 }
 
-/// What the walk found out about an object before it looks inside.
-pub(super) struct Raw<'js> {
+/// Facts about an object that are determined before its members are visited.
+pub(super) struct ObjectFacts<'js> {
     pub(super) object: Object<'js>,
-    pub(super) kind: Kind,
+    pub(super) kind: ObjectClass,
     /// `None`: null prototype.
     pub(super) constructor: Option<String>,
     pub(super) tag: String,
 }
 
-/// How one kind of object is shown.
-pub(super) struct Shape<'js> {
+/// The format of one kind of object.
+pub(super) struct ObjectFormat<'js> {
     pub(super) base: String,
     pub(super) open: String,
     pub(super) close: &'static str,
@@ -68,9 +68,9 @@ pub(super) enum Members {
 }
 
 impl<'a, 'js> Formatter<'a, 'js> {
-    pub(super) fn new(look: &'a Look<'js>, depth: usize) -> Self {
+    pub(super) fn new(inspector: &'a Inspector<'js>, depth: usize) -> Self {
         Self {
-            look,
+            inspector,
             depth,
             seen: Vec::new(),
             circular: Vec::new(),
@@ -124,7 +124,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
             return self.string(string);
         }
         if value.is_symbol() {
-            return self.look.symbol(value);
+            return self.inspector.symbol(value);
         }
         if let Some(number) = value.as_float()
             && number == 0.0
@@ -132,7 +132,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
         {
             return "-0".to_owned();
         }
-        let mut text = self.look.primitive(value);
+        let mut text = self.inspector.primitive(value);
         if value.is_big_int() {
             text.push('n');
         }
@@ -141,7 +141,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
 
     fn string(&self, string: &rquickjs::String<'js>) -> String {
         let length = sys::string_units(string);
-        let (shown, more) = self.look.units(string, STRING_UNITS);
+        let (shown, more) = self.inspector.units(string, STRING_UNITS);
         let trailer = if more {
             let rest = length - shown.len();
             format!("... {rest} more character{}", if rest > 1 { "s" } else { "" })
@@ -161,22 +161,22 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     fn raw(&mut self, object: Object<'js>, identity: usize, level: usize, typed: bool) -> String {
-        let kind = self.look.classes.kind(&object);
+        let kind = self.inspector.classes.kind(&object);
         let constructor = self.constructor_name(&object, level);
         let tag = self.tag(&object, kind, constructor.as_deref());
-        let raw = Raw { object, kind, constructor, tag };
+        let raw = ObjectFacts { object, kind, constructor, tag };
         let shape = self.shape(&raw, level, typed);
         if let Some(alone) = shape.alone {
             return self.spend(alone);
         }
         if level > self.depth {
-            if matches!(kind, Kind::RegExp | Kind::Date | Kind::Error)
+            if matches!(kind, ObjectClass::RegExp | ObjectClass::Date | ObjectClass::Error)
                 && !shape.base.is_empty()
-                && kind == Kind::RegExp
+                && kind == ObjectClass::RegExp
             {
                 return shape.base;
             }
-            let prefix = prefix(&raw, if kind == Kind::Array { "Array" } else { "Object" }, "");
+            let prefix = prefix(&raw, if kind == ObjectClass::Array { "Array" } else { "Object" }, "");
             let name = prefix.trim_end();
             return if raw.constructor.is_some() { format!("[{name}]") } else { name.to_owned() };
         }
@@ -209,15 +209,15 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// Whether the elements that are shown are numbers only.
-    fn all_numbers(&self, raw: &Raw<'js>, count: usize) -> bool {
+    fn all_numbers(&self, raw: &ObjectFacts<'js>, count: usize) -> bool {
         match raw.kind {
-            Kind::TypedArray(_) => true,
-            Kind::Array => {
-                (0..count).all(|index| match self.look.element(&raw.object, index).map(|own| own.property) {
+            ObjectClass::TypedArray(_) => true,
+            ObjectClass::Array => (0..count).all(|index| {
+                match self.inspector.element(&raw.object, index).map(|own| own.property) {
                     Some(Property::Data(value)) => value.is_number() || value.is_big_int(),
                     _ => false,
-                })
-            }
+                }
+            }),
             _ => false,
         }
     }
@@ -231,16 +231,16 @@ impl<'a, 'js> Formatter<'a, 'js> {
     ) -> Option<String> {
         let Ok(own) = sys::own_property(object, key) else {
             // A binding of a module that is not initialised yet.
-            drop(self.look.ctx().catch());
-            return Some(format!("{}: <uninitialized>", self.look.key_text(key).unwrap_or_default()));
+            drop(self.inspector.ctx().catch());
+            return Some(format!("{}: <uninitialized>", self.inspector.key_text(key).unwrap_or_default()));
         };
         let own = own?;
         let text = self.property_value(&own.property, level);
         let name = if key.is_symbol() {
-            format!("[{}]", self.look.symbol(key))
+            format!("[{}]", self.inspector.symbol(key))
         } else {
             let name = key.get::<rquickjs::Coerced<rquickjs::String>>().ok()?.0;
-            let (shown, more) = self.look.units(&name, EVENT_TEXT_BYTES);
+            let (shown, more) = self.inspector.units(&name, EVENT_TEXT_BYTES);
             let plain = String::from_utf16_lossy(&shown);
             if more || plain == "__proto__" {
                 format!("[{}]", escape(&shown))
@@ -276,7 +276,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
 
     /// Own enumerable keys: strings, then symbols.
     pub(super) fn keys(&self, object: &Object<'js>) -> Vec<Value<'js>> {
-        self.look.keys(object, sys::Keys::Enumerable)
+        self.inspector.keys(object, sys::Keys::Enumerable)
     }
 
     fn constructor_name(&mut self, object: &Object<'js>, level: usize) -> Option<String> {
@@ -286,7 +286,8 @@ impl<'a, 'js> Formatter<'a, 'js> {
             if at.is_proxy() {
                 return Some("Object".to_owned());
             }
-            if let Some(constructor) = self.look.own_data(&at, "constructor").and_then(Value::into_object)
+            if let Some(constructor) =
+                self.inspector.own_data(&at, "constructor").and_then(Value::into_object)
                 && constructor.is_function()
                 && let Some(name) = self.function_name(&constructor).filter(|name| !name.is_empty())
                 && self.is_instance(object, &constructor)
@@ -314,7 +315,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
 
     /// `instanceof` without `Symbol.hasInstance`.
     fn is_instance(&self, object: &Object<'js>, constructor: &Object<'js>) -> bool {
-        let Some(prototype) = self.look.own_data(constructor, "prototype").and_then(Value::into_object)
+        let Some(prototype) = self.inspector.own_data(constructor, "prototype").and_then(Value::into_object)
         else {
             return false;
         };
@@ -335,20 +336,20 @@ impl<'a, 'js> Formatter<'a, 'js> {
         if function.is_proxy() {
             return None;
         }
-        let name = self.look.own_data(function, "name")?.into_string()?;
-        let (units, _) = self.look.units(&name, STRING_UNITS);
+        let name = self.inspector.own_data(function, "name")?.into_string()?;
+        let (units, _) = self.inspector.units(&name, STRING_UNITS);
         Some(String::from_utf16_lossy(&units))
     }
 
     /// `Symbol.toStringTag` where it is plain data and says something new.
-    fn tag(&self, object: &Object<'js>, kind: Kind, constructor: Option<&str>) -> String {
+    fn tag(&self, object: &Object<'js>, kind: ObjectClass, constructor: Option<&str>) -> String {
         let builtin = match kind {
-            Kind::Generator => "Generator",
-            Kind::AsyncGenerator => "AsyncGenerator",
-            Kind::Namespace => return "Module".to_owned(),
+            ObjectClass::Generator => "Generator",
+            ObjectClass::AsyncGenerator => "AsyncGenerator",
+            ObjectClass::Namespace => return "Module".to_owned(),
             _ => "",
         };
-        let Some(key) = self.look.to_string_tag() else { return String::new() };
+        let Some(key) = self.inspector.to_string_tag() else { return String::new() };
         let own = sys::own_property(object, &key).unwrap_or_default();
         if own.is_some_and(|own| own.enumerable) {
             return String::new();
@@ -359,7 +360,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
             if let Ok(Some(own)) = sys::own_property(&next, &key) {
                 let Property::Data(tag) = own.property else { break };
                 let Some(tag) = tag.as_string() else { return String::new() };
-                let tag = String::from_utf16_lossy(&self.look.units(tag, STRING_UNITS).0);
+                let tag = String::from_utf16_lossy(&self.inspector.units(tag, STRING_UNITS).0);
                 return if constructor == Some(tag.as_str()) { String::new() } else { tag };
             }
             at = sys::prototype(&next);
@@ -368,40 +369,48 @@ impl<'a, 'js> Formatter<'a, 'js> {
     }
 
     /// The brackets, base text and keys of each kind.
-    fn shape(&mut self, raw: &Raw<'js>, level: usize, typed: bool) -> Shape<'js> {
+    fn shape(&mut self, raw: &ObjectFacts<'js>, level: usize, typed: bool) -> ObjectFormat<'js> {
         match raw.kind {
-            Kind::Array => self.array_shape(raw),
-            Kind::TypedArray(_) => self.typed_array_shape(raw),
-            Kind::Function => self.function_shape(raw),
-            Kind::Error => self.error_shape(raw, level),
-            Kind::RegExp | Kind::Date | Kind::Boxed(_) => self.value_shape(raw),
+            ObjectClass::Array => self.array_shape(raw),
+            ObjectClass::TypedArray(_) => self.typed_array_shape(raw),
+            ObjectClass::Function => self.function_shape(raw),
+            ObjectClass::Error => self.error_shape(raw, level),
+            ObjectClass::RegExp | ObjectClass::Date | ObjectClass::Boxed(_) => self.value_shape(raw),
             _ => self.object_shape(raw, typed),
         }
     }
 
-    fn value_shape(&mut self, raw: &Raw<'js>) -> Shape<'js> {
+    fn value_shape(&mut self, raw: &ObjectFacts<'js>) -> ObjectFormat<'js> {
         let mut keys = self.keys(&raw.object);
         let base = match raw.kind {
-            Kind::RegExp => {
+            ObjectClass::RegExp => {
                 let prefix = prefix(raw, "RegExp", "");
                 let text = self.regexp(&raw.object);
                 if prefix == "RegExp " { text } else { format!("{prefix}{text}") }
             }
-            Kind::Date => {
+            ObjectClass::Date => {
                 let prefix = prefix(raw, "Date", "");
                 let text = self.date(&raw.object);
                 if prefix == "Date " || keys.is_empty() { text } else { format!("{prefix}{text}") }
             }
             _ => {
-                let Kind::Boxed(boxed) = raw.kind else { return self.object_shape(raw, false) };
+                let ObjectClass::Boxed(boxed) = raw.kind else { return self.object_shape(raw, false) };
                 self.boxed(raw, boxed, &mut keys)
             }
         };
         let alone = keys.is_empty().then(|| base.clone());
-        Shape { base, open: "{".to_owned(), close: "}", keys, members: Members::None, list: false, alone }
+        ObjectFormat {
+            base,
+            open: "{".to_owned(),
+            close: "}",
+            keys,
+            members: Members::None,
+            list: false,
+            alone,
+        }
     }
 
-    fn boxed(&mut self, raw: &Raw<'js>, boxed: Boxed, keys: &mut Vec<Value<'js>>) -> String {
+    fn boxed(&mut self, raw: &ObjectFacts<'js>, boxed: Boxed, keys: &mut Vec<Value<'js>>) -> String {
         let (name, unwrap) = match boxed {
             Boxed::Number => ("Number", "numberValueOf"),
             Boxed::String => ("String", "stringValueOf"),
@@ -409,7 +418,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
             Boxed::Symbol => ("Symbol", "symbolValueOf"),
             Boxed::Bigint => ("BigInt", "bigintValueOf"),
         };
-        let inner: Option<Value> = self.look.call(unwrap, raw.object.as_value());
+        let inner: Option<Value> = self.inspector.call(unwrap, raw.object.as_value());
         if boxed == Boxed::String {
             let length =
                 inner.as_ref().and_then(|inner| inner.as_string().map(sys::string_units)).unwrap_or(0);
@@ -433,18 +442,18 @@ impl<'a, 'js> Formatter<'a, 'js> {
 
     /// A date's ISO text.
     pub(super) fn date(&self, date: &Object<'js>) -> String {
-        let iso: Option<Value> = self.look.call("dateToISOString", date.as_value());
+        let iso: Option<Value> = self.inspector.call("dateToISOString", date.as_value());
         iso.and_then(Value::into_string)
             .and_then(|text| text.to_string().ok())
             .unwrap_or("Invalid Date".to_owned())
     }
 
     fn regexp(&self, regexp: &Object<'js>) -> String {
-        let source: Option<Value> = self.look.call("regexpSource", regexp.as_value());
-        let source = source.and_then(Value::into_string).map(|source| self.look.string(&source));
+        let source: Option<Value> = self.inspector.call("regexpSource", regexp.as_value());
+        let source = source.and_then(Value::into_string).map(|source| self.inspector.string(&source));
         let mut flags = String::new();
         for letter in ["d", "g", "i", "m", "s", "u", "v", "y"] {
-            let set: Option<Value> = self.look.call(&format!("regexpFlag_{letter}"), regexp.as_value());
+            let set: Option<Value> = self.inspector.call(&format!("regexpFlag_{letter}"), regexp.as_value());
             if set.and_then(|set| set.as_bool()) == Some(true) {
                 flags.push_str(letter);
             }
@@ -454,7 +463,7 @@ impl<'a, 'js> Formatter<'a, 'js> {
 }
 
 /// `Foo `, `Foo [tag] `, `[Object: null prototype] `.
-pub(super) fn prefix(raw: &Raw<'_>, fallback: &str, size: &str) -> String {
+pub(super) fn prefix(raw: &ObjectFacts<'_>, fallback: &str, size: &str) -> String {
     let tag = raw.tag.as_str();
     match raw.constructor.as_deref() {
         None if !tag.is_empty() && fallback != tag => format!("[{fallback}{size}: null prototype] [{tag}] "),

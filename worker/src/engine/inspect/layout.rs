@@ -1,4 +1,4 @@
-//! Owns how entries are put on lines: Node's `reduceToSingleString` and `groupArrayElements` with `compact: 3`.
+//! Owns the line breaking of entries: Node's `reduceToSingleString` and `groupArrayElements` with `compact: 3`.
 
 use super::text::{units, width};
 
@@ -51,7 +51,7 @@ fn is_below_break_length(entries: &[String], start: usize, base: &str) -> bool {
     base.is_empty() || !base.contains('\n')
 }
 
-/// How the elements of a list are put in columns.
+/// The arrangement of a list's elements in columns.
 pub(super) struct Grouping {
     /// The last entry is `... n more items` and stays alone.
     pub(super) more: bool,

@@ -1,7 +1,7 @@
-//! Owns what each kind of object shows of itself: elements, entries, bytes, states.
+//! Owns the members that are shown for each kind of object: elements, entries, bytes, states.
 
-use super::classify::Kind;
-use super::format::{Formatter, Members, Raw, Shape, prefix};
+use super::classify::ObjectClass;
+use super::format::{Formatter, Members, ObjectFacts, ObjectFormat, prefix};
 use crate::engine::sys;
 use rquickjs::function::This;
 use rquickjs::{Array, Object, Value};
@@ -35,7 +35,7 @@ fn more(rest: usize, what: &str) -> String {
 }
 
 impl<'js> Formatter<'_, 'js> {
-    pub(super) fn array_shape(&mut self, raw: &Raw<'js>) -> Shape<'js> {
+    pub(super) fn array_shape(&mut self, raw: &ObjectFacts<'js>) -> ObjectFormat<'js> {
         let length = self.array_length(&raw.object);
         let own = if raw.constructor.as_deref() == Some("Array") && raw.tag.is_empty() {
             String::new()
@@ -45,11 +45,19 @@ impl<'js> Formatter<'_, 'js> {
         let keys = self.keys_beside_elements(&raw.object, length);
         let open = format!("{own}[");
         let alone = (length == 0 && keys.is_empty()).then(|| format!("{open}]"));
-        Shape { base: String::new(), open, close: "]", keys, members: Members::Array, list: true, alone }
+        ObjectFormat {
+            base: String::new(),
+            open,
+            close: "]",
+            keys,
+            members: Members::Array,
+            list: true,
+            alone,
+        }
     }
 
     fn array_length(&self, array: &Object<'js>) -> usize {
-        let length = self.look.own_data(array, "length").and_then(|length| length.as_number());
+        let length = self.inspector.own_data(array, "length").and_then(|length| length.as_number());
         length.map_or(0, |length| length as usize)
     }
 
@@ -59,20 +67,20 @@ impl<'js> Formatter<'_, 'js> {
         }
         let is_index = |key: &Value<'js>| {
             key.is_number()
-                || self.look.key_text(key).is_some_and(|text| {
+                || self.inspector.key_text(key).is_some_and(|text| {
                     text.parse::<u32>().is_ok_and(|index| index < u32::MAX && index.to_string() == text)
                 })
         };
         self.keys(object).into_iter().filter(|key| !is_index(key)).collect()
     }
 
-    pub(super) fn typed_array_shape(&mut self, raw: &Raw<'js>) -> Shape<'js> {
-        let Kind::TypedArray(element) = raw.kind else { return self.object_shape(raw, false) };
+    pub(super) fn typed_array_shape(&mut self, raw: &ObjectFacts<'js>) -> ObjectFormat<'js> {
+        let ObjectClass::TypedArray(element) = raw.kind else { return self.object_shape(raw, false) };
         let (name, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("TypedArray", 1));
         let bytes = sys::view_bytes(&raw.object, BUFFER_BYTES);
         if raw.constructor.as_deref() == Some("Buffer") && name == "Uint8Array" {
             let alone = Some(buffer_text(bytes));
-            return Shape {
+            return ObjectFormat {
                 base: String::new(),
                 open: String::new(),
                 close: "",
@@ -86,26 +94,42 @@ impl<'js> Formatter<'_, 'js> {
         let keys = self.keys_beside_elements(&raw.object, length);
         let open = format!("{}[", prefix(raw, name, &format!("({length})")));
         let alone = (length == 0 && keys.is_empty()).then(|| format!("{open}]"));
-        Shape { base: String::new(), open, close: "]", keys, members: Members::TypedArray, list: true, alone }
+        ObjectFormat {
+            base: String::new(),
+            open,
+            close: "]",
+            keys,
+            members: Members::TypedArray,
+            list: true,
+            alone,
+        }
     }
 
-    pub(super) fn function_shape(&mut self, raw: &Raw<'js>) -> Shape<'js> {
+    pub(super) fn function_shape(&mut self, raw: &ObjectFacts<'js>) -> ObjectFormat<'js> {
         let keys = self.keys(&raw.object);
         let base = if self.is_class(&raw.object) { self.class_base(raw) } else { self.function_base(raw) };
         let alone = keys.is_empty().then(|| base.clone());
-        Shape { base, open: "{".to_owned(), close: "}", keys, members: Members::None, list: false, alone }
+        ObjectFormat {
+            base,
+            open: "{".to_owned(),
+            close: "}",
+            keys,
+            members: Members::None,
+            list: false,
+            alone,
+        }
     }
 
     fn is_class(&self, function: &Object<'js>) -> bool {
-        // A class has a `prototype` that cannot be written; asking for the text of every function would be slow.
-        let text: Option<Value> = self.look.call("functionToString", function.as_value());
+        // A class has a read-only `prototype`; reading the source text of every function would be slow.
+        let text: Option<Value> = self.inspector.call("functionToString", function.as_value());
         let Some(text) = text.and_then(Value::into_string) else { return false };
-        let (start, _) = self.look.units(&text, 6);
+        let (start, _) = self.inspector.units(&text, 6);
         let start = String::from_utf16_lossy(&start);
         start.starts_with("class") && start[5..].chars().all(|next| next.is_whitespace() || next == '{')
     }
 
-    fn class_base(&mut self, raw: &Raw<'js>) -> String {
+    fn class_base(&mut self, raw: &ObjectFacts<'js>) -> String {
         let name = self.function_name(&raw.object).filter(|name| !name.is_empty());
         let mut base = format!("class {}", name.as_deref().unwrap_or("(anonymous)"));
         match raw.constructor.as_deref() {
@@ -128,9 +152,9 @@ impl<'js> Formatter<'_, 'js> {
         format!("[{base}]")
     }
 
-    fn function_base(&mut self, raw: &Raw<'js>) -> String {
+    fn function_base(&mut self, raw: &ObjectFacts<'js>) -> String {
         let class = sys::class_id(&raw.object);
-        let classes = self.look.classes;
+        let classes = self.inspector.classes;
         let kind = if class == classes.generator_function {
             "GeneratorFunction"
         } else if class == classes.async_generator_function {
@@ -164,36 +188,38 @@ impl<'js> Formatter<'_, 'js> {
     }
 
     /// Everything with braces.
-    pub(super) fn object_shape(&mut self, raw: &Raw<'js>, typed: bool) -> Shape<'js> {
+    pub(super) fn object_shape(&mut self, raw: &ObjectFacts<'js>, typed: bool) -> ObjectFormat<'js> {
         let mut keys = self.keys(&raw.object);
         let mut size = None;
         let (open, members) = match raw.kind {
-            Kind::Map | Kind::Set => {
-                let (name, getter, members) = if raw.kind == Kind::Map {
+            ObjectClass::Map | ObjectClass::Set => {
+                let (name, getter, members) = if raw.kind == ObjectClass::Map {
                     ("Map", "mapSize", Members::Map)
                 } else {
                     ("Set", "setSize", Members::Set)
                 };
-                let count: Option<Value> = self.look.call(getter, raw.object.as_value());
+                let count: Option<Value> = self.inspector.call(getter, raw.object.as_value());
                 let count = count.and_then(|count| count.as_number()).unwrap_or(0.0) as usize;
                 size = Some(count);
                 (prefix(raw, name, &format!("({count})")), members)
             }
-            Kind::MapIterator => ("[Map Iterator] ".to_owned(), Members::MapIterator),
-            Kind::SetIterator => ("[Set Iterator] ".to_owned(), Members::SetIterator),
-            Kind::Promise => (prefix(raw, "Promise", ""), Members::Promise),
-            Kind::WeakSet => (prefix(raw, "WeakSet", ""), Members::Unknown),
-            Kind::WeakMap => (prefix(raw, "WeakMap", ""), Members::Unknown),
-            Kind::WeakRef => (prefix(raw, "WeakRef", ""), Members::WeakRef),
-            Kind::ArrayBuffer => (prefix(raw, "ArrayBuffer", ""), Members::Buffer),
-            Kind::SharedArrayBuffer => (prefix(raw, "SharedArrayBuffer", ""), Members::Buffer),
-            Kind::DataView => (prefix(raw, "DataView", ""), Members::View),
-            Kind::Arguments => {
+            ObjectClass::MapIterator => ("[Map Iterator] ".to_owned(), Members::MapIterator),
+            ObjectClass::SetIterator => ("[Set Iterator] ".to_owned(), Members::SetIterator),
+            ObjectClass::Promise => (prefix(raw, "Promise", ""), Members::Promise),
+            ObjectClass::WeakSet => (prefix(raw, "WeakSet", ""), Members::Unknown),
+            ObjectClass::WeakMap => (prefix(raw, "WeakMap", ""), Members::Unknown),
+            ObjectClass::WeakRef => (prefix(raw, "WeakRef", ""), Members::WeakRef),
+            ObjectClass::ArrayBuffer => (prefix(raw, "ArrayBuffer", ""), Members::Buffer),
+            ObjectClass::SharedArrayBuffer => (prefix(raw, "SharedArrayBuffer", ""), Members::Buffer),
+            ObjectClass::DataView => (prefix(raw, "DataView", ""), Members::View),
+            ObjectClass::Arguments => {
                 keys = self.keys(&raw.object);
                 ("[Arguments] ".to_owned(), Members::None)
             }
-            Kind::Generator | Kind::AsyncGenerator => (format!("Object [{}] ", raw.tag), Members::None),
-            Kind::Namespace => ("[Module: null prototype] ".to_owned(), Members::None),
+            ObjectClass::Generator | ObjectClass::AsyncGenerator => {
+                (format!("Object [{}] ", raw.tag), Members::None)
+            }
+            ObjectClass::Namespace => ("[Module: null prototype] ".to_owned(), Members::None),
             _ if raw.constructor.as_deref() == Some("Object") && raw.tag.is_empty() => {
                 (String::new(), Members::None)
             }
@@ -202,7 +228,7 @@ impl<'js> Formatter<'_, 'js> {
         let _ = typed;
         let empty = keys.is_empty() && (members == Members::None || size == Some(0));
         let alone = empty.then(|| format!("{open}{{}}"));
-        Shape {
+        ObjectFormat {
             base: String::new(),
             open: format!("{open}{{"),
             close: "}",
@@ -213,10 +239,10 @@ impl<'js> Formatter<'_, 'js> {
         }
     }
 
-    /// Adds the members; `true`: the last one says how many more there are.
+    /// Adds the members; `true`: the last one is `... n more items`.
     pub(super) fn members(
         &mut self,
-        raw: &Raw<'js>,
+        raw: &ObjectFacts<'js>,
         members: Members,
         level: usize,
         typed: bool,
@@ -237,7 +263,7 @@ impl<'js> Formatter<'_, 'js> {
                 entries.push("<items unknown>".to_owned());
             }
             Members::WeakRef => {
-                let target: Option<Value> = self.look.call("weakRefDeref", raw.object.as_value());
+                let target: Option<Value> = self.inspector.call("weakRefDeref", raw.object.as_value());
                 let text = target.map_or("<cleared>".to_owned(), |target| {
                     self.indented(2, |this| this.value(&target, level, false))
                 });
@@ -253,7 +279,7 @@ impl<'js> Formatter<'_, 'js> {
         let length = self.array_length(array);
         let mut index = 0;
         while index < length && entries.len() < ELEMENTS && !self.is_spent() {
-            if let Some(own) = self.look.element(array, index) {
+            if let Some(own) = self.inspector.element(array, index) {
                 entries.push(self.property_value(&own.property, level));
                 index += 1;
                 continue;
@@ -271,23 +297,23 @@ impl<'js> Formatter<'_, 'js> {
 
     /// The first index from `from` on that the array has; its length if there is none.
     fn next_element(&self, array: &Object<'js>, from: usize, length: usize) -> usize {
-        // A hole makes an array slow inside, so that its keys are few or the search is what any loop would cost.
-        self.look
+        // QuickJS stores an array with holes as a hash table: it has few keys, or the search costs as much as any loop.
+        self.inspector
             .keys(array, sys::Keys::EnumerableStrings)
             .iter()
-            .filter_map(|key| self.look.key_text(key)?.parse::<usize>().ok())
+            .filter_map(|key| self.inspector.key_text(key)?.parse::<usize>().ok())
             .filter(|index| *index >= from)
             .min()
             .unwrap_or(length)
             .min(length)
     }
 
-    fn typed_elements(&mut self, raw: &Raw<'js>, entries: &mut Vec<String>) -> bool {
-        let Kind::TypedArray(element) = raw.kind else { return false };
+    fn typed_elements(&mut self, raw: &ObjectFacts<'js>, entries: &mut Vec<String>) -> bool {
+        let ObjectClass::TypedArray(element) = raw.kind else { return false };
         let (_, size) = TYPED_ARRAYS.get(element as usize).copied().unwrap_or(("", 1));
         let length = sys::view_bytes(&raw.object, 0).map_or(0, |(_, length)| length / size);
         for index in 0..length.min(ELEMENTS) {
-            let Some(own) = self.look.element(&raw.object, index) else { break };
+            let Some(own) = self.inspector.element(&raw.object, index) else { break };
             entries.push(self.property_value(&own.property, 0));
         }
         if length > ELEMENTS {
@@ -305,26 +331,28 @@ impl<'js> Formatter<'_, 'js> {
         level: usize,
         entries: &mut Vec<String>,
     ) -> bool {
-        let Some(iterator) = self.look.call::<Object>(iterate, collection.as_value()) else { return false };
-        let Some(next) = self.look.captured(next) else { return false };
+        let Some(iterator) = self.inspector.call::<Object>(iterate, collection.as_value()) else {
+            return false;
+        };
+        let Some(next) = self.inspector.captured(next) else { return false };
         let size: Option<Value> =
-            self.look.call(if pairs { "mapSize" } else { "setSize" }, collection.as_value());
+            self.inspector.call(if pairs { "mapSize" } else { "setSize" }, collection.as_value());
         let size = size.and_then(|size| size.as_number()).unwrap_or(0.0) as usize;
         for _ in 0..size.min(ELEMENTS) {
             let Ok(step) = next.call::<_, Object>((This(iterator.clone()),)) else {
-                drop(self.look.ctx().catch());
+                drop(self.inspector.ctx().catch());
                 break;
             };
-            if self.look.own_data(&step, "done").and_then(|done| done.as_bool()) != Some(false) {
+            if self.inspector.own_data(&step, "done").and_then(|done| done.as_bool()) != Some(false) {
                 break;
             }
-            let Some(value) = self.look.own_data(&step, "value") else { break };
+            let Some(value) = self.inspector.own_data(&step, "value") else { break };
             let text = self.indented(2, |this| {
                 if !pairs {
                     return this.value(&value, level, false);
                 }
                 let pair = value.as_array().map(Array::as_object).cloned();
-                let part = |index: &str| pair.as_ref().and_then(|pair| this.look.own_data(pair, index));
+                let part = |index: &str| pair.as_ref().and_then(|pair| this.inspector.own_data(pair, index));
                 match (part("0"), part("1")) {
                     (Some(key), Some(value)) => {
                         format!("{} => {}", this.value(&key, level, false), this.value(&value, level, false))
@@ -358,7 +386,7 @@ impl<'js> Formatter<'_, 'js> {
         for (key, getter) in
             [("byteLength", "viewByteLength"), ("byteOffset", "viewByteOffset"), ("buffer", "viewBuffer")]
         {
-            let value: Option<Value> = self.look.call(getter, view.as_value());
+            let value: Option<Value> = self.inspector.call(getter, view.as_value());
             if let Some(value) = value {
                 let text = self.indented(2, |this| this.value(&value, level, false));
                 entries.push(format!("{key}: {text}"));

@@ -1,8 +1,8 @@
 //! Owns values as text, in the form of Node's `util.inspect` with its default options.
 //!
-//! Looks at own properties only through their descriptors and at internals through functions captured before any
-//! script ran: getters, proxies, `toString`, `Symbol.toStringTag` accessors and replaced prototypes neither run nor
-//! notice. Work is bounded by the size of the text.
+//! Reads own properties only through their descriptors, and internals through functions that were captured before any script
+//! ran: getters, proxies, `toString`, `Symbol.toStringTag` accessors and replaced prototypes are never run. Work is bounded by the
+//! size of the text.
 
 mod classify;
 mod error;
@@ -11,19 +11,19 @@ mod layout;
 mod members;
 mod text;
 
-pub(super) use classify::{Classes, Kind};
+pub(super) use classify::{ClassNumbers, ObjectClass};
 pub(super) use text::width as display_width;
 
-use super::state::Shared;
+use super::state::SharedState;
 use super::sys::{self, Property};
 use rquickjs::function::{IntoArgs, This};
 use rquickjs::{Coerced, Ctx, FromJs, Function, Object, Value};
 use vm_system_protocol::limits::EVENT_TEXT_BYTES;
 
-/// Stands at the end of a text that was cut.
+/// The end of a text that was cut.
 const CUT_MARK: &str = "... [cut: too long]";
 
-/// Cuts a text to what an event may carry.
+/// Cuts a text to the limit of an event.
 pub(super) fn cut(mut text: String) -> String {
     if text.len() > EVENT_TEXT_BYTES {
         let mut end = EVENT_TEXT_BYTES - CUT_MARK.len();
@@ -36,15 +36,15 @@ pub(super) fn cut(mut text: String) -> String {
     text
 }
 
-/// What is needed to look at values.
-pub(super) struct Look<'js> {
+/// The context for inspecting values.
+pub(super) struct Inspector<'js> {
     ctx: Ctx<'js>,
     captured: Option<Object<'js>>,
-    pub(super) classes: Classes,
+    pub(super) classes: ClassNumbers,
 }
 
-impl<'js> Look<'js> {
-    pub(super) fn new(ctx: &Ctx<'js>, state: &Shared) -> Self {
+impl<'js> Inspector<'js> {
+    pub(super) fn new(ctx: &Ctx<'js>, state: &SharedState) -> Self {
         let classes =
             state.intrinsics.borrow().as_ref().map(|intrinsics| intrinsics.classes).unwrap_or_default();
         Self { ctx: ctx.clone(), captured: state.captured(ctx), classes }
@@ -115,7 +115,7 @@ impl<'js> Look<'js> {
         None
     }
 
-    /// A string of the script as far as `most` code units; `true`: that was not all.
+    /// At most `most` code units of a JavaScript string; `true`: it is longer.
     pub(super) fn units(&self, string: &rquickjs::String<'js>, most: usize) -> (Vec<u16>, bool) {
         if sys::string_units(string) <= most {
             return (sys::string_utf16(string).unwrap_or_default(), false);
@@ -125,7 +125,7 @@ impl<'js> Look<'js> {
         (units, true)
     }
 
-    /// A string of the script as text, cut to what an event may carry.
+    /// A JavaScript string as text, cut to the limit of an event.
     pub(super) fn string(&self, string: &rquickjs::String<'js>) -> String {
         let (units, more) = self.units(string, EVENT_TEXT_BYTES);
         let mut text = String::from_utf16_lossy(&units);
@@ -164,7 +164,7 @@ impl<'js> Look<'js> {
     }
 
     /// The own property at an index.
-    pub(super) fn element(&self, list: &Object<'js>, index: usize) -> Option<sys::Own<'js>> {
+    pub(super) fn element(&self, list: &Object<'js>, index: usize) -> Option<sys::OwnKey<'js>> {
         let key = Value::new_number(self.ctx.clone(), index as f64);
         sys::own_property(list, &key).unwrap_or_else(|_| {
             drop(self.ctx.catch());
@@ -200,7 +200,7 @@ impl<'js> Look<'js> {
     }
 }
 
-/// Most keys that are looked at; the text of more is longer than an event.
+/// Most keys that are visited; the text of more would exceed an event.
 const KEYS: usize = 100_000;
 
 /// Longest prototype chain that is followed.

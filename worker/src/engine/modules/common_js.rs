@@ -4,7 +4,7 @@ use super::load::{coded_error, has_module_syntax, javascript, load};
 use super::{LoadedFile, folder_of, host_module, is_allowed, keep_map, refusal};
 use crate::engine::library;
 use crate::engine::position::{FileMap, Insertion};
-use crate::engine::state::Shared;
+use crate::engine::state::SharedState;
 use rquickjs::context::EvalOptions;
 use rquickjs::function::This;
 use rquickjs::{Ctx, Error, Function, Object, Result, Value};
@@ -13,7 +13,7 @@ use vm_system_protocol::worker::SourceFormat;
 const HEAD: &str = "(function (exports, require, module, __filename, __dirname) {";
 
 /// `require(specifier, referrer)` and `resolve(specifier, referrer)` for the prelude.
-pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     natives.set(
         "require",
@@ -36,7 +36,7 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>
 }
 
 /// A `require` function whose relative specifiers start from `referrer`.
-pub(super) fn make_require<'js>(ctx: &Ctx<'js>, state: &Shared, referrer: &str) -> Result<Object<'js>> {
+pub(super) fn make_require<'js>(ctx: &Ctx<'js>, state: &SharedState, referrer: &str) -> Result<Object<'js>> {
     state.captured_function(ctx, "makeRequire")?.call((referrer, cache(ctx, state)?))
 }
 
@@ -52,7 +52,7 @@ pub(super) fn new_module<'js>(ctx: &Ctx<'js>, path: &str, require: &Object<'js>)
     Ok(module)
 }
 
-fn cache<'js>(ctx: &Ctx<'js>, state: &Shared) -> Result<Object<'js>> {
+fn cache<'js>(ctx: &Ctx<'js>, state: &SharedState) -> Result<Object<'js>> {
     let cache = state.modules.borrow().cache.clone();
     cache.ok_or(Error::Unknown)?.restore(ctx)
 }
@@ -62,7 +62,7 @@ fn exports_of<'js>(cache: &Object<'js>, path: &str) -> Result<Option<Value<'js>>
     module.as_object().map(|module| module.get("exports")).transpose()
 }
 
-fn require<'js>(ctx: &Ctx<'js>, state: &Shared, specifier: &str, referrer: &str) -> Result<Value<'js>> {
+fn require<'js>(ctx: &Ctx<'js>, state: &SharedState, specifier: &str, referrer: &str) -> Result<Value<'js>> {
     if let Some(module) = host_module(specifier) {
         return host_exports(ctx, state, module);
     }
@@ -80,8 +80,8 @@ fn require<'js>(ctx: &Ctx<'js>, state: &Shared, specifier: &str, referrer: &str)
     run_file(ctx, state, &cache, file)
 }
 
-/// A host module's exports, if the running execution may use it.
-pub(super) fn host_exports<'js>(ctx: &Ctx<'js>, state: &Shared, module: &str) -> Result<Value<'js>> {
+/// The exports of a host module, if the running execution may use it.
+pub(super) fn host_exports<'js>(ctx: &Ctx<'js>, state: &SharedState, module: &str) -> Result<Value<'js>> {
     if !is_allowed(state, module) {
         let message = refusal(state, module);
         return Err(coded_error(ctx, "MODULE_NOT_ALLOWED", &message));
@@ -89,10 +89,10 @@ pub(super) fn host_exports<'js>(ctx: &Ctx<'js>, state: &Shared, module: &str) ->
     state.captured_function(ctx, "hostModule")?.call((module,))
 }
 
-/// The exports of a file, which runs if it did not before.
+/// The exports of a file, which is run on first use.
 pub(super) fn run_file<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     cache: &Object<'js>,
     file: LoadedFile,
 ) -> Result<Value<'js>> {
@@ -118,7 +118,7 @@ pub(super) fn run_file<'js>(
 
 fn fill<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     module: &Object<'js>,
     require: &Object<'js>,
     file: LoadedFile,
@@ -140,7 +140,7 @@ fn fill<'js>(
 /// The exports of an already requested file, for `import` of a file that is no ES module.
 pub(super) fn exports_for_import<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     file: LoadedFile,
 ) -> Result<Value<'js>> {
     run_file(ctx, state, &cache(ctx, state)?, file)
@@ -158,13 +158,13 @@ pub(super) fn parse_json<'js>(ctx: &Ctx<'js>, file: &LoadedFile) -> Result<Value
 
 pub(super) fn call_wrapped<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     module: &Object<'js>,
     require: &Object<'js>,
     path: &str,
     source: &str,
 ) -> Result<Value<'js>> {
-    // A first line for the shell would be no JavaScript inside of the wrapper.
+    // A `#!` line is not valid JavaScript inside of the wrapper.
     let shell = if source.starts_with("#!") { "//" } else { "" };
     let text = format!("{HEAD}{shell}{source}\n}})");
     let mut map = state.maps.borrow().get(path).cloned().unwrap_or_default();
@@ -187,10 +187,10 @@ pub(super) fn call_wrapped<'js>(
     wrapper.call(arguments)
 }
 
-/// Runs a text as the main `CommonJS` module; gives its exports.
+/// Runs a text as the main `CommonJS` module; returns its exports.
 pub(in crate::engine) fn run_common_js<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     path: &str,
     source: &str,
 ) -> Result<Value<'js>> {

@@ -1,11 +1,11 @@
-//! Owns ES modules: resolving and loading for QuickJS, `import.meta`, and modules made of other files' values.
+//! Owns ES modules: resolving and loading for QuickJS, `import.meta`, and modules that wrap values of other files.
 
 use super::common_js::{exports_for_import, host_exports, parse_json};
 use super::load::{has_module_syntax, javascript, load};
 use super::{LoadedFile, REPL_NAME, folder_of, host_module, is_allowed, keep_map};
 use crate::engine::library::{self, Imported};
 use crate::engine::position::{FileMap, shown_name};
-use crate::engine::state::Shared;
+use crate::engine::state::SharedState;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::object::Filter;
@@ -14,15 +14,15 @@ use std::fmt::Write;
 use vm_system_protocol::worker::SourceFormat;
 
 /// Connects QuickJS's module loading with the host.
-pub(in crate::engine) fn install_loader(runtime: &Runtime, state: &Shared) {
+pub(in crate::engine) fn install_loader(runtime: &Runtime, state: &SharedState) {
     runtime.set_loader(HostResolver(state.clone()), HostLoader(state.clone()));
 }
 
-/// Names of modules that are made of a library's value; no path begins like this.
+/// Prefix of the names of modules that wrap a library's value; no path begins like this.
 const LIBRARY_PREFIX: &str = "library:";
 
-struct HostResolver(Shared);
-struct HostLoader(Shared);
+struct HostResolver(SharedState);
+struct HostLoader(SharedState);
 
 impl Resolver for HostResolver {
     fn resolve<'js>(
@@ -90,7 +90,7 @@ impl Loader for HostLoader {
     }
 }
 
-fn declare<'js>(ctx: &Ctx<'js>, state: &Shared, file: LoadedFile) -> Result<Module<'js, Declared>> {
+fn declare<'js>(ctx: &Ctx<'js>, state: &SharedState, file: LoadedFile) -> Result<Module<'js, Declared>> {
     let file = javascript(ctx, state, file, true)?;
     match file.format {
         SourceFormat::Json => {
@@ -158,7 +158,7 @@ fn serde_json_quoted(text: &str) -> String {
 /// Declares and starts the main module; its promise settles when it has run.
 pub(in crate::engine) fn declare_main<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     path: &str,
     source: &str,
     map: FileMap,
@@ -168,7 +168,7 @@ pub(in crate::engine) fn declare_main<'js>(
         keep_map(state, path, map);
         path.to_owned()
     } else {
-        // The same file ran before, and QuickJS still knows that module under its path.
+        // The same file ran before, and QuickJS still has that module under its path.
         state.maps.borrow_mut().add_always(path, map)
     };
     match Module::declare(ctx.clone(), name.as_str(), source) {

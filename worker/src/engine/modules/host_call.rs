@@ -1,4 +1,4 @@
-//! Owns what the native halves of all host modules share: the shape of their answers.
+//! Owns the result format that the native halves of all host modules share.
 
 use rquickjs::{Array, Ctx, Result, Value};
 
@@ -18,9 +18,9 @@ pub(in crate::engine) fn failed<'js>(ctx: &Ctx<'js>, code: &str, message: &str) 
     Ok(answer)
 }
 
-/// The host answered another question.
+/// The host's reply does not match the request.
 pub(in crate::engine) fn unexpected<'js>(ctx: &Ctx<'js>) -> Result<Array<'js>> {
-    failed(ctx, "EIO", "EIO: the host gave another answer than was asked for")
+    failed(ctx, "EIO", "EIO: the host's reply does not match the request")
 }
 
 /// A text of an array that the prelude made.

@@ -1,7 +1,7 @@
 //! Owns the native half of `database`: SQL values from and to JavaScript.
 
 use super::host_call::{failed, given, unexpected};
-use crate::engine::state::Shared;
+use crate::engine::state::SharedState;
 use crate::engine::sys;
 use rquickjs::{Array, BigInt, Ctx, Function, Object, Result, Type, Value};
 use vm_system_protocol::broker::{DatabaseReply, DatabaseRequest, SqlParameters, SqlValue};
@@ -13,7 +13,7 @@ const SAFE: i64 = (1 << 53) - 1;
 /// `database(kind, database, sql, names, values)`: `[value]`, or `[undefined, code, message]`. `names` is an array of
 /// parameter names beside `values`, or `undefined` for positions. The prelude has made each value `null`, a boolean, a
 /// number, a bigint, a string or a `Uint8Array`.
-pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     let call = move |ctx: Ctx<'js>,
                      kind: String,
@@ -95,7 +95,7 @@ fn value<'js>(ctx: &Ctx<'js>, reply: DatabaseReply) -> Result<Value<'js>> {
             let mut row = Object::new(ctx.clone())?;
             for (index, value) in values.into_iter().enumerate() {
                 let column = index % width.max(1);
-                // Defined and not set: a column called `__proto__` is a column.
+                // Defined and not assigned, because a column may be called `__proto__`.
                 super::define_plain(&row, &columns[column], to_script(ctx, value)?)?;
                 if column + 1 == width {
                     list.set(index / width, std::mem::replace(&mut row, Object::new(ctx.clone())?))?;

@@ -1,7 +1,7 @@
 //! Owns the native half of `exec`: one command, its result as plain values.
 
 use super::host_call::{failed, given, unexpected};
-use crate::engine::state::Shared;
+use crate::engine::state::SharedState;
 use crate::engine::sys;
 use rquickjs::{Array, Ctx, Function, Object, Result, Value};
 use vm_system_protocol::broker::ExecRequest;
@@ -9,7 +9,7 @@ use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
 
 /// `exec(command, arguments, input, folder, names, values)`: `[result]`, or `[undefined, code, message]`. The prelude has
 /// checked the types: texts, `input` a `Uint8Array`, `names` and `values` of the environment beside each other.
-pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     let call = move |ctx: Ctx<'js>,
                      command: String,

@@ -1,15 +1,15 @@
-//! Owns the native half of `fs`: one question to the host, its answer as plain values.
+//! Owns the native half of `fs`: one host call, its reply as plain values.
 
 use super::host_call::{failed, given, text_at, unexpected};
 use crate::engine::codec;
-use crate::engine::state::Shared;
+use crate::engine::state::SharedState;
 use crate::engine::sys;
 use rquickjs::{Array, Ctx, Function, Object, Result, Value};
 use vm_system_protocol::broker::{FileKind, FileStat, FsReply, FsRequest, WriteMode};
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest};
 
-/// `fs(kind, path, …)`: `[value]`, or `[undefined, code, message]`. What follows the path is said at each kind below.
-pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+/// `fs(kind, path, …)`: `[value]`, or `[undefined, code, message]`. The arguments after the path are listed at each kind below.
+pub(super) fn install<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     let shared = state.clone();
     let call = move |ctx: Ctx<'js>, kind: String, path: String, more: Array<'js>| {
         let encoding = if kind == "read" { text_at(&more, 0)? } else { String::new() };

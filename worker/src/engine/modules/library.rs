@@ -3,13 +3,13 @@
 use super::common_js::{call_wrapped, make_require, new_module};
 use super::keep_map;
 use super::load::has_module_syntax;
-use crate::engine::library::Library;
+use crate::engine::library::LibrarySource;
 use crate::engine::position::FileMap;
-use crate::engine::state::Shared;
+use crate::engine::state::SharedState;
 use rquickjs::object::Filter;
 use rquickjs::{Ctx, Module, Object, Persistent, Promise, Result, Value};
 
-/// A library that has begun.
+/// A library that was started.
 pub(in crate::engine) enum LibraryKind<'js> {
     /// It has run: its exports.
     Script(Value<'js>),
@@ -17,11 +17,11 @@ pub(in crate::engine) enum LibraryKind<'js> {
     Module(Value<'js>, Promise<'js>),
 }
 
-/// Starts a library. `running` is told the `module` object of one that is no ES module before it runs.
+/// Starts a library. `running` is called before a library that is no ES module runs, with its `module` object.
 pub(in crate::engine) fn start_library<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
-    library: &Library,
+    state: &SharedState,
+    library: &LibrarySource,
     running: impl FnOnce(Persistent<Object<'static>>),
 ) -> Result<LibraryKind<'js>> {
     keep_map(state, &library.name, FileMap::default());
@@ -33,7 +33,7 @@ pub(in crate::engine) fn start_library<'js>(
     let require = make_require(ctx, state, &library.name)?;
     let module = new_module(ctx, &library.name, &require)?;
     running(Persistent::save(ctx, module.clone()));
-    // A script that declares its global variable at its top level would keep it to the function that it runs in.
+    // A top-level declaration of its global variable would be local to the wrapping function.
     let declared = match &library.global {
         Some(global) => {
             let name = global.as_str();
@@ -48,7 +48,7 @@ pub(in crate::engine) fn start_library<'js>(
     if !is_empty(&exports) {
         return Ok(LibraryKind::Script(exports));
     }
-    // It exports nothing: then it is its global variable.
+    // Without exports, its value is the global variable.
     let Some(global) = &library.global else { return Ok(LibraryKind::Script(exports)) };
     let globals = ctx.globals();
     let own = if globals.contains_key(global.as_str())? { globals.get(global.as_str())? } else { declared };
@@ -59,7 +59,7 @@ pub(in crate::engine) fn start_library<'js>(
     Ok(LibraryKind::Script(own))
 }
 
-/// Whether `module.exports` is still the object that it was at first.
+/// Whether `module.exports` is still the initial object.
 fn is_empty(exports: &Value<'_>) -> bool {
     exports.as_object().is_some_and(|object| {
         !object.is_function()

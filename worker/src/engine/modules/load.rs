@@ -1,10 +1,10 @@
-//! Owns the question to the host for a file, and the errors that scripts see.
+//! Owns the host call for a file, and the errors that scripts see.
 
 use super::LoadedFile;
 use crate::engine::library;
 use crate::engine::source::scan::words;
 use crate::engine::source::{SourceError, guarded, typescript};
-use crate::engine::state::Shared;
+use crate::engine::state::SharedState;
 use rquickjs::{Ctx, Error, Exception, Result, Value};
 use std::collections::HashSet;
 use vm_system_protocol::worker::{HostError, HostReply, HostRequest, SourceFormat};
@@ -21,7 +21,7 @@ pub(in crate::engine) fn coded_error(ctx: &Ctx<'_>, code: &str, message: &str) -
     }
 }
 
-/// A `SyntaxError` that names its place.
+/// A `SyntaxError` with its position.
 pub(in crate::engine) fn syntax_error<'js>(
     ctx: &Ctx<'js>,
     error: &SourceError,
@@ -43,10 +43,10 @@ pub(in crate::engine) fn syntax_error<'js>(
     })
 }
 
-/// Asks the host for the file that a specifier means.
+/// Requests the file of a specifier from the host.
 pub(super) fn load(
     ctx: &Ctx<'_>,
-    state: &Shared,
+    state: &SharedState,
     specifier: &str,
     referrer: &str,
     import: bool,
@@ -62,14 +62,14 @@ pub(super) fn load(
     match state.call(ctx, request)? {
         HostReply::Module { path, source, format } => Ok(LoadedFile { path, source, format }),
         HostReply::Failed(HostError { code, message }) => Err(coded_error(ctx, &code, &message)),
-        _ => Err(coded_error(ctx, "EIO", "the host gave another answer than was asked for")),
+        _ => Err(coded_error(ctx, "EIO", "the host's reply does not match the request")),
     }
 }
 
 /// Removes types where there are some; the result is JavaScript of the given kind.
 pub(super) fn javascript(
     ctx: &Ctx<'_>,
-    state: &Shared,
+    state: &SharedState,
     file: LoadedFile,
     module: bool,
 ) -> Result<LoadedFile> {

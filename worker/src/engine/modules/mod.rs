@@ -1,5 +1,5 @@
-//! Owns what `import` and `require` give: worktree files through the host, and host modules that the policy lists.
-//! Where a specifier leads is the supervisor's decision; identity is the path that it answers with.
+//! Owns `import` and `require`: worktree files through the host, and host modules that the policy lists. The supervisor resolves
+//! specifiers; the path in its reply identifies the module.
 
 mod common_js;
 mod esm;
@@ -17,7 +17,7 @@ pub(super) use load::syntax_error;
 
 use super::natives;
 use super::position::FileMap;
-use super::state::Shared;
+use super::state::SharedState;
 use rquickjs::{Ctx, Object, Persistent, Result, Value};
 use std::collections::{HashMap, HashSet};
 use vm_system_protocol::model::ExecutionKind;
@@ -33,7 +33,7 @@ pub(super) struct LoadedFile {
     pub(super) format: SourceFormat,
 }
 
-/// What a session knows of its modules.
+/// The modules of a session.
 #[derive(Default)]
 pub(super) struct ModuleTable {
     /// (referrer, specifier, import) to path, for modules that are there.
@@ -44,26 +44,26 @@ pub(super) struct ModuleTable {
     pending: HashMap<String, LoadedFile>,
     /// `require.cache`: an object without a prototype, from path to `module`.
     cache: Option<Persistent<Object<'static>>>,
-    /// What `require` was last made for.
+    /// The file for which `require` was created last.
     require_of: Option<String>,
 }
 
 impl ModuleTable {
-    /// Forgets all values of the script.
+    /// Drops all values of the script.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 }
 
 /// Makes the functions that the prelude and scripts call.
-pub(super) fn install(ctx: &Ctx<'_>, state: &Shared) -> Result<()> {
+pub(super) fn install(ctx: &Ctx<'_>, state: &SharedState) -> Result<()> {
     let cache = Object::new_proto(ctx.clone(), None)?;
     state.modules.borrow_mut().cache = Some(Persistent::save(ctx, cache));
     Ok(())
 }
 
 /// Natives that the prelude needs.
-pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &Shared, natives: &Object<'js>) -> Result<()> {
+pub(super) fn install_natives<'js>(ctx: &Ctx<'js>, state: &SharedState, natives: &Object<'js>) -> Result<()> {
     host_fs::install(ctx, state, natives)?;
     host_database::install(ctx, state, natives)?;
     host_exec::install(ctx, state, natives)?;
@@ -75,7 +75,7 @@ pub(super) fn host_module(specifier: &str) -> Option<&'static str> {
     match specifier.strip_prefix("node:").unwrap_or(specifier) {
         "fs" => Some("fs"),
         "fs/promises" => Some("fs/promises"),
-        // Not Node's, so not by Node's names; a file of the worktree is reached by `./database`.
+        // Not a module of Node, so without the prefix `node:`; a file of the worktree can be required as `./database`.
         "database" if specifier == "database" => Some("database"),
         "exec" if specifier == "exec" => Some("exec"),
         "http" => Some("http"),
@@ -84,13 +84,13 @@ pub(super) fn host_module(specifier: &str) -> Option<&'static str> {
 }
 
 /// Whether the running execution may use a host module.
-pub(super) fn is_allowed(state: &Shared, module: &str) -> bool {
+pub(super) fn is_allowed(state: &SharedState, module: &str) -> bool {
     let name = module.split('/').next().unwrap_or(module);
     state.allowed_modules.borrow().iter().any(|allowed| allowed == name || allowed == module)
 }
 
 /// Why a module is not allowed.
-pub(super) fn refusal(state: &Shared, module: &str) -> String {
+pub(super) fn refusal(state: &SharedState, module: &str) -> String {
     let refused = state.refused_modules.borrow();
     let why = refused.iter().find(|(name, _)| name == module).map(|(_, why)| why.as_str());
     let why = why.unwrap_or("it is not among the modules of this session's template");
@@ -102,10 +102,10 @@ fn define_plain<'js>(object: &Object<'js>, name: &str, value: Value<'js>) -> Res
     object.prop(name, rquickjs::object::Property::from(value).enumerable().writable().configurable())
 }
 
-/// Sets `require` for the run that begins. Gives what else a file sees: `module`, `exports`, `__filename`, `__dirname`.
+/// Sets `require` for the run that begins. Returns the other variables of a file: `module`, `exports`, `__filename`, `__dirname`.
 pub(super) fn begin<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     job: &Execute,
 ) -> Result<Vec<(&'static str, Value<'js>)>> {
     let file = job.kind != ExecutionKind::Repl;
@@ -139,6 +139,6 @@ fn folder_of(path: &str) -> &str {
 }
 
 /// Keeps the map of a module's text under its path.
-fn keep_map(state: &Shared, path: &str, map: FileMap) {
+fn keep_map(state: &SharedState, path: &str, map: FileMap) {
     state.maps.borrow_mut().set(path, map);
 }

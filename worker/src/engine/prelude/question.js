@@ -18,7 +18,7 @@
   const { CC } = {
     CC(prompt, options = undefined) {
       if (prompt === undefined) {
-        throw new TypeErrorCtor('CC needs a prompt: its first argument is what is asked');
+        throw new TypeErrorCtor('CC needs a prompt as its first argument');
       }
       const text = wellFormed(`${prompt}`);
       if (options === null || (typeof options !== 'object' && typeof options !== 'undefined')) {

@@ -2,21 +2,21 @@
 
 use super::{Evaluated, Failure, error_value, failure};
 use crate::engine::budget::now;
-use crate::engine::inspect::Look;
-use crate::engine::state::Shared;
+use crate::engine::inspect::Inspector;
+use crate::engine::state::SharedState;
 use crate::engine::sys;
-use crate::engine::timers::Task;
+use crate::engine::timers::QueuedCallback;
 use rquickjs::function::Args;
 use rquickjs::{Ctx, Function, Result, Value};
 use std::time::Duration;
 
-/// Node ends with exit code 13 then; here it is an exception.
+/// Message of the exception for a result that cannot be settled any more; Node exits with code 13 in this case.
 pub(super) const NEVER_SETTLED: &str = "top-level await never settled: nothing is left that could resolve it";
 
 /// Runs the event loop until the result is settled and nothing is left to do.
 pub(super) fn settle<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     evaluated: Evaluated<'js>,
 ) -> std::result::Result<Value<'js>, Failure<'js>> {
     let promise = match &evaluated {
@@ -52,7 +52,7 @@ pub(super) fn settle<'js>(
     match (evaluated, sys::promise_result(promise.as_value())) {
         (Evaluated::Script(_), Some((sys::Settled::Fulfilled, holder))) => Ok(holder
             .as_object()
-            .and_then(|holder| Look::new(ctx, state).own_data(holder, "value"))
+            .and_then(|holder| Inspector::new(ctx, state).own_data(holder, "value"))
             .unwrap_or(holder)),
         (_, Some((sys::Settled::Pending, _))) => Err(Failure::Threw(error_value(ctx, NEVER_SETTLED))),
         _ => Ok(Value::new_undefined(ctx.clone())),
@@ -60,7 +60,7 @@ pub(super) fn settle<'js>(
 }
 
 /// `process.nextTick` callbacks and promise jobs until there are none.
-fn microtasks<'js>(ctx: &Ctx<'js>, state: &Shared) -> std::result::Result<(), Failure<'js>> {
+fn microtasks<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<(), Failure<'js>> {
     loop {
         loop {
             let tick = state.timers.borrow_mut().next_tick();
@@ -72,7 +72,7 @@ fn microtasks<'js>(ctx: &Ctx<'js>, state: &Shared) -> std::result::Result<(), Fa
             if !well {
                 drop(ctx.catch());
             }
-            // A job that is short never reaches the interrupt hook, but many of them must.
+            // A short job never reaches the interrupt hook, but many of them must be interruptible.
             count = count.wrapping_add(1);
             if state.budget.stop().is_some() || (count.is_multiple_of(1_024) && state.interrupted()) {
                 return Err(Failure::Stopped);
@@ -88,7 +88,7 @@ fn microtasks<'js>(ctx: &Ctx<'js>, state: &Shared) -> std::result::Result<(), Fa
 }
 
 /// Runs what is due next, waiting for it if need be; `false`: nothing is left.
-fn macrotask<'js>(ctx: &Ctx<'js>, state: &Shared) -> std::result::Result<bool, Failure<'js>> {
+fn macrotask<'js>(ctx: &Ctx<'js>, state: &SharedState) -> std::result::Result<bool, Failure<'js>> {
     loop {
         if state.interrupted() {
             return Err(Failure::Stopped);
@@ -111,7 +111,11 @@ fn macrotask<'js>(ctx: &Ctx<'js>, state: &Shared) -> std::result::Result<bool, F
     }
 }
 
-fn run_task<'js>(ctx: &Ctx<'js>, state: &Shared, task: Task) -> std::result::Result<(), Failure<'js>> {
+fn run_task<'js>(
+    ctx: &Ctx<'js>,
+    state: &SharedState,
+    task: QueuedCallback,
+) -> std::result::Result<(), Failure<'js>> {
     let run = || -> Result<()> {
         let callback: Function = task.callback.restore(ctx)?;
         let mut arguments = Args::new(ctx.clone(), task.arguments.len());

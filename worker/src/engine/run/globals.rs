@@ -1,17 +1,17 @@
-//! Owns the globals that one run sees: `process.argv` and `process.env`, `args`, `require`, `module` and its relatives.
+//! Owns the globals of one run: `process.argv` and `process.env`, `args`, `require`, `module`, `exports`, `__filename`, `__dirname`.
 
 use super::Failure;
 use crate::engine::console::ConsoleState;
-use crate::engine::state::Shared;
+use crate::engine::state::SharedState;
 use crate::engine::{disabled, modules, natives, sys};
 use rquickjs::{Ctx, Object, Persistent, Result, Value};
 use vm_system_protocol::model::ExecutionKind;
 use vm_system_protocol::worker::Execute;
 
-/// Globals of this run. Gives what `args` hid.
+/// Sets the globals of this run. Returns the previous value of `args`.
 pub(super) fn begin<'js>(
     ctx: &Ctx<'js>,
-    state: &Shared,
+    state: &SharedState,
     job: &Execute,
 ) -> std::result::Result<Option<RunGlobals>, Failure<'js>> {
     let prepare = || -> Result<Option<RunGlobals>> {
@@ -36,7 +36,7 @@ pub(super) fn begin<'js>(
     prepare().map_err(|error| super::failure(ctx, state, &error))
 }
 
-fn begin_run(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Result<()> {
+fn begin_run(ctx: &Ctx<'_>, state: &SharedState, job: &Execute) -> Result<()> {
     let env = Object::new(ctx.clone())?;
     for (name, value) in &job.env {
         env.prop(
@@ -52,15 +52,15 @@ fn begin_run(ctx: &Ctx<'_>, state: &Shared, job: &Execute) -> Result<()> {
     state.captured_function(ctx, "beginRun")?.call((argv, env))
 }
 
-/// Whether `process.argv` and `process.env` are what a new session begins with (`prelude/core.js`): what most repl inputs
-/// have. They are then neither made nor written to, so that a session shares them with its siblings.
+/// Whether `process.argv` and `process.env` have their initial values (`prelude/core.js`), as for most repl inputs. They are not
+/// written then, so that the session shares their memory with others.
 fn is_usual(job: &Execute) -> bool {
     job.kind == ExecutionKind::Repl
         && job.env.is_empty()
         && (job.argv.is_empty() || job.argv.iter().eq(["vm-system", modules::REPL_NAME]))
 }
 
-/// Globals that only one run sees: name, value, and what the name meant before.
+/// Globals of one run: name, value, and the previous value of the name.
 pub(super) struct RunGlobals(Vec<RunGlobal>);
 
 type RunGlobal = (&'static str, Persistent<Value<'static>>, Option<Persistent<Value<'static>>>);
@@ -73,7 +73,7 @@ impl RunGlobals {
             let before: Option<Value> =
                 if globals.contains_key(name)? { globals.get(name).ok() } else { None };
             if natives::define_hidden(&globals, name, value.clone()).is_err() {
-                // A `var` of a script, which cannot be defined anew.
+                // A `var` of a script, which cannot be redefined.
                 drop(ctx.catch());
                 globals.set(name, value.clone())?;
             }

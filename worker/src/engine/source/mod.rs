@@ -1,5 +1,4 @@
-//! Owns what happens to source text before QuickJS sees it: repl declarations, TypeScript.
-//! Must not run anything.
+//! Owns the transformations of source text before QuickJS evaluates it: repl declarations, TypeScript. Must not run anything.
 
 pub(super) mod repl;
 pub(super) mod scan;
@@ -7,7 +6,7 @@ pub(super) mod typescript;
 
 use oxc_diagnostics::{OxcDiagnostic, Severity};
 
-/// Text that cannot be run, with the place.
+/// A text that cannot be run, with the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SourceError {
     /// In words.
@@ -40,7 +39,7 @@ pub(super) fn place(source: &str, offset: usize) -> (u32, u32) {
     (u32::try_from(line).unwrap_or(u32::MAX), u32::try_from(column).unwrap_or(u32::MAX))
 }
 
-/// Runs a parser so that a defect in it, met by some odd text, is an error of that text and not the worker's end.
+/// Runs a parser; a panic of the parser becomes an error of the text.
 pub(super) fn guarded<T>(run: impl FnOnce() -> Result<T, SourceError>) -> Result<T, SourceError> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or_else(|_| {
         Err(SourceError { message: "the parser failed on this text".to_owned(), line: 1, column: 1 })

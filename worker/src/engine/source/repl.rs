@@ -1,6 +1,6 @@
-//! Owns how a script's top-level declarations persist: `let`, `const` and `class` become `var`, in place, so that
-//! lines stay and columns hardly move; assignments to constants become assignments that throw.
-//! Must not evaluate; the names it gives back have to be declared before the text runs.
+//! Owns the persistence of a script's top-level declarations: `let`, `const` and `class` are replaced by `var` in place, so that
+//! lines do not change and columns hardly; assignments to constants become assignments that throw. Must not evaluate; the caller
+//! declares the returned names before the text runs.
 
 use super::scan::{Words, words};
 use super::{SourceError, guarded, place};
@@ -23,12 +23,12 @@ use std::collections::{BTreeMap, HashSet};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::engine) struct Declared {
     pub(in crate::engine) name: String,
-    pub(in crate::engine) kind: Kind,
+    pub(in crate::engine) kind: DeclarationKind,
 }
 
-/// How a name is declared.
+/// The kind of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::engine) enum Kind {
+pub(in crate::engine) enum DeclarationKind {
     /// `let` or `class`.
     Lexical,
     /// `const`.
@@ -54,7 +54,7 @@ impl<'a> Prepared<'a> {
     }
 }
 
-/// Prepares a script. Text that does not parse here is given back unchanged: QuickJS words its own syntax errors.
+/// Prepares a script. A text that does not parse is returned unchanged: QuickJS reports the syntax error.
 pub(in crate::engine) fn prepare<'a>(
     text: &'a str,
     constants: &HashSet<String>,
@@ -73,7 +73,7 @@ pub(in crate::engine) fn prepare<'a>(
         .map_or_else(|| Ok(Prepared::unchanged(text, found.awaits)), Ok)
 }
 
-/// `{…}` at the start is an object if it reads as one, as in Node's repl.
+/// `{…}` at the start is an object literal if it parses as one, as in Node's repl.
 fn as_object_literal<'a>(text: &str, found: Words, constants: &HashSet<String>) -> Option<Prepared<'a>> {
     let wrapped = format!("({text}\n)");
     let prepared = guarded(|| transform(&wrapped, found, constants)).ok()??;
@@ -97,8 +97,8 @@ fn transform<'a>(
     constants: &HashSet<String>,
 ) -> Result<Option<Prepared<'a>>, SourceError> {
     let allocator = Allocator::default();
-    // Only a module may await at top level, so scripts with the word are read as one first. What only a sloppy script
-    // may say fails there, and is read as a script, in which `await` belongs to functions.
+    // Only a module may await at top level, so scripts with the word are parsed as a module first. Sloppy-mode syntax fails
+    // there; such a text is parsed as a script, in which `await` is allowed only in functions.
     let parse = |source_type| {
         let parsed = Parser::new(&allocator, text, source_type).parse();
         (!parsed.panicked && !parsed.diagnostics.has_errors()).then_some(parsed.program)
@@ -131,9 +131,9 @@ fn edit_statement(statement: &Statement<'_>, edits: &mut Edits, declared: &mut V
         Statement::VariableDeclaration(declaration) => edit_variables(declaration, edits, declared),
         Statement::ClassDeclaration(class) => {
             if let Some(id) = &class.id {
-                declared.push(Declared { name: id.name.to_string(), kind: Kind::Lexical });
+                declared.push(Declared { name: id.name.to_string(), kind: DeclarationKind::Lexical });
                 edits.insert(class.span.start, format!("var {}=", id.name));
-                // Without it the next line could go on with the expression that the class is now.
+                // Without the semicolon the next line could continue the class expression.
                 edits.insert(class.span.end, ";".to_owned());
             }
         }
@@ -143,8 +143,8 @@ fn edit_statement(statement: &Statement<'_>, edits: &mut Edits, declared: &mut V
 
 fn edit_variables(declaration: &VariableDeclaration<'_>, edits: &mut Edits, declared: &mut Vec<Declared>) {
     let (kind, word) = match declaration.kind {
-        VariableDeclarationKind::Let => (Kind::Lexical, "let"),
-        VariableDeclarationKind::Const => (Kind::Constant, "const"),
+        VariableDeclarationKind::Let => (DeclarationKind::Lexical, "let"),
+        VariableDeclarationKind::Const => (DeclarationKind::Constant, "const"),
         _ => return,
     };
     let padded = format!("{:width$}", "var", width = word.len());
@@ -164,7 +164,7 @@ fn names_of(pattern: &BindingPattern<'_>, add: &mut impl FnMut(&str)) {
     }
 }
 
-/// Which names are constants while this text runs; earlier constants that it declares as variables join `declared`.
+/// The names that are constants while this text runs; earlier constants that it declares as variables are added to `declared`.
 fn constants_after(
     semantic: &Semantic<'_>,
     constants: &HashSet<String>,
@@ -175,13 +175,13 @@ fn constants_after(
     let mut variables = Vec::new();
     for (name, _) in scoping.get_bindings(scoping.root_scope_id()) {
         if constants.contains(name.as_str()) && !lexical.contains(name.as_str()) {
-            variables.push(Declared { name: name.to_string(), kind: Kind::Variable });
+            variables.push(Declared { name: name.to_string(), kind: DeclarationKind::Variable });
         }
     }
     declared.extend(variables);
     let mut now: HashSet<String> = constants.clone();
     for name in declared.iter() {
-        if name.kind == Kind::Constant {
+        if name.kind == DeclarationKind::Constant {
             now.insert(name.name.clone());
         } else {
             now.remove(&name.name);
@@ -222,7 +222,7 @@ fn edit_assignments(semantic: &Semantic<'_>, constants: &HashSet<String>, edits:
     }
 }
 
-/// Finds an `await` that belongs to no function.
+/// Finds an `await` outside of functions.
 fn awaits_at_top(program: &Program<'_>) -> bool {
     struct Finder(bool);
     impl<'a> Visit<'a> for Finder {
@@ -241,7 +241,7 @@ fn awaits_at_top(program: &Program<'_>) -> bool {
     finder.0
 }
 
-/// Changes of a text, by byte offset; insertions at one place keep their order.
+/// Changes of a text, by byte offset; insertions at the same offset keep their order.
 #[derive(Default)]
 struct Edits {
     changes: BTreeMap<(u32, usize), (u32, String)>,
@@ -281,7 +281,7 @@ impl Edits {
     }
 }
 
-/// The place of `offset`, from a known earlier place, so that many edits cost one pass.
+/// Line and column of `offset`, computed from an earlier position, so that all edits take one pass.
 fn advance(source: &str, (from, (line, column)): (usize, (u32, u32)), offset: usize) -> (u32, u32) {
     let (lines, last) = place(&source[from..], offset - from);
     if lines == 1 { (line, column + last - 1) } else { (line + lines - 1, last) }

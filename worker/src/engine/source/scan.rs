@@ -1,15 +1,15 @@
-//! Owns the quick look at a script that saves parsing it: most repl inputs need no change.
+//! Owns the fast scan of a script that decides whether it must be parsed: most repl inputs need no change.
 
 use std::collections::HashSet;
 
-/// Which of the words that matter occur anywhere in a text, strings and comments included.
+/// The relevant words that occur anywhere in a text, strings and comments included.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(in crate::engine) struct Words {
     /// `let`, `const` or `class`.
     pub(in crate::engine) declares: bool,
     /// `await`.
     pub(in crate::engine) awaits: bool,
-    /// One of the names asked for.
+    /// One of the given names.
     pub(in crate::engine) names: bool,
     /// The first character that is no white space is `{`.
     pub(in crate::engine) brace_first: bool,
@@ -21,8 +21,7 @@ pub(in crate::engine) struct Words {
 const BRACKETS: usize = 200;
 const OPERATORS: usize = 2_000;
 
-/// Follows how deep a text is, without understanding it: strings count as what is in them, which only errs on the
-/// safe side.
+/// Measures the nesting depth of a text without parsing it: the contents of strings count too, which can only overestimate.
 #[derive(Default)]
 struct Depth {
     brackets: usize,
@@ -73,7 +72,7 @@ impl Words {
     }
 }
 
-/// Looks at every word of a text once.
+/// Scans every word of a text once.
 pub(in crate::engine) fn words(text: &str, names: &HashSet<String>) -> Words {
     let mut found = Words { brace_first: text.trim_start().starts_with('{'), ..Words::default() };
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80;

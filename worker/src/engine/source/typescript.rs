@@ -1,5 +1,4 @@
-//! Owns the removal of TypeScript's types, with the map back to the lines of the original.
-//! Types are not checked.
+//! Owns the removal of TypeScript's types, with the map to the lines of the original. Types are not checked.
 
 use super::scan::words;
 use super::{SourceError, guarded, place};
@@ -15,7 +14,7 @@ use oxc_transformer::{TransformOptions, Transformer};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// JavaScript text and the way back.
+/// JavaScript text and its map to the original.
 #[derive(Debug)]
 pub(in crate::engine) struct Stripped {
     pub(in crate::engine) text: String,
@@ -33,7 +32,7 @@ pub(in crate::engine) fn strip(text: &str, file_name: &str, module: bool) -> Res
 
 fn strip_unguarded(text: &str, file_name: &str, module: bool) -> Result<Stripped, SourceError> {
     let allocator = Allocator::default();
-    // Read as a module even when it runs as a script: only so may it await at top level.
+    // Parsed as a module even if it runs as a script: only modules may await at top level.
     let source_type = SourceType::ts().with_module(true);
     let parsed = Parser::new(&allocator, text, source_type).parse();
     if let Some(error) = SourceError::first(parsed.diagnostics.errors(), text) {
@@ -75,7 +74,7 @@ fn strip_unguarded(text: &str, file_name: &str, module: bool) -> Result<Stripped
     }
     let mut text = generated.code;
     if !module {
-        // What makes a script file a module in TypeScript's eyes only.
+        // `export {}`, which TypeScript uses to mark a script as a module.
         text = text.replace("export {};", "");
     }
     Ok(Stripped { text, map })

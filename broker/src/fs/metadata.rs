@@ -1,6 +1,6 @@
-//! What a path is, whether it may be used, and where it leads.
+//! Metadata of paths: `stat`, `access`, `realpath`.
 
-use super::beneath::Place;
+use super::beneath::WorktreePaths;
 use super::kind;
 use nix::errno::Errno;
 use nix::fcntl::{AtFlags, readlinkat};
@@ -9,10 +9,10 @@ use nix::unistd::{AccessFlags, faccessat};
 use std::collections::VecDeque;
 use vm_system_protocol::broker::{FileKind, FileStat};
 
-/// Links that are followed to find where a path leads, as in the kernel.
+/// Most links that are followed in one path, as in the kernel.
 const LINKS: usize = 40;
 
-/// A path's facts as scripts get them.
+/// Metadata in the form that scripts get.
 pub(super) fn describe(stat: &RawStat) -> FileStat {
     let milliseconds = |seconds: i64, nanoseconds: i64| {
         seconds.saturating_mul(1000).saturating_add(nanoseconds.div_euclid(1_000_000))
@@ -27,18 +27,18 @@ pub(super) fn describe(stat: &RawStat) -> FileStat {
     }
 }
 
-/// Whether the user whom this process is may use a path like this; `mode` as in `access(2)`.
-pub(super) fn access(place: &Place<'_>, path: &str, mode: u32) -> Result<(), Errno> {
+/// Whether this process's user has this access to a path; `mode` as in `access(2)`.
+pub(super) fn access(paths: &WorktreePaths<'_>, path: &str, mode: u32) -> Result<(), Errno> {
     let mode = i32::try_from(mode).ok().and_then(AccessFlags::from_bits).ok_or(Errno::EINVAL)?;
-    let handle = place.path(path, true)?;
+    let handle = paths.path(path, true)?;
     faccessat(&handle, "", mode, AtFlags::AT_EMPTY_PATH | AtFlags::AT_EACCESS)
 }
 
-/// The path without links, `.` and `..`, relative to the worktree. The answer is about a moment; whoever uses it goes
-/// through the kernel's checks again.
-pub(super) fn real_path(place: &Place<'_>, path: &str) -> Result<String, Errno> {
-    // Refuses what leaves the worktree or is not there, whatever the text below makes of it.
-    place.path(path, true)?;
+/// The path without links, `.` and `..`, relative to the worktree. The result can be outdated at once; the kernel checks a path
+/// again when it is used.
+pub(super) fn real_path(paths: &WorktreePaths<'_>, path: &str) -> Result<String, Errno> {
+    // The kernel refuses a path that leaves the worktree or does not exist.
+    paths.path(path, true)?;
     let mut left: VecDeque<String> = path.split('/').map(str::to_owned).collect();
     let mut names: Vec<String> = Vec::new();
     let mut links = 0;
@@ -51,7 +51,7 @@ pub(super) fn real_path(place: &Place<'_>, path: &str) -> Result<String, Errno> 
             }
             _ => names.push(name),
         }
-        let handle = place.path(&names.join("/"), false)?;
+        let handle = paths.path(&names.join("/"), false)?;
         if kind(&fstat(&handle)?) != FileKind::Symlink {
             continue;
         }
