@@ -4,7 +4,7 @@
 //! beyond what keeps rows consistent (final states stay final, names are unique), no doors, no workers.
 //!
 //! [`sqlite`] is the one implementation; a command with a supervisor of its own and tests have it in a temporary folder. The trait is
-//! where PostgreSQL will stand, and where [`faults`] stands in tests.
+//! where `PostgreSQL` will stand, and where [`faults`] stands in tests.
 //!
 //! Reading order:
 //! - [`batch`], [`query`], [`rows`], [`error`]: the vocabulary

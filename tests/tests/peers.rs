@@ -84,7 +84,8 @@ impl Stranger {
 fn shared_daemon(more: &str, arguments: &[&str]) -> (Daemon, tempfile::TempDir) {
     let worktrees = tempfile::tempdir().expect("a folder");
     std::fs::set_permissions(worktrees.path(), Permissions::from_mode(0o755)).expect("chmod");
-    let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [{:?}]\n{more}", worktrees.path());
+    let root = worktrees.path().display();
+    let config = format!("socket_group = \"{GROUP}\"\nworktree_roots = [\"{root}\"]\n{more}");
     let arguments = arguments.iter().map(|&argument| argument.to_owned()).collect();
     let options = Options { config, arguments, ..Options::default() };
     (Daemon::start_with(Place::new(User::AsStarted), &options), worktrees)

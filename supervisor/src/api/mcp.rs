@@ -26,7 +26,9 @@ mod schema;
 mod server;
 #[cfg(test)]
 mod tests;
+#[allow(clippy::doc_markdown, reason = "comments of these types are the descriptions that agents read")]
 mod tools;
+#[allow(clippy::doc_markdown, reason = "comments of these types are the descriptions that agents read")]
 mod views;
 mod watch;
 

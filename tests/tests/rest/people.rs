@@ -41,7 +41,8 @@ pub(super) fn daemon(arguments: &[&str]) -> Daemon {
     all.extend(arguments.iter().map(|argument| (*argument).to_owned()));
     // Users may choose worktrees only where the operator has said.
     let root = place.path("");
-    let config = format!("[[worktree_root]]\npath = {root:?}\nowners = [\"alice\", \"bob\"]\n");
+    let root = root.display();
+    let config = format!("[[worktree_root]]\npath = \"{root}\"\nowners = [\"alice\", \"bob\"]\n");
     Daemon::start_with(place, &Options { arguments: all, config, ..Options::default() })
 }
 

@@ -69,7 +69,8 @@ pub(crate) fn arrows(tree: &Tree) -> Vec<String> {
         for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
             for name in names(&manifest, &[section]) {
                 let Some(ours) = name.strip_prefix("vm-system-") else { continue };
-                if !allowed.contains(&ours) && !(ours == TESTKIT && section == "dev-dependencies") {
+                let is_testkit = ours == TESTKIT && section == "dev-dependencies";
+                if !allowed.contains(&ours) && !is_testkit {
                     found.push(format!("{}: {folder} must not depend on {ours}", file.path));
                 }
             }

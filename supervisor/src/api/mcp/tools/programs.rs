@@ -108,7 +108,7 @@ pub(super) fn ask_first(call: &Call<'_>, kind: &'static str, named: &str, id: St
         deleted: false,
         confirmation_required: Some(true),
         message: Some(message),
-        token: Some(token.to_string()),
+        token: Some(token.clone()),
     }
 }
 
