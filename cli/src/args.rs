@@ -5,7 +5,7 @@ use crate::commands::{
 };
 use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
-use vm_system_supervisor::daemon::SandboxMode;
+use vm_system_daemon::SandboxMode;
 
 /// Run JavaScript that nobody vouches for, each session in a sandboxed process of its own.
 #[derive(Debug, Parser)]

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::Mutex;
 use tokio::sync::mpsc;
+use vm_system_daemon::Embedded;
 use vm_system_protocol::control::{Op, Reply};
-use vm_system_supervisor::daemon::Embedded;
 
 /// Batches of events that may wait for our output.
 const QUEUED_BATCHES: usize = 16;

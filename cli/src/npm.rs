@@ -23,8 +23,7 @@ pub(crate) fn split(spec: &str) -> Result<(&str, &str), CliError> {
     };
     match parts {
         Some((name, version)) if plain(version) => {
-            vm_system_supervisor::libraries::check_id(name)
-                .map_err(|error| CliError::usage(error.to_string()))?;
+            vm_system_spawn::libraries::check_id(name).map_err(|error| CliError::usage(error.to_string()))?;
             Ok((name, version))
         }
         _ => Err(CliError::usage(format!("{spec:?} names no package and version"))

@@ -8,7 +8,7 @@ use vm_system_protocol::model::{
     SessionStatus, Settings, Template, TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::store::{Owner, PolicySnapshot, Write};
+use vm_system_record::{Owner, PolicySnapshot, Write};
 
 /// A template with the default settings.
 pub fn template(id: TemplateId) -> TemplateDetail {

@@ -8,7 +8,7 @@ use vm_system_protocol::broker::FsTerms;
 use vm_system_protocol::control::{NewCapability, Op, OpError, Reply};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{CapabilityKind, EventPayload, ExecutionStatus, Session, Settings};
-use vm_system_supervisor::worktree::{Roots, Worktree, WorktreeClient};
+use vm_system_runtime::worktree::{Roots, Worktree, WorktreeClient};
 
 /// What a broker is told of rights that narrow nothing.
 pub const WIDE: FsTerms =

@@ -1,11 +1,11 @@
 //! Brokers leave nothing behind. A test process of its own: it counts its children and descriptors.
 
 use std::time::Duration;
+use vm_system_policy::BrokerAccess;
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
-use vm_system_supervisor::brokers::{BrokerConfig, Brokers, Call};
-use vm_system_supervisor::policy::BrokerAccess;
-use vm_system_supervisor::workspaces::{Workspace, Workspaces};
+use vm_system_runtime::brokers::{BrokerConfig, Brokers, Call};
+use vm_system_runtime::workspaces::{Workspace, Workspaces};
 use vm_system_tests::place::User;
 use vm_system_tests::program;
 use vm_system_tests::rights::{WIDE, worktree};

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
+use vm_system_policy::BrokerAccess;
 use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::BROKER_QUEUE;
 use vm_system_protocol::worker::HostError;
-use vm_system_supervisor::brokers::{BrokerConfig, Brokers, Call};
-use vm_system_supervisor::policy::BrokerAccess;
-use vm_system_supervisor::workspaces::{Workspace, Workspaces};
-use vm_system_supervisor::worktree::Worktree;
+use vm_system_runtime::brokers::{BrokerConfig, Brokers, Call};
+use vm_system_runtime::workspaces::{Workspace, Workspaces};
+use vm_system_runtime::worktree::Worktree;
 use vm_system_tests::place::User;
 use vm_system_tests::rights::{WIDE, worktree};
 use vm_system_tests::{program, watch};

@@ -356,7 +356,7 @@ mod cases {
         let mut bench = Bench::new(user, &["fs"]);
         bench.daemon.place.write("a.txt", "a");
         let session = bench.session();
-        for name in vm_system_supervisor::policy::globals::SWITCHABLE {
+        for name in vm_system_policy::globals::SWITCHABLE {
             assert_eq!(
                 bench.eval(&session, &format!("typeof {name} !== 'undefined'")),
                 "true",
@@ -570,7 +570,7 @@ mod cases {
         for (script, shown) in blocks("js").iter().zip(["'report,report/summary.txt'", "'first'"]) {
             assert_eq!(bench.eval(&session, script), shown, "{script}");
         }
-        for name in vm_system_supervisor::policy::globals::SWITCHABLE {
+        for name in vm_system_policy::globals::SWITCHABLE {
             assert!(page.contains(&format!("`{name}`")), "{name} is not on the page");
         }
         bench.end();

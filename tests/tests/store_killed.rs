@@ -9,9 +9,8 @@ use std::sync::Arc;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::model::Event;
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::store::{
-    Batch, Durability, Owner, Retention, StoreHandle, StoreOptions, Write, open_sqlite,
-};
+use vm_system_record::{Batch, Owner, Retention, Write};
+use vm_system_store::{Durability, StoreHandle, StoreOptions, open_sqlite};
 use vm_system_tests::records;
 
 /// Tells the second process where to write, and how durably.

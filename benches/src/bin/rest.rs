@@ -17,8 +17,7 @@ const CLIENTS: usize = 64;
 const EVALS_EACH: usize = 100;
 
 fn main() {
-    let arguments =
-        ["--listen", "127.0.0.1:0", "--log-level", "warn,vm_system_supervisor::daemon::http=info"];
+    let arguments = ["--listen", "127.0.0.1:0", "--log-level", "warn,vm_system_daemon::http=info"];
     let arguments = arguments.map(str::to_owned).to_vec();
     let options = Options { program: "vm-system", arguments, ..Options::default() };
     let daemon = Daemon::start_with(Place::new(User::AsStarted), &options);

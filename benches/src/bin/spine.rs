@@ -19,7 +19,7 @@ use vm_system_benches::{floor, peer};
 use vm_system_protocol::control::Op;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::{Session, Settings};
-use vm_system_supervisor::spawn::{SpawnConfig, Spawner, WorkerKind, WorkerLimits};
+use vm_system_spawn::{SpawnConfig, Spawner, WorkerKind, WorkerLimits};
 use vm_system_tests::client::Client;
 use vm_system_tests::command;
 use vm_system_tests::daemon::{Daemon, Options};

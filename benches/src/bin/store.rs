@@ -13,9 +13,8 @@ use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Execution, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::store::{
-    Batch, Durability, Owner, Page, Scope, StoreHandle, StoreOptions, Write, open_sqlite,
-};
+use vm_system_record::{Batch, Owner, Page, Scope, Write};
+use vm_system_store::{Durability, StoreHandle, StoreOptions, open_sqlite};
 use vm_system_tests::records;
 
 /// Events of one execution.

@@ -15,7 +15,7 @@ use crate::on_demand::Starter;
 use front::StdioFront;
 use std::path::PathBuf;
 use std::sync::Arc;
-use vm_system_supervisor::api::mcp::{lines, serve};
+use vm_system_api::mcp::{lines, serve};
 
 /// Arguments of `mcp`.
 #[derive(Debug, clap::Args)]

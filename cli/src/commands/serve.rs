@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
-use vm_system_supervisor::daemon::{self, Config, ConfigFile, DaemonError, Durability, check_command};
+use vm_system_daemon::{Config, ConfigFile, DaemonError, Durability, check_command};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -77,7 +77,7 @@ pub(crate) fn run(context: &Context, args: Args) -> Result<u8, CliError> {
         .thread_name("vm-system")
         .build()
         .map_err(|error| CliError::internal(format!("cannot start the runtime: {error}")))?
-        .block_on(daemon::serve(config))
+        .block_on(vm_system_daemon::serve(config))
         .map_err(|error| failure(&error))?;
     Ok(exit::OK)
 }

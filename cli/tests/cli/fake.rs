@@ -3,6 +3,8 @@
 use crate::environment::TestEnvironment;
 use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
 use std::sync::{Arc, Mutex};
+use vm_system_api::control::{self, ControlLimits, Door, PeerPolicy};
+use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{
     ErrorCode, Health, LibraryCheck, LibraryInfo, ModuleInfo, Op, OpError, Reply, TemplateName,
 };
@@ -14,9 +16,7 @@ use vm_system_protocol::model::{
     TemplateDetail,
 };
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::api::control::{self, ControlLimits, Door, PeerPolicy};
-use vm_system_supervisor::ops::{VerbHandler, VerbRequest};
-use vm_system_supervisor::store::BoxFuture;
+use vm_system_store::BoxFuture;
 
 const THEN: Timestamp = Timestamp(1_700_000_000_123);
 

@@ -160,7 +160,7 @@ esac
 
 /// The package of a library of the catalog, and what its registry says of it.
 fn put_package(env: &TestEnvironment, id: &str) {
-    let entry = vm_system_supervisor::libraries::catalog_entry(id).expect("of the catalog");
+    let entry = vm_system_spawn::libraries::catalog_entry(id).expect("of the catalog");
     let mut archive = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let manifest = format!(r#"{{"name":"{id}","version":"{}"}}"#, entry.version);
     for (path, content) in [("package.json", manifest.as_str()), (entry.file, "globalThis.it = 1")] {

@@ -551,7 +551,7 @@ fn agents_that_misbehave_harm_nobody() {
 #[test]
 fn the_docs_list_the_tools_as_they_are() {
     let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/mcp-tools.md");
-    let made = vm_system_supervisor::api::mcp::reference();
+    let made = vm_system_api::mcp::reference();
     if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
         std::fs::write(&path, &made).expect("docs/mcp-tools.md");
     }

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
 use tokio::sync::Notify;
+use vm_system_api::control::{Door, PeerPolicy};
+use vm_system_api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
+use vm_system_ops::{VerbHandler, VerbRequest};
 use vm_system_protocol::control::{Health, Op, OpError, Reply};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
@@ -13,10 +16,7 @@ use vm_system_protocol::model::{
     ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
 };
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::api::control::{Door, PeerPolicy};
-use vm_system_supervisor::api::rest::{self, Listeners, RestLimits, RestOptions, TokenBook, UiDir};
-use vm_system_supervisor::ops::{VerbHandler, VerbRequest};
-use vm_system_supervisor::store::BoxFuture;
+use vm_system_store::BoxFuture;
 use vm_system_tests::PATIENCE;
 use vm_system_tests::http::Http;
 

@@ -5,7 +5,7 @@ use crate::world::{World, signal};
 use nix::sys::signal::Signal;
 use vm_system_protocol::ids::SessionId;
 use vm_system_protocol::model::{Execution, ExecutionStatus, SessionStatus};
-use vm_system_supervisor::runtime::RuntimeApi;
+use vm_system_runtime::RuntimeApi;
 
 cases! {
     the_wall_limit_interrupts_and_the_session_lives_on,

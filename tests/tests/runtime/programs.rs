@@ -4,13 +4,13 @@ use crate::cases;
 use crate::world::{TEMPLATE, World, is_alive, policy};
 use std::sync::Arc;
 use uuid::Uuid;
+use vm_system_core::durable::{Fresh, fresh_record, session_record};
 use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Engine, ExecutionStatus};
 use vm_system_protocol::time::Timestamp;
-use vm_system_supervisor::core::durable::{Fresh, fresh_record, session_record};
-use vm_system_supervisor::runtime::{Identity, StartProgram};
-use vm_system_supervisor::store::{NewProgramVersion, Owner, PolicySnapshot, Write};
+use vm_system_record::{NewProgramVersion, Owner, PolicySnapshot, Write};
+use vm_system_runtime::{Identity, StartProgram};
 use vm_system_tests::watch::Watch;
 
 cases! {

@@ -8,7 +8,7 @@ use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::ids::{SessionId, StartupFileId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{EventPayload, ExecutionStatus, SessionStatus, StartupFile, StartupMode};
-use vm_system_supervisor::runtime::RuntimeApi;
+use vm_system_runtime::RuntimeApi;
 
 cases! {
     a_session_lives_and_remembers_until_it_is_closed,

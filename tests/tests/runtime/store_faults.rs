@@ -4,7 +4,7 @@ use crate::cases;
 use crate::world::{World, policy};
 use vm_system_protocol::control::ErrorCode;
 use vm_system_protocol::model::{ExecutionStatus, SessionStatus};
-use vm_system_supervisor::runtime::RuntimeApi;
+use vm_system_runtime::RuntimeApi;
 
 cases! {
     a_full_disk_is_an_error_and_a_mark_and_heals,

@@ -4,23 +4,22 @@ use std::sync::Arc;
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
+use vm_system_core::{ExecuteRequest, Source};
+use vm_system_policy::Operator;
 use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{
     Engine, Execution, ExecutionKind, Session, SessionInspection, SessionStatus, Settings,
 };
 use vm_system_protocol::worker::SourceFormat;
-use vm_system_supervisor::brokers::BrokerConfig;
-use vm_system_supervisor::core::{ExecuteRequest, Source};
-use vm_system_supervisor::policy::Operator;
-use vm_system_supervisor::runtime::Administrators;
-use vm_system_supervisor::runtime::{
-    CreateSession, Libraries, Runtime, RuntimeApi, RuntimeConfig, RuntimeError,
-};
-use vm_system_supervisor::spawn::{LibrarySet, SpawnConfig};
-use vm_system_supervisor::store::{Faults, Owner, PolicySnapshot, Scope, StoreHandle, Write, open_temporary};
-use vm_system_supervisor::workspaces::Workspaces;
-use vm_system_supervisor::worktree::{Roots, WorktreeClient};
+use vm_system_record::{Owner, PolicySnapshot, Scope, Write};
+use vm_system_runtime::Administrators;
+use vm_system_runtime::brokers::BrokerConfig;
+use vm_system_runtime::workspaces::Workspaces;
+use vm_system_runtime::worktree::{Roots, WorktreeClient};
+use vm_system_runtime::{CreateSession, Libraries, Runtime, RuntimeApi, RuntimeConfig, RuntimeError};
+use vm_system_spawn::{LibrarySet, SpawnConfig};
+use vm_system_store::{Faults, StoreHandle, open_temporary};
 use vm_system_tests::records;
 
 /// Sessions that may live at a time.
@@ -64,7 +63,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         workspaces: Workspaces::default(),
         operator: Operator::default(),
         max_sessions: SESSIONS,
-        durable: vm_system_supervisor::runtime::DurableConfig::default(),
+        durable: vm_system_runtime::DurableConfig::default(),
     };
     Runtime::start(config, store).await.expect("a runtime")
 }

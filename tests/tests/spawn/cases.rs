@@ -29,7 +29,7 @@ use vm_system_sandbox::pidfd::PidFd;
 use vm_system_sandbox::process::SELF;
 use vm_system_sandbox::step::Layer;
 use vm_system_sandbox::{inspect, landlock, namespaces, rlimit, socket};
-use vm_system_supervisor::spawn::{
+use vm_system_spawn::{
     ChannelError, SandboxMode, SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerDeath, WorkerKind,
 };
 use vm_system_tests::skip;

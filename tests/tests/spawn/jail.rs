@@ -7,7 +7,7 @@ use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{ExecutionKind, Limits, Resolver};
 use vm_system_protocol::worker::{Execute, FromWorker, Outcome, Policy, SourceFormat, Start, ToWorker};
-use vm_system_supervisor::spawn::{
+use vm_system_spawn::{
     ChannelError, Received, SpawnConfig, SpawnEvent, Spawner, WorkerHandle, WorkerKind, WorkerLimits,
 };
 

@@ -4,7 +4,7 @@ use crate::cases::{descriptors, until};
 use crate::jail::{LIMITS, born, obey, session};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_supervisor::spawn::{SandboxMode, SpawnConfig, SpawnError, Spawner, WorkerHandle, WorkerKind};
+use vm_system_spawn::{SandboxMode, SpawnConfig, SpawnError, Spawner, WorkerHandle, WorkerKind};
 use vm_system_tests::skip;
 
 async fn jail(config: SpawnConfig) -> Spawner {

@@ -5,7 +5,7 @@ use crate::cases::{adoptable, called, until};
 use crate::jail::{LIMITS, born, embedded, event, obey, session};
 use std::time::Duration;
 use vm_system_sandbox::pidfd::PidFd;
-use vm_system_supervisor::spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerKind};
+use vm_system_spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner, WorkerKind};
 
 fn kill_zygote(spawner: &Spawner) {
     kill(*spawner.zygote_pids().first().expect("a zygote"));

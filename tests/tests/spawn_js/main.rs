@@ -12,7 +12,7 @@ use vm_system_protocol::worker::{Done, FromWorker, HostReply, HostRequest, Outco
 use vm_system_sandbox::namespaces::{self, Ids};
 use vm_system_sandbox::process::ExitStatus;
 use vm_system_sandbox::selftest;
-use vm_system_supervisor::spawn::{WorkerDeath, WorkerHandle};
+use vm_system_spawn::{WorkerDeath, WorkerHandle};
 use vm_system_tests::skip;
 use vm_system_tests::watch;
 use vm_system_worker::roles::{Modes, dispatch};

@@ -6,7 +6,7 @@ use crate::error::{CliError, exit};
 use crate::npm;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use vm_system_protocol::control::LibraryInfo;
-use vm_system_supervisor::libraries::{CATALOG, CatalogEntry};
+use vm_system_spawn::libraries::{CATALOG, CatalogEntry};
 
 /// Arguments of `libs download`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +56,7 @@ fn wanted(names: &[String]) -> Result<Vec<&'static CatalogEntry>, CliError> {
         return Ok(CATALOG.iter().collect());
     }
     let entry = |name: &String| {
-        vm_system_supervisor::libraries::catalog_entry(name).ok_or_else(|| {
+        vm_system_spawn::libraries::catalog_entry(name).ok_or_else(|| {
             CliError::usage(format!("{name} is not in the catalog")).with_hint(
                 "`vm-system libs list` shows it; `vm-system libs install NAME@VERSION` takes any package",
             )

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use vm_system_supervisor::api::mcp::FileRefusal;
+use vm_system_api::mcp::FileRefusal;
 
 /// The environment variable of the original with the folders, separated by colons.
 const OTHERS: &str = "CVM_SANDBOX_PATHS";

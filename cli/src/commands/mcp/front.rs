@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
+use vm_system_api::mcp::{self, Asker, Asking, CLIENT_CHARS, Extensions, FileRefusal, Front};
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
-use vm_system_supervisor::api::mcp::{self, Asker, Asking, CLIENT_CHARS, Extensions, FileRefusal, Front};
 
 /// Connections of one agent at a time.
 const CONNECTIONS: usize = 8;

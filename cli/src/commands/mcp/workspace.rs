@@ -10,7 +10,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::PathBuf;
-use vm_system_supervisor::api::mcp::FileRefusal;
+use vm_system_api::mcp::FileRefusal;
 
 /// The name of the folder.
 const FOLDER: &str = ".vm-system";

@@ -3,8 +3,8 @@
 use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
+use vm_system_daemon::{SpawnConfig, examine_host};
 use vm_system_protocol::control::{DoctorReport, HostFinding, Op, Reply, SandboxLayer};
-use vm_system_supervisor::daemon::{SpawnConfig, examine_host};
 
 pub(crate) async fn run(context: &Context) -> Result<u8, CliError> {
     let report = match context.call(Op::Doctor).await {

@@ -6,9 +6,9 @@ use crate::context::{Context, expect_reply};
 use crate::error::{CliError, exit};
 use crate::output::Rows;
 use std::path::Path;
+use vm_system_api::mcp::FileRefusal;
+use vm_system_ops::plans::{PLAN_BYTES, Plan, done_blocks, gather};
 use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply};
-use vm_system_supervisor::api::mcp::FileRefusal;
-use vm_system_supervisor::plans::{PLAN_BYTES, Plan, done_blocks, gather};
 
 /// Blocks that are done, beside a plan.
 const PROGRESS: &str = "uplan-progress.json";

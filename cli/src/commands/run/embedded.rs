@@ -6,8 +6,8 @@ use crate::commands::serve::failure;
 use crate::error::{CliError, exit};
 use std::sync::Arc;
 use std::time::Duration;
+use vm_system_daemon::Embedded;
 use vm_system_protocol::model::{Limits, Settings};
-use vm_system_supervisor::daemon::Embedded;
 
 /// Events of a script that is run by hand: a report may be long.
 const MAX_EVENTS: u32 = 1_000_000;

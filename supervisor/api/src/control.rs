@@ -1,0 +1,52 @@
+//! The server's side of the control socket: frames in, verbs to a [`VerbHandler`](vm_system_ops::VerbHandler), frames out.
+//!
+//! Knows nothing of what a verb does. Every peer is treated as clumsy or hostile: sizes, counts and times are bounded
+//! by [`ControlLimits`], and whoever breaks the protocol is disconnected with a reason in the log.
+//!
+//! Reading order: [`frame`] (bytes), [`peer`] (who is it), `server` (accepting), `connection` (one client), `request`
+//! (one verb with its stream of events).
+
+mod connection;
+pub mod frame;
+pub mod peer;
+mod request;
+mod server;
+
+pub use peer::{PeerPolicy, Transport};
+pub use server::{Door, Presence, Present, serve};
+
+use std::time::Duration;
+use vm_system_protocol::limits;
+
+/// Name of this API in the audit log.
+const API: &str = "control";
+
+/// Bounds of this API.
+#[derive(Debug, Clone)]
+pub struct ControlLimits {
+    /// Clients at a time; more are refused by name.
+    pub connections: usize,
+    /// Unanswered requests of one client; more are answered with `CAPACITY_EXCEEDED`.
+    pub requests: usize,
+    /// Largest frame in either direction (bytes).
+    pub frame_bytes: usize,
+    /// A client must say hello within.
+    pub hello: Duration,
+    /// A frame that has begun must be complete within.
+    pub frame: Duration,
+    /// A client must take each [`WRITE_CHUNK_BYTES`](vm_system_protocol::control::frame::WRITE_CHUNK_BYTES) within.
+    pub write: Duration,
+}
+
+impl Default for ControlLimits {
+    fn default() -> Self {
+        Self {
+            connections: 256,
+            requests: 32,
+            frame_bytes: limits::CONTROL_FRAME_BYTES,
+            hello: Duration::from_millis(limits::HELLO_MS),
+            frame: Duration::from_millis(limits::MESSAGE_MS),
+            write: Duration::from_millis(limits::WRITE_MS),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! One client from hello to end: reads frames, starts requests, writes what they answer.
+//!
+//! Reading and writing are two halves that end each other: whoever breaks the protocol or does not read is
+//! disconnected with a reason. Requests under way go on without the client.
+
+use super::frame::{self, FrameError};
+use super::request::{self, Outgoing};
+use super::{ControlLimits, Door};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::io::{AsyncRead, AsyncWrite, BufReader};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use vm_system_ops::{Caller, VerbHandler, VerbRequest};
+use vm_system_protocol::control::{
+    CONTROL_PROTOCOL, ClientFrame, ClientHello, ErrorCode, Op, OpError, ServerFrame, ServerHello,
+};
+
+/// Frames that may wait for a client's socket.
+const QUEUED_FRAMES: usize = 8;
+/// A usual request comes with one read (bytes); larger ones are read past this.
+const READ_BYTES: usize = 4_096;
+/// Longest idempotency key (bytes).
+const IDEMPOTENCY_KEY_BYTES: usize = 255;
+
+/// Why a client was disconnected; goes to the log.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Disconnect {
+    #[error("it did not say hello in time")]
+    NoHello,
+    #[error("it speaks control protocol {theirs} (version {version}), this supervisor {CONTROL_PROTOCOL}")]
+    OtherProtocol { theirs: u32, version: String },
+    #[error("refused: {0}")]
+    Refused(String),
+    #[error("request id {0} is in use twice")]
+    IdInUse(u32),
+    #[error(transparent)]
+    Frame(#[from] FrameError),
+}
+
+/// What all connections share.
+pub(super) struct Shared {
+    pub(super) handler: Arc<dyn VerbHandler>,
+    pub(super) limits: ControlLimits,
+    pub(super) door: Door,
+}
+
+/// Says hello and nothing else: the peer is not taken.
+pub(super) async fn refuse<S>(stream: S, limits: &ControlLimits, reason: String) -> Disconnect
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let (mut reader, mut writer) = tokio::io::split(stream);
+    match greet(&mut reader, &mut writer, limits, Some(reason.clone())).await {
+        Err(disconnect) => disconnect,
+        Ok(()) => Disconnect::Refused(reason),
+    }
+}
+
+/// Serves one client until it leaves (`Ok`) or must be disconnected.
+pub(super) async fn serve<R, W>(
+    shared: &Shared,
+    reader: R,
+    mut writer: W,
+    caller: Caller,
+) -> Result<(), Disconnect>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut reader = BufReader::with_capacity(READ_BYTES, reader);
+    greet(&mut reader, &mut writer, &shared.limits, None).await?;
+    let (frames, queue) = mpsc::channel(QUEUED_FRAMES);
+    let outgoing = Outgoing { frames, frame_bytes: shared.limits.frame_bytes };
+    let mut client = Client { shared, caller, active: Active::default(), outgoing };
+    let write = write_all(writer, queue, shared.limits.write);
+    tokio::pin!(write);
+    let read = tokio::select! {
+        ended = &mut write => return ended,
+        ended = client.read_all(&mut reader) => ended,
+        () = shared.door.hang_up.cancelled() => Ok(()),
+    };
+    read?;
+    // The client has closed its sending side, or we hang up: what was asked for is still answered, except streams
+    // without an end of their own, which nobody would stop any more.
+    client.active.unfollow_all();
+    drop(client);
+    write.await
+}
+
+/// Largest greeting of a client: who has not been let in yet costs no more (bytes).
+const HELLO_BYTES: usize = 4 * 1024;
+
+async fn greet<R, W>(
+    reader: &mut R,
+    writer: &mut W,
+    limits: &ControlLimits,
+    refusal: Option<String>,
+) -> Result<(), Disconnect>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let hello = timeout(limits.hello, frame::read::<ClientHello, _>(reader, HELLO_BYTES, limits.frame))
+        .await
+        .map_err(|_| Disconnect::NoHello)??
+        .ok_or(Disconnect::NoHello)?;
+    let other_protocol = hello.protocol != CONTROL_PROTOCOL;
+    let refusal = if other_protocol {
+        Some(format!(
+            "the supervisor speaks control protocol {CONTROL_PROTOCOL}, the client {}",
+            hello.protocol
+        ))
+    } else {
+        refusal
+    };
+    let answer = ServerHello {
+        protocol: CONTROL_PROTOCOL,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        refusal: refusal.clone(),
+    };
+    let bytes = frame::encode(&answer, limits.frame_bytes).map_err(FrameError::Codec)?;
+    frame::write(writer, &bytes, limits.write).await?;
+    if other_protocol {
+        return Err(Disconnect::OtherProtocol { theirs: hello.protocol, version: hello.version });
+    }
+    refusal.map_or(Ok(()), |reason| Err(Disconnect::Refused(reason)))
+}
+
+async fn write_all<W>(
+    mut writer: W,
+    mut queue: mpsc::Receiver<Vec<u8>>,
+    deadline: std::time::Duration,
+) -> Result<(), Disconnect>
+where
+    W: AsyncWrite + Unpin,
+{
+    while let Some(bytes) = queue.recv().await {
+        frame::write(&mut writer, &bytes, deadline).await?;
+    }
+    Ok(())
+}
+
+struct Client<'a> {
+    shared: &'a Shared,
+    caller: Caller,
+    active: Active,
+    outgoing: Outgoing,
+}
+
+impl Client<'_> {
+    async fn read_all<R: AsyncRead + Unpin>(&mut self, reader: &mut R) -> Result<(), Disconnect> {
+        let limits = &self.shared.limits;
+        while let Some(frame) = frame::read(reader, limits.frame_bytes, limits.frame).await? {
+            match frame {
+                ClientFrame::Request { id, idempotency_key, op } => {
+                    self.request(id, idempotency_key, op).await?;
+                }
+                ClientFrame::Unfollow { id } => self.active.unfollow(id),
+            }
+        }
+        Ok(())
+    }
+
+    async fn request(&mut self, id: u32, idempotency_key: Option<String>, op: Op) -> Result<(), Disconnect> {
+        if let Some(refusal) = self.refusal(idempotency_key.as_deref()) {
+            let reply = ServerFrame::Reply { id, result: Err(Box::new(refusal)) };
+            // A client that is gone is noticed by the writing half.
+            let _ = self.outgoing.send(&reply).await;
+            return Ok(());
+        }
+        let unfollow = self.active.begin(id).ok_or(Disconnect::IdInUse(id))?;
+        let caller = self.caller.clone();
+        let request = VerbRequest { caller, idempotency_key, op, events: None };
+        let (handler, outgoing) = (Arc::clone(&self.shared.handler), self.outgoing.clone());
+        let active = self.active.clone();
+        self.shared.door.requests.spawn(async move {
+            request::run(handler, id, request, outgoing, unfollow, || active.end(id)).await;
+        });
+        Ok(())
+    }
+
+    fn refusal(&self, idempotency_key: Option<&str>) -> Option<OpError> {
+        if self.shared.door.closing.is_cancelled() {
+            return Some(OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"));
+        }
+        if idempotency_key.is_some_and(|key| key.is_empty() || key.len() > IDEMPOTENCY_KEY_BYTES) {
+            let message = format!("an idempotency key has 1 to {IDEMPOTENCY_KEY_BYTES} bytes");
+            return Some(OpError::new(ErrorCode::ValidationError, message));
+        }
+        if self.active.count() >= self.shared.limits.requests {
+            let message = format!("{} requests of this client are under way", self.shared.limits.requests);
+            return Some(OpError::new(ErrorCode::CapacityExceeded, message).with_hint("wait for an answer"));
+        }
+        None
+    }
+}
+
+/// The requests of one client that are not answered yet, each with what ends its stream of events.
+#[derive(Clone, Default)]
+struct Active(Arc<Mutex<HashMap<u32, CancellationToken>>>);
+
+impl Active {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u32, CancellationToken>> {
+        // The map is whole after every statement that holds the lock.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin(&self, id: u32) -> Option<CancellationToken> {
+        match self.lock().entry(id) {
+            Entry::Occupied(_) => None,
+            Entry::Vacant(place) => Some(place.insert(CancellationToken::new()).clone()),
+        }
+    }
+
+    fn end(&self, id: u32) {
+        self.lock().remove(&id);
+    }
+
+    fn unfollow(&self, id: u32) {
+        if let Some(token) = self.lock().get(&id) {
+            token.cancel();
+        }
+    }
+
+    fn unfollow_all(&self) {
+        self.lock().values().for_each(CancellationToken::cancel);
+    }
+
+    fn count(&self) -> usize {
+        self.lock().len()
+    }
+}

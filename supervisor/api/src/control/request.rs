@@ -1,0 +1,174 @@
+//! One verb of one client: hands it to the handler, streams its events, then its reply.
+
+use super::frame;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use vm_system_ops::{VerbHandler, VerbRequest};
+use vm_system_protocol::control::{ErrorCode, OpError, Reply, ServerFrame};
+use vm_system_protocol::model::{Event, EventPayload};
+use vm_system_store::BoxFuture;
+
+/// Batches of events that may wait between the handler and a client's socket.
+const QUEUED_BATCHES: usize = 4;
+/// Events of one frame stay below this, as long as there is more than one (bytes, estimated).
+const EVENTS_FRAME_BYTES: usize = 256 * 1024;
+/// What an event takes on the wire beside its texts, generously (bytes).
+const EVENT_OVERHEAD_BYTES: usize = 64;
+
+/// Where a client's frames wait to be written; bounded, so that a slow reader holds up only its own requests.
+#[derive(Clone)]
+pub(super) struct Outgoing {
+    pub(super) frames: mpsc::Sender<Vec<u8>>,
+    pub(super) frame_bytes: usize,
+}
+
+/// The client is gone.
+pub(super) struct Gone;
+
+impl Outgoing {
+    pub(super) async fn send(&self, frame: &ServerFrame) -> Result<(), Gone> {
+        let bytes = match frame::encode(frame, self.frame_bytes) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                let Some(smaller) = too_large(frame, &error) else { return Ok(()) };
+                frame::encode(&smaller, self.frame_bytes).map_err(|_| Gone)?
+            }
+        };
+        self.frames.send(bytes).await.map_err(|_| Gone)
+    }
+}
+
+/// What goes out instead of a frame that cannot be encoded.
+fn too_large(frame: &ServerFrame, error: &dyn std::fmt::Display) -> Option<ServerFrame> {
+    let ServerFrame::Reply { id, .. } = frame else {
+        tracing::error!(%error, "an event does not fit a frame and is left out of the stream");
+        return None;
+    };
+    let error = OpError::new(ErrorCode::Internal, format!("the answer does not fit a frame: {error}"))
+        .with_hint("ask for less at a time: --limit, --after-seq");
+    Some(ServerFrame::Reply { id: *id, result: Err(Box::new(error)) })
+}
+
+/// Runs one request to its end, whether or not the client is still there. `unfollow` ends the stream early; `answered`
+/// frees the request's id, before the client can see the reply.
+pub(super) async fn run(
+    handler: Arc<dyn VerbHandler>,
+    id: u32,
+    mut request: VerbRequest,
+    outgoing: Outgoing,
+    unfollow: CancellationToken,
+    answered: impl FnOnce(),
+) {
+    let mut stream = None;
+    if request.op.follows() {
+        let (sender, receiver) = mpsc::channel(QUEUED_BATCHES);
+        request.events = Some(sender);
+        stream = Some(receiver);
+    }
+    let work = contained(handler.handle(request));
+    let result = match stream {
+        // Both at once: the verb waits for room in its stream.
+        Some(receiver) => tokio::join!(work, forward(id, receiver, &outgoing, &unfollow)).0,
+        None => work.await,
+    };
+    let result = result.unwrap_or_else(|| {
+        tracing::error!(request = id, "a request ended without an answer");
+        Err(OpError::new(ErrorCode::Internal, "the supervisor failed at this request; see its log"))
+    });
+    answered();
+    let reply = ServerFrame::Reply { id, result: result.map(Box::<Reply>::new).map_err(Box::new) };
+    // The client may be gone; then nobody waits for the reply.
+    let _ = outgoing.send(&reply).await;
+}
+
+/// Does the work; `None` if it panicked: a bug in a verb becomes this request's error and nothing else.
+async fn contained<T>(mut work: BoxFuture<'_, T>) -> Option<T> {
+    let poll = |context: &mut Context<'_>| {
+        // After a panic the work is dropped and never polled again, so that nobody sees what it left half-way.
+        match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Some),
+            Err(_) => Poll::Ready(None),
+        }
+    };
+    std::future::poll_fn(poll).await
+}
+
+async fn forward(
+    id: u32,
+    mut receiver: mpsc::Receiver<Vec<Event>>,
+    outgoing: &Outgoing,
+    unfollow: &CancellationToken,
+) {
+    loop {
+        let batch = tokio::select! {
+            biased;
+            () = unfollow.cancelled() => return,
+            () = outgoing.frames.closed() => return,
+            batch = receiver.recv() => batch,
+        };
+        let Some(batch) = batch else { return };
+        for events in split(batch) {
+            if outgoing.send(&ServerFrame::Events { id, events }).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Cuts a batch into pieces that fit a frame.
+fn split(batch: Vec<Event>) -> Vec<Vec<Event>> {
+    let mut pieces = Vec::new();
+    let mut piece = Vec::new();
+    let mut bytes = 0;
+    for event in batch {
+        let size = size_of_event(&event);
+        if bytes + size > EVENTS_FRAME_BYTES && !piece.is_empty() {
+            pieces.push(std::mem::take(&mut piece));
+            bytes = 0;
+        }
+        bytes += size;
+        piece.push(event);
+    }
+    if !piece.is_empty() {
+        pieces.push(piece);
+    }
+    pieces
+}
+
+fn size_of_event(event: &Event) -> usize {
+    let echo = match &event.payload {
+        EventPayload::InputEcho { text } => text.len(),
+        _ => 0,
+    };
+    EVENT_OVERHEAD_BYTES + echo + event.payload.output_bytes() as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use vm_system_protocol::ids::ExecutionId;
+    use vm_system_protocol::model::ConsoleLevel;
+    use vm_system_protocol::time::Timestamp;
+
+    fn event(seq: u64, bytes: usize) -> Event {
+        Event {
+            execution_id: ExecutionId::from_bytes([1; 16]),
+            seq,
+            ts: Timestamp(0),
+            payload: EventPayload::Console { level: ConsoleLevel::Log, text: "x".repeat(bytes) },
+        }
+    }
+
+    #[test]
+    fn a_large_batch_is_cut_in_order_and_a_giant_event_travels_alone() {
+        let batch =
+            vec![event(1, 10), event(2, 10), event(3, 2 * EVENTS_FRAME_BYTES), event(4, 10), event(5, 10)];
+        let lengths: Vec<_> = split(batch.clone()).iter().map(Vec::len).collect();
+        assert_eq!(lengths, [2, 1, 2]);
+        assert_eq!(split(batch.clone()).concat(), batch);
+        assert!(split(Vec::new()).is_empty());
+    }
+}

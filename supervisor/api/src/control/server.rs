@@ -1,0 +1,162 @@
+//! Accepts clients, asks the kernel who they are, and serves each in a task of its own.
+
+use super::connection::{self, Shared};
+use super::frame::FrameError;
+use super::{API, ControlLimits, PeerPolicy, Transport};
+use interprocess::local_socket::tokio::{Listener, Stream};
+use interprocess::local_socket::traits::StreamCommon as _;
+use interprocess::local_socket::traits::tokio::Listener as _;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use vm_system_ops::{ApiRefusal, VerbHandler};
+use vm_system_protocol::control::ErrorCode;
+use vm_system_spawn::reactor::{self, StreamReader, StreamWriter};
+
+/// Pause after an `accept` that failed for want of descriptors or memory, so that the log and the CPU survive it.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// After hanging up, clients get this long to take the answers that are queued for them.
+const HANG_UP: Duration = Duration::from_secs(1);
+
+/// How the supervisor closes the door, step by step; whoever holds it decides when.
+#[derive(Debug, Clone, Default)]
+pub struct Door {
+    /// First: no client and no request is taken any more.
+    pub closing: CancellationToken,
+    /// Requests under way, of all clients; wait for them in between.
+    pub requests: TaskTracker,
+    /// Who is connected, through all doors.
+    pub presence: Presence,
+    /// Last: connections are closed as soon as the answers that are queued for them are written.
+    pub hang_up: CancellationToken,
+}
+
+/// Counts connections, for whoever waits until there are none.
+#[derive(Debug, Clone)]
+pub struct Presence(watch::Sender<usize>);
+
+impl Default for Presence {
+    fn default() -> Self {
+        Self(watch::Sender::new(0))
+    }
+}
+
+impl Presence {
+    /// One more, until the answer is dropped.
+    pub fn enter(&self) -> Present {
+        self.0.send_modify(|count| *count += 1);
+        Present(self.0.clone())
+    }
+
+    /// How many there are, now and from now on.
+    pub fn watch(&self) -> watch::Receiver<usize> {
+        self.0.subscribe()
+    }
+}
+
+/// A connection that is counted.
+#[derive(Debug)]
+pub struct Present(watch::Sender<usize>);
+
+impl Drop for Present {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count = count.saturating_sub(1));
+    }
+}
+
+/// Clients above the limit that are told so at a time; more are closed at once.
+const REFUSALS: usize = 16;
+
+/// Serves the control socket until [`Door::hang_up`].
+pub async fn serve(
+    listener: Listener,
+    handler: Arc<dyn VerbHandler>,
+    peers: PeerPolicy,
+    limits: ControlLimits,
+    door: Door,
+) {
+    let slots = Arc::new(Semaphore::new(limits.connections));
+    let refusals = Arc::new(Semaphore::new(REFUSALS));
+    let clients = TaskTracker::new();
+    let shared = Arc::new(Shared { handler, limits, door: door.clone() });
+    let mut number: u64 = 0;
+    loop {
+        let stream = tokio::select! {
+            () = door.closing.cancelled() => break,
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => stream,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a client");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            },
+        };
+        number += 1;
+        let slot = Arc::clone(&slots).try_acquire_owned().ok();
+        // To be told why there is no room takes room, too.
+        let told = match slot {
+            Some(_) => None,
+            None => match Arc::clone(&refusals).try_acquire_owned() {
+                Ok(told) => Some(told),
+                Err(_) => continue,
+            },
+        };
+        let (shared, peers) = (Arc::clone(&shared), peers.clone());
+        let present = door.presence.enter();
+        clients.spawn(async move {
+            client(&shared, &peers, stream, number, slot.is_some()).await;
+            drop((slot, told, present));
+        });
+    }
+    drop(listener);
+    door.hang_up.cancelled().await;
+    clients.close();
+    // What is left now are clients that do not read their answers, or wait for a request that did not end.
+    let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
+}
+
+/// The stream, watched as we need it.
+fn halves(stream: Stream) -> io::Result<(StreamReader, StreamWriter)> {
+    let Stream::UdSocket(stream) = stream;
+    reactor::split(OwnedFd::try_from(stream)?)
+}
+
+async fn client(shared: &Shared, peers: &PeerPolicy, stream: Stream, number: u64, has_slot: bool) {
+    let creds = stream.peer_creds().ok();
+    let uid = creds.and_then(|creds| creds.euid());
+    let pid = creds.and_then(|creds| creds.pid());
+    let verdict = peers.judge(API, uid, Transport::Unix).await.and_then(|caller| {
+        if has_slot {
+            Ok(caller)
+        } else {
+            Err(format!("{} clients are connected already", shared.limits.connections))
+        }
+    });
+    let ended = match verdict {
+        Ok(caller) => {
+            tracing::debug!(client = number, uid, pid, "client connected");
+            match halves(stream) {
+                Ok((reader, writer)) => connection::serve(shared, reader, writer, caller).await,
+                Err(error) => Err(FrameError::Io(error).into()),
+            }
+        }
+        Err(reason) => {
+            if has_slot {
+                let from = uid.map_or_else(String::new, |uid| format!("uid:{uid}"));
+                let (what, code) = ("connect".to_owned(), ErrorCode::NotPermitted.as_str());
+                shared.handler.refused(ApiRefusal { owner: None, api: API, what, from, code }).await;
+            }
+            Err(connection::refuse(stream, &shared.limits, reason).await)
+        }
+    };
+    match ended {
+        Ok(()) => tracing::debug!(client = number, "client left"),
+        Err(reason) => tracing::warn!(client = number, uid, pid, %reason, "client disconnected"),
+    }
+}

@@ -1,0 +1,132 @@
+//! The door for agents: the Model Context Protocol over standard streams and over HTTP, in the generations that the SDK
+//! knows (with and without `initialize`). A thin adapter: each tool is a few verbs, and what a verb does is decided in
+//! [`ops`](vm_system_ops), for this door as for the others.
+//!
+//! The same tools serve both transports; what differs between them is a [`Front`]: who calls, who answers verbs, whose
+//! files may be read. Every client is treated as clumsy or hostile: sizes and counts are bounded, and what it says
+//! wrong is answered with an error of JSON-RPC wherever there is somebody to answer.
+//!
+//! Reading order:
+//! - `server`: requests of the protocol → tools, prompts, resources
+//! - `tools`: the table of tools; below it one file for each noun
+//! - `call`, `outcome`, `views`, `schema`: one call of a tool, its answer, things as JSON, JSON Schema
+//! - `confirm`: what is asked before something is deleted; `prompts`, `resources`: the rest of what is offered
+//! - `watch`: who hears when an execution moves on; `background`: executions as tasks of the protocol's extension
+//! - [`lines`]: messages over standard streams; `http`: over HTTP
+
+mod background;
+mod call;
+mod confirm;
+pub(crate) mod http;
+pub mod lines;
+mod outcome;
+mod prompts;
+mod resources;
+mod schema;
+mod server;
+#[cfg(test)]
+mod tests;
+#[allow(clippy::doc_markdown, reason = "comments of these types are the descriptions that agents read")]
+mod tools;
+#[allow(clippy::doc_markdown, reason = "comments of these types are the descriptions that agents read")]
+mod views;
+mod watch;
+
+pub use rmcp::model::Extensions;
+pub use server::McpServer;
+pub use tools::reference;
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::io::{AsyncRead, AsyncWrite};
+use vm_system_ops::Caller;
+use vm_system_protocol::control::{Op, OpError, Reply};
+
+/// A future that is called through an object.
+pub type Asking<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// Who calls a tool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asker {
+    /// Whose rows; none where whoever answers verbs knows that by itself.
+    pub caller: Option<Caller>,
+    /// Which of that owner's clients: each has a current execution of its own. None: nothing tells this one from others, so
+    /// that it has no current execution; one for all would give the answers of one agent to the program of another.
+    pub client: Option<String>,
+}
+
+/// Most characters of a client's name.
+pub const CLIENT_CHARS: usize = 150;
+
+/// What the current execution of a client that was given a name is kept under; none if the name is empty or too long.
+pub fn key_of_client(name: &str) -> Option<String> {
+    let name = name.trim();
+    let fits = !name.is_empty() && name.chars().count() <= CLIENT_CHARS;
+    fits.then(|| format!("client {name}"))
+}
+
+/// What differs between the transports. Unless one says otherwise it has no files of the client.
+pub trait Front: Send + Sync + 'static {
+    /// Who calls, by what the transport put beside the request; why it is nobody.
+    fn asker(&self, beside: &Extensions) -> Result<Asker, String>;
+
+    /// Answers one verb. `key` makes it safe to ask again after a broken connection.
+    fn ask<'a>(&'a self, asker: &'a Asker, op: Op, key: String) -> Asking<'a, Result<Reply, OpError>>;
+
+    /// Reads a text file with the client's own rights, wherever it may name files; why not.
+    fn read(&self, path: &Path, _most: usize) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(path.display().to_string()))
+    }
+
+    /// Whether [`Front::read`] reads anything at all.
+    fn reads_files(&self) -> bool {
+        false
+    }
+
+    /// The folder that the client works in: programs may use its files.
+    fn worktree(&self) -> Option<String> {
+        None
+    }
+
+    /// Text of a file among the data of the client's workspace, as [`Front::keep`] names them; none if it is not there.
+    fn kept(&self, name: &str, _most: usize) -> Result<Option<String>, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
+
+    /// Keeps a text there, whole or not at all; what had the name before has it with `.bak` behind it. Answers its path.
+    fn keep(&self, name: &str, _text: &str) -> Result<String, FileRefusal> {
+        Err(FileRefusal::Denied(name.to_owned()))
+    }
+}
+
+/// Serves one client on a pair of streams until it leaves.
+pub async fn serve<R, W>(front: Arc<dyn Front>, client: lines::Lines<R, W>)
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    match rmcp::serve_server(McpServer::new(front), client).await {
+        Ok(running) => {
+            if let Err(error) = running.waiting().await {
+                tracing::error!(%error, "the service of a client failed");
+            }
+        }
+        Err(error) => tracing::debug!(%error, "a client left before it began"),
+    }
+}
+
+/// A file is not read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FileRefusal {
+    /// There is none.
+    #[error("File not found: {0}")]
+    NotFound(String),
+    /// The client may not read it, or it lies outside of the folders that may be named.
+    #[error("Permission denied: {0}")]
+    Denied(String),
+    /// It is not a text file of a sane size.
+    #[error("{0}")]
+    Unfit(String),
+}

@@ -1,0 +1,464 @@
+//! Tools of executions: starting them, where they stand, what they said.
+
+use super::programs::{Deletion, ask_first, confirmed};
+use super::{Answer, Effect, Row};
+use crate::mcp::call::Call;
+use crate::mcp::outcome::{Failure, Outcome};
+use crate::mcp::schema::{self, JsonSchema, schemars};
+use crate::mcp::views::{self, ExecutionView, TaskView, VariableView};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::collections::{BTreeMap, HashMap};
+use uuid::Uuid;
+use vm_system_protocol::control::{DurableOp, DurableReply, ListPage, NewRun, Op, Reply};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Event, ExecutionStatus, ProgramState, Run};
+
+/// Most executions of a list.
+const LISTED: u32 = 200;
+/// Longest question in a list (bytes).
+const LISTED_PROMPT_BYTES: u32 = 1_000;
+/// Events that are read at a time.
+const EVENTS: u32 = 2_000;
+/// Console output of one answer (bytes).
+const OUTPUT_BYTES: usize = 64 * 1024;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Row {
+            name: "start",
+            title: "Start an execution",
+            description: "Start an execution of a program. When the answer comes, it has run to its first question \
+                or its end: ask getTask next, or look at `task` of the structured answer.",
+            input: schema::input::<Start>,
+            output: schema::output::<ExecutionView>,
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(start(call)),
+        },
+        Row {
+            name: "restart",
+            title: "Start again",
+            description: "Start a new execution of a program under a new name, and make it the current one.",
+            input: schema::input::<Restart>,
+            output: schema::output::<ExecutionView>,
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(restart(call)),
+        },
+        Row {
+            name: "status",
+            title: "Status of an execution",
+            description: "Where an execution stands, with its program counter, calls in progress and variables.",
+            input: schema::input::<Which>,
+            output: schema::output::<StatusView>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(status(call)),
+        },
+        Row {
+            name: "list_executions",
+            title: "List executions",
+            description: "Executions of programs, newest first (at most 200), and which is the current one.",
+            input: schema::input::<List>,
+            output: schema::output::<ExecutionList>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(list(call)),
+        },
+        Row {
+            name: "get_execution",
+            title: "One execution",
+            description: "An execution with its current task, how often it was answered wrongly, and its variables.",
+            input: schema::input::<Which>,
+            output: schema::output::<DetailView>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(get(call)),
+        },
+        Row {
+            name: "set_current",
+            title: "Set the current execution",
+            description: "Which execution tools mean when no executionId is given. Each client has one of its own.",
+            input: schema::input::<SetCurrent>,
+            output: schema::output::<ExecutionView>,
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(set_current(call)),
+        },
+        Row {
+            name: "delete_execution",
+            title: "Delete an execution",
+            description: "Forget an execution with its output and states; one that has not ended is ended first. The \
+                first call answers a token, the second one with this token deletes.",
+            input: schema::input::<Delete>,
+            output: schema::output::<ExecutionDeletion>,
+            effect: Effect::Destroys,
+            reads_files: false,
+            run: |call| Box::pin(delete(call)),
+        },
+        Row {
+            name: "get_output",
+            title: "Output of an execution",
+            description: "What a program said on its console so far. Pass `next` as `after` to get what came since.",
+            input: schema::input::<Output>,
+            output: schema::output::<OutputView>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(output(call)),
+        },
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Start {
+    /// Name or id of the program
+    program_id: String,
+    /// A name for the execution; one that has not ended keeps its name to itself
+    execution_id: String,
+    /// Make it the current execution (default: true)
+    set_current: Option<bool>,
+    /// What the program sees as `args`
+    #[serde(default)]
+    args: Vec<String>,
+    /// What the program sees as `env`
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+    #[doc = "Absolute path of the folder whose files the program may use; default: the one that the server was given with \
+             --worktree, else none, and its `fs` fails"]
+    worktree: Option<String>,
+    #[doc = "Answer with a task of the protocol's extension, whose inputs are the questions, if this client knows that \
+             (default: false)"]
+    // Read by [`Call::is_as_task`].
+    #[serde(rename = "asTask")]
+    _as_task: Option<bool>,
+}
+
+async fn start(call: &Call<'_>) -> Answer {
+    let Start { program_id, execution_id, set_current, args, env, worktree, .. } = call.input()?;
+    let new = NewRun {
+        program: program_id,
+        name: Some(execution_id.clone()),
+        args,
+        env: env.into_iter().collect(),
+        template: None,
+        worktree_path: worktree.or_else(|| call.front.worktree()),
+        // A task is there at once: whoever takes the request back knows what runs.
+        wait: !call.is_as_task(),
+    };
+    started(call, new, set_current.unwrap_or(true)).await
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Restart {
+    /// Name or id of the program
+    program_id: String,
+    /// A name for the new execution; made up if absent
+    execution_id: Option<String>,
+}
+
+async fn restart(call: &Call<'_>) -> Answer {
+    let Restart { program_id, execution_id } = call.input()?;
+    let name = execution_id.unwrap_or_else(|| {
+        let unique = Uuid::new_v4().simple().to_string();
+        format!("{}-{}", program_id.chars().take(100).collect::<String>(), &unique[..12])
+    });
+    let new = NewRun {
+        program: program_id,
+        name: Some(name),
+        worktree_path: call.front.worktree(),
+        ..NewRun::default()
+    };
+    started(call, new, true).await
+}
+
+async fn started(call: &Call<'_>, new: NewRun, set_current: bool) -> Answer {
+    let run = call.long_run(DurableOp::ProgramStart(Box::new(new))).await?;
+    let mut data = ExecutionView::of(&run);
+    let current = set_current && call.make_current(&run).await?;
+    data.is_current = current.then_some(true);
+    let note = if current { " (set as current)" } else { "" };
+    Ok(Outcome::new(format!("Execution started: {}{note}", views::name_of(&run)), &data))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Which {
+    /// Name or id of the execution; the current one if absent
+    execution_id: Option<String>,
+}
+
+/// The inside of an execution that waits; of one that runs or has ended there is none.
+async fn inside(call: &Call<'_>, run: &Run) -> Result<Option<Box<ProgramState>>, Failure> {
+    if run.execution.status != ExecutionStatus::Waiting {
+        return Ok(None);
+    }
+    let op = DurableOp::StateGet { execution: run.execution.id.to_string(), checkpoint: None };
+    match call.durable(op).await? {
+        DurableReply::State(state) => Ok(Some(state)),
+        other => Err(Failure::unexpected(&other)),
+    }
+}
+
+/// Variables of the innermost call, then the global ones.
+fn variables(state: &ProgramState) -> Vec<VariableView> {
+    let mut all = state.frames.first().map(|frame| frame.variables.clone()).unwrap_or_default();
+    all.extend(state.globals.iter().cloned());
+    views::variables(&all)
+}
+
+async fn found(call: &Call<'_>) -> Result<(Box<Run>, ExecutionView), Failure> {
+    let Which { execution_id } = call.input()?;
+    let execution = call.which(execution_id).await?;
+    let run = call.run(DurableOp::RunGet { execution }).await?;
+    let mut data = ExecutionView::of(&run);
+    let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
+    data.is_current = Some(current);
+    Ok((run, data))
+}
+
+/// Data of `status`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StatusView {
+    #[serde(flatten)]
+    execution: ExecutionView,
+    /// Line and column where it stands
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pc: Option<String>,
+    /// Calls in progress, innermost first
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stack: Option<Vec<String>>,
+    /// Variables of the innermost call, then the global ones
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variables: Option<Vec<VariableView>>,
+}
+
+async fn status(call: &Call<'_>) -> Answer {
+    let (run, execution) = found(call).await?;
+    let mut data = StatusView { execution, pc: None, stack: None, variables: None };
+    if let Some(state) = inside(call, &run).await? {
+        data.pc = state.frames.first().map(|frame| format!("{}:{}", frame.line, frame.column));
+        let stack = state.frames.iter().map(|frame| {
+            let name = if frame.function.is_empty() { "(top level)" } else { &frame.function };
+            format!("{name} {}:{} {}", frame.line, frame.column, frame.source_line.trim())
+        });
+        data.stack = Some(stack.collect());
+        data.variables = Some(variables(&state));
+    }
+    Ok(Outcome::json(&data))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct List {
+    /// Only of this program
+    program_id: Option<String>,
+}
+
+/// Data of `list_executions`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ExecutionList {
+    /// Newest first
+    executions: Vec<ListedExecution>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ListedExecution {
+    /// Its name, or its id if it has none
+    execution_id: String,
+    /// Its id
+    id: String,
+    /// Name of the program, or its id if it was deleted
+    program_id: Option<String>,
+    /// RUNNING, AWAITING_COGNITIVE_RESULT, COMPLETED or ERROR
+    state: &'static str,
+    /// The same, finer
+    #[schemars(with = "String")]
+    status: ExecutionStatus,
+    /// When it was started
+    created: String,
+    /// Tools without executionId mean this one
+    is_current: bool,
+    summary: Summary,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Summary {
+    /// What it asks, perhaps shortened
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_prompt: Option<String>,
+}
+
+async fn list(call: &Call<'_>) -> Answer {
+    let List { program_id } = call.input()?;
+    let runs = match call
+        .durable(DurableOp::RunList { program: program_id, page: ListPage::first(LISTED) })
+        .await?
+    {
+        DurableReply::Runs(runs) => runs,
+        other => return Err(Failure::unexpected(&other)),
+    };
+    let current = call.current().await?.map(|run| run.execution.id);
+    let prompts = prompts(call, &runs).await?;
+    let listed = runs.iter().map(|run| ListedExecution {
+        execution_id: views::name_of(run),
+        id: run.execution.id.to_string(),
+        program_id: views::program_of(run),
+        state: views::legacy(run.execution.status),
+        status: run.execution.status,
+        created: run.execution.started_at.to_string(),
+        is_current: current == Some(run.execution.id),
+        summary: Summary { current_prompt: prompts.get(&run.execution.id).cloned() },
+    });
+    let data = ExecutionList { executions: listed.collect() };
+    let text = serde_json::to_string_pretty(&json!(data.executions)).unwrap_or_default();
+    Ok(Outcome::new(text, &data))
+}
+
+/// What the waiting ones of these executions ask.
+async fn prompts(call: &Call<'_>, runs: &[Run]) -> Result<HashMap<ExecutionId, String>, Failure> {
+    let waits = |run: &&Run| run.execution.status == ExecutionStatus::Waiting;
+    let executions: Vec<_> = runs.iter().filter(waits).map(|run| run.execution.id).collect();
+    if executions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    match call.durable(DurableOp::Prompts { executions, bytes: LISTED_PROMPT_BYTES }).await? {
+        DurableReply::Prompts(prompts) => Ok(prompts.into_iter().collect()),
+        other => Err(Failure::unexpected(&other)),
+    }
+}
+
+/// Data of `get_execution`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct DetailView {
+    #[serde(flatten)]
+    execution: ExecutionView,
+    /// What it waits for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_task: Option<TaskView>,
+    /// Variables of the innermost call, then the global ones
+    #[serde(skip_serializing_if = "Option::is_none")]
+    variables: Option<Vec<VariableView>>,
+}
+
+async fn get(call: &Call<'_>) -> Answer {
+    let (run, execution) = found(call).await?;
+    let variables = inside(call, &run).await?.map(|state| variables(&state));
+    let current_task = execution.task.clone();
+    Ok(Outcome::json(&DetailView { execution, current_task, variables }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct SetCurrent {
+    /// Name or id of the execution
+    execution_id: String,
+}
+
+async fn set_current(call: &Call<'_>) -> Answer {
+    let SetCurrent { execution_id } = call.input()?;
+    let run = call.set_current(execution_id.clone()).await?;
+    let mut data = ExecutionView::of(&run);
+    data.is_current = Some(true);
+    Ok(Outcome::new(format!("Current execution set to: {execution_id}"), &data))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Delete {
+    /// Name or id of the execution
+    execution_id: String,
+    /// The token of the first call
+    confirm_token: Option<String>,
+}
+
+/// Data of `delete_execution`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ExecutionDeletion {
+    /// What it is about
+    execution_id: String,
+    #[serde(flatten)]
+    deletion: Deletion,
+}
+
+async fn delete(call: &Call<'_>) -> Answer {
+    let Delete { execution_id, confirm_token } = call.input()?;
+    let id = call.run(DurableOp::RunGet { execution: execution_id.clone() }).await?.execution.id.to_string();
+    let Some(token) = confirm_token else {
+        let deletion = ask_first(call, "execution", &execution_id, id);
+        return Ok(Outcome::json(&ExecutionDeletion { execution_id, deletion }));
+    };
+    confirmed(call, "execution", &execution_id, &id, &token)?;
+    call.run(DurableOp::RunDelete { execution: id }).await?;
+    let text = format!("Execution deleted: {execution_id}");
+    Ok(Outcome::new(text, &ExecutionDeletion { execution_id, deletion: Deletion::done() }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Output {
+    /// Name or id of the execution; the current one if absent
+    execution_id: Option<String>,
+    /// Only what came after this (`next` of an earlier answer)
+    #[serde(default)]
+    after: u64,
+}
+
+/// Data of `get_output`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct OutputView {
+    /// Its name, or its id if it has none
+    execution_id: String,
+    /// In order
+    lines: Vec<String>,
+    /// Pass it as `after` to go on
+    next: u64,
+    /// There is more: ask again with `next`
+    truncated: bool,
+}
+
+async fn output(call: &Call<'_>) -> Answer {
+    let Output { execution_id, after } = call.input()?;
+    let execution = call.which(execution_id).await?;
+    let run = call.run(DurableOp::RunGet { execution }).await?;
+    let (lines, next, truncated) = console(call, &run.execution.id.to_string(), after, OUTPUT_BYTES).await?;
+    let text = if lines.is_empty() { "(no output)".to_owned() } else { lines.join("\n") };
+    let more = if truncated { format!("\n[there is more: after={next}]") } else { String::new() };
+    let data = OutputView { execution_id: views::name_of(&run), lines, next, truncated };
+    Ok(Outcome::new(text + &more, &data))
+}
+
+/// Console lines behind a place, as many as one answer has room for.
+pub(in crate::mcp) async fn console(
+    call: &Call<'_>,
+    execution: &str,
+    after: u64,
+    most: usize,
+) -> Result<(Vec<String>, u64, bool), Failure> {
+    let events = events(call, execution, after, EVENTS).await?;
+    let (lines, next, all) = views::lines(&events, after, most);
+    Ok((lines, next, !all || events.len() >= EVENTS as usize))
+}
+
+/// Events behind a place.
+pub(super) async fn events(
+    call: &Call<'_>,
+    execution: &str,
+    after_seq: u64,
+    limit: u32,
+) -> Result<Vec<Event>, Failure> {
+    let op = Op::ExecEvents { execution: execution.to_owned(), after_seq, limit, follow: false };
+    match call.ask(op).await? {
+        Reply::Events(events) => Ok(events),
+        other => Err(Failure::unexpected(&other)),
+    }
+}

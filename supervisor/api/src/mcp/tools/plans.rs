@@ -1,0 +1,88 @@
+//! Plans: Markdown files that a built-in program walks through with the agent.
+
+use super::programs::refused;
+use super::{Answer, Effect, Row};
+use crate::mcp::FileRefusal;
+use crate::mcp::call::Call;
+use crate::mcp::outcome::{Failure, Outcome};
+use crate::mcp::schema::{self, JsonSchema, schemars};
+use serde::{Deserialize, Serialize};
+use vm_system_ops::plans;
+use vm_system_protocol::control::{CompiledPlan, DurableOp, DurableReply, ErrorCode};
+use vm_system_protocol::model::Program;
+
+/// What `loadFile` is asked for to get the built-in program.
+pub(super) const EXECUTOR: &str = "@planexecutor";
+/// The compiled plan among the workspace's data.
+const COMPILED: &str = "uplan.json";
+/// Blocks that are done, as an earlier program may have left them there.
+const PROGRESS: &str = "uplan-progress.json";
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![Row {
+        name: "parsePlan",
+        title: "Compile a plan",
+        description: "Read a plan from a Markdown file (and the files that it lists), say what is wrong with it, or \
+            compile it: then `loadFile` with the filePath @planexecutor loads the program that walks through it with \
+            you, block by block. The files must lie in a folder that the server was allowed to read.",
+        input: schema::input::<Parse>,
+        output: schema::output::<PlanView>,
+        effect: Effect::Adds,
+        reads_files: true,
+        run: |call| Box::pin(parse(call)),
+    }]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Parse {
+    /// The plan, or the index of its files
+    file_path: String,
+}
+
+/// Data of `parsePlan`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct PlanView {
+    /// Always true: a plan in which something is wrong is an error
+    valid: bool,
+    /// How many blocks it has
+    blocks: u32,
+    /// The compiled plan
+    path: String,
+    /// In the order of execution
+    block_ids: Vec<String>,
+}
+
+async fn parse(call: &Call<'_>) -> Answer {
+    let Parse { file_path } = call.input()?;
+    let read = |path: &std::path::Path, most: usize| match call.front.read(path, most) {
+        Ok(text) => Ok(Some(text)),
+        Err(FileRefusal::NotFound(_)) => Ok(None),
+        Err(other) => Err(refused(&other)),
+    };
+    let text =
+        plans::gather(&file_path, read)?.ok_or_else(|| refused(&FileRefusal::NotFound(file_path.clone())))?;
+    let plan = match call.durable(DurableOp::PlanCheck(Box::new(text))).await? {
+        DurableReply::Plan(plan) => plan,
+        other => return Err(Failure::unexpected(&other)),
+    };
+    let path = call.front.keep(COMPILED, plan.plan.as_str()).map_err(|refusal| refused(&refusal))?;
+    let CompiledPlan { valid, blocks, block_ids, .. } = *plan;
+    Ok(Outcome::json(&PlanView { valid, blocks, path, block_ids }))
+}
+
+/// Loads the built-in program for the plan that was compiled last.
+pub(super) async fn load(call: &Call<'_>, name: String) -> Result<Box<Program>, Failure> {
+    let kept = |name: &str| call.front.kept(name, 2 * plans::PLAN_BYTES).map_err(|refusal| refused(&refusal));
+    let plan = kept(COMPILED)?.ok_or_else(|| Failure::Told {
+        message: format!("File not found: {COMPILED} (call parsePlan first)"),
+        code: ErrorCode::FileNotFound.as_str(),
+        details: None,
+    })?;
+    let done = kept(PROGRESS)?.map(|text| plans::done_blocks(&text)).unwrap_or_default();
+    match call.durable(DurableOp::PlanLoad { name, plan, done }).await? {
+        DurableReply::Program(program) => Ok(program),
+        other => Err(Failure::unexpected(&other)),
+    }
+}

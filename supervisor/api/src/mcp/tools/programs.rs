@@ -1,0 +1,294 @@
+//! Tools of programs, and of the server itself.
+
+use super::{Answer, Effect, Row, plans};
+use crate::mcp::FileRefusal;
+use crate::mcp::call::Call;
+use crate::mcp::confirm::Worth;
+use crate::mcp::outcome::{Failure, Outcome};
+use crate::mcp::schema::{self, JsonSchema, schemars};
+use crate::mcp::views::ProgramView;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::path::Path;
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, ListPage, Op, Reply};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::Program;
+
+/// Largest source that is read from a file (bytes); whether it may be as large is decided where it is compiled.
+const SOURCE_BYTES: usize = CONTROL_FRAME_BYTES / 2;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Row {
+            name: "server_info",
+            title: "About this server",
+            description: "Name and version of the server, and how many programs and executions there are.",
+            input: schema::input::<Nothing>,
+            output: schema::output::<ServerView>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(server_info(call)),
+        },
+        Row {
+            name: "load",
+            title: "Load a program",
+            description: "Compile a program (JavaScript or TypeScript) and keep it under a name. In it, `CC(prompt)` \
+                asks you a question and pauses: its state is kept until you answer, across restarts. Another \
+                text under the same name makes a new version; executions that are paused keep theirs.",
+            input: schema::input::<Load>,
+            output: schema::output::<ProgramView>,
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(load(call)),
+        },
+        Row {
+            name: "loadFile",
+            title: "Load a program from a file",
+            description: "Read a program from a file and load it as `load` does. The file must lie in a folder that \
+                the server was allowed to read. `@planexecutor` is the built-in program that walks through the plan \
+                that parsePlan compiled last.",
+            input: schema::input::<LoadFile>,
+            output: schema::output::<ProgramView>,
+            effect: Effect::Adds,
+            reads_files: true,
+            run: |call| Box::pin(load_file(call)),
+        },
+        Row {
+            name: "list_programs",
+            title: "List programs",
+            description: "All programs that are loaded, newest first.",
+            input: schema::input::<Nothing>,
+            output: schema::output::<ProgramList>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(list(call)),
+        },
+        Row {
+            name: "delete_program",
+            title: "Delete a program",
+            description: "Delete a program; its executions go on. The first call answers a token, the second one \
+                with this token deletes.",
+            input: schema::input::<Delete>,
+            output: schema::output::<ProgramDeletion>,
+            effect: Effect::Destroys,
+            reads_files: false,
+            run: |call| Box::pin(delete(call)),
+        },
+    ]
+}
+
+/// What a tool returns that deletes only when it is called twice.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Deletion {
+    /// Whether it is gone
+    deleted: bool,
+    /// Call again with the token
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirmation_required: Option<bool>,
+    /// What to do
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    /// Counts once, for this alone
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
+}
+
+impl Deletion {
+    pub(super) fn done() -> Self {
+        Self { deleted: true, confirmation_required: None, message: None, token: None }
+    }
+}
+
+/// The first of two calls about the thing of this id, which the client calls `named`.
+pub(super) fn ask_first(call: &Call<'_>, kind: &'static str, named: &str, id: String) -> Deletion {
+    let token = call.confirmations.give(call.about(kind, id));
+    let message = format!("To delete {kind} '{named}', call this tool again with the confirmation token");
+    Deletion {
+        deleted: false,
+        confirmation_required: Some(true),
+        message: Some(message),
+        token: Some(token.clone()),
+    }
+}
+
+/// The second one: whether the token was given for what the name means now.
+pub(super) fn confirmed(
+    call: &Call<'_>,
+    kind: &'static str,
+    named: &str,
+    id: &str,
+    token: &str,
+) -> Result<(), Failure> {
+    let (code, message) = match call.confirmations.take(&call.about(kind, id.to_owned()), token) {
+        Worth::Counts => return Ok(()),
+        Worth::ForAnother => (
+            ErrorCode::Conflict,
+            format!(
+                "This confirmation token was given for another {kind}: '{named}' is {id} now. Nothing was deleted; call \
+                 again without a token to get one for it"
+            ),
+        ),
+        Worth::Nothing => (
+            ErrorCode::ValidationError,
+            "Invalid confirmation token: call again without one to get a new one".to_owned(),
+        ),
+    };
+    Err(Failure::Told { message, code: code.as_str(), details: None })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// Data of `server_info`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ServerView {
+    /// Of the server
+    name: &'static str,
+    /// Of the server
+    version: String,
+    /// Programs that are loaded
+    programs: u64,
+    /// Executions of programs, ended ones too
+    executions: u64,
+}
+
+async fn server_info(call: &Call<'_>) -> Answer {
+    let Reply::RuntimeInfo(info) = call.ask(Op::RuntimeInfo).await? else {
+        return Err(Failure::unexpected(&"RuntimeInfo"));
+    };
+    let counts = match call.durable(DurableOp::Counts).await? {
+        DurableReply::Counts(counts) => counts,
+        other => return Err(Failure::unexpected(&other)),
+    };
+    let (programs, executions) = (counts.programs, counts.executions);
+    Ok(Outcome::json(&ServerView { name: "vm-system", version: info.version.clone(), programs, executions }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Load {
+    /// The program's name
+    program_id: String,
+    /// Its source; `main()` is called if it is declared
+    source: String,
+}
+
+async fn load(call: &Call<'_>) -> Answer {
+    let Load { program_id, source } = call.input()?;
+    let program = compile(call, program_id, source, None).await?;
+    Ok(Outcome::new(format!("Program loaded successfully: {}", program.name), &ProgramView::of(&program)))
+}
+
+async fn compile(
+    call: &Call<'_>,
+    name: String,
+    source: String,
+    typescript: Option<bool>,
+) -> Result<Box<Program>, Failure> {
+    match call.durable(DurableOp::ProgramLoad { name, source, typescript }).await? {
+        DurableReply::Program(program) => Ok(program),
+        other => Err(Failure::unexpected(&other)),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct LoadFile {
+    /// The program's name
+    program_id: String,
+    /// The file, .js or .ts; or @planexecutor
+    file_path: String,
+}
+
+async fn load_file(call: &Call<'_>) -> Answer {
+    let LoadFile { program_id, file_path } = call.input()?;
+    if file_path == plans::EXECUTOR {
+        let program = plans::load(call, program_id).await?;
+        let text = format!("Program loaded successfully from {file_path}: {}", program.name);
+        return Ok(Outcome::new(text, &ProgramView::of(&program)));
+    }
+    let path = Path::new(&file_path);
+    let source = call.front.read(path, SOURCE_BYTES).map_err(|refusal| refused(&refusal))?;
+    let typescript = match path.extension().and_then(|extension| extension.to_str()) {
+        Some("ts" | "mts" | "cts") => Some(true),
+        Some("js" | "mjs" | "cjs") => Some(false),
+        _ => None,
+    };
+    let program = compile(call, program_id, source, typescript).await?;
+    let text = format!("Program loaded successfully from {file_path}: {}", program.name);
+    Ok(Outcome::new(text, &ProgramView::of(&program)))
+}
+
+/// A file that was not read.
+pub(super) fn refused(refusal: &FileRefusal) -> Failure {
+    let code = match refusal {
+        FileRefusal::NotFound(_) => ErrorCode::FileNotFound,
+        FileRefusal::Denied(_) => ErrorCode::NotPermitted,
+        FileRefusal::Unfit(_) => ErrorCode::ValidationError,
+    };
+    Failure::Told { message: refusal.to_string(), code: code.as_str(), details: None }
+}
+
+async fn programs(call: &Call<'_>) -> Result<Vec<Program>, Failure> {
+    match call.durable(DurableOp::ProgramList(ListPage::default())).await? {
+        DurableReply::Programs(programs) => Ok(programs),
+        other => Err(Failure::unexpected(&other)),
+    }
+}
+
+/// Data of `list_programs`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ProgramList {
+    /// Newest first
+    programs: Vec<ProgramView>,
+}
+
+async fn list(call: &Call<'_>) -> Answer {
+    let programs: Vec<ProgramView> = programs(call).await?.iter().map(ProgramView::of).collect();
+    let text = if programs.is_empty() {
+        "No programs loaded".to_owned()
+    } else {
+        serde_json::to_string_pretty(&json!(programs)).unwrap_or_default()
+    };
+    Ok(Outcome::new(text, &ProgramList { programs }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Delete {
+    /// Name or id of the program
+    program_id: String,
+    /// The token of the first call
+    confirm_token: Option<String>,
+}
+
+/// Data of `delete_program`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ProgramDeletion {
+    /// What it is about
+    program_id: String,
+    #[serde(flatten)]
+    deletion: Deletion,
+}
+
+async fn delete(call: &Call<'_>) -> Answer {
+    let Delete { program_id, confirm_token } = call.input()?;
+    let op = DurableOp::ProgramGet { program: program_id.clone(), version: None };
+    let id = match call.durable(op).await? {
+        DurableReply::Program(program) => program.id.to_string(),
+        other => return Err(Failure::unexpected(&other)),
+    };
+    let Some(token) = confirm_token else {
+        let deletion = ask_first(call, "program", &program_id, id);
+        return Ok(Outcome::json(&ProgramDeletion { program_id, deletion }));
+    };
+    confirmed(call, "program", &program_id, &id, &token)?;
+    call.durable(DurableOp::ProgramDelete { program: id }).await?;
+    let text = format!("Program deleted: {program_id}");
+    Ok(Outcome::new(text, &ProgramDeletion { program_id, deletion: Deletion::done() }))
+}

@@ -1,0 +1,444 @@
+//! Tools of the JavaScript engine: sessions that keep their variables, and what was run in them.
+
+use super::executions::events;
+use super::{Answer, Effect, Row};
+use crate::mcp::call::Call;
+use crate::mcp::outcome::{Failure, Outcome, cut, shortened};
+use crate::mcp::schema::{self, JsonSchema, schemars};
+use crate::mcp::views::{self, ErrorView, SessionView, TaskView};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use vm_system_protocol::control::{
+    AGENT_TEMPLATE, DurableReply, ErrorCode, ListPage, NewExecution, NewSession, Op, Reply, SessionFilter,
+};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, Session, SessionInspection,
+    SessionStatus, Task,
+};
+
+/// Most sessions of a list.
+const LISTED: u32 = 200;
+/// Console output of one evaluation (bytes).
+const OUTPUT_BYTES: usize = 16 * 1024;
+/// The value of one evaluation (bytes).
+const VALUE_BYTES: usize = 16 * 1024;
+/// Events that are read for one evaluation, and listed by `get_events`.
+const EVENTS: u32 = 1_000;
+/// Events of one answer (bytes of JSON).
+const EVENTS_BYTES: usize = 64 * 1024;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Row {
+            name: "session_create",
+            title: "Make a JavaScript session",
+            description: "Make a sandboxed JavaScript session. Variables stay from one session_eval to the next. It \
+                reads files beneath its worktree through `require('fs')` and reaches nothing else.",
+            input: schema::input::<Create>,
+            output: schema::output::<SessionView>,
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(create(call)),
+        },
+        Row {
+            name: "session_eval",
+            title: "Run JavaScript",
+            description: "Run JavaScript in a session: the value of the last expression and what it said on the \
+                console. Cancelling the request ends it.",
+            input: schema::input::<Eval>,
+            output: schema::output::<EvaluationView>,
+            effect: Effect::Destroys,
+            reads_files: false,
+            run: |call| Box::pin(eval(call)),
+        },
+        Row {
+            name: "session_run_file",
+            title: "Run a file",
+            description: "Run a file of the session's worktree in the session.",
+            input: schema::input::<RunFile>,
+            output: schema::output::<EvaluationView>,
+            effect: Effect::Destroys,
+            reads_files: false,
+            run: |call| Box::pin(run_file(call)),
+        },
+        Row {
+            name: "session_inspect",
+            title: "Inspect a session",
+            description: "A session as the kernel sees it: process, CPU time, memory, limits, walls in force.",
+            input: schema::input::<Which>,
+            output: schema::output::<InspectionView>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(inspect(call)),
+        },
+        Row {
+            name: "session_fork",
+            title: "Fork a session",
+            description: "Make copies of an idle session: each has all its variables as they are now and goes on by \
+                itself. To try several ways from one prepared state, prepare it once and fork it for each.",
+            input: schema::input::<Fork>,
+            output: schema::output::<SessionList>,
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(fork(call)),
+        },
+        Row {
+            name: "session_close",
+            title: "Close a session",
+            description: "End a session; what runs in it becomes cancelled. Closing it again changes nothing.",
+            input: schema::input::<Which>,
+            output: schema::output::<SessionView>,
+            effect: Effect::Destroys,
+            reads_files: false,
+            run: |call| Box::pin(close(call)),
+        },
+        Row {
+            name: "list_sessions",
+            title: "List sessions",
+            description: "Sessions of scripts, newest first (at most 200); those of programs with engine `cvm`.",
+            input: schema::input::<List>,
+            output: schema::output::<SessionList>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(list(call)),
+        },
+        Row {
+            name: "get_events",
+            title: "Events of an execution",
+            description: "All that an execution of a session or of a program said and did, in order. Pass `next` as \
+                `after` to go on.",
+            input: schema::input::<Events>,
+            output: schema::output::<EventList>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(get_events(call)),
+        },
+    ]
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Create {
+    /// Name or id of a template; a plain one if absent
+    template_id: Option<String>,
+    #[doc = "Absolute path of an existing folder whose files it may read; required unless the server was given one with \
+             --worktree"]
+    worktree: Option<String>,
+    /// A name for the session
+    name: Option<String>,
+}
+
+async fn create(call: &Call<'_>) -> Answer {
+    let Create { template_id, worktree, name } = call.input()?;
+    let worktree = worktree.or_else(|| call.front.worktree()).ok_or_else(|| {
+        Failure::invalid(
+            "a session needs a worktree: pass `worktree`, the absolute path of an existing folder (or start the server \
+             with --worktree DIR)",
+        )
+    })?;
+    let new = NewSession {
+        template: template_id.unwrap_or_else(|| AGENT_TEMPLATE.to_owned()),
+        workspace_id: "mcp".to_owned(),
+        base_commit_oid: "none".to_owned(),
+        worktree_path: worktree,
+        name,
+        ttl_s: None,
+        idle_timeout_s: None,
+    };
+    match call.ask(Op::SessionCreate(Box::new(new))).await? {
+        Reply::Session(session) => {
+            Ok(Outcome::new(format!("Session created: {}", session.id), &SessionView::of(&session)))
+        }
+        other => Err(Failure::unexpected(&other)),
+    }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Eval {
+    /// Id of the session, its unique beginning, or its name
+    session_id: String,
+    /// JavaScript; top-level await works
+    code: String,
+}
+
+async fn eval(call: &Call<'_>) -> Answer {
+    let Eval { session_id, code } = call.input()?;
+    execute(call, NewExecution { input: Some(code), ..NewExecution::new(session_id, ExecutionKind::Repl) })
+        .await
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct RunFile {
+    /// Id of the session, its unique beginning, or its name
+    session_id: String,
+    /// The file, relative to the worktree
+    path: String,
+    /// What it sees as `args`
+    #[serde(default)]
+    args: Map<String, Value>,
+    /// What it sees in `process.env`
+    #[serde(default)]
+    env: BTreeMap<String, String>,
+}
+
+async fn run_file(call: &Call<'_>) -> Answer {
+    let RunFile { session_id, path, args, env } = call.input()?;
+    let new = NewExecution {
+        path: Some(path),
+        args: JsonText::from_value(&Value::Object(args)),
+        env: env.into_iter().collect(),
+        ..NewExecution::new(session_id, ExecutionKind::RunFile)
+    };
+    execute(call, new).await
+}
+
+/// Runs something in a session. It is known by its id from its beginning: when the client takes its request back, that
+/// execution is ended and no other, whoever else runs something there.
+async fn execute(call: &Call<'_>, new: NewExecution) -> Answer {
+    let begin = Op::ExecStart(Box::new(NewExecution { wait: false, ..new }));
+    let execution = match call.ask(begin).await? {
+        Reply::Execution(execution) => execution.id.to_string(),
+        Reply::Durable(DurableReply::Run(run)) => run.execution.id.to_string(),
+        other => return Err(Failure::unexpected(&other)),
+    };
+    match call.long(Op::ExecWait { execution: execution.clone() }).await {
+        Ok(Reply::Execution(execution)) => Ok(evaluated(&execution, None)),
+        Ok(Reply::Durable(DurableReply::Run(run))) => Ok(evaluated(&run.execution, run.task.as_ref())),
+        Ok(other) => Err(Failure::unexpected(&other)),
+        Err(Failure::Cancelled) => {
+            call.ask(Op::ExecCancel { execution }).await?;
+            Err(Failure::Cancelled)
+        }
+        Err(failure) => Err(failure),
+    }
+}
+
+/// What came of a piece of JavaScript in a session.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EvaluationView {
+    /// Its id: get_events has all that it said
+    execution_id: String,
+    /// Where it ran
+    session_id: String,
+    /// ok, error, timeout, cancelled, running or waiting
+    #[schemars(with = "String")]
+    status: ExecutionStatus,
+    /// The value of the last expression, for people
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    /// The same as JSON, where it has a faithful form and is not too large
+    #[serde(skip_serializing_if = "Option::is_none")]
+    result: Option<Value>,
+    /// What it said on the console
+    output: Vec<String>,
+    /// Pass it to get_events as `after` for what is not here
+    next: u64,
+    /// There was more output than an answer has room for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    truncated: Option<bool>,
+    /// What it waits for
+    #[serde(skip_serializing_if = "Option::is_none")]
+    task: Option<TaskView>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorView>,
+}
+
+fn evaluated(execution: &Execution, asked: Option<&Task>) -> Outcome {
+    let id = execution.id.to_string();
+    let said = execution.events.as_deref().unwrap_or_default();
+    let said = &said[..said.len().min(EVENTS as usize)];
+    let (output, next, all) = views::lines(said, 0, OUTPUT_BYTES);
+    let mut text = output.join("\n");
+    let mut add = |line: &str| {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(line);
+    };
+    let truncated = !all || said.len() >= EVENTS as usize;
+    let too_much = ErrorCode::OutputLimitExceeded.as_str();
+    if truncated {
+        add(&format!("[output cut: get_events executionId={id} after={next} has the rest]"));
+    } else if execution.error.as_ref().is_some_and(|error| error.code == too_much) {
+        add(&format!("[get_events executionId={id} has what was kept of its output]"));
+    }
+    let value = said.iter().rev().find_map(|event| match &event.payload {
+        EventPayload::Value { preview, json, .. } => Some((preview, json)),
+        _ => None,
+    });
+    let preview = value.map(|(preview, _)| shortened(preview, VALUE_BYTES).unwrap_or(preview));
+    if let Some(preview) = preview {
+        add(preview);
+    }
+    let result = value.and_then(|(_, json)| json.as_ref()).filter(|json| json.as_str().len() <= VALUE_BYTES);
+    if let Some(question) = asked {
+        let prompt = cut(question.prompt.clone());
+        add(&format!("It waits for an answer (submitTask executionId={id}): {prompt}"));
+    }
+    if let Some(error) = &execution.error {
+        add(&format!("Error: {}", error.message));
+    }
+    let data = EvaluationView {
+        session_id: execution.session_id.to_string(),
+        status: execution.status,
+        value: preview.map(str::to_owned),
+        result: result.map(|json| json.to_value().unwrap_or(Value::Null)),
+        output,
+        next,
+        truncated: truncated.then_some(true),
+        task: asked.map(TaskView::of),
+        error: execution.error.as_ref().map(ErrorView::of),
+        execution_id: id,
+    };
+    if data.error.is_some() { Outcome::failed(text, &data) } else { Outcome::new(text, &data) }
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Which {
+    /// Id of the session, its unique beginning, or its name
+    session_id: String,
+}
+
+async fn one(call: &Call<'_>, op: Op) -> Result<Box<Session>, Failure> {
+    match call.ask(op).await? {
+        Reply::Session(session) => Ok(session),
+        other => Err(Failure::unexpected(&other)),
+    }
+}
+
+/// Data of `session_inspect`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct InspectionView {
+    session: SessionView,
+    /// Absent if it has ended
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Map<String, Value>>")]
+    inspection: Option<SessionInspection>,
+}
+
+async fn inspect(call: &Call<'_>) -> Answer {
+    let Which { session_id } = call.input()?;
+    let session = one(call, Op::SessionGet { session: session_id }).await?;
+    let mut data = InspectionView { session: SessionView::of(&session), inspection: None };
+    if session.status == SessionStatus::Ready {
+        match call.ask(Op::SessionInspect { session: session.id.to_string() }).await? {
+            Reply::Inspection(inspection) => data.inspection = Some(*inspection),
+            other => return Err(Failure::unexpected(&other)),
+        }
+    }
+    Ok(Outcome::json(&data))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Fork {
+    /// Id of the session, its unique beginning, or its name
+    session_id: String,
+    /// How many copies (1–64, default 1): all of them or none
+    count: Option<u32>,
+}
+
+/// Data of the tools that return several sessions.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct SessionList {
+    /// Newest first; the copies of a fork in the order of their making
+    sessions: Vec<SessionView>,
+}
+
+async fn fork(call: &Call<'_>) -> Answer {
+    let Fork { session_id, count } = call.input()?;
+    match call.ask(Op::SessionFork { session: session_id, count: count.unwrap_or(1) }).await? {
+        Reply::Sessions(sessions) => {
+            let ids: Vec<String> = sessions.iter().map(|session| session.id.to_string()).collect();
+            let data = SessionList { sessions: sessions.iter().map(SessionView::of).collect() };
+            Ok(Outcome::new(format!("Session forked: {}", ids.join(", ")), &data))
+        }
+        other => Err(Failure::unexpected(&other)),
+    }
+}
+
+async fn close(call: &Call<'_>) -> Answer {
+    let Which { session_id } = call.input()?;
+    let session = one(call, Op::SessionClose { session: session_id }).await?;
+    Ok(Outcome::new(format!("Session closed: {}", session.id), &SessionView::of(&session)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct List {
+    /// Only of this status
+    #[schemars(with = "Option<String>", extend("enum" = ["starting", "ready", "crashed", "closed", "waiting"]))]
+    status: Option<SessionStatus>,
+    /// Only of this engine (default quickjs)
+    #[schemars(with = "Option<String>", extend("enum" = ["quickjs", "cvm"]))]
+    engine: Option<Engine>,
+}
+
+async fn list(call: &Call<'_>) -> Answer {
+    let List { status, engine } = call.input()?;
+    let filter = SessionFilter { status, engine, page: ListPage::first(LISTED), ..SessionFilter::default() };
+    let sessions: Vec<SessionView> = match call.ask(Op::SessionList(filter)).await? {
+        Reply::Sessions(sessions) => sessions.iter().map(SessionView::of).collect(),
+        other => return Err(Failure::unexpected(&other)),
+    };
+    let text = serde_json::to_string_pretty(&json!(sessions)).unwrap_or_default();
+    Ok(Outcome::new(text, &SessionList { sessions }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Events {
+    /// Name or id of the execution
+    execution_id: String,
+    /// Only events behind this number
+    #[serde(default)]
+    after: u64,
+    /// At most this many (1–1000)
+    limit: Option<u32>,
+}
+
+/// Data of `get_events`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EventList {
+    /// In order; each has seq, ts, type and payload
+    #[schemars(with = "Vec<Map<String, Value>>")]
+    events: Vec<Value>,
+    /// Pass it as `after` to go on
+    next: u64,
+    /// There is more
+    truncated: bool,
+}
+
+async fn get_events(call: &Call<'_>) -> Answer {
+    let Events { execution_id, after, limit } = call.input()?;
+    let limit = limit.unwrap_or(EVENTS).clamp(1, EVENTS);
+    let found = events(call, &execution_id, after, limit).await?;
+    let (mut shown, mut next, mut bytes) = (Vec::new(), after, 0);
+    for event in &found {
+        let mut value = json!(event);
+        let size = value.to_string().len();
+        if bytes + size > EVENTS_BYTES && !shown.is_empty() {
+            break;
+        }
+        if size > EVENTS_BYTES {
+            // One that is larger than an answer: what it was, and how large.
+            value =
+                json!({ "seq": event.seq, "ts": event.ts, "type": event.payload.type_name(), "bytes": size });
+        }
+        bytes += size;
+        next = event.seq;
+        shown.push(value);
+    }
+    let truncated = shown.len() < found.len() || found.len() >= limit as usize;
+    let text = serde_json::to_string_pretty(&shown).unwrap_or_default();
+    Ok(Outcome::new(text, &EventList { events: shown, next, truncated }))
+}

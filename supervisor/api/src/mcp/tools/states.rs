@@ -1,0 +1,242 @@
+//! Tools that look inside, change variables, go back, and branch off.
+
+use super::{Answer, Effect, Row};
+use crate::mcp::call::Call;
+use crate::mcp::outcome::{Failure, Outcome};
+use crate::mcp::schema::{self, JsonSchema, schemars};
+use crate::mcp::views::{self, ExecutionView, VariableView};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use vm_system_protocol::control::{DurableOp, DurableReply};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ProgramFrame;
+
+/// Most checkpoints in an answer, the newest ones.
+const CHECKPOINTS: usize = 200;
+
+pub(super) fn rows() -> Vec<Row> {
+    vec![
+        Row {
+            name: "get_state",
+            title: "Look inside",
+            description: "The inside of an execution that stands still: calls with their variables and source lines, \
+                global variables, and the checkpoints to which it can be rewound.",
+            input: schema::input::<Get>,
+            output: schema::output::<StateView>,
+            effect: Effect::Reads,
+            reads_files: false,
+            run: |call| Box::pin(get(call)),
+        },
+        Row {
+            name: "set_variable",
+            title: "Change a variable",
+            description: "Change a variable of an execution that waits for an answer.",
+            input: schema::input::<Set>,
+            output: schema::output::<ExecutionView>,
+            effect: Effect::Destroys,
+            reads_files: false,
+            run: |call| Box::pin(set(call)),
+        },
+        Row {
+            name: "rewind",
+            title: "Go back",
+            description: "Go back to a checkpoint: a new execution starts there and takes over the name, the old one \
+                ends. What the program did to files since is not undone.",
+            input: schema::input::<Rewind>,
+            output: schema::output::<ExecutionView>,
+            effect: Effect::Destroys,
+            reads_files: false,
+            run: |call| Box::pin(rewind(call)),
+        },
+        Row {
+            name: "fork",
+            title: "Branch off",
+            description: "Make a new execution that stands where this one stands, or stood at a checkpoint. The old \
+                one stays as it is.",
+            input: schema::input::<Fork>,
+            output: schema::output::<ExecutionView>,
+            effect: Effect::Adds,
+            reads_files: false,
+            run: |call| Box::pin(branch_off(call)),
+        },
+    ]
+}
+
+/// Data of `get_state`.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct StateView {
+    /// Its name, or its id if it has none
+    execution_id: String,
+    /// Its id
+    id: String,
+    /// Calls in progress, innermost first
+    frames: Vec<FrameView>,
+    /// Variables
+    globals: Vec<VariableView>,
+    /// In order, the newest 200
+    checkpoints: Vec<CheckpointView>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct FrameView {
+    /// Its name; empty at the top level
+    function: String,
+    /// Where it stands
+    line: u32,
+    /// Where it stands
+    column: u32,
+    /// The line itself
+    source: String,
+    /// Variables
+    variables: Vec<VariableView>,
+}
+
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct CheckpointView {
+    /// Its number
+    checkpoint: u64,
+    /// When
+    at: String,
+    /// start, pause, effect, steps, edit or end
+    cause: String,
+    /// Written with it
+    bytes: u64,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Get {
+    /// Name or id of the execution; the current one if absent
+    execution_id: Option<String>,
+    /// As of this checkpoint; now if absent
+    checkpoint: Option<u64>,
+}
+
+async fn get(call: &Call<'_>) -> Answer {
+    let Get { execution_id, checkpoint } = call.input()?;
+    let execution = call.which(execution_id).await?;
+    let run = call.run(DurableOp::RunGet { execution }).await?;
+    let id = run.execution.id.to_string();
+    let state = match call.durable(DurableOp::StateGet { execution: id.clone(), checkpoint }).await? {
+        DurableReply::State(state) => state,
+        other => return Err(Failure::unexpected(&other)),
+    };
+    let kept = match call.durable(DurableOp::CheckpointList { execution: id.clone() }).await? {
+        DurableReply::Checkpoints(kept) => kept,
+        other => return Err(Failure::unexpected(&other)),
+    };
+    let frames = state.frames.iter().map(|frame| FrameView {
+        function: frame.function.clone(),
+        line: frame.line,
+        column: frame.column,
+        source: frame.source_line.clone(),
+        variables: views::variables(&frame.variables),
+    });
+    let checkpoints = kept.iter().skip(kept.len().saturating_sub(CHECKPOINTS)).map(|point| CheckpointView {
+        checkpoint: point.seq,
+        at: point.at.to_string(),
+        cause: point.cause.clone(),
+        bytes: point.bytes,
+    });
+    Ok(Outcome::json(&StateView {
+        execution_id: views::name_of(&run),
+        id,
+        frames: frames.collect(),
+        globals: views::variables(&state.globals),
+        checkpoints: checkpoints.collect(),
+    }))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Set {
+    /// Name or id of the execution; the current one if absent
+    execution_id: Option<String>,
+    /// The variable
+    name: String,
+    /// Its new value, any JSON
+    value: Value,
+    /// Which call, 0 is the innermost; the innermost that has such a variable if absent
+    frame: Option<u32>,
+}
+
+async fn set(call: &Call<'_>) -> Answer {
+    let Set { execution_id, name, value, frame } = call.input()?;
+    let execution = call.which(execution_id).await?;
+    let frame = match frame {
+        Some(frame) => frame,
+        None => frame_of(call, &execution, &name).await?,
+    };
+    let value = JsonText::from_value(&value);
+    let run = call.run(DurableOp::StateSet { execution, name: name.clone(), value, frame }).await?;
+    let mut data = ExecutionView::of(&run);
+    let current = call.current().await?.is_some_and(|current| current.execution.id == run.execution.id);
+    data.is_current = Some(current);
+    Ok(Outcome::new(format!("Variable set: {name}"), &data))
+}
+
+/// The innermost call that has a variable of this name.
+async fn frame_of(call: &Call<'_>, execution: &str, name: &str) -> Result<u32, Failure> {
+    let op = DurableOp::StateGet { execution: execution.to_owned(), checkpoint: None };
+    let state = match call.durable(op).await? {
+        DurableReply::State(state) => state,
+        other => return Err(Failure::unexpected(&other)),
+    };
+    let has = |frame: &ProgramFrame| frame.variables.iter().any(|variable| variable.name == name);
+    let place = state.frames.iter().position(has).unwrap_or(0);
+    Ok(u32::try_from(place).unwrap_or(0))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Rewind {
+    /// Name or id of the execution; the current one if absent
+    execution_id: Option<String>,
+    /// Its number, as get_state lists it
+    checkpoint: u64,
+}
+
+async fn rewind(call: &Call<'_>) -> Answer {
+    let Rewind { execution_id, checkpoint } = call.input()?;
+    let execution = call.which(execution_id).await?;
+    let old = call.run(DurableOp::RunGet { execution }).await?;
+    let current = call.current().await?.is_some_and(|current| current.execution.id == old.execution.id);
+    let op = DurableOp::Rewind { execution: old.execution.id.to_string(), checkpoint };
+    let run = call.long_run(op).await?;
+    let mut data = ExecutionView::of(&run);
+    if current {
+        // Whoever worked on the old one goes on with the new one.
+        call.make_current(&run).await?;
+    }
+    data.is_current = Some(current);
+    let text = format!("Execution rewound to checkpoint {checkpoint}: {}", views::name_of(&run));
+    Ok(Outcome::new(text, &data))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Fork {
+    /// Name or id of the execution; the current one if absent
+    execution_id: Option<String>,
+    /// Its number, as get_state lists it; where it stands if absent
+    checkpoint: Option<u64>,
+    /// A name for the new execution
+    new_execution_id: Option<String>,
+    /// Make it the current execution (default: false)
+    #[serde(default)]
+    set_current: bool,
+}
+
+async fn branch_off(call: &Call<'_>) -> Answer {
+    let Fork { execution_id, checkpoint, new_execution_id, set_current } = call.input()?;
+    let execution = call.which(execution_id).await?;
+    let run = call.long_run(DurableOp::Fork { execution, checkpoint, name: new_execution_id }).await?;
+    let mut data = ExecutionView::of(&run);
+    let current = set_current && call.make_current(&run).await?;
+    data.is_current = Some(current);
+    let note = if current { " (set as current)" } else { "" };
+    Ok(Outcome::new(format!("Execution forked: {}{note}", views::name_of(&run)), &data))
+}

@@ -1,0 +1,122 @@
+//! The HTTP door: REST under `/api/v1`, events as SSE, and the files of a web UI. A thin adapter: what a verb does, who
+//! may see what and what is refused is decided in [`ops`](vm_system_ops), for this door as for the others.
+//!
+//! Every peer is treated as clumsy or hostile: sizes, counts and times are bounded by [`RestLimits`], and whatever is
+//! refused is refused in one envelope (`envelope`).
+//!
+//! Reading order:
+//! - `server`, `connection`, `slots`, `deadline`: accepting, one connection, how many, how slow
+//! - `gate`: what is asked of every request before a handler sees it; `tokens`, `auth`, `local_uid`: who asks
+//! - `envelope`, `input`, `ask`: answers, bodies and queries, one verb
+//! - `runtime`, `templates`, `parts`, `sessions`, `executions`, `programs`, `durable`, `archives`: the handlers, one file for each
+//!   noun; `sse`: events as they come
+//! - `routes`, `openapi`: the table of routes and its description
+//! - `mcp`: where the agents' door is; `ui`: files for browsers
+
+mod archives;
+mod ask;
+mod auth;
+mod connection;
+mod deadline;
+mod durable;
+mod envelope;
+mod executions;
+mod gate;
+mod input;
+mod local_uid;
+mod mcp;
+pub mod openapi;
+mod pages;
+mod parts;
+mod programs;
+mod routes;
+mod runtime;
+mod server;
+mod sessions;
+mod slots;
+mod sse;
+mod templates;
+mod tokens;
+mod ui;
+
+pub use server::{Listeners, serve};
+pub use tokens::{TokenBook, TokenError};
+pub use ui::UiDir;
+
+use super::control::{Door, PeerPolicy};
+use super::mcp::http::McpHttp;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use vm_system_ops::VerbHandler;
+use vm_system_protocol::limits;
+
+/// Name of this API in the audit log.
+const API: &str = "rest";
+/// Where the API is.
+pub(crate) const PREFIX: &str = "/api/v1";
+
+/// What the operator decides about this door.
+#[derive(Debug)]
+pub struct RestOptions {
+    /// Who may come with which token.
+    pub tokens: Arc<TokenBook>,
+    /// Which local users are taken without one, and as whom.
+    pub peers: PeerPolicy,
+    /// On TCP everybody needs a token, loopback included.
+    pub require_token: bool,
+    /// Names, beside `localhost` and plain addresses, under which this door is reached over TCP (lower case, no port).
+    pub allowed_hosts: Vec<String>,
+    /// The web UI, if one is served.
+    pub ui: Option<UiDir>,
+    /// Bounds.
+    pub limits: RestLimits,
+}
+
+/// Bounds of the door.
+#[derive(Debug, Clone)]
+pub struct RestLimits {
+    /// Connections at a time, of each listener; the ones that idle longest make room for new ones.
+    pub connections: usize,
+    /// Streams of events at a time.
+    pub streams: usize,
+    /// Largest request body (bytes).
+    pub body_bytes: usize,
+    /// Largest head of a request (bytes).
+    pub head_bytes: usize,
+    /// Most header fields of a request.
+    pub headers: usize,
+    /// A request's head must be complete this long after the connection was made or the last answer was given.
+    pub head: Duration,
+    /// A request's body must be complete within.
+    pub body: Duration,
+    /// A client must take something of what is sent to it within.
+    pub write: Duration,
+    /// A stream without events says that it is alive every.
+    pub heartbeat: Duration,
+}
+
+impl Default for RestLimits {
+    fn default() -> Self {
+        Self {
+            connections: 8_192,
+            streams: 512,
+            body_bytes: 1 << 20,
+            head_bytes: 32 << 10,
+            headers: 64,
+            head: Duration::from_secs(30),
+            body: Duration::from_secs(30),
+            write: Duration::from_millis(limits::WRITE_MS),
+            heartbeat: Duration::from_secs(15),
+        }
+    }
+}
+
+/// What all requests share.
+pub(crate) struct App {
+    verbs: Arc<dyn VerbHandler>,
+    options: RestOptions,
+    streams: Arc<Semaphore>,
+    mcp: McpHttp,
+    door: Door,
+}

@@ -1,0 +1,92 @@
+//! Who asks: the bearer of a token, or a user of this machine as the kernel names it.
+
+use super::envelope::Problem;
+use super::local_uid;
+use super::{API, App};
+use crate::control::Transport;
+use axum::http::{HeaderMap, header};
+use std::net::SocketAddr;
+use tokio::sync::OnceCell;
+use vm_system_ops::Caller;
+use vm_system_record::Owner;
+
+/// Longest token that is looked at (bytes).
+const TOKEN_BYTES: usize = 1_024;
+
+/// The other end of a connection.
+#[derive(Debug)]
+pub(super) enum Peer {
+    /// Of the Unix socket: its user, and the caller behind it once somebody has asked.
+    Unix { uid: Option<u32>, caller: OnceCell<Result<Caller, String>> },
+    /// Of a TCP socket.
+    Tcp { client: SocketAddr, server: SocketAddr, caller: OnceCell<Result<Caller, String>> },
+}
+
+impl Peer {
+    pub(super) fn unix(uid: Option<u32>) -> Self {
+        Self::Unix { uid, caller: OnceCell::new() }
+    }
+
+    pub(super) fn tcp(client: SocketAddr, server: SocketAddr) -> Self {
+        Self::Tcp { client, server, caller: OnceCell::new() }
+    }
+
+    pub(super) fn is_tcp(&self) -> bool {
+        matches!(self, Self::Tcp { .. })
+    }
+}
+
+/// Where a request comes from, for the audit log.
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unix { uid: Some(uid), .. } => write!(f, "uid:{uid}"),
+            Self::Unix { uid: None, .. } => f.write_str("a user that the kernel does not name"),
+            Self::Tcp { client, .. } => write!(f, "{}", client.ip().to_canonical()),
+        }
+    }
+}
+
+/// The caller of a request; refused if there is none.
+pub(super) async fn caller(app: &App, peer: &Peer, headers: &HeaderMap) -> Result<Caller, Problem> {
+    if let Some(token) = token(headers)? {
+        let bearer = app.options.tokens.find(token);
+        let bearer = bearer.ok_or_else(|| Problem::unauthorized("this token is not known"))?;
+        return Ok(Caller { owner: Owner::new(bearer.name), admin: bearer.admin, api: API });
+    }
+    // A user is looked up once for each connection.
+    let peers = &app.options.peers;
+    let known = match peer {
+        Peer::Unix { uid, caller } => caller.get_or_init(|| peers.judge(API, *uid, Transport::Unix)).await,
+        Peer::Tcp { client, server, caller } => {
+            let loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
+            if app.options.require_token || !loopback(client) || !loopback(server) {
+                return Err(Problem::unauthorized("this door needs a token: Authorization: Bearer TOKEN"));
+            }
+            let judged =
+                || async { peers.judge(API, local_user(*client, *server).await, Transport::Loopback).await };
+            caller.get_or_init(judged).await
+        }
+    };
+    known.clone().map_err(Problem::unauthorized)
+}
+
+async fn local_user(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+    tokio::task::spawn_blocking(move || local_uid::find(client, server)).await.ok().flatten()
+}
+
+/// The token of a request, if it has one.
+fn token(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let mut fields = headers.get_all(header::AUTHORIZATION).iter();
+    let Some(field) = fields.next() else { return Ok(None) };
+    let malformed = || Problem::unauthorized("the header Authorization is not `Bearer TOKEN`");
+    if fields.next().is_some() {
+        return Err(malformed());
+    }
+    let (scheme, token) = field.to_str().ok().and_then(|text| text.split_once(' ')).ok_or_else(malformed)?;
+    let token = token.trim();
+    if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() || token.len() > TOKEN_BYTES {
+        return Err(malformed());
+    }
+    Ok(Some(token))
+}

@@ -1,0 +1,274 @@
+//! What is asked of every request before a handler sees it, and what every answer gets: an id, the name under which we
+//! were reached, the page it comes from, the caller; the log.
+
+use super::auth::{self, Peer};
+use super::envelope::{Problem, Refused};
+use super::{API, App, PREFIX, ui};
+use crate::mcp;
+use axum::Router;
+use axum::body::Body;
+use axum::http::header::{self, HeaderName, HeaderValue};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use axum::response::IntoResponse as _;
+use hyper::service::Service as _;
+use hyper_util::service::TowerToHyperService;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+use tracing::Instrument as _;
+use vm_system_ops::{ApiRefusal, Caller};
+
+/// Longest request id that is taken from a client (bytes).
+const REQUEST_ID_BYTES: usize = 128;
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// What became of a request on its way.
+#[derive(Default)]
+struct Seen {
+    caller: OnceLock<Caller>,
+    asked: Asked,
+}
+
+/// Set as soon as a request has become a verb: then the verb's own refusals are noted where verbs are.
+#[derive(Clone, Default)]
+pub(super) struct Asked(Arc<AtomicBool>);
+
+impl Asked {
+    pub(super) fn set(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Answers one request.
+pub(super) async fn handle(
+    app: &Arc<App>,
+    routes: &TowerToHyperService<Router>,
+    peer: &Peer,
+    request: Request<Body>,
+) -> Response<Body> {
+    let begin = Instant::now();
+    let id = request_id(request.headers());
+    let (method, path) = (request.method().clone(), shown(request.uri()));
+    let span = tracing::info_span!("request", id = id.to_str().unwrap_or_default());
+    async move {
+        let seen = Seen::default();
+        let mut response = match pass(app, routes, peer, request, &seen).await {
+            Ok(response) => response,
+            Err(problem) => problem.into_response(),
+        };
+        if let Some(refusal) = refusal(&method, &path, peer, seen, &response) {
+            app.verbs.refused(refusal).await;
+        }
+        log(&method, &path, &response, begin);
+        let headers = response.headers_mut();
+        headers.insert(REQUEST_ID, id);
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if !headers.contains_key(header::CACHE_CONTROL) {
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        response
+    }
+    .instrument(span)
+    .await
+}
+
+/// Whether a path is answered to anybody: the files of a web UI.
+pub(super) fn is_public(path: &str) -> bool {
+    path != mcp::http::PATH && path != "/api" && !path.starts_with("/api/")
+}
+
+async fn pass(
+    app: &Arc<App>,
+    routes: &TowerToHyperService<Router>,
+    peer: &Peer,
+    mut request: Request<Body>,
+    seen: &Seen,
+) -> Result<Response<Body>, Problem> {
+    let authority = authority(request.headers(), request.uri())?;
+    if peer.is_tcp() {
+        let host = authority
+            .ok_or_else(|| Problem::request(StatusCode::BAD_REQUEST, "the header Host is missing"))?;
+        if !is_known(host, &app.options.allowed_hosts) {
+            return Err(Problem::forbidden(
+                "this service is not known under that name (the operator lists names in `allowed_hosts`)",
+            ));
+        }
+    }
+    same_origin(request.headers(), authority)?;
+    if app.door.closing.is_cancelled() {
+        return Err(Problem::stopping());
+    }
+    let path = request.uri().path();
+    if path == mcp::http::PATH {
+        let caller = auth::caller(app, peer, request.headers()).await?;
+        tracing::debug!(owner = %caller.owner, "agent");
+        return super::mcp::answer(app, caller, request).await;
+    }
+    if is_public(path) {
+        return ui::answer(app.options.ui.as_ref(), &request.into_parts().0).await;
+    }
+    let caller = auth::caller(app, peer, request.headers()).await?;
+    if !path.starts_with(PREFIX) {
+        return Err(Problem::no_route());
+    }
+    tracing::debug!(owner = %caller.owner, "caller");
+    let _ = seen.caller.set(caller.clone());
+    request.extensions_mut().insert(caller);
+    request.extensions_mut().insert(seen.asked.clone());
+    match routes.call(request).await {
+        Ok(response) => Ok(response),
+        Err(never) => match never {},
+    }
+}
+
+/// A sane id of the client's, or a new one.
+fn request_id(headers: &HeaderMap) -> HeaderValue {
+    let sane = |id: &&HeaderValue| {
+        let bytes = id.as_bytes();
+        (1..=REQUEST_ID_BYTES).contains(&bytes.len())
+            && bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte))
+    };
+    let theirs = headers.get(REQUEST_ID).filter(sane).cloned();
+    theirs.unwrap_or_else(|| {
+        let id = uuid::Uuid::now_v7().to_string();
+        // A UUID has hexadecimal digits and hyphens only.
+        HeaderValue::from_str(&id).unwrap_or(HeaderValue::from_static("none"))
+    })
+}
+
+/// The name that the client uses for us: of an absolute target, else of the one header Host.
+fn authority<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Result<Option<&'a str>, Problem> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(Problem::request(StatusCode::BAD_REQUEST, "the header Host is there twice"));
+    }
+    let named = host.map(HeaderValue::to_str).transpose();
+    let named =
+        named.map_err(|_| Problem::request(StatusCode::BAD_REQUEST, "the header Host is not text"))?;
+    Ok(uri.authority().map(axum::http::uri::Authority::as_str).or(named))
+}
+
+/// A page of another name cannot make its name mean us: plain addresses and `localhost` are not names that somebody
+/// else can give away.
+fn is_known(authority: &str, allowed: &[String]) -> bool {
+    let host = match authority.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => authority.rsplit_once(':').map_or(authority, |(host, _)| host),
+    };
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    host == "localhost" || host.parse::<IpAddr>().is_ok() || allowed.contains(&host)
+}
+
+/// A browser says from which page a request comes: only our own pages may ask.
+fn same_origin(headers: &HeaderMap, authority: Option<&str>) -> Result<(), Problem> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let Some(origin) = origins.next() else { return Ok(()) };
+    let page = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, page)| page);
+    let ours = match (page, authority) {
+        (Some(page), Some(authority)) => page.eq_ignore_ascii_case(authority),
+        _ => false,
+    };
+    if ours && origins.next().is_none() {
+        return Ok(());
+    }
+    Err(Problem::forbidden("requests of pages of another origin are not taken"))
+}
+
+/// What the audit log is told: who was not let in, and which change never became a verb.
+fn refusal(
+    method: &Method,
+    path: &str,
+    peer: &Peer,
+    seen: Seen,
+    response: &Response<Body>,
+) -> Option<ApiRefusal> {
+    let Refused(code) = *response.extensions().get::<Refused>()?;
+    let status = response.status();
+    let (concerns, from) = match seen.caller.get() {
+        Some(_) => (!method.is_safe() && !seen.asked.0.load(Ordering::Relaxed), String::new()),
+        None => ([StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].contains(&status), peer.to_string()),
+    };
+    let what = format!("{method} {path}");
+    let owner = seen.caller.into_inner().map(|caller| caller.owner);
+    (concerns && status.is_client_error()).then_some(ApiRefusal { owner, api: API, what, from, code })
+}
+
+fn log(method: &Method, path: &str, response: &Response<Body>, begin: Instant) {
+    let status = response.status().as_u16();
+    let code = response.extensions().get::<Refused>().map(|refused| refused.0);
+    let us = u64::try_from(begin.elapsed().as_micros()).unwrap_or(u64::MAX);
+    if status >= 400 || !method.is_safe() {
+        tracing::info!(%method, path, status, code, us, "answered");
+    } else {
+        tracing::debug!(%method, path, status, us, "answered");
+    }
+}
+
+/// A path as it is logged.
+fn shown(uri: &Uri) -> String {
+    uri.path().chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_others_can_give_away_are_not_ours() {
+        let allowed = ["vm.example".to_owned()];
+        for good in [
+            "localhost",
+            "LOCALHOST:3210",
+            "127.0.0.1",
+            "127.0.0.1:1",
+            "[::1]:3210",
+            "[::1]",
+            "vm.example:80",
+            "localhost.",
+        ] {
+            assert!(is_known(good, &allowed), "{good}");
+        }
+        for bad in [
+            "",
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "[evil]:1",
+            "vm.example.evil",
+            ":80",
+        ] {
+            assert!(!is_known(bad, &allowed), "{bad}");
+        }
+    }
+
+    #[test]
+    fn only_our_own_pages_may_ask() {
+        let with = |origin: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::ORIGIN, HeaderValue::from_static(origin));
+            headers
+        };
+        assert!(same_origin(&HeaderMap::new(), Some("localhost")).is_ok());
+        assert!(same_origin(&with("http://localhost:3210"), Some("localhost:3210")).is_ok());
+        for bad in ["null", "http://evil.example", "http://localhost", "localhost:3210", ""] {
+            assert!(same_origin(&with(bad), Some("localhost:3210")).is_err(), "{bad}");
+        }
+        assert!(same_origin(&with("http://localhost"), None).is_err());
+    }
+
+    #[test]
+    fn a_request_id_is_taken_over_if_it_is_sane() {
+        let with = |id: &'static [u8]| {
+            let mut headers = HeaderMap::new();
+            headers.insert(REQUEST_ID, HeaderValue::from_bytes(id).expect("a header"));
+            request_id(&headers)
+        };
+        assert_eq!(with(b"abc-123_X"), "abc-123_X");
+        for insane in [&b""[..], b"a b", b"\xff", b"a\"b"] {
+            assert_eq!(with(insane).len(), 36);
+        }
+        assert_eq!(request_id(&HeaderMap::new()).len(), 36);
+    }
+}

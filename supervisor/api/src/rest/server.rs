@@ -1,0 +1,153 @@
+//! Accepts connections, each served in a task of its own, until the door is closed.
+
+use super::auth::Peer;
+use super::connection::{self, Shared};
+use super::slots::Slots;
+use super::{App, RestOptions, routes};
+use crate::control::Door;
+use std::future::Future;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+use vm_system_ops::VerbHandler;
+
+/// Pause after an `accept` that failed for want of descriptors or memory, so that the log and the CPU survive it.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+/// After hanging up, connections are gone within.
+const HANG_UP: Duration = Duration::from_secs(1);
+
+/// Where clients come in.
+#[derive(Debug)]
+pub struct Listeners {
+    /// Users of this machine.
+    pub unix: UnixListener,
+    /// Whoever reaches these addresses.
+    pub tcp: Vec<TcpListener>,
+}
+
+/// Serves until [`Door::hang_up`].
+pub async fn serve(listeners: Listeners, verbs: Arc<dyn VerbHandler>, options: RestOptions, door: Door) {
+    let most = room(options.limits.connections, 1 + listeners.tcp.len());
+    let streams = Arc::new(Semaphore::new(options.limits.streams));
+    let mcp = super::mcp::mount(&verbs, &options, &door);
+    let app = Arc::new(App { verbs, options, streams, mcp, door: door.clone() });
+    let shared = Shared { routes: routes::service(Arc::clone(&app)), app };
+    let clients = TaskTracker::new();
+    let loops = TaskTracker::new();
+    let unix = Accepting { shared: shared.clone(), slots: Slots::new(most), clients: clients.clone() };
+    loops.spawn(unix.run(listeners.unix));
+    for listener in listeners.tcp {
+        let tcp = Accepting { shared: shared.clone(), slots: Slots::new(most), clients: clients.clone() };
+        loops.spawn(tcp.run(listener));
+    }
+    loops.close();
+    loops.wait().await;
+    door.hang_up.cancelled().await;
+    clients.close();
+    // What is left now are connections in the middle of a step; they end with the process.
+    let _ = tokio::time::timeout(HANG_UP, clients.wait()).await;
+}
+
+/// Connections that each listener may have: half of our descriptors are for everything else.
+fn room(wanted: usize, listeners: usize) -> usize {
+    let descriptors = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE);
+    let soft = descriptors.map_or(1_024, |(soft, _)| usize::try_from(soft).unwrap_or(usize::MAX));
+    let most = wanted.min(soft / 2 / listeners).max(1);
+    if most < wanted {
+        tracing::warn!(
+            most,
+            wanted,
+            "fewer connections than wanted: raise the descriptor limit (LimitNOFILE=, ulimit -n)"
+        );
+    }
+    most
+}
+
+/// A kind of listener.
+trait Listener: Send + 'static {
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Peer)>> + Send;
+    /// Sends a few bytes without waiting.
+    fn send_now(stream: &Self::Stream, bytes: &[u8]);
+}
+
+impl Listener for UnixListener {
+    type Stream = UnixStream;
+
+    async fn accept(&self) -> io::Result<(UnixStream, Peer)> {
+        let (stream, _) = UnixListener::accept(self).await?;
+        let uid = stream.peer_cred().ok().map(|peer| peer.uid());
+        Ok((stream, Peer::unix(uid)))
+    }
+
+    fn send_now(stream: &UnixStream, bytes: &[u8]) {
+        // A client that cannot take a few bytes is just disconnected.
+        let _ = stream.try_write(bytes);
+    }
+}
+
+impl Listener for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<(TcpStream, Peer)> {
+        let (stream, client) = TcpListener::accept(self).await?;
+        let server = stream.local_addr()?;
+        stream.set_nodelay(true)?;
+        Ok((stream, Peer::tcp(client, server)))
+    }
+
+    fn send_now(stream: &TcpStream, bytes: &[u8]) {
+        // As above.
+        let _ = stream.try_write(bytes);
+    }
+}
+
+/// The loop of one listener.
+struct Accepting {
+    shared: Shared,
+    slots: Arc<Slots>,
+    clients: TaskTracker,
+}
+
+impl Accepting {
+    async fn run<L: Listener>(self, listener: L) {
+        let door = self.shared.app.door.clone();
+        loop {
+            let accepted = tokio::select! {
+                () = door.closing.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            match accepted {
+                Ok((stream, peer)) => self.begin::<L>(stream, peer).await,
+                Err(error) => self.pause(&error).await,
+            }
+        }
+    }
+
+    async fn begin<L: Listener>(&self, stream: L::Stream, peer: Peer) {
+        match self.slots.take().await {
+            Some(slot) => {
+                let present = self.shared.app.door.presence.enter();
+                let serving = connection::serve(self.shared.clone(), stream, peer, slot);
+                self.clients.spawn(async move {
+                    serving.await;
+                    drop(present);
+                });
+            }
+            None => L::send_now(&stream, &connection::no_room()),
+        }
+    }
+
+    async fn pause(&self, error: &io::Error) {
+        if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::NotConnected) {
+            return;
+        }
+        tracing::warn!(%error, "cannot accept a connection");
+        self.slots.evict();
+        tokio::time::sleep(ACCEPT_PAUSE).await;
+    }
+}

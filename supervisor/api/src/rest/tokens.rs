@@ -1,0 +1,292 @@
+//! Who may come with which token: a file of the operator's, with hashes and never the tokens themselves.
+//!
+//! ```toml
+//! [[token]]
+//! name = "ci"            # whose rows: letters, digits, `.`, `_`, `-`
+//! role = "user"          # or "admin": sees and may do everything
+//! sha256 = "9f86d08…"    # of the token, hexadecimal
+//! ```
+//!
+//! The file belongs to the supervisor's user (or root) and nobody else may read it. Tokens are long random texts, so a
+//! plain hash is enough: there is nothing to guess. Read again when the operator says so; a bad file changes nothing.
+
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use std::collections::HashSet;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock};
+use subtle::ConstantTimeEq as _;
+use vm_system_ops::Caller;
+
+/// Largest file that is read (bytes).
+const FILE_BYTES: u64 = 1 << 20;
+/// Longest name (characters).
+const NAME_CHARS: usize = 64;
+
+/// The file cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TokenError {
+    /// It cannot be read.
+    #[error("cannot read the tokens in {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Others could read or change it.
+    #[error("{}: {detail}", path.display())]
+    Exposed {
+        /// The file.
+        path: PathBuf,
+        /// How, and what to do.
+        detail: String,
+    },
+    /// It says something that makes no sense.
+    #[error("{}: {detail}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What.
+        detail: String,
+    },
+}
+
+/// Who came with a token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Bearer {
+    pub(super) name: String,
+    pub(super) admin: bool,
+}
+
+struct Token {
+    hash: [u8; 32],
+    bearer: Bearer,
+}
+
+/// The tokens that count now.
+pub struct TokenBook {
+    path: Option<PathBuf>,
+    tokens: RwLock<Vec<Token>>,
+}
+
+impl std::fmt::Debug for TokenBook {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenBook").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BookFile {
+    #[serde(default)]
+    token: Vec<TokenEntry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TokenEntry {
+    name: String,
+    role: Role,
+    sha256: String,
+}
+
+#[derive(Deserialize, PartialEq)]
+#[serde(rename_all = "lowercase")]
+enum Role {
+    Admin,
+    User,
+}
+
+impl TokenBook {
+    /// Nobody comes with a token.
+    pub fn empty() -> Self {
+        Self { path: None, tokens: RwLock::new(Vec::new()) }
+    }
+
+    /// Reads a file. Blocks.
+    pub fn open(path: &Path) -> Result<Self, TokenError> {
+        let tokens = read(path)?;
+        Ok(Self { path: Some(path.to_owned()), tokens: RwLock::new(tokens) })
+    }
+
+    /// Whether a file was named.
+    pub fn has_file(&self) -> bool {
+        self.path.is_some()
+    }
+
+    /// Reads the file again; how many tokens there are now. After an error the old ones still count. Blocks.
+    pub fn reload(&self) -> Result<usize, TokenError> {
+        let Some(path) = &self.path else { return Ok(0) };
+        let tokens = read(path)?;
+        let count = tokens.len();
+        *self.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
+        Ok(count)
+    }
+
+    /// Whether somebody who was let in by a token would still be; users of this machine are no affair of this book's.
+    pub(super) fn knows(&self, caller: &Caller) -> bool {
+        // Names of tokens have no colon; `uid:N` has.
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        caller.owner.as_str().contains(':')
+            || tokens
+                .iter()
+                .any(|token| token.bearer.name == caller.owner.as_str() && token.bearer.admin == caller.admin)
+    }
+
+    /// Whether a token of this name is an administrator's.
+    pub fn is_administrator(&self, name: &str) -> bool {
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.iter().any(|token| token.bearer.admin && token.bearer.name == name)
+    }
+
+    /// Whose token this is. Takes the same time wherever it differs from a known one, and looks at all of them.
+    pub(super) fn find(&self, token: &str) -> Option<Bearer> {
+        let hash: [u8; 32] = Sha256::digest(token.as_bytes()).into();
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found = None;
+        for token in tokens.iter() {
+            if bool::from(token.hash.ct_eq(&hash)) {
+                found = Some(token.bearer.clone());
+            }
+        }
+        found
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<Token>, TokenError> {
+    let io = |source| TokenError::Io { path: path.to_owned(), source };
+    let file = File::open(path).map_err(io)?;
+    let metadata = file.metadata().map_err(io)?;
+    let exposed = |detail: String| TokenError::Exposed { path: path.to_owned(), detail };
+    if !metadata.is_file() {
+        return Err(exposed("it is not a regular file".to_owned()));
+    }
+    let mode = metadata.permissions().mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(exposed(format!("mode {mode:04o} lets others read or change it: chmod 0600")));
+    }
+    let (owner, us) = (metadata.uid(), nix::unistd::geteuid().as_raw());
+    if owner != us && owner != 0 {
+        return Err(exposed(format!("it belongs to uid {owner}: chown it to uid {us} or to root")));
+    }
+    let mut text = String::new();
+    file.take(FILE_BYTES).read_to_string(&mut text).map_err(io)?;
+    parse(&text).map_err(|detail| TokenError::Invalid { path: path.to_owned(), detail })
+}
+
+fn parse(text: &str) -> Result<Vec<Token>, String> {
+    let file: BookFile = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    let mut hashes = HashSet::new();
+    let mut tokens = Vec::with_capacity(file.token.len());
+    for TokenEntry { name, role, sha256 } in file.token {
+        let plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '.' | '_' | '-');
+        if name.is_empty() || name.len() > NAME_CHARS || !name.chars().all(plain) {
+            return Err(format!("{name:?} is not a name: 1 to {NAME_CHARS} letters, digits, `.`, `_`, `-`"));
+        }
+        let hash = hex(&sha256).ok_or_else(|| {
+            format!(
+                "the sha256 of {name:?} does not have 64 hexadecimal digits: printf %s \"$TOKEN\" | sha256sum"
+            )
+        })?;
+        if !hashes.insert(hash) {
+            return Err(format!("the token of {name:?} is there twice"));
+        }
+        tokens.push(Token { hash, bearer: Bearer { name, admin: role == Role::Admin } });
+    }
+    Ok(tokens)
+}
+
+fn hex(text: &str) -> Option<[u8; 32]> {
+    let digits: Vec<u8> =
+        text.chars().map(|digit| digit.to_digit(16).map(|value| value as u8)).collect::<Option<_>>()?;
+    let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect();
+    if digits.len() == 64 { bytes.try_into().ok() } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::Permissions;
+    use vm_system_record::Owner;
+
+    /// SHA-256 of `test`.
+    const TEST: &str = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08";
+
+    fn file(text: &str, mode: u32) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().expect("temporary file");
+        std::fs::write(file.path(), text).expect("write");
+        std::fs::set_permissions(file.path(), Permissions::from_mode(mode)).expect("chmod");
+        file
+    }
+
+    fn entry(name: &str, role: &str, sha256: &str) -> String {
+        format!("[[token]]\nname = \"{name}\"\nrole = \"{role}\"\nsha256 = \"{sha256}\"\n")
+    }
+
+    #[test]
+    fn a_token_is_known_by_its_hash_alone() {
+        let file = file(&(entry("ci", "user", TEST) + &entry("root", "admin", &"0".repeat(64))), 0o600);
+        let book = TokenBook::open(file.path()).expect("a good file");
+        assert_eq!(book.find("test"), Some(Bearer { name: "ci".to_owned(), admin: false }));
+        for other in ["", "Test", "test ", TEST] {
+            assert_eq!(book.find(other), None, "{other:?}");
+        }
+        assert_eq!(TokenBook::empty().find("test"), None);
+    }
+
+    #[test]
+    fn whoever_came_with_a_token_is_known_until_it_is_taken_back() {
+        let file = file(&(entry("ci", "user", TEST) + &entry("root", "admin", &"0".repeat(64))), 0o600);
+        let book = TokenBook::open(file.path()).expect("a good file");
+        let caller = |owner: &str, admin| Caller { owner: Owner::new(owner), admin, api: "rest" };
+        assert!(book.knows(&caller("ci", false)) && book.knows(&caller("uid:1000", false)));
+        assert!(!book.knows(&caller("ci", true)), "its role is another one");
+        std::fs::write(file.path(), entry("root", "admin", &"0".repeat(64))).expect("our file");
+        book.reload().expect("a good file");
+        assert!(!book.knows(&caller("ci", false)));
+        assert!(book.knows(&caller("root", true)) && book.knows(&caller("uid:1000", false)));
+    }
+
+    #[test]
+    fn a_file_that_others_can_read_is_refused() {
+        for mode in [0o640, 0o604, 0o620, 0o666] {
+            let file = file(&entry("ci", "user", TEST), mode);
+            assert!(matches!(TokenBook::open(file.path()), Err(TokenError::Exposed { .. })), "{mode:o}");
+        }
+        assert!(matches!(TokenBook::open(Path::new("/nowhere/tokens")), Err(TokenError::Io { .. })));
+        assert!(matches!(TokenBook::open(Path::new("/")), Err(TokenError::Exposed { .. })));
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let bad = [
+            entry("uid:0", "user", TEST),
+            entry("", "user", TEST),
+            entry("ci", "root", TEST),
+            entry("ci", "user", &TEST[1..]),
+            entry("ci", "user", &"g".repeat(64)),
+            entry("a", "user", TEST) + &entry("b", "user", TEST),
+            "[[tokens]]\n".to_owned(),
+        ];
+        for text in bad {
+            assert!(parse(&text).is_err(), "{text}");
+        }
+        assert!(parse("").is_ok_and(|tokens| tokens.is_empty()));
+    }
+
+    #[test]
+    fn reading_again_takes_effect_and_a_bad_file_changes_nothing() {
+        let file = file(&entry("ci", "user", TEST), 0o600);
+        let book = TokenBook::open(file.path()).expect("a good file");
+        std::fs::write(file.path(), "nonsense").expect("write");
+        assert!(book.reload().is_err());
+        assert!(book.find("test").is_some());
+        std::fs::write(file.path(), entry("ci", "user", &"1".repeat(64))).expect("write");
+        assert_eq!(book.reload().expect("a good file"), 1);
+        assert!(book.find("test").is_none());
+    }
+}

@@ -1,0 +1,239 @@
+//! A server with a handler that does as it is told, and a client without manners.
+
+use interprocess::local_socket::{GenericFilePath, ListenerOptions, ToFsName as _};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::UnixStream;
+use tokio::sync::Semaphore;
+use vm_system_api::control::{self, ControlLimits, Door, PeerPolicy, frame};
+use vm_system_ops::{Caller, VerbHandler, VerbRequest};
+use vm_system_protocol::codec::{Decode, Encode};
+use vm_system_protocol::control::{
+    ClientFrame, ClientHello, ErrorCode, Health, Op, OpError, Reply, ServerFrame, ServerHello,
+};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload};
+use vm_system_protocol::time::Timestamp;
+use vm_system_store::BoxFuture;
+
+pub(crate) const CONNECTIONS: usize = 8;
+pub(crate) const REQUESTS: usize = 4;
+pub(crate) const FRAME_BYTES: usize = 1 << 20;
+/// How long the server waits for us where we do not do our part.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(100);
+/// How long we wait for what must happen.
+const DEADLINE: Duration = Duration::from_secs(20);
+const CAP: usize = 16 << 20;
+
+/// Waits until something is so.
+pub(crate) async fn until(mut so: impl AsyncFnMut() -> bool) {
+    let mut look = tokio::time::interval(Duration::from_millis(1));
+    let asked = async {
+        while !so().await {
+            look.tick().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, asked).await.expect("it never came to be");
+}
+
+/// Does as it is told.
+pub(crate) struct Fake {
+    seen: Mutex<Vec<(Caller, Option<String>)>>,
+    gate: Semaphore,
+    waiting: AtomicUsize,
+    /// Events taken by the door from an endless stream.
+    pub(crate) streamed: AtomicU64,
+    /// Requests that came to their end.
+    pub(crate) finished: AtomicUsize,
+}
+
+impl Fake {
+    pub(crate) fn seen(&self) -> Vec<(Caller, Option<String>)> {
+        self.seen.lock().unwrap().clone()
+    }
+
+    pub(crate) fn open_gate(&self) {
+        self.gate.add_permits(100);
+    }
+
+    /// Waits until so many requests stand at the gate.
+    pub(crate) async fn waiting(&self, count: usize) {
+        until(async || self.waiting.load(Ordering::SeqCst) == count).await;
+    }
+
+    async fn pass_gate(&self) {
+        self.waiting.fetch_add(1, Ordering::SeqCst);
+        let _permit = self.gate.acquire().await.unwrap();
+    }
+
+    async fn answer(&self, request: VerbRequest) -> Result<Reply, OpError> {
+        match request.op {
+            Op::Health => Ok(Reply::Health(Health { status: "ok".to_owned() })),
+            Op::ExecGet { execution } if execution == "gate" => {
+                self.pass_gate().await;
+                Ok(Reply::Done)
+            }
+            Op::ExecGet { .. } => panic!("a bug in a verb"),
+            Op::ExecEvents { execution, limit, .. } => {
+                let sender = request.events.expect("a followed request has a stream");
+                let endless = execution == "endless";
+                for seq in 1.. {
+                    if !endless && seq > u64::from(limit) {
+                        break;
+                    }
+                    if sender.send(vec![event(seq)]).await.is_err() {
+                        break;
+                    }
+                    self.streamed.fetch_add(1, Ordering::SeqCst);
+                }
+                Ok(Reply::Done)
+            }
+            Op::TemplateGet { template } => {
+                let size: usize = template.parse().unwrap();
+                Ok(Reply::Health(Health { status: "x".repeat(size) }))
+            }
+            _ => Err(OpError::new(ErrorCode::NotFound, "no such thing")),
+        }
+    }
+}
+
+impl VerbHandler for Fake {
+    fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
+        Box::pin(async move {
+            self.seen.lock().unwrap().push((request.caller.clone(), request.idempotency_key.clone()));
+            let result = self.answer(request).await;
+            self.finished.fetch_add(1, Ordering::SeqCst);
+            result
+        })
+    }
+}
+
+/// An event of some size.
+fn event(seq: u64) -> Event {
+    Event {
+        execution_id: ExecutionId::from_bytes([7; 16]),
+        seq,
+        ts: Timestamp(0),
+        payload: EventPayload::Console { level: ConsoleLevel::Log, text: "x".repeat(4_000) },
+    }
+}
+
+/// A server on a socket of its own.
+pub(crate) struct Server {
+    dir: tempfile::TempDir,
+    pub(crate) handler: Arc<Fake>,
+    pub(crate) door: Door,
+    pub(crate) task: tokio::task::JoinHandle<()>,
+}
+
+impl Server {
+    pub(crate) fn start() -> Self {
+        Self::with(PeerPolicy::new(nix::unistd::geteuid().as_raw(), 65_533, None))
+    }
+
+    pub(crate) fn refusing_us() -> Self {
+        let own = nix::unistd::geteuid().as_raw();
+        Self::with(PeerPolicy::new(own + 1, own, None))
+    }
+
+    fn with(peers: PeerPolicy) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let name = dir.path().join("s").to_fs_name::<GenericFilePath>().unwrap().into_owned();
+        let listener = ListenerOptions::new().name(name).create_tokio().unwrap();
+        let handler = Arc::new(Fake {
+            seen: Mutex::default(),
+            gate: Semaphore::new(0),
+            waiting: AtomicUsize::new(0),
+            streamed: AtomicU64::new(0),
+            finished: AtomicUsize::new(0),
+        });
+        let limits = ControlLimits {
+            connections: CONNECTIONS,
+            requests: REQUESTS,
+            frame_bytes: FRAME_BYTES,
+            hello: PATIENCE,
+            frame: PATIENCE,
+            write: PATIENCE,
+        };
+        let door = Door::default();
+        let task = tokio::spawn(control::serve(listener, handler.clone(), peers, limits, door.clone()));
+        Self { dir, handler, door, task }
+    }
+
+    /// Proof that the server is well.
+    pub(crate) async fn answers(&self) {
+        let mut client = Client::connect(self).await;
+        client.request(1, Op::Health).await;
+        assert!(client.reply().await.1.is_ok());
+    }
+}
+
+/// A client without manners.
+pub(crate) struct Client {
+    pub(crate) stream: UnixStream,
+}
+
+impl Client {
+    /// Connected, and nothing said.
+    pub(crate) async fn raw(server: &Server) -> Self {
+        Self { stream: UnixStream::connect(server.dir.path().join("s")).await.unwrap() }
+    }
+
+    /// Greeted and taken.
+    pub(crate) async fn connect(server: &Server) -> Self {
+        let mut client = Self::raw(server).await;
+        let hello = client.hello(control_protocol()).await.expect("a greeting");
+        assert_eq!(hello.refusal, None);
+        client
+    }
+
+    pub(crate) async fn hello(&mut self, protocol: u32) -> Option<ServerHello> {
+        self.send(&ClientHello { protocol, version: "test".to_owned() }).await;
+        self.receive().await
+    }
+
+    pub(crate) async fn send<T: Encode>(&mut self, value: &T) {
+        // The server may have closed; what follows shows it.
+        let _ = self.stream.write_all(&frame::encode(value, CAP).unwrap()).await;
+    }
+
+    pub(crate) async fn send_bytes(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes).await;
+    }
+
+    /// `None` once the server has closed.
+    pub(crate) async fn receive<T: Decode<()> + Encode>(&mut self) -> Option<T> {
+        frame::read(&mut self.stream, CAP, DEADLINE).await.ok().flatten()
+    }
+
+    pub(crate) async fn request(&mut self, id: u32, op: Op) {
+        self.request_with_key(id, op, None).await;
+    }
+
+    pub(crate) async fn request_with_key(&mut self, id: u32, op: Op, key: Option<&str>) {
+        let idempotency_key = key.map(str::to_owned);
+        self.send(&ClientFrame::Request { id, idempotency_key, op }).await;
+    }
+
+    /// The next reply, which must come before any event.
+    pub(crate) async fn reply(&mut self) -> (u32, Result<Reply, OpError>) {
+        match tokio::time::timeout(DEADLINE, self.receive()).await.expect("an answer in time") {
+            Some(ServerFrame::Reply { id, result }) => (id, result.map(|r| *r).map_err(|e| *e)),
+            other => panic!("instead of a reply: {other:?}"),
+        }
+    }
+
+    /// Waits for the server to close.
+    pub(crate) async fn is_closed(&mut self) -> bool {
+        let mut rest = Vec::new();
+        let end = tokio::time::timeout(DEADLINE, self.stream.read_to_end(&mut rest)).await;
+        // A reset is an end too: the server closed with something of ours unread.
+        end.is_ok()
+    }
+}
+
+fn control_protocol() -> u32 {
+    vm_system_protocol::control::CONTROL_PROTOCOL
+}

@@ -1,0 +1,234 @@
+//! What callers and clocks want: answers, the end of a question's time, changed variables, the end.
+
+use super::input::{DurableAction as Action, DurableInput as Input, Refused};
+use super::machine::{COMMIT_MS, DurableMachine};
+use super::schema::Schema;
+use super::state::{Next, Stage, Then};
+use crate::{Now, Token};
+use serde_json::Value;
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::TaskId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ExecutionStatus;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{TaskOutcome, TaskRow, Write};
+
+impl DurableMachine {
+    /// What comes while a batch is written is judged behind it. An answer to whatever question is pending means the one that
+    /// its giver can know: never the next one, which is only being stored.
+    pub(super) fn defer(&mut self, mut input: Input, actions: &mut Vec<Action>) {
+        if let Input::Submit { token, task: task @ None, .. } = &mut input {
+            let known =
+                self.next == Next::Wait && !self.writes.writing.iter().any(|(_, then)| *then == Then::Wait);
+            let Some(row) = self.task.as_ref().filter(|_| known) else {
+                let over = self.ended || self.record.status.is_final();
+                let why = if over { Refused::Ended } else { Refused::NotPending };
+                actions.push(Action::Reply { token: *token, result: Err(why) });
+                return;
+            };
+            *task = Some(row.id);
+        }
+        self.requests.deferred.push(input);
+    }
+
+    pub(super) fn submit(
+        &mut self,
+        (token, wait): (Token, bool),
+        (task, answer): (Option<TaskId>, &GivenAnswer),
+        with: Vec<Write>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        // A question whose time is over is answered already, even if nobody has looked yet.
+        self.expire_if_due(now, actions);
+        let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
+        let waits = self.next == Next::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
+        let Some(row) = pending.filter(|_| waits && !self.ended) else {
+            let why = if self.ended { Refused::Ended } else { Refused::NotPending };
+            actions.push(Action::Reply { token, result: Err(why) });
+            return;
+        };
+        match judged(row, answer) {
+            Ok(answer) => {
+                self.asks(token, wait);
+                self.writes.unwritten.extend(with);
+                self.accept(TaskOutcome::Answered, answer, now, actions);
+                if !wait {
+                    self.commit_alone(now, actions);
+                }
+            }
+            Err(why) => self.unfit(token, &why, now, actions),
+        }
+    }
+
+    /// The question is over, and the program goes on with what came of it.
+    fn accept(&mut self, outcome: TaskOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
+        let Some(mut row) = self.task.take() else { return };
+        let at = Timestamp(now.unix_ms);
+        row.outcome = Some(outcome);
+        row.answer = Some(answer.clone());
+        let Some(what) = super::stored::answer_of(&row) else { return };
+        self.next = Next::Answer(what);
+        self.record.status = ExecutionStatus::Running;
+        self.writes.unwritten.push(Write::TaskEnd { id: row.id, outcome, answer: Some(answer), at });
+        if !self.settle((outcome, &row), now, actions) {
+            return;
+        }
+        match self.stage {
+            Stage::Warm(_) => self.go_on(now, actions),
+            Stage::Cold => {
+                // A worker for a small state is born and done within the time that an answer may wait.
+                self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
+                self.spawn(actions);
+            }
+            // The next one is born as soon as this one is gone.
+            Stage::Exiting => self.writes.commit_at = Some(now.mono_ms + COMMIT_MS),
+            // A worker that is on its way is told when it is there.
+            _ => self.commit_alone(now, actions),
+        }
+    }
+
+    fn unfit(&mut self, token: Token, why: &str, now: Now, actions: &mut Vec<Action>) {
+        let Some(row) = &mut self.task else { return };
+        let at = Timestamp(now.unix_ms);
+        let (refusal, last) = unfit(row, why, at);
+        self.writes.unwritten.push(Write::TaskAttempt { id: row.id, at });
+        if let Some(message) = last {
+            // Whoever hears that it was the last one no longer finds the question.
+            self.accept(TaskOutcome::Failed, message, now, actions);
+            self.add_progress(ExecutionStatus::Running);
+        }
+        self.flush(now, Then::Refuse(token, refusal), actions);
+    }
+
+    pub(super) fn expire_if_due(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let due = self.deadline_of_question().is_some_and(|at| at.0 <= now.unix_ms);
+        if !due || self.next != Next::Wait || self.ended || !self.writes.writing.is_empty() {
+            return;
+        }
+        let Some((outcome, answer)) = self.task.as_ref().map(when_due) else { return };
+        self.accept(outcome, answer, now, actions);
+    }
+
+    pub(super) fn set_variable(
+        &mut self,
+        token: Token,
+        frame: u32,
+        name: String,
+        value: JsonText,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        let refusal = if self.ended {
+            Some(Refused::Ended)
+        } else if self.next != Next::Wait || self.requests.set.is_some() || self.requests.setting.is_some() {
+            Some(Refused::NotPending)
+        } else {
+            None
+        };
+        if let Some(why) = refusal {
+            actions.push(Action::Reply { token, result: Err(why) });
+            return;
+        }
+        self.requests.set = Some((token, frame, name, value));
+        match self.stage {
+            Stage::Warm(_) => self.go_on(now, actions),
+            Stage::Cold => self.spawn(actions),
+            _ => {}
+        }
+    }
+
+    pub(super) fn cancel(&mut self, token: Token, with: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
+        if self.ended {
+            actions.push(Action::Reply { token, result: Err(Refused::Ended) });
+            return;
+        }
+        if !self.writes.writing.is_empty() {
+            self.requests.deferred.push(Input::Cancel { token, with });
+            return;
+        }
+        match self.stage {
+            Stage::Running => self.end_segment(now),
+            Stage::Calling => self.end_call(now),
+            _ => {}
+        }
+        self.writes.unwritten.extend(with);
+        self.requests.waiting.push(token);
+        self.end(ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None)), now, actions);
+    }
+
+    /// The supervisor stops: what was taken is stored, what was not heard is refused.
+    pub(super) fn stop(&mut self, now: Now, actions: &mut Vec<Action>) {
+        self.released = true;
+        self.refuse_all(&Refused::Stopping, actions);
+        for input in std::mem::take(&mut self.requests.deferred) {
+            if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
+                input
+            {
+                actions.push(Action::Reply { token, result: Err(Refused::Stopping) });
+            }
+        }
+        if self.creation_pending() {
+            self.writes.unwritten.clear();
+        } else {
+            self.commit_alone(now, actions);
+        }
+        if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
+            self.let_worker_go(actions);
+        }
+    }
+}
+
+/// Counts an answer that does not fit; what its giver is told, and the message for the program if it was the last one that
+/// the program lets go by.
+pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (Refused, Option<String>) {
+    row.attempts = row.attempts.saturating_add(1);
+    row.first_attempt_at = row.first_attempt_at.or(Some(at));
+    row.last_attempt_at = Some(at);
+    let attempts = row.attempts;
+    let last = row.retries.is_some_and(|retries| attempts > retries);
+    let message = last.then(|| format!("no answer fitted after {attempts} attempts: {why}"));
+    (Refused::Unfit { why: why.to_owned(), attempts, last }, message)
+}
+
+/// What comes of a question whose time is over.
+pub(crate) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
+    match &row.fallback {
+        Some(json) => (TaskOutcome::Defaulted, json.clone()),
+        None => (TaskOutcome::Expired, "nobody answered in time".to_owned()),
+    }
+}
+
+/// The answer as it is stored: text as it is, or JSON that fits the question's schema.
+pub(crate) fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, String> {
+    let schema = row.schema.as_deref().and_then(|schema| serde_json::from_str::<Value>(schema).ok());
+    match (answer, schema) {
+        (GivenAnswer::Typed(text), None) => Ok(text.clone()),
+        (GivenAnswer::Typed(text), Some(schema)) => typed(text, &schema),
+        (GivenAnswer::Json(json), schema) => {
+            let value = serde_json::from_str::<Value>(json.as_str());
+            let value = value.map_err(|error| format!("it is not JSON: {error}"))?;
+            match (schema, value) {
+                (None, Value::String(text)) => Ok(text),
+                (None, _) => Ok(json.as_str().trim().to_owned()),
+                (Some(schema), value) => Schema::fits(&schema, &value).map(|()| value.to_string()),
+            }
+        }
+    }
+}
+
+/// What somebody typed: JSON, or a string, which need not be quoted where one is asked for.
+fn typed(answer: &str, schema: &Value) -> Result<String, String> {
+    let bare = || {
+        let text = Value::from(answer);
+        let asked = schema.get("type").is_some_and(|name| name == "string");
+        asked.then(|| Schema::fits(schema, &text).map(|()| text.to_string()))
+    };
+    match serde_json::from_str::<Value>(answer) {
+        Ok(value) => match Schema::fits(schema, &value) {
+            Ok(()) => Ok(value.to_string()),
+            Err(why) => bare().and_then(Result::ok).ok_or(why),
+        },
+        Err(error) => bare().unwrap_or_else(|| Err(format!("it is not JSON: {error}"))),
+    }
+}

@@ -1,0 +1,317 @@
+//! Batches: what goes into one, and what happens once it is stored or not.
+
+use super::input::{DurableAction as Action, DurableInput as Input, Refused, Unstored};
+use super::machine::DurableMachine;
+use super::state::{Gathered, Next, Stage, Then};
+use crate::{Now, WriteId};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vm_system_protocol::durable::DurableLimit;
+use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
+use vm_system_protocol::model::{Event, ExecutionStatus, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{Checkpoint, Write};
+
+/// What a state may have beyond twice `max_state_mb` (bytes): frames, parts of long contents, what is no longer reachable.
+const STATE_SLACK: u64 = 16 << 20;
+/// Largest states that the checkpoints to go back to take together.
+const KEEP_STATES: u64 = 4;
+/// A machine that does not know what its predecessor wrote looks at old versions after so much (bytes).
+pub(super) const UNKNOWN_BYTES: u64 = 1 << 20;
+
+impl DurableMachine {
+    /// Writes what there is as one batch. The store has one batch of an execution at a time: what is decided meanwhile
+    /// stands on it, and goes with it if it is lost.
+    pub(super) fn flush(&mut self, _now: Now, then: Then, actions: &mut Vec<Action>) {
+        self.writes.commit_at = None;
+        let batch = std::mem::take(&mut self.writes.unwritten);
+        if batch.is_empty() && then == Then::Nothing {
+            return;
+        }
+        self.writes.last_write += 1;
+        let id = WriteId(self.writes.last_write);
+        if batch.iter().any(|write| matches!(write, Write::StateBound { .. })) {
+            self.writes.weighed =
+                Some((id, batch.iter().filter(|write| stands_alone(write)).cloned().collect()));
+        }
+        let alone = self.writes.writing.is_empty();
+        self.writes.writing.push((id, then));
+        for token in std::mem::take(&mut self.requests.early) {
+            let stand = Box::new(self.run_status());
+            self.writes.promised.push((id, token, stand));
+        }
+        if alone {
+            actions.push(Action::Write { id, batch });
+        } else {
+            self.writes.held.push_back((id, batch));
+        }
+    }
+
+    /// What was taken has waited long enough for a checkpoint to be stored with.
+    pub(super) fn commit_alone(&mut self, now: Now, actions: &mut Vec<Action>) {
+        self.writes.commit_at = None;
+        if self.writes.unwritten.is_empty() {
+            return;
+        }
+        if self.creation_pending() {
+            // Until the worker has said how the program begins, nothing could go on from what is stored.
+            let Some(pages) = self.start_pages.take() else { return };
+            let bytes: u64 = pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum();
+            self.gathered.page_bytes = self.gathered.page_bytes.saturating_sub(bytes);
+            self.add_pages("start", pages, now);
+            self.next = Next::GoOn;
+            self.fresh = None;
+        }
+        self.add_progress(ExecutionStatus::Running);
+        self.flush(now, Then::Nothing, actions);
+    }
+
+    /// The gathered pages as the next checkpoint.
+    pub(super) fn add_checkpoint(&mut self, cause: &str, now: Now) {
+        self.gathered.page_bytes = 0;
+        let mut pages = self.start_pages.take().unwrap_or_default();
+        pages.append(&mut self.gathered.pages);
+        self.add_pages(cause, pages, now);
+    }
+
+    fn add_pages(&mut self, cause: &str, pages: BTreeMap<u64, Vec<u8>>, now: Now) {
+        self.seq += 1;
+        self.counters.unweighed +=
+            pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum::<u64>();
+        let too_large = self.counters.unweighed > self.compact_after();
+        if too_large {
+            self.counters.unweighed = 0;
+        }
+        let pages = pages
+            .into_iter()
+            .map(|(number, bytes)| (number, (!bytes.is_empty()).then_some(bytes)))
+            // Before the first one there is nothing to forget.
+            .filter(|(_, bytes)| self.seq > 1 || bytes.is_some())
+            .collect();
+        let (execution, seq, at) = (self.spec.execution, self.seq, Timestamp(now.unix_ms));
+        let (unweighed, written) = (Some(self.counters.unweighed), self.counters.written);
+        let checkpoint =
+            Checkpoint { execution, seq, at, cause: cause.to_owned(), pages, unweighed, written };
+        self.writes.unwritten.push(Write::Checkpoint(Box::new(checkpoint)));
+        self.compact(too_large);
+    }
+
+    /// Old versions of pages go now and then, a few checkpoints at a time. After as much as the largest state has, the state is
+    /// weighed: a page that takes the place of another one is counted until then like one that does not.
+    fn compact(&mut self, too_large: bool) {
+        let history = self.spec.history;
+        let batch = (history / 16).clamp(1, 8);
+        let too_many = self.seq > history && self.seq.is_multiple_of(batch);
+        if history > 0 && (too_many || too_large) {
+            let execution = self.spec.execution;
+            let keep_from = self.seq.saturating_sub(history);
+            let keep_bytes = too_large.then_some(KEEP_STATES * self.compact_after());
+            self.writes.unwritten.push(Write::CheckpointCompact { execution, keep_from, keep_bytes });
+        }
+        if too_large {
+            let (execution, most) = (self.spec.execution, self.state_most());
+            self.writes.unwritten.push(Write::StateBound { execution, most });
+        }
+    }
+
+    /// So large a state may be, and what is told of it between two checkpoints (bytes): the limit is the engine's, which counts
+    /// what it has in memory.
+    pub(super) fn state_most(&self) -> u64 {
+        2 * self.compact_after() + STATE_SLACK
+    }
+
+    /// So many bytes of pages are written before old ones are looked at (as many as the largest state has).
+    pub(super) fn compact_after(&self) -> u64 {
+        u64::from(self.spec.limits.max_state_mb) << 20
+    }
+
+    /// The gathered events, numbered.
+    pub(super) fn add_events(&mut self, now: Now) {
+        let gathered = std::mem::take(&mut self.gathered.events);
+        let metrics = &mut self.record.metrics;
+        let begun = self.clock.began.unix_ms;
+        let events: Vec<Event> = gathered
+            .into_iter()
+            .map(|(at_us, payload)| {
+                metrics.events += 1;
+                metrics.output_bytes += payload.output_bytes();
+                let at = begun.saturating_add(i64::try_from(at_us / 1_000).unwrap_or(i64::MAX));
+                Event {
+                    execution_id: self.spec.execution,
+                    seq: metrics.events,
+                    ts: Timestamp(at.min(now.unix_ms).max(begun.min(now.unix_ms))),
+                    payload,
+                }
+            })
+            .collect();
+        if !events.is_empty() {
+            self.writes.unwritten.push(Write::Events(Arc::from(events)));
+        }
+    }
+
+    pub(super) fn add_progress(&mut self, status: ExecutionStatus) {
+        self.record.status = status;
+        let (id, metrics) = (self.spec.execution, self.record.metrics);
+        self.writes.unwritten.push(Write::RunProgress { id, status, metrics });
+    }
+
+    /// Rows of the end: the execution's and its session's.
+    pub(super) fn add_end(&mut self, now: Now) {
+        let at = Timestamp(now.unix_ms);
+        self.record.ended_at = Some(at);
+        if let Some(task) = self.task.take() {
+            let outcome = vm_system_record::TaskOutcome::Withdrawn;
+            self.writes.unwritten.push(Write::TaskEnd { id: task.id, outcome, answer: None, at });
+        }
+        self.writes.unwritten.push(Write::ExecutionEnded(Arc::new(self.record.clone())));
+        self.writes.unwritten.push(Write::SessionEnd {
+            id: self.spec.session,
+            status: SessionStatus::Closed,
+            at,
+            reason: CloseReason::Exited,
+            last_error: self.record.error.as_ref().map(|error| error.message.clone()),
+        });
+    }
+
+    pub(super) fn stored(&mut self, id: WriteId, now: Now, actions: &mut Vec<Action>) {
+        let Some(place) = self.writes.writing.iter().position(|(writing, _)| *writing == id) else { return };
+        let (_, then) = self.writes.writing.remove(place);
+        self.writes.weighed.take_if(|(weighed, _)| *weighed == id);
+        for (_, token, stand) in self.writes.promised.extract_if(.., |(writing, ..)| *writing == id) {
+            actions.push(Action::Reply { token, result: Ok(stand) });
+        }
+        if let Some((id, batch)) = self.writes.held.pop_front() {
+            actions.push(Action::Write { id, batch });
+        }
+        match then {
+            Then::Nothing => {}
+            Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
+            Then::GoOn => {
+                if self.stage == Stage::Held {
+                    self.go_on(now, actions);
+                }
+            }
+            Then::Effect(call) => {
+                if self.stage == Stage::Held {
+                    self.make_call(call, Some(self.seq), now, actions);
+                }
+            }
+            Then::Wait => {
+                if self.stage == Stage::Held {
+                    self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                }
+                self.reply_all(actions);
+            }
+            Then::Edited(token) => {
+                if self.stage == Stage::Held {
+                    self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                }
+                actions.push(Action::Reply { token, result: Ok(Box::new(self.run_status())) });
+            }
+            Then::End => {
+                self.ended = true;
+                self.reply_all(actions);
+                if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
+                    self.let_worker_go(actions);
+                }
+            }
+        }
+        if self.writes.writing.is_empty() {
+            self.after_writing(now, actions);
+        }
+    }
+
+    /// What had to wait for the store.
+    fn after_writing(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let idle = self.stage == Stage::Cold && !self.ended && !self.released;
+        if idle && (self.next != Next::Wait || self.requests.set.is_some()) {
+            self.spawn(actions);
+        }
+        self.catch_up(now, actions);
+    }
+
+    /// A state is larger than any honest worker's: it is not stored, and the execution ends where it was before.
+    fn too_large(&mut self, rest: Vec<Write>, now: Now, actions: &mut Vec<Action>) {
+        self.writes.held.clear();
+        for (_, then) in std::mem::take(&mut self.writes.writing) {
+            match then {
+                Then::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
+                Then::Edited(token) => actions.push(Action::Reply { token, result: Err(Refused::Ended) }),
+                _ => {}
+            }
+        }
+        let promised = std::mem::take(&mut self.writes.promised);
+        self.requests.early.extend(promised.into_iter().map(|(_, token, _)| token));
+        let (execution, at) = (self.spec.execution, Timestamp(now.unix_ms));
+        self.writes.unwritten = rest;
+        // What it asked was in that batch, or stands before it.
+        self.task = None;
+        self.writes.unwritten.push(Write::TasksWithdraw { execution, at });
+        self.gathered = Gathered::default();
+        self.record.result = None;
+        self.end_by_limit(DurableLimit::Heap, now, actions);
+    }
+
+    /// The store has refused: what this machine holds is no longer what is stored. It lets everything go; the rows say
+    /// how to go on.
+    pub(super) fn not_stored(
+        &mut self,
+        id: WriteId,
+        why: Unstored,
+        error: String,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        if !self.writes.writing.iter().any(|(writing, _)| *writing == id) {
+            return;
+        }
+        let weighed = self.writes.weighed.take().filter(|(weighed, _)| *weighed == id);
+        if let (Unstored::TooLarge, Some((_, rest))) = (why, weighed) {
+            self.too_large(rest, now, actions);
+            return;
+        }
+        let why = if why == Unstored::Conflict && self.seq <= 1 {
+            Refused::NameTaken
+        } else {
+            Refused::Storage(error)
+        };
+        self.writes.held.clear();
+        for (_, then) in std::mem::take(&mut self.writes.writing) {
+            if let Then::Refuse(token, _) | Then::Edited(token) = then {
+                actions.push(Action::Reply { token, result: Err(why.clone()) });
+            }
+        }
+        for (_, token, _) in std::mem::take(&mut self.writes.promised) {
+            actions.push(Action::Reply { token, result: Err(why.clone()) });
+        }
+        self.refuse_all(&why, actions);
+        for input in std::mem::take(&mut self.requests.deferred) {
+            if let Input::Submit { token, .. } | Input::Set { token, .. } | Input::Cancel { token, .. } =
+                input
+            {
+                actions.push(Action::Reply { token, result: Err(why.clone()) });
+            }
+        }
+        self.writes.unwritten.clear();
+        self.writes.commit_at = None;
+        self.released = true;
+        if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
+            self.let_worker_go(actions);
+        }
+    }
+}
+
+/// Whether a write of a step is about something else than the state that the step leads to.
+fn stands_alone(write: &Write) -> bool {
+    !matches!(
+        write,
+        Write::Checkpoint(_)
+            | Write::CheckpointCompact { .. }
+            | Write::StateBound { .. }
+            | Write::TaskInsert(_)
+            | Write::RunProgress { .. }
+            | Write::ExecutionEnded(_)
+            | Write::SessionEnd { .. }
+    )
+}

@@ -1,0 +1,476 @@
+//! The machine: its state, and which input goes where.
+
+use super::input::{
+    DurableAction as Action, DurableInput as Input, DurableSpec, Fresh, HostWork, LoadFrom, Refused,
+    RunStatus, StoredExecution,
+};
+use super::state::{Counters, Gathered, Next, Requests, SegmentClock, Stage, WorkerNotes, WriteQueue};
+use crate::{ExitStatus, Now, Token};
+use std::collections::BTreeMap;
+use vm_system_protocol::durable::{HostCall, Segment, ToDurable};
+use vm_system_protocol::limits::INTERRUPT_GRACE_MS;
+use vm_system_protocol::model::Execution;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{TaskRow, Write};
+
+/// What is not stored yet waits at most this long for a checkpoint to be stored with (milliseconds).
+pub(super) const COMMIT_MS: u64 = 20;
+/// Deaths of workers behind the same checkpoint before the execution is given up.
+pub(super) const EXITS_MAX: u32 = 3;
+/// A worker must have made a state of its pages within (milliseconds).
+const RESTORE_MS: u64 = 30_000;
+/// Events beyond the limit's count that the machine itself makes in one segment.
+pub(super) const OWN_EVENTS: u64 = 8;
+
+/// One execution of a durable program.
+#[derive(Debug)]
+pub struct DurableMachine {
+    pub(super) spec: DurableSpec,
+    pub(super) record: Execution,
+    pub(super) task: Option<TaskRow>,
+    pub(super) fresh: Option<Fresh>,
+    pub(super) next: Next,
+    pub(super) stage: Stage,
+    /// Number of the last checkpoint that was given to the store.
+    pub(super) seq: u64,
+    pub(super) gathered: Gathered,
+    /// The pages of the beginning, until they or a later checkpoint are stored.
+    pub(super) start_pages: Option<BTreeMap<u64, Vec<u8>>>,
+    pub(super) worker: WorkerNotes,
+    pub(super) clock: SegmentClock,
+    pub(super) writes: WriteQueue,
+    pub(super) requests: Requests,
+    pub(super) counters: Counters,
+    pub(super) ended: bool,
+    pub(super) released: bool,
+}
+
+impl DurableMachine {
+    /// For a program that begins; its first input is `Start`.
+    pub fn fresh(spec: DurableSpec, record: Execution, mut fresh: Fresh) -> Self {
+        let creation = std::mem::take(&mut fresh.creation);
+        let mut machine = Self::new(spec, record, Next::Begin);
+        machine.writes.unwritten = creation;
+        machine.fresh = Some(fresh);
+        machine
+    }
+
+    /// For what the store has.
+    pub fn from_stored(spec: DurableSpec, found: StoredExecution) -> Self {
+        let next = super::stored::next(&found);
+        let ended = found.record.status.is_final();
+        let mut machine = Self::new(spec, found.record, next);
+        machine.seq = found.checkpoint.map_or(0, |(seq, _)| seq);
+        machine.task = found.task.filter(|task| task.ended_at.is_none());
+        machine.ended = ended;
+        let unknown = machine.compact_after().saturating_sub(super::commit::UNKNOWN_BYTES);
+        machine.counters.unweighed = found.unweighed.unwrap_or(unknown);
+        machine.counters.written = found.written;
+        machine
+    }
+
+    fn new(spec: DurableSpec, record: Execution, next: Next) -> Self {
+        Self {
+            spec,
+            record,
+            task: None,
+            fresh: None,
+            next,
+            stage: Stage::Cold,
+            seq: 0,
+            gathered: Gathered::default(),
+            start_pages: None,
+            worker: WorkerNotes::default(),
+            clock: SegmentClock::default(),
+            writes: WriteQueue::default(),
+            requests: Requests::default(),
+            counters: Counters::default(),
+            ended: false,
+            released: false,
+        }
+    }
+
+    /// What it is.
+    pub fn spec(&self) -> &DurableSpec {
+        &self.spec
+    }
+
+    /// Its record as it stands.
+    pub fn record(&self) -> &Execution {
+        &self.record
+    }
+
+    /// Its pending question.
+    pub fn task(&self) -> Option<&TaskRow> {
+        self.task.as_ref()
+    }
+
+    /// What it has written to files in its life (bytes).
+    pub fn written(&self) -> u64 {
+        self.counters.written
+    }
+
+    /// Memory of pages that the worker has told and no checkpoint has taken yet, roughly (bytes).
+    pub fn gathered_bytes(&self) -> u64 {
+        self.gathered.page_bytes
+    }
+
+    /// So much it may come to (bytes).
+    pub fn gathered_most(&self) -> u64 {
+        self.state_most()
+    }
+
+    /// It takes nothing more: whoever asks for something is to ask what is stored, once this machine is released.
+    pub fn is_leaving(&self) -> bool {
+        self.released
+    }
+
+    /// Nothing is under way that is not in the store: its owner may let it go.
+    pub fn is_released(&self) -> bool {
+        let idle =
+            self.stage == Stage::Cold && self.writes.writing.is_empty() && self.writes.unwritten.is_empty();
+        let asked = !self.requests.waiting.is_empty()
+            || !self.requests.early.is_empty()
+            || self.requests.set.is_some();
+        idle && (self.released || self.ended || self.next == Next::Wait) && !asked
+    }
+
+    /// When it wants a `Tick` (monotonic milliseconds).
+    pub fn deadline(&self, now: Now) -> Option<u64> {
+        let warm = if let Stage::Warm(until) = self.stage { Some(until) } else { None };
+        let question = self
+            .deadline_of_question()
+            .filter(|_| matches!(self.stage, Stage::Warm(_)) && self.writes.writing.is_empty());
+        let question = question.map(|at| {
+            let left = u64::try_from(at.0.saturating_sub(now.unix_ms)).unwrap_or(0);
+            now.mono_ms.saturating_add(left)
+        });
+        [warm, question, self.writes.commit_at, self.clock.hard_stop].into_iter().flatten().min()
+    }
+
+    pub(super) fn deadline_of_question(&self) -> Option<Timestamp> {
+        self.task.as_ref().and_then(|task| task.deadline)
+    }
+
+    /// One thing that happened.
+    pub fn step(&mut self, input: Input, now: Now, actions: &mut Vec<Action>) {
+        match input {
+            Input::Start { token, wait } => {
+                self.asks(token, wait);
+                self.spawn(actions);
+            }
+            Input::Wake => self.wake(now, actions),
+            Input::Submit { .. } | Input::Set { .. } if self.is_busy() => {
+                self.defer(input, actions);
+            }
+            Input::Submit { token, task, answer, with, wait } => {
+                self.submit((token, wait), (task, &answer), with, now, actions);
+            }
+            Input::Set { token, frame, name, value } => {
+                self.set_variable(token, frame, name, value, now, actions);
+            }
+            Input::Cancel { token, with } => self.cancel(token, with, now, actions),
+            Input::Loaded { small } => self.loaded(small, now, actions),
+            Input::NotLoaded { why, permanent } => self.not_loaded(why, permanent, now, actions),
+            Input::Message(message) => self.on_message(message, now, actions),
+            Input::Violation(what) => self.violation(&what, actions),
+            Input::Exited(death) => self.on_exit(death, now, actions),
+            Input::ForbiddenCall(call) => {
+                self.worker.verdict.get_or_insert_with(|| format!("seccomp({call})"));
+                self.on_exit(ExitStatus::Unknown, now, actions);
+            }
+            Input::Stored(id) => self.stored(id, now, actions),
+            Input::NotStored { write, why, error } => self.not_stored(write, why, error, now, actions),
+            Input::Called { result, written } => {
+                self.counters.written = written;
+                self.called(result, now, actions);
+            }
+            Input::Stalled => self.clock.stalled = self.clock.hard_stop.take().map(|at| (at, now.mono_ms)),
+            Input::GoesOn => self.goes_on(now),
+            Input::Tick => self.tick(now, actions),
+            Input::Pressure => {
+                if matches!(self.stage, Stage::Warm(_)) {
+                    self.let_worker_go(actions);
+                }
+            }
+            Input::Stop => self.stop(now, actions),
+        }
+    }
+
+    /// A batch is being written, or a variable changed: what is asked meanwhile is judged behind that.
+    fn is_busy(&self) -> bool {
+        !self.writes.writing.is_empty() || self.stage == Stage::Setting
+    }
+
+    /// What was asked meanwhile.
+    pub(super) fn catch_up(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.is_busy() {
+            return;
+        }
+        for input in std::mem::take(&mut self.requests.deferred) {
+            self.step(input, now, actions);
+        }
+    }
+
+    fn wake(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.stage != Stage::Cold || self.ended {
+            return;
+        }
+        if self.next == Next::Wait {
+            self.expire_if_due(now, actions);
+        } else {
+            self.spawn(actions);
+        }
+    }
+
+    pub(super) fn spawn(&mut self, actions: &mut Vec<Action>) {
+        self.gathered = Gathered::default();
+        (self.start_pages, self.clock.stalled) = (None, None);
+        self.counters.scope = self.counters.scope_kept;
+        self.stage = Stage::Starting;
+        // It goes on, whatever it was about to leave for.
+        self.released = false;
+        self.worker.verdict = None;
+        self.worker.owes_restored = false;
+        self.worker.effect_known = self.next == Next::Effect;
+        let from = if self.seq == 0 { LoadFrom::Beginning } else { LoadFrom::Checkpoint(self.seq) };
+        actions.push(Action::Spawn(from));
+    }
+
+    fn loaded(&mut self, small: bool, now: Now, actions: &mut Vec<Action>) {
+        if self.stage != Stage::Starting {
+            return;
+        }
+        if self.seq == 0 {
+            self.go_on(now, actions);
+        } else if small && self.next != Next::Wait {
+            self.worker.owes_restored = true;
+            self.go_on(now, actions);
+        } else {
+            self.stage = Stage::Restoring;
+            self.clock.hard_stop = Some(now.mono_ms + RESTORE_MS);
+        }
+    }
+
+    fn not_loaded(&mut self, why: String, permanent: bool, now: Now, actions: &mut Vec<Action>) {
+        self.stage = Stage::Cold;
+        if permanent && !self.creation_pending() {
+            self.give_up(
+                "WORKER_DIED",
+                &format!("the program cannot go on: {why}"),
+                Some(why.clone()),
+                now,
+                actions,
+            );
+            return;
+        }
+        self.refuse_all(&Refused::NoWorker(why), actions);
+        self.released = true;
+        if self.creation_pending() {
+            self.writes.unwritten.clear();
+        } else {
+            // The store is to say that there is something to do; it is tried again later.
+            self.commit_alone(now, actions);
+        }
+    }
+
+    /// Nothing of this execution is in the store yet.
+    pub(super) fn creation_pending(&self) -> bool {
+        self.writes.unwritten.iter().any(|write| matches!(write, Write::ExecutionStarted { .. }))
+    }
+
+    /// The worker is told what comes next.
+    pub(super) fn go_on(&mut self, now: Now, actions: &mut Vec<Action>) {
+        self.clock.hard_stop = None;
+        if let Some((token, frame, name, value)) = self.requests.set.take() {
+            if self.next == Next::Wait {
+                self.stage = Stage::Setting;
+                self.requests.setting = Some(token);
+                self.clock.hard_stop = Some(now.mono_ms + RESTORE_MS);
+                actions.push(Action::Send(Box::new(ToDurable::Set { frame, name, value })));
+                return;
+            }
+            // The answer was quicker.
+            actions.push(Action::Reply { token, result: Err(Refused::NotPending) });
+        }
+        let segment = self.begin_segment(now, actions);
+        let order = match &self.next {
+            Next::Begin => {
+                let Some(fresh) = &self.fresh else { return };
+                ToDurable::Start {
+                    args: fresh.args.clone(),
+                    env: fresh.env.clone(),
+                    seed: fresh.seed,
+                    segment,
+                }
+            }
+            Next::Answer(answer) => ToDurable::Answer { answer: answer.clone(), segment },
+            Next::GoOn | Next::Effect => ToDurable::GoOn { segment },
+            Next::Wait => {
+                self.clock.hard_stop = None;
+                self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                return;
+            }
+        };
+        self.stage = Stage::Running;
+        if !self.writes.unwritten.is_empty() {
+            self.writes.commit_at = self.writes.commit_at.or(Some(now.mono_ms + COMMIT_MS));
+        }
+        actions.push(Action::Send(Box::new(order)));
+    }
+
+    /// What is left of the limits since the last pause.
+    pub(super) fn begin_segment(&mut self, now: Now, actions: &mut Vec<Action>) -> Segment {
+        let limits = &self.spec.limits;
+        let left = |most: u64, used: u64| most.saturating_sub(used).max(1);
+        let wall_ms = left(u64::from(limits.wall_ms), self.counters.scope.wall_ms);
+        let cpu_ms = left(u64::from(limits.cpu_ms), self.counters.scope.cpu_us / 1_000);
+        let events = u64::from(limits.max_events).saturating_sub(self.counters.scope.events);
+        let output = (u64::from(limits.max_output_kb) << 10).saturating_sub(self.counters.scope.output);
+        let output = output.min(self.record_left());
+        self.clock.began = now;
+        self.clock.hard_stop = Some(now.mono_ms + wall_ms + INTERRUPT_GRACE_MS);
+        actions.push(Action::AllowCpu(now.cpu_us / 1_000 + cpu_ms + INTERRUPT_GRACE_MS));
+        Segment {
+            now_ms: now.unix_ms,
+            cpu_ms: u32::try_from(cpu_ms).unwrap_or(u32::MAX),
+            wall_ms: u32::try_from(wall_ms).unwrap_or(u32::MAX),
+            max_events: u32::try_from(events).unwrap_or(u32::MAX),
+            max_output_bytes: output,
+            checkpoint_steps: self.spec.checkpoint_steps,
+            checkpoint_ms: self.spec.checkpoint_ms,
+        }
+    }
+
+    /// The segment is over, or stands still.
+    pub(super) fn end_segment(&mut self, now: Now) {
+        self.clock.hard_stop = None;
+        let wall = now.mono_ms.saturating_sub(self.clock.began.mono_ms);
+        let cpu = now.cpu_us.saturating_sub(self.clock.began.cpu_us);
+        self.counters.scope.wall_ms += wall;
+        self.counters.scope.cpu_us += cpu;
+        self.record.metrics.duration_ms += wall;
+        self.record.metrics.cpu_ms += cpu / 1_000;
+        self.clock.began = now;
+    }
+
+    fn called(
+        &mut self,
+        result: Result<vm_system_protocol::json::JsonText, String>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        if self.stage != Stage::Calling {
+            return;
+        }
+        self.end_call(now);
+        let segment = self.begin_segment(now, actions);
+        self.stage = Stage::Running;
+        actions.push(Action::Send(Box::new(ToDurable::HostResult { result, segment })));
+    }
+
+    pub(super) fn end_call(&mut self, now: Now) {
+        self.record.metrics.host_wait_ms += now.mono_ms.saturating_sub(self.clock.began.mono_ms);
+    }
+
+    pub(super) fn make_call(
+        &mut self,
+        call: HostCall,
+        effect: Option<u64>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        self.stage = Stage::Calling;
+        self.clock.began = now;
+        actions.push(Action::Host(HostWork { call, effect }));
+    }
+
+    /// The worker could not help that nobody listened: its time is not counted.
+    fn goes_on(&mut self, now: Now) {
+        let Some((at, since)) = self.clock.stalled.take() else { return };
+        if !matches!(self.stage, Stage::Running | Stage::Setting) {
+            return;
+        }
+        let waited = now.mono_ms.saturating_sub(since);
+        self.clock.hard_stop = Some(at.saturating_add(waited));
+        self.clock.began.mono_ms = self.clock.began.mono_ms.saturating_add(waited);
+    }
+
+    fn tick(&mut self, now: Now, actions: &mut Vec<Action>) {
+        if self.writes.commit_at.is_some_and(|at| at <= now.mono_ms) {
+            self.commit_alone(now, actions);
+        }
+        if self.clock.hard_stop.is_some_and(|at| at <= now.mono_ms) {
+            self.clock.hard_stop = None;
+            let what = match self.stage {
+                Stage::Running => "limit(wall)",
+                _ => "protocol_violation(did not answer in time)",
+            };
+            self.kill(what, actions);
+        }
+        if matches!(self.stage, Stage::Warm(_)) {
+            self.expire_if_due(now, actions);
+        }
+        if let Stage::Warm(until) = self.stage
+            && until <= now.mono_ms
+        {
+            self.let_worker_go(actions);
+        }
+    }
+
+    /// The worker is of no more use now; what it holds is in the store.
+    pub(super) fn let_worker_go(&mut self, actions: &mut Vec<Action>) {
+        self.refuse_setter(&Refused::NoWorker("it was ended meanwhile".to_owned()), actions);
+        self.worker.verdict = Some("exited".to_owned());
+        self.stage = Stage::Exiting;
+        actions.push(Action::LetGo);
+    }
+
+    pub(super) fn kill(&mut self, why: &str, actions: &mut Vec<Action>) {
+        self.refuse_setter(&Refused::NoWorker(why.to_owned()), actions);
+        self.worker.verdict.get_or_insert_with(|| why.to_owned());
+        self.clock.hard_stop = None;
+        self.stage = Stage::Exiting;
+        actions.push(Action::Kill);
+    }
+
+    pub(super) fn violation(&mut self, what: &str, actions: &mut Vec<Action>) {
+        if !matches!(self.stage, Stage::Cold | Stage::Exiting | Stage::Starting) {
+            self.kill(&format!("protocol_violation({what})"), actions);
+        }
+    }
+
+    /// Somebody who hears when the program stands still, or as soon as what was asked is stored.
+    pub(super) fn asks(&mut self, token: Token, wait: bool) {
+        if wait {
+            self.requests.waiting.push(token);
+        } else {
+            self.requests.early.push(token);
+        }
+    }
+
+    pub(super) fn run_status(&self) -> RunStatus {
+        RunStatus { record: self.record.clone(), task: self.task.clone() }
+    }
+
+    pub(super) fn reply_all(&mut self, actions: &mut Vec<Action>) {
+        for token in std::mem::take(&mut self.requests.waiting) {
+            actions.push(Action::Reply { token, result: Ok(Box::new(self.run_status())) });
+        }
+    }
+
+    /// Whoever has a variable changed hears that the worker will not do it.
+    pub(super) fn refuse_setter(&mut self, why: &Refused, actions: &mut Vec<Action>) {
+        if let Some(token) = self.requests.setting.take() {
+            actions.push(Action::Reply { token, result: Err(why.clone()) });
+        }
+    }
+
+    pub(super) fn refuse_all(&mut self, why: &Refused, actions: &mut Vec<Action>) {
+        self.refuse_setter(why, actions);
+        let set = self.requests.set.take().map(|(token, ..)| token);
+        for token in self.requests.waiting.drain(..).chain(self.requests.early.drain(..)).chain(set) {
+            actions.push(Action::Reply { token, result: Err(why.clone()) });
+        }
+    }
+}

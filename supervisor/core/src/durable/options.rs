@@ -1,0 +1,90 @@
+//! The options of `CC`: `{schema, timeout_ms, default, retries}`.
+
+use super::schema::Schema;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{Owner, TaskRow};
+
+/// Longest time that a question may have (milliseconds): a hundred years.
+pub const TIMEOUT_MAX_MS: u64 = 100 * 366 * 24 * 3_600_000;
+
+/// The question of a pause; in words why the options are wrong.
+pub fn task_of_pause(
+    execution: ExecutionId,
+    checkpoint: u64,
+    prompt: String,
+    options: Option<&JsonText>,
+    at: Timestamp,
+) -> Result<TaskRow, String> {
+    let options = match options {
+        None => serde_json::Map::new(),
+        Some(json) => match json.to_value() {
+            Some(Value::Object(options)) => options,
+            _ => return Err("the options of CC are not an object that JSON can hold".to_owned()),
+        },
+    };
+    let mut row = TaskRow {
+        id: task_id(execution, checkpoint),
+        owner: Owner::new(""),
+        execution,
+        prompt,
+        schema: None,
+        attempts: 0,
+        created_at: at,
+        deadline: None,
+        ended_at: None,
+        outcome: None,
+        answer: None,
+        checkpoint,
+        retries: None,
+        fallback: None,
+        first_attempt_at: None,
+        last_attempt_at: None,
+    };
+    for (name, value) in options {
+        match (name.as_str(), &value) {
+            (_, Value::Null) if name != "default" => {}
+            ("schema", _) => {
+                Schema::check(&value).map_err(|why| format!("CC option schema: {why}"))?;
+                row.schema = Some(value.to_string());
+            }
+            ("timeout_ms", _) => {
+                let time = whole(&value).filter(|time| *time <= TIMEOUT_MAX_MS);
+                let time = time.ok_or("CC option timeout_ms is not a number of milliseconds")?;
+                row.deadline = Some(Timestamp(at.0.saturating_add(i64::try_from(time).unwrap_or(i64::MAX))));
+            }
+            ("retries", _) => {
+                let retries = whole(&value).and_then(|retries| u32::try_from(retries).ok());
+                row.retries = Some(retries.ok_or("CC option retries is not a whole number")?);
+            }
+            ("default", _) => row.fallback = Some(value.to_string()),
+            (other, _) => return Err(format!("CC has no option {other:?}")),
+        }
+    }
+    Ok(row)
+}
+
+/// A whole number, also if it was written as `1e3` or `1000.0`.
+fn whole(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        (0.0..1e15).contains(&number).then_some(number as u64)
+    })
+}
+
+/// The same question of the same execution has the same id, also when it is asked again after a crash.
+pub fn task_id(execution: ExecutionId, checkpoint: u64) -> TaskId {
+    let mut hash = Sha256::new();
+    hash.update(b"task");
+    hash.update(execution.as_bytes());
+    hash.update(checkpoint.to_be_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.finalize()[..16]);
+    // A UUID of version 8 (RFC 9562): contents are the maker's own.
+    bytes[6] = bytes[6] & 0x0f | 0x80;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    TaskId::from_bytes(bytes)
+}

@@ -1,0 +1,274 @@
+//! What an execution has used of its limits since somebody else answered it, and what its record may take in its whole life. A
+//! program that answers itself (`default`, a time that is over) gets nothing back but by waiting.
+
+use super::input::DurableAction as Action;
+use super::machine::DurableMachine;
+use super::state::Next;
+use crate::Now;
+use vm_system_protocol::durable::DurableLimit;
+use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
+use vm_system_protocol::model::{ExecutionStatus, Limits};
+use vm_system_protocol::reason::LimitKind;
+use vm_system_record::{TaskOutcome, TaskRow};
+
+/// After so much waiting all of the limits are there again (milliseconds).
+pub const REFILL_MS: u64 = 60_000;
+
+/// What was used of the limits.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Spent {
+    pub(super) wall_ms: u64,
+    pub(super) cpu_us: u64,
+    pub(super) events: u64,
+    pub(super) output: u64,
+}
+
+impl Spent {
+    /// Behind a question that ended so.
+    fn behind(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
+        if !answers_itself(outcome) {
+            return Self::default();
+        }
+        let waited = waited(task, now);
+        let back = |most: u64| most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS;
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let question = task.prompt.len() + text(&task.schema) + text(&task.fallback);
+        let (events, output) = (self.events + 1, self.output + question as u64);
+        Self {
+            wall_ms: self.wall_ms.saturating_sub(back(u64::from(limits.wall_ms))),
+            cpu_us: self.cpu_us.saturating_sub(back(u64::from(limits.cpu_ms) * 1_000)),
+            events: events.saturating_sub(back(u64::from(limits.max_events))),
+            output: output.saturating_sub(back(u64::from(limits.max_output_kb) << 10)),
+        }
+    }
+
+    /// The limit of time of which nothing is left. A worker looks at its clocks only now and then, and not at all if its
+    /// segments are short enough: it is the sum that counts.
+    pub(super) fn out_of_time(self, limits: &Limits) -> Option<DurableLimit> {
+        if self.cpu_us / 1_000 >= u64::from(limits.cpu_ms) {
+            return Some(DurableLimit::Cpu);
+        }
+        (self.wall_ms >= u64::from(limits.wall_ms)).then_some(DurableLimit::Wall)
+    }
+
+    /// The limit of which nothing is left.
+    fn used_up(self, limits: &Limits) -> Option<DurableLimit> {
+        self.out_of_time(limits).or_else(|| {
+            if self.events > u64::from(limits.max_events) {
+                return Some(DurableLimit::Events);
+            }
+            (self.output > u64::from(limits.max_output_kb) << 10).then_some(DurableLimit::Output)
+        })
+    }
+}
+
+fn answers_itself(outcome: TaskOutcome) -> bool {
+    matches!(outcome, TaskOutcome::Defaulted | TaskOutcome::Expired)
+}
+
+/// How long a question has waited, as far as that counts (milliseconds).
+fn waited(task: &TaskRow, now: Now) -> u64 {
+    u64::try_from(now.unix_ms.saturating_sub(task.created_at.0)).unwrap_or(0).min(REFILL_MS)
+}
+
+impl DurableMachine {
+    /// What is to be remembered of an execution that waits for a moment, while it has no machine.
+    pub fn spent(&self) -> Option<Spent> {
+        let timed = self.next == Next::Wait && self.deadline_of_question().is_some();
+        timed.then_some(self.counters.scope_kept)
+    }
+
+    /// How much waiting has given limits back in the life of this machine (milliseconds, of [`REFILL_MS`] for all of them).
+    pub fn refilled_ms(&self) -> u64 {
+        self.counters.refilled_ms
+    }
+
+    /// What was remembered.
+    pub fn remember(&mut self, spent: Spent) {
+        self.counters.scope = spent;
+        self.counters.scope_kept = spent;
+    }
+
+    /// A question is over; whether the program may go on.
+    pub(super) fn settle(
+        &mut self,
+        (outcome, task): (TaskOutcome, &TaskRow),
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) -> bool {
+        let refilled = if answers_itself(outcome) { waited(task, now) } else { REFILL_MS };
+        self.counters.refilled_ms = self.counters.refilled_ms.saturating_add(refilled);
+        let limits = &self.spec.limits;
+        let spent = self.counters.scope_kept.behind(outcome, task, limits, now);
+        let used_up = if spent == Spent::default() { None } else { spent.used_up(limits) };
+        self.remember(spent);
+        let Some(limit) = used_up else { return true };
+        self.end_by_limit(limit, now, actions);
+        false
+    }
+
+    /// What the record may still take (bytes of output and questions).
+    pub(super) fn record_left(&self) -> u64 {
+        let gathered = self.counters.scope.output.saturating_sub(self.counters.scope_kept.output);
+        let lines = self.counters.scope.events.saturating_sub(self.counters.scope_kept.events);
+        let metrics = &self.record.metrics;
+        let rows = DURABLE_ROW_BYTES.saturating_mul(metrics.events.saturating_add(lines));
+        DURABLE_RECORD_BYTES
+            .saturating_sub(metrics.output_bytes)
+            .saturating_sub(gathered)
+            .saturating_sub(rows)
+    }
+
+    /// The record is as large as any may be.
+    pub(super) fn record_full(&mut self, now: Now, actions: &mut Vec<Action>) {
+        let what = "its output and questions are more than one execution may put on record";
+        let reason = Some(format!("limit({})", LimitKind::Output.name()));
+        self.end(ExecutionStatus::Error, Some(("OUTPUT_LIMIT_EXCEEDED", what, reason)), now, actions);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::input::{DurableAction, DurableInput, DurableSpec, Fresh};
+    use super::super::{DurableMachine, fresh_record};
+    use crate::{Now, Token, WriteId};
+    use vm_system_protocol::control::GivenAnswer;
+    use vm_system_protocol::durable::{Cause, FromDurable, Stop};
+    use vm_system_protocol::ids::{ExecutionId, SessionId};
+    use vm_system_protocol::json::JsonText;
+    use vm_system_protocol::limits::{DURABLE_RECORD_BYTES, DURABLE_ROW_BYTES};
+    use vm_system_protocol::model::{ExecutionStatus, Limits};
+    use vm_system_protocol::time::Timestamp;
+
+    const PROMPT: usize = 100_000;
+
+    /// A program that asks the same for ever.
+    struct Prompter {
+        machine: DurableMachine,
+        now_ms: u64,
+    }
+
+    impl Prompter {
+        fn new() -> Self {
+            let spec = DurableSpec {
+                execution: ExecutionId::from_bytes([1; 16]),
+                session: SessionId::from_bytes([2; 16]),
+                limits: Limits::default(),
+                checkpoint_steps: u64::MAX,
+                checkpoint_ms: 1_000,
+                warm_ms: u64::MAX / 2,
+                history: 3,
+            };
+            let json = |text: &str| JsonText::from_untrusted(text.to_owned());
+            let status = ExecutionStatus::Running;
+            let record =
+                fresh_record(spec.execution, spec.session, status, json("[]"), json("{}"), Timestamp(0));
+            let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation: Vec::new() };
+            let mut prompter = Self { machine: DurableMachine::fresh(spec, record, fresh), now_ms: 0 };
+            prompter.step(DurableInput::Start { token: Token(1), wait: true });
+            prompter.step(DurableInput::Loaded { small: false });
+            prompter.says(Cause::Started);
+            prompter
+        }
+
+        /// Everything is stored at once.
+        fn step(&mut self, input: DurableInput) {
+            let now = Now { mono_ms: self.now_ms, unix_ms: self.now_ms.cast_signed(), cpu_us: 0 };
+            let mut actions = Vec::new();
+            self.machine.step(input, now, &mut actions);
+            let writes: Vec<WriteId> = actions
+                .into_iter()
+                .filter_map(|action| match action {
+                    DurableAction::Write { id, .. } => Some(id),
+                    _ => None,
+                })
+                .collect();
+            for id in writes {
+                self.step(DurableInput::Stored(id));
+            }
+        }
+
+        fn says(&mut self, cause: Cause) {
+            let stop = Stop { cause, cpu_us: 0, heap_bytes: 0 };
+            self.step(DurableInput::Message(FromDurable::Checkpoint(Box::new(stop))));
+        }
+
+        /// Asks; the time of the question is over after `wait_ms`, or somebody answers it then. False: it was ended.
+        fn ask(&mut self, wait_ms: u64, answered: bool) -> bool {
+            self.asks("p".repeat(PROMPT), wait_ms, answered)
+        }
+
+        fn asks(&mut self, prompt: String, wait_ms: u64, answered: bool) -> bool {
+            let options = format!("{{\"timeout_ms\": {}, \"default\": 0}}", wait_ms + u64::from(answered));
+            let options = Some(JsonText::from_untrusted(options));
+            self.says(Cause::Pause { prompt, options });
+            self.now_ms += wait_ms;
+            if answered {
+                let (token, answer) = (Token(2), GivenAnswer::Typed("yes".to_owned()));
+                let (task, with, wait) = (None, Vec::new(), true);
+                self.step(DurableInput::Submit { token, task, answer, with, wait });
+            } else {
+                self.step(DurableInput::Tick);
+            }
+            self.machine.record().status == ExecutionStatus::Running
+        }
+
+        fn error(&self) -> &str {
+            self.machine.record().error.as_ref().map_or("", |error| error.code.as_str())
+        }
+    }
+
+    #[test]
+    fn a_program_that_answers_itself_comes_to_the_end_of_its_limits() {
+        let mut prompter = Prompter::new();
+        let output = u64::from(Limits::default().max_output_kb) << 10;
+        let rounds = (0..100).take_while(|_| prompter.ask(0, false)).count() as u64;
+        assert_eq!((rounds, prompter.error()), (output / PROMPT as u64, "OUTPUT_LIMIT_EXCEEDED"));
+    }
+
+    #[test]
+    fn waiting_gives_the_limits_back_in_proportion_and_an_answer_all_of_them() {
+        let mut prompter = Prompter::new();
+        // A fifth of a minute's output at a time, and a fifth of a minute to wait for it.
+        assert!((0..100).all(|_| prompter.ask(12_000, false)), "{}", prompter.error());
+        let mut prompter = Prompter::new();
+        assert!((0..100).all(|_| prompter.ask(1, true)), "{}", prompter.error());
+        let mut prompter = Prompter::new();
+        let rounds = (0..100).take_while(|_| prompter.ask(1_000, false)).count();
+        assert!((5..10).contains(&rounds), "{rounds}");
+    }
+
+    #[test]
+    fn what_was_used_is_still_known_to_the_next_machine() {
+        let mut prompter = Prompter::new();
+        assert!(prompter.ask(0, false));
+        prompter.says(Cause::Pause {
+            prompt: String::new(),
+            options: Some(JsonText::from_untrusted("{\"timeout_ms\": 9}".to_owned())),
+        });
+        let spent = prompter.machine.spent().expect("the time of its question ends");
+        assert!(spent.output >= PROMPT as u64);
+        let mut next = Prompter::new();
+        next.machine.remember(spent);
+        assert_eq!(next.machine.counters.scope, spent);
+    }
+
+    #[test]
+    fn a_record_has_a_size_however_often_it_is_answered() {
+        let mut prompter = Prompter::new();
+        let most = DURABLE_RECORD_BYTES / (PROMPT as u64 + DURABLE_ROW_BYTES);
+        let rounds = (0..=most).take_while(|_| prompter.ask(1, true)).count() as u64;
+        assert!((most - 5..=most).contains(&rounds), "{rounds}");
+        assert_eq!(prompter.error(), "OUTPUT_LIMIT_EXCEEDED");
+    }
+
+    #[test]
+    fn questions_without_a_text_come_to_the_end_of_the_record_too() {
+        let mut prompter = Prompter::new();
+        assert!(prompter.asks(String::new(), 1, true));
+        prompter.machine.record.metrics.events = DURABLE_RECORD_BYTES / DURABLE_ROW_BYTES - 10;
+        let rounds = (0..20).take_while(|_| prompter.asks(String::new(), 1, true)).count();
+        assert!((1..=10).contains(&rounds), "{rounds}");
+        assert_eq!(prompter.error(), "OUTPUT_LIMIT_EXCEEDED");
+    }
+}

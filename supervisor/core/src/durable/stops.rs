@@ -1,0 +1,415 @@
+//! What a worker says, and its death.
+
+use super::input::{DurableAction as Action, Refused};
+use super::machine::{COMMIT_MS, DurableMachine, EXITS_MAX, OWN_EVENTS};
+use super::options::task_of_pause;
+use super::state::{Next, Stage, Then};
+use crate::{ExitStatus, Now, signal_name};
+use vm_system_protocol::durable::{
+    Cause, DurableLimit, End, FromDurable, HostCall, MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES, StatePage,
+    Stop, TaskAnswer,
+};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::{DURABLE_PAGE_BYTES, DURABLE_ROW_BYTES};
+use vm_system_protocol::model::{EventPayload, ExecutionError, ExecutionStatus};
+use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::WorkerEvent;
+
+const SIGXCPU: i32 = 24;
+const SIGSYS: i32 = 31;
+
+pub(super) type Failure<'a> = (&'a str, &'a str, Option<String>);
+
+impl DurableMachine {
+    pub(super) fn on_message(&mut self, message: FromDurable, now: Now, actions: &mut Vec<Action>) {
+        let fits = match (&self.stage, &message) {
+            (Stage::Exiting | Stage::Cold, _) => return,
+            (Stage::Restoring, FromDurable::Restored) => {
+                self.go_on(now, actions);
+                return;
+            }
+            (Stage::Running, FromDurable::Restored) if self.worker.owes_restored => {
+                self.worker.owes_restored = false;
+                return;
+            }
+            (Stage::Restoring | Stage::Running, FromDurable::Refused { why }) => {
+                let why = why.clone();
+                self.give_up(
+                    "WORKER_DIED",
+                    &format!("the program cannot go on: {why}"),
+                    Some("refused".to_owned()),
+                    now,
+                    actions,
+                );
+                return;
+            }
+            (Stage::Setting, FromDurable::NotSet) => {
+                self.refuse_setter(&Refused::NoVariable, actions);
+                self.clock.hard_stop = None;
+                self.stage = Stage::Warm(now.mono_ms + self.spec.warm_ms);
+                self.catch_up(now, actions);
+                return;
+            }
+            (
+                Stage::Running | Stage::Setting,
+                FromDurable::Pages(_) | FromDurable::Checkpoint(_) | FromDurable::Stands { .. },
+            )
+            | (Stage::Running, FromDurable::Events(_) | FromDurable::Call(_)) => true,
+            _ => false,
+        };
+        let fits = fits && !self.worker.owes_restored;
+        let result = match message {
+            _ if !fits => Err("out of turn"),
+            FromDurable::Pages(pages) if pages.is_empty() => Err("pages that are none"),
+            FromDurable::Pages(pages) => self.gather_pages(pages),
+            FromDurable::Events(events) if events.is_empty() => Err("events that are none"),
+            FromDurable::Events(events) => self.gather_events(events),
+            FromDurable::Call(call) => {
+                self.end_segment(now);
+                if !self.end_out_of_time(now, actions) {
+                    self.make_call(call, None, now, actions);
+                }
+                Ok(())
+            }
+            FromDurable::Stands { pages, stop } => self.gather_pages(pages).and_then(|()| {
+                self.note_heap(&stop);
+                self.stands(stop.cause, now, actions)
+            }),
+            FromDurable::Checkpoint(stop) => {
+                self.note_heap(&stop);
+                self.stands(stop.cause, now, actions)
+            }
+            _ => Err("out of turn"),
+        };
+        if let Err(what) = result {
+            self.violation(what, actions);
+        }
+    }
+
+    fn note_heap(&mut self, stop: &Stop) {
+        let peak = &mut self.record.metrics.heap_peak_bytes;
+        *peak = (*peak).max(stop.heap_bytes);
+    }
+
+    fn gather_pages(&mut self, pages: Vec<StatePage>) -> Result<(), &'static str> {
+        let most = self.state_most();
+        for StatePage { number, bytes } in pages {
+            if !StatePage::is_possible(number) {
+                return Err("a page that no state has");
+            }
+            self.gathered.page_bytes += bytes.len() as u64 + DURABLE_PAGE_BYTES;
+            if let Some(replaced) = self.gathered.pages.insert(number, bytes) {
+                self.gathered.page_bytes -= replaced.len() as u64 + DURABLE_PAGE_BYTES;
+            }
+            if self.gathered.page_bytes > most {
+                return Err("a state that is too large");
+            }
+        }
+        Ok(())
+    }
+
+    fn gather_events(&mut self, events: Vec<WorkerEvent>) -> Result<(), &'static str> {
+        let limits = &self.spec.limits;
+        let most = (u64::from(limits.max_output_kb) << 10) + (256 << 10);
+        for WorkerEvent { at_us, payload } in events {
+            if !matches!(payload, EventPayload::Console { .. } | EventPayload::Exception { .. }) {
+                return Err("an event of a kind that is not a worker's");
+            }
+            self.counters.scope.events += 1;
+            self.counters.scope.output += payload.output_bytes();
+            let count = u64::from(limits.max_events) + OWN_EVENTS;
+            if self.counters.scope.events > count || self.counters.scope.output > most {
+                return Err("more output than it may");
+            }
+            self.gathered.events.push((at_us, payload));
+        }
+        Ok(())
+    }
+
+    /// The worker stands at a checkpoint.
+    fn stands(&mut self, cause: Cause, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
+        if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.requests.setting) {
+            self.requests.setting = None;
+            self.clock.hard_stop = None;
+            self.stage = Stage::Held;
+            self.add_checkpoint("edit", now);
+            self.flush(now, Then::Edited(token), actions);
+            return Ok(());
+        }
+        if self.stage != Stage::Running {
+            return Err("a checkpoint out of turn");
+        }
+        if cause == Cause::Started {
+            if self.next != Next::Begin || self.seq != 0 || self.start_pages.is_some() {
+                return Err("a second beginning");
+            }
+            self.start_pages = Some(std::mem::take(&mut self.gathered.pages));
+            if self.requests.early.is_empty() {
+                self.writes.commit_at = Some(now.mono_ms + COMMIT_MS);
+            } else {
+                self.commit_alone(now, actions);
+            }
+            return Ok(());
+        }
+        too_long(&cause)?;
+        self.end_segment(now);
+        let goes_on = matches!(cause, Cause::Effect(_) | Cause::Steps);
+        if goes_on && self.end_out_of_time(now, actions) {
+            return Ok(());
+        }
+        match cause {
+            Cause::Pause { prompt, options } => self.paused(prompt, options.as_ref(), now, actions),
+            Cause::Effect(call) => self.wants_effect(call, now, actions),
+            Cause::Steps => {
+                self.take_checkpoint("steps", Next::GoOn, now);
+                self.add_progress(ExecutionStatus::Running);
+                self.flush(now, Then::GoOn, actions);
+            }
+            Cause::Ended(end) => self.program_ended(&end, now, actions)?,
+            Cause::Edited | Cause::Started => return Err("a checkpoint out of turn"),
+        }
+        Ok(())
+    }
+
+    /// A program that would go on and has no time left ends here.
+    fn end_out_of_time(&mut self, now: Now, actions: &mut Vec<Action>) -> bool {
+        let Some(limit) = self.counters.scope.out_of_time(&self.spec.limits) else { return false };
+        self.end_by_limit(limit, now, actions);
+        true
+    }
+
+    pub(super) fn end_by_limit(&mut self, limit: DurableLimit, now: Now, actions: &mut Vec<Action>) {
+        let (status, failure) = limit_failure(limit);
+        self.end(status, failure, now, actions);
+    }
+
+    fn take_checkpoint(&mut self, cause: &str, next: Next, now: Now) {
+        self.add_events(now);
+        self.add_checkpoint(cause, now);
+        self.next = next;
+        self.stage = Stage::Held;
+        self.worker.effect_known = false;
+        self.worker.exits = 0;
+        self.fresh = None;
+        self.counters.scope_kept = self.counters.scope;
+    }
+
+    fn paused(&mut self, prompt: String, options: Option<&JsonText>, now: Now, actions: &mut Vec<Action>) {
+        let more = options.map_or(0, |options| options.as_str().len());
+        if (prompt.len() + more) as u64 + DURABLE_ROW_BYTES > self.record_left() {
+            self.record_full(now, actions);
+            return;
+        }
+        let at = Timestamp(now.unix_ms);
+        let (execution, seq) = (self.spec.execution, self.seq + 1);
+        match task_of_pause(execution, seq, prompt, options, at) {
+            Ok(task) => {
+                let event = EventPayload::Task { task_id: task.id, prompt: task.prompt.clone() };
+                let since = now.unix_ms.saturating_sub(self.clock.began.unix_ms);
+                self.gathered.events.push((u64::try_from(since).unwrap_or(0) * 1_000, event));
+                // The prompt counts as that event.
+                self.record.metrics.output_bytes += more as u64;
+                self.take_checkpoint("pause", Next::Wait, now);
+                self.writes.unwritten.push(vm_system_record::Write::TaskInsert(Box::new(task.clone())));
+                self.task = Some(task);
+                self.add_progress(ExecutionStatus::Waiting);
+                self.flush(now, Then::Wait, actions);
+                if self.spec.warm_ms == 0 {
+                    // Nothing is kept warm: it ends while its checkpoint is being stored.
+                    self.let_worker_go(actions);
+                }
+            }
+            Err(_) if self.end_out_of_time(now, actions) => {}
+            Err(why) => {
+                // The program hears at once that it asked wrongly; nobody else has to know. Its pages stay gathered.
+                let segment = self.begin_segment(now, actions);
+                let answer = TaskAnswer::Wrong(why);
+                let order = vm_system_protocol::durable::ToDurable::Answer { answer, segment };
+                actions.push(Action::Send(Box::new(order)));
+            }
+        }
+    }
+
+    fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
+        if self.worker.effect_known && self.next == Next::Effect {
+            // Restored from the checkpoint of this very effect: what is stored stands.
+            self.worker.effect_known = false;
+            self.gathered.pages.clear();
+            self.gathered.page_bytes = 0;
+            self.make_call(call, Some(self.seq), now, actions);
+            return;
+        }
+        self.take_checkpoint("effect", Next::Effect, now);
+        self.add_progress(ExecutionStatus::Running);
+        self.flush(now, Then::Effect(call), actions);
+    }
+
+    fn program_ended(&mut self, end: &End, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
+        let (status, failure): (_, Option<Failure<'_>>) = match end {
+            End::Ok { result } => {
+                if !result.is_valid() {
+                    return Err("a result that is not JSON");
+                }
+                self.record.result = Some(result.clone());
+                (ExecutionStatus::Ok, None)
+            }
+            End::Threw { message, .. } => {
+                (ExecutionStatus::Error, Some(("EXCEPTION", message.as_str(), None)))
+            }
+            End::Limit(limit) => limit_failure(*limit),
+            End::Interrupted => (ExecutionStatus::Cancelled, Some(("CANCELLED", "ended on request", None))),
+            End::Corrupt(what) => (ExecutionStatus::Error, Some(("WORKER_DIED", what.as_str(), None))),
+        };
+        self.take_checkpoint("end", Next::GoOn, now);
+        self.end(status, failure, now, actions);
+        Ok(())
+    }
+
+    /// The last batch.
+    pub(super) fn end(
+        &mut self,
+        status: ExecutionStatus,
+        failure: Option<Failure<'_>>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        self.record.status = status;
+        self.record.error = failure.map(|(code, message, reason)| ExecutionError {
+            code: code.to_owned(),
+            message: message.to_owned(),
+            reason,
+        });
+        self.refuse_setter(&Refused::Ended, actions);
+        if let Some((token, ..)) = self.requests.set.take() {
+            actions.push(Action::Reply { token, result: Err(Refused::Ended) });
+        }
+        self.add_events(now);
+        self.add_end(now);
+        self.flush(now, Then::End, actions);
+        if !matches!(self.stage, Stage::Cold | Stage::Exiting) {
+            self.let_worker_go(actions);
+        }
+    }
+
+    pub(super) fn give_up(
+        &mut self,
+        code: &str,
+        message: &str,
+        reason: Option<String>,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        if self.creation_pending() && self.gathered.pages.is_empty() && self.seq == 0 {
+            // It fails before it began: its rows say so, without a state.
+            self.gathered.events.clear();
+        }
+        self.end(ExecutionStatus::Error, Some((code, message, reason)), now, actions);
+    }
+
+    pub(super) fn on_exit(&mut self, death: ExitStatus, now: Now, actions: &mut Vec<Action>) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Cold);
+        (self.clock.hard_stop, self.clock.stalled) = (None, None);
+        let verdict = self.worker.verdict.take();
+        let why = Refused::NoWorker("the worker died while it changed the variable".to_owned());
+        self.refuse_setter(&why, actions);
+        let writing_end = self.writes.writing.iter().any(|(_, then)| *then == Then::End);
+        if self.ended || self.released || writing_end {
+            return;
+        }
+        let asked = stage == Stage::Exiting && verdict.as_deref() == Some("exited");
+        if matches!(stage, Stage::Running | Stage::Calling | Stage::Restoring | Stage::Starting)
+            || (stage == Stage::Exiting && !asked)
+        {
+            self.end_segment(now);
+            self.exited_at_work(verdict, death, now, actions);
+            return;
+        }
+        // It died at rest. What came meanwhile, or was being written, goes on from the last checkpoint.
+        if self.writes.writing.is_empty() && (self.next != Next::Wait || self.requests.set.is_some()) {
+            self.spawn(actions);
+        }
+        self.catch_up(now, actions);
+    }
+
+    fn exited_at_work(
+        &mut self,
+        verdict: Option<String>,
+        death: ExitStatus,
+        now: Now,
+        actions: &mut Vec<Action>,
+    ) {
+        let limit = match (verdict.as_deref(), death) {
+            (Some("limit(wall)"), _) => Some(DurableLimit::Wall),
+            (_, ExitStatus::Signaled(SIGXCPU)) => Some(DurableLimit::Cpu),
+            _ => None,
+        };
+        if let Some(limit) = limit {
+            return self.end_by_limit(limit, now, actions);
+        }
+        let reason = verdict.unwrap_or_else(|| match death {
+            ExitStatus::Exited(code) => format!("exited({code})"),
+            ExitStatus::Signaled(SIGSYS) => "seccomp(unknown)".to_owned(),
+            ExitStatus::Signaled(signal) => format!("signal({})", signal_name(signal)),
+            ExitStatus::KeeperLost => "keeper_lost".to_owned(),
+            ExitStatus::Unknown => "signal(unknown)".to_owned(),
+        });
+        // A jail that is lost says nothing about the program.
+        self.worker.exits += u32::from(death != ExitStatus::KeeperLost);
+        if self.worker.exits >= EXITS_MAX {
+            let message =
+                format!("its worker died {EXITS_MAX} times at the same point, the last time by {reason}");
+            self.gathered = super::state::Gathered::default();
+            self.give_up("WORKER_DIED", &message, Some(reason), now, actions);
+            return;
+        }
+        if self.writes.writing.is_empty() {
+            self.spawn(actions);
+        }
+    }
+}
+
+/// The worker keeps to these bounds by itself; one that does not is hostile.
+fn too_long(cause: &Cause) -> Result<(), &'static str> {
+    match cause {
+        Cause::Pause { prompt, options } => {
+            let bytes = prompt.len() + options.as_ref().map_or(0, |options| options.as_str().len());
+            if bytes > PROMPT_BYTES { Err("a prompt that is too long") } else { Ok(()) }
+        }
+        Cause::Ended(End::Ok { result }) if result.as_str().len() > RESULT_BYTES => {
+            Err("a result that is too long")
+        }
+        Cause::Ended(End::Threw { message: text, .. } | End::Corrupt(text)) if text.len() > MESSAGE_BYTES => {
+            Err("a message that is too long")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn limit_failure(limit: DurableLimit) -> (ExecutionStatus, Option<Failure<'static>>) {
+    let (status, code, message) = match limit {
+        DurableLimit::Heap => {
+            (ExecutionStatus::Error, "MEMORY_LIMIT", "the state is larger than max_state_mb")
+        }
+        DurableLimit::Stack => (ExecutionStatus::Error, "STACK_LIMIT", "more frames than max_stack_depth"),
+        DurableLimit::Steps => (ExecutionStatus::Error, "STEP_LIMIT", "more instructions than max_steps"),
+        DurableLimit::Cpu => (ExecutionStatus::Timeout, "CPU_LIMIT", "more CPU time than cpu_ms"),
+        DurableLimit::Wall => (ExecutionStatus::Timeout, "WALL_LIMIT", "more time than wall_ms"),
+        DurableLimit::Events => {
+            (ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED", "more events than max_events")
+        }
+        DurableLimit::Output => {
+            (ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED", "more output than max_output_kb")
+        }
+        DurableLimit::Result => (ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED", "the result is too large"),
+    };
+    let reason = match limit {
+        DurableLimit::Heap => Some(LimitKind::Memory),
+        DurableLimit::Cpu => Some(LimitKind::Cpu),
+        DurableLimit::Wall => Some(LimitKind::Wall),
+        DurableLimit::Events => Some(LimitKind::Events),
+        DurableLimit::Output => Some(LimitKind::Output),
+        _ => None,
+    };
+    (status, Some((code, message, reason.map(|kind| format!("limit({})", kind.name())))))
+}

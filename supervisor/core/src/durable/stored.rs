@@ -1,0 +1,88 @@
+//! What the rows of an execution mean for how it goes on.
+
+use super::input::StoredExecution;
+use super::state::Next;
+use vm_system_protocol::durable::TaskAnswer;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    Engine, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus,
+};
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{TaskOutcome, TaskRow};
+
+pub(super) fn next(found: &StoredExecution) -> Next {
+    match found.checkpoint.as_ref().map(|(_, cause)| cause.as_str()) {
+        None => Next::Begin,
+        Some("pause" | "edit") => match &found.task {
+            Some(task) => answer_of(task).map_or(Next::Wait, Next::Answer),
+            None => Next::Wait,
+        },
+        Some("effect") => Next::Effect,
+        Some(_) => Next::GoOn,
+    }
+}
+
+/// The answer that a question got; none while it is pending.
+pub(crate) fn answer_of(task: &TaskRow) -> Option<TaskAnswer> {
+    let text = || task.answer.clone().unwrap_or_default();
+    let json = || TaskAnswer::Json(JsonText::from_untrusted(text()));
+    match task.outcome? {
+        TaskOutcome::Answered if task.schema.is_some() => Some(json()),
+        TaskOutcome::Answered => Some(TaskAnswer::Text(text())),
+        TaskOutcome::Defaulted => Some(json()),
+        TaskOutcome::Expired => Some(TaskAnswer::Expired(text())),
+        TaskOutcome::Failed => Some(TaskAnswer::Failed(text())),
+        TaskOutcome::Withdrawn => None,
+    }
+}
+
+/// The record of an execution that begins.
+pub fn fresh_record(
+    id: ExecutionId,
+    session_id: SessionId,
+    status: ExecutionStatus,
+    args: JsonText,
+    env: JsonText,
+    at: Timestamp,
+) -> Execution {
+    Execution {
+        id,
+        session_id,
+        kind: ExecutionKind::Program,
+        input: None,
+        path: None,
+        args,
+        env,
+        status,
+        started_at: at,
+        ended_at: None,
+        result: None,
+        error: None,
+        metrics: Metrics::default(),
+        degraded: false,
+        events: None,
+    }
+}
+
+/// The session that is an execution's policy; it is ready from the beginning and ends with it.
+pub fn session_record(id: SessionId, template: TemplateId, worktree: &str, at: Timestamp) -> Session {
+    Session {
+        id,
+        name: None,
+        template_id: template,
+        vm_id: template,
+        workspace_id: String::new(),
+        base_commit_oid: String::new(),
+        worktree_path: worktree.to_owned(),
+        status: SessionStatus::Ready,
+        created_at: at,
+        closed_at: None,
+        last_error: None,
+        close_reason: None,
+        runtime_meta: JsonText::empty_object(),
+        engine: Engine::Cvm,
+        // Whoever reads it finds it among the executions.
+        execution_id: None,
+    }
+}

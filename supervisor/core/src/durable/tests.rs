@@ -1,0 +1,560 @@
+//! Histories of one execution with crashes, stops and refusals of the store at every place: after each the model reads the
+//! store again, as a supervisor that starts would. What is checked: every answer that was acknowledged is used exactly once,
+//! nothing is asked again after its answer was acknowledged, output has no gap, effects are repeated under the same id only,
+//! whoever asks is answered, and a machine that lets go leaves no worker behind.
+
+mod cases;
+
+use super::input::{
+    DurableAction, DurableInput, DurableSpec, Fresh, LoadFrom, Refused, StoredExecution, Unstored,
+};
+use super::{DurableMachine, fresh_record};
+use crate::{ExitStatus, Now, Token, WriteId};
+use std::collections::{BTreeMap, VecDeque};
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::durable::{
+    Cause, End, FromDurable, HostCall, StatePage, Stop, TaskAnswer, ToDurable,
+};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, Execution, ExecutionStatus, Limits};
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::WorkerEvent;
+use vm_system_record::{TaskOutcome, TaskRow, Write};
+use vm_system_testkit::SeededRandom;
+
+/// Questions that the model's program asks before it ends.
+const QUESTIONS: u64 = 6;
+
+fn json(text: &str) -> JsonText {
+    JsonText::from_untrusted(text.to_owned())
+}
+
+fn execution() -> ExecutionId {
+    ExecutionId::from_bytes([7; 16])
+}
+
+fn spec() -> DurableSpec {
+    DurableSpec {
+        execution: execution(),
+        session: SessionId::from_bytes([8; 16]),
+        limits: Limits::default(),
+        checkpoint_steps: u64::MAX,
+        checkpoint_ms: 1_000,
+        warm_ms: 50,
+        history: 3,
+    }
+}
+
+fn record() -> Execution {
+    let at = Timestamp(0);
+    fresh_record(execution(), spec().session, ExecutionStatus::Running, json("[]"), json("{}"), at)
+}
+
+/// The model's program: its whole state is one page with the answers so far. It asks, prints what it got, and before
+/// every odd question wants an effect.
+#[derive(Debug, Clone, Default)]
+struct Worker {
+    answers: Vec<String>,
+    effect_done: bool,
+    started: bool,
+}
+
+impl Worker {
+    fn page(&self) -> Vec<StatePage> {
+        let text = format!("{}|{}", self.answers.join(","), u8::from(self.effect_done));
+        vec![StatePage { number: 0, bytes: text.into_bytes() }]
+    }
+
+    fn restore(bytes: &[u8]) -> Self {
+        let text = String::from_utf8(bytes.to_vec()).expect("the model's own");
+        let (answers, effect) = text.split_once('|').expect("the model's own");
+        let answers = answers.split(',').filter(|answer| !answer.is_empty()).map(str::to_owned).collect();
+        Self { answers, effect_done: effect == "1", started: true }
+    }
+
+    fn stop(&self, cause: Cause) -> Vec<FromDurable> {
+        let stop = Stop { cause, cpu_us: 1, heap_bytes: 1 };
+        vec![FromDurable::Pages(self.page()), FromDurable::Checkpoint(Box::new(stop))]
+    }
+
+    fn next(&self) -> Vec<FromDurable> {
+        let asked = self.answers.len() as u64;
+        if asked == QUESTIONS {
+            let result = json(&format!("\"{}\"", self.answers.join(",")));
+            return self.stop(Cause::Ended(End::Ok { result }));
+        }
+        if asked % 2 == 1 && !self.effect_done {
+            return self.stop(Cause::Effect(HostCall { name: "writeFile".to_owned(), args: json("[]") }));
+        }
+        self.stop(Cause::Pause { prompt: format!("question {asked}"), options: None })
+    }
+
+    fn hear(&mut self, order: &ToDurable) -> Vec<FromDurable> {
+        match order {
+            ToDurable::Start { .. } => {
+                self.started = true;
+                let mut said = self.stop(Cause::Started);
+                said.extend(self.next());
+                said
+            }
+            ToDurable::Answer { answer: TaskAnswer::Text(text), .. } => {
+                self.answers.push(text.clone());
+                self.effect_done = false;
+                let payload = EventPayload::Console { level: ConsoleLevel::Log, text: text.clone() };
+                let mut said = vec![FromDurable::Events(vec![WorkerEvent { at_us: 1, payload }])];
+                said.extend(self.next());
+                said
+            }
+            ToDurable::HostResult { .. } => {
+                self.effect_done = true;
+                self.next()
+            }
+            ToDurable::GoOn { .. } => self.next(),
+            // It says nothing to it.
+            ToDurable::Set { .. } | ToDurable::Answer { answer: TaskAnswer::Wrong(_), .. } => Vec::new(),
+            other => panic!("the model has no answer to {other:?}"),
+        }
+    }
+}
+
+/// What is stored.
+#[derive(Debug, Clone, Default)]
+struct Rows {
+    record: Option<Execution>,
+    checkpoints: BTreeMap<u64, (String, Vec<u8>)>,
+    tasks: Vec<TaskRow>,
+    events: Vec<(u64, String)>,
+    /// Checkpoints of effects that there ever were.
+    effects: u64,
+}
+
+impl Rows {
+    fn apply(&mut self, batch: Vec<Write>) {
+        for write in batch {
+            match write {
+                Write::ExecutionStarted { execution, .. } => {
+                    assert!(self.record.is_none(), "made twice");
+                    self.record = Some((*execution).clone());
+                }
+                Write::Checkpoint(point) => {
+                    self.effects += u64::from(point.cause == "effect");
+                    let page = point.pages.into_iter().find(|(number, _)| *number == 0);
+                    let bytes = page.and_then(|(_, bytes)| bytes).expect("the frame page");
+                    assert!(self.checkpoints.insert(point.seq, (point.cause, bytes)).is_none());
+                }
+                Write::CheckpointCompact { keep_from, keep_bytes, .. } => {
+                    assert_eq!(keep_bytes, None, "the model's states are small");
+                    self.checkpoints.retain(|seq, _| *seq >= keep_from);
+                }
+                Write::TaskInsert(task) => {
+                    assert!(self.tasks.iter().all(|known| known.ended_at.is_some()), "two questions pending");
+                    assert!(self.tasks.iter().all(|known| known.prompt != task.prompt), "asked again");
+                    self.tasks.push(*task);
+                }
+                Write::TaskEnd { id, outcome, answer, at } => {
+                    let task = self.tasks.iter_mut().find(|task| task.id == id).expect("a question");
+                    assert!(task.ended_at.is_none(), "answered twice");
+                    (task.outcome, task.answer, task.ended_at) = (Some(outcome), answer, Some(at));
+                }
+                Write::RunProgress { status, metrics, .. } => {
+                    let record = self.record.as_mut().expect("a row");
+                    (record.status, record.metrics) = (status, metrics);
+                }
+                Write::Events(events) => {
+                    for event in events.iter() {
+                        assert_eq!(event.seq, self.events.len() as u64 + 1, "a gap in the output");
+                        let text = match &event.payload {
+                            EventPayload::Console { text, .. } => text.clone(),
+                            _ => String::new(),
+                        };
+                        self.events.push((event.seq, text));
+                    }
+                }
+                Write::ExecutionEnded(execution) => self.record = Some((*execution).clone()),
+                Write::TasksWithdraw { at, .. } => {
+                    for task in self.tasks.iter_mut().filter(|task| task.ended_at.is_none()) {
+                        (task.outcome, task.ended_at) = (Some(TaskOutcome::Withdrawn), Some(at));
+                    }
+                }
+                Write::SessionEnd { .. } => {}
+                other => panic!("the model has no rows for {other:?}"),
+            }
+        }
+        let waits = self.record.as_ref().is_some_and(|record| record.status == ExecutionStatus::Waiting);
+        let asks = self.tasks.iter().any(|task| task.ended_at.is_none());
+        assert_eq!(waits, asks, "who waits has a question, and nobody else: the status is the work list");
+    }
+
+    fn found(&self) -> Option<StoredExecution> {
+        let record = self.record.clone()?;
+        let checkpoint = self.checkpoints.last_key_value().map(|(seq, (cause, _))| (*seq, cause.clone()));
+        Some(StoredExecution {
+            record,
+            checkpoint,
+            unweighed: Some(0),
+            written: 0,
+            task: self.tasks.last().cloned(),
+        })
+    }
+}
+
+struct World {
+    rng: SeededRandom,
+    now: Now,
+    rows: Rows,
+    machine: Option<DurableMachine>,
+    worker: Option<Worker>,
+    loading: Option<LoadFrom>,
+    said: VecDeque<FromDurable>,
+    writing: VecDeque<(WriteId, Vec<Write>)>,
+    calling: bool,
+    dying: bool,
+    /// Answers under way: which question, and with what.
+    asked: BTreeMap<u64, (u64, String)>,
+    acknowledged: Vec<(u64, String)>,
+    effects: Vec<u64>,
+    tokens: u64,
+    submitted: u64,
+    crashes: u64,
+    stops: u64,
+    lost: u64,
+    /// How long a worker is kept after a pause (milliseconds).
+    warm_ms: u64,
+    /// Callers that change variables, and what they heard.
+    refused: Vec<(Token, Refused)>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        Self {
+            rng: SeededRandom::new(seed),
+            now: Now { mono_ms: 1_000, unix_ms: 1_000_000, cpu_us: 0 },
+            rows: Rows::default(),
+            machine: None,
+            worker: None,
+            loading: None,
+            said: VecDeque::new(),
+            writing: VecDeque::new(),
+            calling: false,
+            dying: false,
+            asked: BTreeMap::new(),
+            acknowledged: Vec::new(),
+            effects: Vec::new(),
+            tokens: 0,
+            submitted: 0,
+            crashes: 0,
+            stops: 0,
+            lost: 0,
+            warm_ms: if seed.is_multiple_of(4) { 0 } else { spec().warm_ms },
+            refused: Vec::new(),
+        }
+    }
+
+    fn spec(&self) -> DurableSpec {
+        DurableSpec { warm_ms: self.warm_ms, ..spec() }
+    }
+
+    fn token(&mut self) -> Token {
+        self.tokens += 1;
+        Token(self.tokens)
+    }
+
+    fn step(&mut self, input: DurableInput) {
+        let Some(mut machine) = self.machine.take() else { return };
+        let mut actions = Vec::new();
+        machine.step(input, self.now, &mut actions);
+        self.machine = Some(machine);
+        for action in actions {
+            self.carry_out(action);
+        }
+    }
+
+    fn carry_out(&mut self, action: DurableAction) {
+        match action {
+            DurableAction::Spawn(from) => {
+                assert!(self.worker.is_none() && self.loading.is_none(), "two workers");
+                self.dying = false;
+                self.loading = Some(from);
+            }
+            DurableAction::Send(order) => {
+                if let Some(worker) = &mut self.worker {
+                    self.said.extend(worker.hear(&order));
+                }
+            }
+            DurableAction::AllowCpu(_) => {}
+            DurableAction::Kill | DurableAction::LetGo => {
+                self.dying = self.worker.is_some() || self.loading.is_some();
+            }
+            DurableAction::Write { id, batch } => self.writing.push_back((id, batch)),
+            DurableAction::Host(work) => {
+                if let Some(effect) = work.effect {
+                    let stored = self.rows.checkpoints.get(&effect).expect("made before it was stored");
+                    assert_eq!(stored.0, "effect");
+                    if !self.effects.contains(&effect) {
+                        self.effects.push(effect);
+                    }
+                }
+                self.calling = true;
+            }
+            DurableAction::Reply { token, result } => {
+                let asked = self.asked.remove(&token.0);
+                match (asked, result) {
+                    (Some(answer), Ok(_)) => self.acknowledged.push(answer),
+                    (None, Ok(_))
+                    | (
+                        Some(_),
+                        Err(
+                            Refused::NotPending
+                            | Refused::Ended
+                            | Refused::NoWorker(_)
+                            | Refused::Storage(_)
+                            | Refused::Stopping,
+                        ),
+                    ) => {}
+                    (None, Err(why)) => self.refused.push((token, why)),
+                    (Some(_), Err(why)) => panic!("refused: {why}"),
+                }
+            }
+        }
+    }
+
+    /// Everything in memory is gone; the supervisor starts again.
+    fn crash(&mut self) {
+        self.crashes += 1;
+        (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
+        self.said.clear();
+        // What was given to the store may have become durable, in order, or not.
+        let kept = self.rng.below(self.writing.len() as u64 + 1);
+        for (_, batch) in std::mem::take(&mut self.writing).into_iter().take(kept as usize) {
+            self.rows.apply(batch);
+        }
+        self.asked.clear();
+        self.machine = None;
+        self.begin();
+    }
+
+    fn begin(&mut self) {
+        match self.rows.found() {
+            Some(found) if found.record.status.is_final() => {}
+            Some(found) => {
+                let runs = found.record.status == ExecutionStatus::Running;
+                self.machine = Some(DurableMachine::from_stored(self.spec(), found));
+                if runs {
+                    self.step(DurableInput::Wake);
+                }
+            }
+            None => {
+                let creation =
+                    vec![Write::ExecutionStarted { name: None, execution: std::sync::Arc::new(record()) }];
+                let fresh = Fresh { args: Vec::new(), env: Vec::new(), seed: 1, creation };
+                self.machine = Some(DurableMachine::fresh(self.spec(), record(), fresh));
+                let token = self.token();
+                let wait = self.rng.below(2) == 0;
+                self.step(DurableInput::Start { token, wait });
+            }
+        }
+    }
+
+    /// Lets one thing happen.
+    fn go(&mut self, may_crash: bool) {
+        self.now.mono_ms += self.rng.below(4);
+        self.now.unix_ms += 1;
+        self.now.cpu_us += 1;
+        self.leave();
+        match self.rng.below(if may_crash { 26 } else { 20 }) {
+            0..=4 => {
+                if may_crash && self.rng.below(24) == 0 {
+                    self.lose();
+                } else if let Some((id, batch)) = self.writing.pop_front() {
+                    self.rows.apply(batch);
+                    self.step(DurableInput::Stored(id));
+                }
+            }
+            5..=9 => {
+                if self.dying {
+                    self.dead(ExitStatus::Signaled(9));
+                } else if let Some(message) = self.said.pop_front() {
+                    self.step(DurableInput::Message(message));
+                }
+            }
+            10 if may_crash && !self.dying && self.rng.below(4) == 0 => {
+                if self.loading.take().is_some() {
+                    let why = "none".to_owned();
+                    self.step(DurableInput::NotLoaded { why, permanent: false });
+                }
+            }
+            10..=12 => self.born(),
+            13 => {
+                if std::mem::take(&mut self.calling) {
+                    self.step(DurableInput::Called { result: Ok(json("true")), written: 0 });
+                }
+            }
+            14..=16 => self.submit(),
+            17 => self.now.mono_ms += 10,
+            18 | 19 => {
+                let due = self.machine.as_ref().and_then(|machine| machine.deadline(self.now));
+                if due.is_some_and(|at| at <= self.now.mono_ms) {
+                    self.step(DurableInput::Tick);
+                }
+            }
+            20 => self.step(DurableInput::Pressure),
+            // Not too often: a program whose worker dies again and again is given up, as it should be.
+            21 if self.worker.is_some() && self.rng.below(8) == 0 => self.dead(ExitStatus::KeeperLost),
+            22 if self.rng.below(12) == 0 && !self.is_leaving() => {
+                self.stops += 1;
+                self.step(DurableInput::Stop);
+            }
+            _ => {
+                if self.rng.below(6) == 0 {
+                    self.crash();
+                }
+            }
+        }
+    }
+
+    fn is_leaving(&self) -> bool {
+        self.machine.as_ref().is_some_and(DurableMachine::is_leaving)
+    }
+
+    /// A machine that lets go is done once its worker is dead and its batches are stored or not; then its owner goes, and
+    /// somebody finds the execution again: the alarm, or the next supervisor.
+    fn leave(&mut self) {
+        if !self.is_leaving() {
+            return;
+        }
+        let worker = self.worker.is_some() || self.loading.is_some();
+        assert!(!worker || self.dying, "a worker is left behind: {:?}", self.machine);
+        if !worker && self.writing.is_empty() {
+            let machine = self.machine.as_ref();
+            assert!(machine.is_some_and(DurableMachine::is_released), "it never goes: {machine:?}");
+            assert!(self.asked.is_empty(), "somebody is never answered: {machine:?}");
+            self.begin();
+        }
+    }
+
+    /// The store does not take its oldest batch; what was given to it later it may take.
+    fn lose(&mut self) {
+        if let Some((write, _)) = self.writing.pop_front() {
+            self.lost += 1;
+            let error = "the disk is full".to_owned();
+            self.step(DurableInput::NotStored { write, why: Unstored::Failed, error });
+        }
+    }
+
+    fn dead(&mut self, death: ExitStatus) {
+        self.ends(DurableInput::Exited(death));
+    }
+
+    /// The worker is gone, and the machine hears this of it.
+    fn ends(&mut self, heard: DurableInput) {
+        (self.worker, self.loading, self.calling, self.dying) = (None, None, false, false);
+        self.said.clear();
+        self.step(heard);
+    }
+
+    /// Each worker ends so, until the program is given up.
+    fn each_ends(&mut self, heard: impl Fn() -> DurableInput) {
+        for _ in 0..10_000 {
+            if self.is_over() {
+                return;
+            }
+            if self.worker.is_some() {
+                self.ends(heard());
+            }
+            self.go(false);
+        }
+    }
+
+    fn born(&mut self) {
+        let Some(from) = self.loading.take() else { return };
+        if self.dying {
+            self.dead(ExitStatus::Signaled(9));
+            return;
+        }
+        self.worker = Some(match from {
+            LoadFrom::Beginning => Worker::default(),
+            LoadFrom::Checkpoint(seq) => {
+                self.said.push_back(FromDurable::Restored);
+                Worker::restore(&self.rows.checkpoints.get(&seq).expect("stored").1)
+            }
+        });
+        let small = self.rng.below(2) == 0;
+        self.step(DurableInput::Loaded { small });
+    }
+
+    fn submit(&mut self) {
+        let pending = self.rows.tasks.last().filter(|task| task.ended_at.is_none()).cloned();
+        let (Some(task), Some(_), false) = (pending, &self.machine, self.is_leaving()) else { return };
+        self.submitted += 1;
+        let answer = format!("a{}", self.submitted);
+        let token = self.token();
+        self.asked.insert(token.0, (task.checkpoint, answer.clone()));
+        let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(2) == 0);
+        // Without a name it means the question that stands now, whatever is being stored.
+        let named = self.rng.below(2) == 0;
+        let task = named.then_some(task.id);
+        self.step(DurableInput::Submit { token, task, answer, with: Vec::new(), wait });
+    }
+
+    fn is_over(&self) -> bool {
+        self.rows.record.as_ref().is_some_and(|record| record.status.is_final())
+    }
+
+    fn check(&self, seed: u64) {
+        let record = self.rows.record.as_ref().expect("a row");
+        assert_eq!(record.status, ExecutionStatus::Ok, "seed {seed}: {:?}", record.error);
+        let used: Vec<String> = self.rows.tasks.iter().filter_map(|task| task.answer.clone()).collect();
+        assert_eq!(used.len() as u64, QUESTIONS, "seed {seed}");
+        let result = record.result.as_ref().map_or("", JsonText::as_str);
+        assert_eq!(
+            result,
+            format!("\"{}\"", used.join(",")),
+            "seed {seed}: stored answers are the used ones"
+        );
+        let printed: Vec<&str> =
+            self.rows.events.iter().map(|(_, text)| text.as_str()).filter(|text| !text.is_empty()).collect();
+        assert_eq!(printed, used, "seed {seed}: output");
+        for (checkpoint, answer) in &self.acknowledged {
+            let task = self.rows.tasks.iter().find(|task| task.checkpoint == *checkpoint);
+            let stored = task.and_then(|task| task.answer.as_ref());
+            assert_eq!(stored, Some(answer), "seed {seed}: an acknowledged answer was lost");
+        }
+        assert_eq!(self.effects.len() as u64, QUESTIONS / 2, "seed {seed}: effects under ids of their own");
+        assert_eq!(self.rows.effects, QUESTIONS / 2, "seed {seed}: an effect has one checkpoint");
+    }
+}
+
+/// Runs one history to its end.
+fn history(seed: u64) -> World {
+    let mut world = World::new(seed);
+    world.begin();
+    for _ in 0..200_000 {
+        if world.is_over() {
+            world.check(seed);
+            return world;
+        }
+        world.go(true);
+    }
+    panic!("seed {seed} does not come to an end: {:?}", world.machine);
+}
+
+#[test]
+fn every_answer_is_used_once_whatever_crashes_when() {
+    let (mut crashes, mut stops, mut lost) = (0, 0, 0);
+    for seed in 0..600 {
+        let world = history(seed);
+        (crashes, stops, lost) = (crashes + world.crashes, stops + world.stops, lost + world.lost);
+    }
+    assert!(crashes > 1_000, "the model hardly crashed: {crashes}");
+    assert!(stops > 500 && lost > 200, "the model hardly stopped ({stops}) or lost anything ({lost})");
+}
+
+#[test]
+fn the_forbidden_call_that_ended_a_programs_worker_is_named() {
+    let mut world = World::new(1);
+    world.begin();
+    world.each_ends(|| DurableInput::ForbiddenCall("openat".to_owned()));
+    let error = world.rows.record.and_then(|record| record.error).expect("an error");
+    assert_eq!(error.reason.as_deref(), Some("seccomp(openat)"));
+}

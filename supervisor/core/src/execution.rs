@@ -1,0 +1,486 @@
+//! The execution under way: its clock, its counters, its way from a request to the worker.
+
+use super::deadlines::{CPU_SLACK_MS, CPU_STEP_MS, HOST_CALL_MS};
+use super::fork::Forking;
+use super::input::{Action, ExecuteRequest, LoadFailure, LoadedSource, Now, Refusal, Source, Token, Write};
+use super::machine::{AdoptedExecution, Phase, SessionMachine};
+use super::pending_task::PendingTask;
+use super::record::{Mark, Pending};
+use crate::source_format::run_file_format;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use vm_system_policy::{EffectivePolicy, Usage};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    ConsoleLevel, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus, Metrics,
+};
+use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{Execute, ToWorker, WorkerEvent};
+use vm_system_record::TaskRow;
+
+/// Events of one execution that are kept for its answer (bytes); more are read from the store.
+const COLLECT_BYTES: u64 = 1024 * 1024;
+
+/// Most events of its own that a supervisor adds to an execution: denials that are told, and a line per module.
+const ADOPTED_OWN_EVENTS: u64 = 20;
+
+/// What keeps the session busy.
+#[derive(Debug)]
+pub(super) enum Current {
+    /// A file is being read; nothing of it is recorded yet.
+    Loading(Box<Loading>),
+    /// The worker has it.
+    Running(Box<Running>),
+    /// The worker forks.
+    Forking(Box<Forking>),
+}
+
+/// A request and its rights.
+#[derive(Debug)]
+pub(super) struct Job {
+    /// Who waits; nobody for a startup file.
+    pub(super) token: Option<Token>,
+    pub(super) request: Box<ExecuteRequest>,
+    pub(super) policy: Arc<EffectivePolicy>,
+}
+
+/// A request whose file is being read.
+#[derive(Debug)]
+pub(super) struct Loading {
+    pub(super) job: Job,
+    /// The file must be here by then (`mono_ms`).
+    pub(super) until: u64,
+}
+
+/// Why this side ends an execution. The first reason stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// A client asked, or the session closes.
+    Cancelled,
+    /// A limit that this side measured.
+    Limit(LimitKind),
+}
+
+/// The wall clock of an execution, which stands still during host calls.
+#[derive(Debug)]
+pub(super) struct WallClock {
+    /// Left when it last began to run (milliseconds).
+    left_ms: u64,
+    /// When it last began to run (`mono_ms`); `None` while it stands still.
+    since: Option<u64>,
+    /// Time in which it stood still (milliseconds).
+    waited_ms: u64,
+}
+
+impl WallClock {
+    fn started(left_ms: u64, now: Now) -> Self {
+        Self { left_ms, since: Some(now.mono_ms), waited_ms: 0 }
+    }
+
+    pub(super) fn pause(&mut self, now: Now) {
+        if let Some(since) = self.since.take() {
+            self.left_ms = self.left_ms.saturating_sub(now.mono_ms.saturating_sub(since));
+        }
+    }
+
+    pub(super) fn go_on(&mut self, waited_ms: u64, now: Now) {
+        self.waited_ms += waited_ms;
+        self.since = Some(now.mono_ms);
+    }
+
+    /// When it runs out (`mono_ms`), if nothing stops it.
+    pub(super) fn runs_out(&self) -> Option<u64> {
+        self.since.map(|since| since + self.left_ms)
+    }
+}
+
+/// A host call that is not answered yet.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct HostWait {
+    pub(super) call: u64,
+    pub(super) seq: u64,
+    pub(super) since: u64,
+    /// Of which module; none for a file that is imported.
+    pub(super) module: Option<&'static str>,
+}
+
+/// How this side ends an execution.
+#[derive(Debug)]
+pub(super) struct Stopping {
+    /// Why; none while it runs on.
+    pub(super) stop: Option<Stop>,
+    /// After a stop it must end by itself before this (`mono_ms`).
+    pub(super) grace_until: Option<u64>,
+    /// When it is interrupted again (`mono_ms`): a signal that comes before the worker begins the execution is cleared
+    /// by that beginning.
+    pub(super) interrupt_again_at: u64,
+}
+
+/// Its output as numbered events.
+#[derive(Debug)]
+pub(super) struct Output {
+    next_seq: u64,
+    last_ts: i64,
+    bytes: u64,
+    /// Events that this side added, and their bytes: the worker's limits do not count them.
+    pub(super) own_events: u64,
+    pub(super) own_bytes: u64,
+}
+
+/// The tasks of an execution.
+#[derive(Debug, Default)]
+pub(super) struct Questions {
+    /// The one that it waits for; then `host` is the call in which it does.
+    pub(super) asking: Option<PendingTask>,
+    /// Number of the last one.
+    pub(super) asked: u64,
+    /// That one as the previous supervisor left it.
+    pub(super) known_question: Option<TaskRow>,
+}
+
+/// What the store has lost of an execution.
+#[derive(Debug, Default)]
+pub(super) struct Loss {
+    /// Error of the store, once a write was lost.
+    pub(super) lost: Option<String>,
+    /// Its start was lost.
+    pub(super) start_lost: bool,
+}
+
+/// A request that the worker has.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) record: Arc<Execution>,
+    /// Who is answered at its end.
+    pub(super) token: Option<Token>,
+    pub(super) policy: Arc<EffectivePolicy>,
+    pub(super) stopping: Stopping,
+    pub(super) wall: WallClock,
+    pub(super) host: Option<HostWait>,
+    /// When the CPU time is worth a sample (`mono_ms`).
+    pub(super) cpu_check_at: u64,
+    pub(super) loss: Loss,
+    /// Events for the response, in the batches in which they were stored, and their size (bytes).
+    pub(super) collected: Option<(Vec<Arc<[Event]>>, u64)>,
+    /// What it used of its host modules.
+    pub(super) usage: Usage,
+    pub(super) output: Output,
+    pub(super) question: Questions,
+    started: Now,
+}
+
+impl Running {
+    fn new(job: &Job, token: Option<Token>, record: Arc<Execution>, now: Now) -> Self {
+        let output = Output { next_seq: 1, last_ts: now.unix_ms, bytes: 0, own_events: 0, own_bytes: 0 };
+        let mut running = Self::with(record, &job.policy, output, now);
+        running.token = token;
+        running.collected = job.request.collect_events.then(|| (Vec::new(), 0));
+        running
+    }
+
+    /// One that the worker ran on while no supervisor was there. Its limits start anew: what it used meanwhile is not known, and
+    /// an honest worker's own limits went on counting.
+    pub(super) fn adopted(adopted: AdoptedExecution, now: Now) -> Self {
+        let output = Output {
+            next_seq: adopted.events + 1,
+            last_ts: adopted.last_ts.0,
+            bytes: adopted.output_bytes,
+            // How many of those that are stored were the previous supervisor's own is not known.
+            own_events: ADOPTED_OWN_EVENTS.min(adopted.events),
+            own_bytes: 0,
+        };
+        let started = Now { unix_ms: adopted.record.started_at.0, ..now };
+        let mut running = Self::with(Arc::new(adopted.record), &adopted.policy, output, now);
+        running.started = started;
+        running.question.asked = adopted.question.as_ref().map_or(0, |row| row.checkpoint);
+        running.question.known_question = adopted.question;
+        running
+    }
+
+    fn with(record: Arc<Execution>, policy: &Arc<EffectivePolicy>, output: Output, now: Now) -> Self {
+        let limits = &policy.wire.limits;
+        Self {
+            record,
+            token: None,
+            policy: Arc::clone(policy),
+            stopping: Stopping { stop: None, grace_until: None, interrupt_again_at: u64::MAX },
+            wall: WallClock::started(u64::from(limits.wall_ms), now),
+            host: None,
+            cpu_check_at: now.mono_ms + u64::from(limits.cpu_ms) + CPU_SLACK_MS,
+            loss: Loss::default(),
+            collected: None,
+            usage: Usage::default(),
+            output,
+            question: Questions::default(),
+            started: now,
+        }
+    }
+
+    pub(super) fn id(&self) -> ExecutionId {
+        self.record.id
+    }
+
+    /// CPU time used so far (microseconds), as the kernel says.
+    pub(super) fn cpu_us(&self, now: Now) -> u64 {
+        now.cpu_us.saturating_sub(self.started.cpu_us)
+    }
+
+    /// Gives an event its place and counts it.
+    pub(super) fn number(&mut self, ts: i64, payload: EventPayload) -> Event {
+        self.output.last_ts = self.output.last_ts.max(ts);
+        self.output.bytes = self.output.bytes.saturating_add(payload.output_bytes());
+        let event = Event {
+            execution_id: self.id(),
+            seq: self.output.next_seq,
+            ts: Timestamp(self.output.last_ts),
+            payload,
+        };
+        self.output.next_seq += 1;
+        event
+    }
+
+    /// An event of this side's own about a running execution.
+    pub(super) fn number_own(&mut self, message: String, level: ConsoleLevel, now: Now) -> Event {
+        self.output.own_events += 1;
+        self.output.own_bytes += message.len() as u64;
+        self.number(now.unix_ms, EventPayload::System { message, level })
+    }
+
+    /// Gives a worker's events their places. Their time is the worker's word, kept between the last event and now.
+    pub(super) fn number_all(&mut self, events: Vec<WorkerEvent>, now: Now) -> Vec<Event> {
+        events
+            .into_iter()
+            .map(|event| {
+                let offset_ms = i64::try_from(event.at_us / 1_000).unwrap_or(i64::MAX);
+                let said = self.started.unix_ms.saturating_add(offset_ms);
+                self.number(said.min(now.unix_ms), event.payload)
+            })
+            .collect()
+    }
+
+    /// Keeps a batch for the response, while there is room.
+    pub(super) fn collect(&mut self, batch: &Arc<[Event]>) {
+        let Some((collected, bytes)) = &mut self.collected else { return };
+        *bytes += batch.iter().map(|event| event.payload.output_bytes() + 64).sum::<u64>();
+        if *bytes > COLLECT_BYTES {
+            self.collected = None;
+        } else {
+            collected.push(Arc::clone(batch));
+        }
+    }
+
+    /// Events numbered so far.
+    pub(super) fn events(&self) -> u64 {
+        self.output.next_seq - 1
+    }
+
+    /// Bytes in them.
+    pub(super) fn output_bytes(&self) -> u64 {
+        self.output.bytes
+    }
+
+    /// When it ended: never before its last event.
+    pub(super) fn ended_at(&self, now: Now) -> Timestamp {
+        Timestamp(now.unix_ms.max(self.output.last_ts))
+    }
+
+    pub(super) fn metrics(&self, now: Now, heap_peak_bytes: u64) -> Metrics {
+        Metrics {
+            duration_ms: now.mono_ms.saturating_sub(self.started.mono_ms),
+            cpu_ms: self.cpu_us(now) / 1_000,
+            host_wait_ms: self.wall.waited_ms,
+            events: self.events(),
+            output_bytes: self.output.bytes,
+            heap_peak_bytes,
+        }
+    }
+}
+
+impl SessionMachine {
+    pub(super) fn execute(
+        &mut self,
+        token: Token,
+        request: Box<ExecuteRequest>,
+        policy: Arc<EffectivePolicy>,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        if self.phase != Phase::Ready || self.ending.verdict.is_some() {
+            return Self::reply(token, Err(Refusal::NotReady(self.not_ready_because())), out);
+        }
+        if self.current.is_some() {
+            return Self::reply(token, Err(Refusal::Busy), out);
+        }
+        if let Some(error) = self.ledger.refuses_more() {
+            return Self::reply(token, Err(Refusal::Storage(error)), out);
+        }
+        self.begin(Job { token: Some(token), request, policy }, now, out);
+    }
+
+    /// Takes a request on: reads its file, or runs its text.
+    pub(super) fn begin(&mut self, mut job: Job, now: Now, out: &mut Vec<Action>) {
+        self.timers.idle_at = None;
+        match &mut job.request.source {
+            Source::Text { text, file_name, format } => {
+                let (text, file_name) = (std::mem::take(text), std::mem::take(file_name));
+                let format = format.unwrap_or_else(|| run_file_format(&file_name, job.policy.esm));
+                self.run(job, file_name, LoadedSource { text, format }, now, out);
+            }
+            Source::File { path, format } => {
+                out.push(Action::LoadSource {
+                    execution: job.request.id,
+                    path: path.clone(),
+                    format: *format,
+                    policy: Arc::clone(&job.policy),
+                });
+                let until = now.mono_ms + HOST_CALL_MS;
+                self.current = Some(Current::Loading(Box::new(Loading { job, until })));
+            }
+        }
+    }
+
+    pub(super) fn source_loaded(
+        &mut self,
+        execution: ExecutionId,
+        result: Result<LoadedSource, LoadFailure>,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(Current::Loading(loading)) = &self.current else { return };
+        if loading.job.request.id != execution || !self.channel_usable() {
+            return;
+        }
+        let Some(Current::Loading(loading)) = self.current.take() else { return };
+        let Loading { job, .. } = *loading;
+        match (result, &job.request.source) {
+            (Ok(source), Source::File { path, .. }) => {
+                let file_name = path.clone();
+                self.run(job, file_name, source, now, out);
+            }
+            (Ok(_), Source::Text { .. }) => {}
+            (Err(failure), _) => self.abandon(&job, Refusal::Load(failure), now, out),
+        }
+    }
+
+    /// A request that never ran: its caller is told, nothing is recorded. A startup file takes the session with it.
+    pub(super) fn abandon(&mut self, job: &Job, why: Refusal, now: Now, out: &mut Vec<Action>) {
+        match job.token {
+            Some(token) => {
+                Self::reply(token, Err(why), out);
+                self.rest(now);
+            }
+            None if self.ending.verdict.is_none() && self.phase == Phase::Starting => {
+                let what = format!("{}: {why}", file_of(&job.request.source));
+                self.condemn(vm_system_protocol::reason::CloseReason::StartupFailed(what), now, out);
+            }
+            None => {}
+        }
+    }
+
+    fn run(
+        &mut self,
+        mut job: Job,
+        file_name: String,
+        LoadedSource { text, format }: LoadedSource,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let limit_kb = job.policy.wire.limits.max_source_kb;
+        if text.len() as u64 > u64::from(limit_kb) * 1024 {
+            let refusal = Refusal::SourceTooLarge { size_bytes: text.len() as u64, limit_kb };
+            return self.abandon(&job, refusal, now, out);
+        }
+        let (token, request) = (job.token, &mut job.request);
+        let is_repl = request.kind == ExecutionKind::Repl;
+        let record = Arc::new(Execution {
+            id: request.id,
+            session_id: self.id(),
+            kind: request.kind,
+            input: is_repl.then(|| text.clone()),
+            path: (!is_repl).then(|| file_name.clone()),
+            args: std::mem::replace(&mut request.recorded_args, JsonText::empty_object()),
+            env: std::mem::replace(&mut request.recorded_env, JsonText::empty_object()),
+            status: ExecutionStatus::Running,
+            started_at: Timestamp(now.unix_ms),
+            ended_at: None,
+            result: None,
+            error: None,
+            metrics: Metrics::default(),
+            degraded: false,
+            events: None,
+        });
+        let (at_start, at_end) = if request.wait { (None, token) } else { (token, None) };
+        let mut running = Running::new(&job, at_end, Arc::clone(&record), now);
+        let mut batch = vec![Write::ExecutionStarted(Arc::clone(&record))];
+        let mut pending = Pending {
+            execution: Some(running.id()),
+            mark: Mark::Started { token: at_start, record },
+            ..Pending::default()
+        };
+        if is_repl {
+            let echo = running.number(now.unix_ms, EventPayload::InputEcho { text: text.clone() });
+            let echo: Arc<[Event]> = Arc::new([echo]);
+            running.collect(&echo);
+            batch.push(Write::Events(Arc::clone(&echo)));
+            pending.publish = Some(echo);
+        }
+        let (urgent, request) = (!job.request.wait, job.request);
+        self.persist(pending, batch, urgent, out);
+        self.peer.repeating = false;
+        self.allow_cpu(&running, now, out);
+        let argv = ["vm-system", &file_name].map(str::to_owned).into_iter();
+        let argv = argv.chain(request.argv).collect();
+        out.push(Action::Send(ToWorker::Execute(Box::new(Execute {
+            execution: running.id(),
+            kind: request.kind,
+            source: text,
+            file_name,
+            format,
+            args: request.args,
+            env: merged(&job.policy.env, request.env),
+            argv,
+            policy: job.policy.wire.clone(),
+        }))));
+        self.ack_behind_job(out);
+        self.current = Some(Current::Running(Box::new(running)));
+    }
+
+    /// Raises the kernel's own CPU limit in large steps: it is the last wall, behind the worker's and this machine's.
+    fn allow_cpu(&mut self, running: &Running, now: Now, out: &mut Vec<Action>) {
+        let needed_ms = now.cpu_us / 1_000 + u64::from(running.policy.wire.limits.cpu_ms) + 2_000;
+        if needed_ms > self.peer.cpu_allowed_ms {
+            let total_ms = needed_ms.div_ceil(CPU_STEP_MS) * CPU_STEP_MS;
+            self.peer.cpu_allowed_ms = total_ms;
+            out.push(Action::AllowCpu { total_ms });
+        }
+    }
+
+    pub(super) fn not_ready_because(&self) -> String {
+        match (&self.record.close_reason, &self.ending.verdict, self.ending.closing) {
+            (Some(reason), _, _) => format!("it is {} ({reason})", self.record.status),
+            (None, Some(verdict), _) => format!("it is being ended ({verdict})"),
+            (None, None, Some(_)) => "it is closing".to_owned(),
+            (None, None, None) => "it is starting".to_owned(),
+        }
+    }
+}
+
+/// The client's variables over those of the policy.
+fn merged(granted: &[(String, String)], given: Vec<(String, String)>) -> Vec<(String, String)> {
+    if granted.is_empty() {
+        return given;
+    }
+    let mut all: BTreeMap<String, String> = granted.iter().cloned().collect();
+    all.extend(given);
+    all.into_iter().collect()
+}
+
+/// What a source is called in messages.
+fn file_of(source: &Source) -> &str {
+    match source {
+        Source::File { path, .. } => path,
+        Source::Text { file_name, .. } => file_name,
+    }
+}

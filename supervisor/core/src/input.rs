@@ -1,0 +1,560 @@
+//! What goes into the machine and what comes out of it.
+
+use super::durable::Refused;
+use std::sync::Arc;
+use vm_system_policy::{EffectivePolicy, Permit};
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    Event, Execution, ExecutionKind, ExecutionStatus, Metrics, Session, SessionStatus,
+};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{FromWorker, HostReply, SourceFormat, Start, ToWorker};
+use vm_system_record::{TaskOutcome, TaskRow};
+
+use super::exit::ExitStatus;
+
+/// The moment of a step. The machine has no clock of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Now {
+    /// A clock that never goes back (milliseconds since any fixed point).
+    pub mono_ms: u64,
+    /// The calendar (milliseconds since the Unix epoch); may jump.
+    pub unix_ms: i64,
+    /// CPU time of the worker as the kernel says (microseconds); the last known value once it is dead.
+    pub cpu_us: u64,
+}
+
+/// Names a caller that waits for an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Token(pub u64);
+
+/// Names a batch that was given to the store; they grow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct WriteId(pub u64);
+
+/// What a session is made from.
+#[derive(Debug, Clone)]
+pub struct SessionSpec {
+    /// The record as it will be inserted: status `starting`.
+    pub record: Session,
+    /// First message to the worker.
+    pub start: Start,
+    /// Startup files in order; the session is ready when all of them ended `ok`.
+    pub startup: Vec<ExecuteRequest>,
+    /// The rights of the startup files.
+    pub startup_policy: Arc<EffectivePolicy>,
+    /// The session ends this long after its creation (seconds), 0 = never.
+    pub ttl_s: u32,
+    /// The session ends this long after its last execution (seconds), 0 = never.
+    pub idle_timeout_s: u32,
+}
+
+/// Where an execution's text comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// The client's own text.
+    Text {
+        /// The text.
+        text: String,
+        /// Its name in stacks; `repl` for repl input.
+        file_name: String,
+        /// How it is read; by its name when absent.
+        format: Option<SourceFormat>,
+    },
+    /// A file of the worktree.
+    File {
+        /// Relative to the worktree, validated and cleaned.
+        path: String,
+        /// How it is read; by its extension when absent.
+        format: Option<SourceFormat>,
+    },
+}
+
+/// Code that a client wants to run, from the verb to the machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExecuteRequest {
+    /// Its id, made by the caller.
+    pub id: ExecutionId,
+    /// What is run.
+    pub kind: ExecutionKind,
+    /// Its text.
+    pub source: Source,
+    /// What the script sees as `args` (an object).
+    pub args: JsonText,
+    /// What the script sees in `process.env`, over the variables of the policy.
+    pub env: Vec<(String, String)>,
+    /// What the script sees as `process.argv` behind the program's and the script's name.
+    pub argv: Vec<String>,
+    /// What is stored of `args` (secrets redacted).
+    pub recorded_args: JsonText,
+    /// What is stored of `env` (an object; secrets redacted).
+    pub recorded_env: JsonText,
+    /// Reply when it has ended (true), or as soon as its start is stored.
+    pub wait: bool,
+    /// The answer carries the events.
+    pub collect_events: bool,
+}
+
+/// The text of a file that was asked for with [`Action::LoadSource`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadedSource {
+    /// The text.
+    pub text: String,
+    /// How it is read.
+    pub format: SourceFormat,
+}
+
+/// Why a file cannot be run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum LoadFailure {
+    /// The path leaves the worktree or is not a path.
+    #[error("{0}")]
+    InvalidPath(String),
+    /// There is no such regular file.
+    #[error("{0}")]
+    NotFound(String),
+    /// It is larger than `max_source_kb`.
+    #[error("{0}")]
+    TooLarge(String),
+    /// It cannot be read, or is not UTF-8 text.
+    #[error("{0}")]
+    Unreadable(String),
+}
+
+/// Why a session is to end although its worker is well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseCause {
+    /// A client asked for it.
+    Request,
+    /// `idle_timeout_s`.
+    Idle,
+    /// `ttl_s`.
+    Expired,
+    /// The supervisor stops.
+    Shutdown,
+}
+
+/// What is wrong with a worker's channel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChannelFault {
+    /// The worker's end is closed. It is dead, or will be made so.
+    Closed,
+    /// The worker broke the rules of packets or codec; says how.
+    Violation(String),
+    /// It did not take a message within the write deadline.
+    Stuck,
+}
+
+/// A library of the template cannot be had.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{text}")]
+pub struct LibraryFailure {
+    /// `id-version`.
+    pub library: String,
+    /// What is wrong with it.
+    pub problem: LibraryProblem,
+    /// In words, with its name.
+    pub text: String,
+}
+
+/// What is wrong with a library.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LibraryProblem {
+    /// It is not installed.
+    NotInstalled,
+    /// Its source is not what was installed.
+    Corrupt,
+    /// It threw, or hit a limit.
+    Failed,
+}
+
+/// Why a fork made no session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ForkFault {
+    /// The worker never got the order.
+    NotOrdered(SpawnFailure),
+    /// There is no child, and nobody is to blame.
+    Failed(SpawnFailure),
+    /// Worker or child did what no honest one does; says what.
+    Violation(String),
+}
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Input {
+    /// Make the session. First input of a machine that was not adopted.
+    Create {
+        /// Who is answered when the session is ready or failed.
+        token: Token,
+    },
+    /// The worker process exists and its channel is open.
+    Spawned,
+    /// There is no worker.
+    SpawnFailed(SpawnFailure),
+    /// No worker is made without the libraries of its template.
+    LibraryFailed(LibraryFailure),
+    /// The worker waits in a system call that it may not make: it never comes back.
+    ForbiddenCall(String),
+    /// A client wants to run code.
+    Execute {
+        /// Who is answered.
+        token: Token,
+        /// What.
+        request: Box<ExecuteRequest>,
+        /// The rights of this run.
+        policy: Arc<EffectivePolicy>,
+    },
+    /// Other sessions are to be made out of this one.
+    Fork {
+        /// Who is answered when all of them have their workers, or there will be no more.
+        token: Token,
+        /// How many; not 0.
+        count: u32,
+    },
+    /// The answer to [`Action::Fork`].
+    ForkEnded {
+        /// As in the action.
+        order: u64,
+        /// There is a child that is known for what it is.
+        result: Result<(), ForkFault>,
+    },
+    /// The answer to [`Action::LoadSource`].
+    SourceLoaded {
+        /// Which execution.
+        execution: ExecutionId,
+        /// Its text, or why there is none.
+        result: Result<LoadedSource, LoadFailure>,
+    },
+    /// The worker said something.
+    Message {
+        /// Its sequence number.
+        seq: u64,
+        /// What.
+        message: FromWorker,
+    },
+    /// The worker's channel is of no more use.
+    ChannelFailed(ChannelFault),
+    /// The answer to [`Action::HostCall`].
+    HostReplied {
+        /// The call's number.
+        call: u64,
+        /// The answer.
+        reply: HostReply,
+    },
+    /// A batch is committed.
+    Stored(WriteId),
+    /// A batch is lost.
+    StoreFailed {
+        /// Which.
+        write: WriteId,
+        /// In words.
+        error: String,
+        /// It contradicts what is stored: the same batch would fail again.
+        permanent: bool,
+    },
+    /// [`SessionMachine::deadline`](super::SessionMachine::deadline) has come (or not: early ticks do nothing).
+    Tick,
+    /// Somebody answers a question.
+    Submit {
+        /// Who is answered.
+        token: Token,
+        /// Which execution.
+        execution: ExecutionId,
+        /// Which question; none = the pending one.
+        task: Option<TaskId>,
+        /// The answer as it was given.
+        answer: GivenAnswer,
+        /// Answered when the execution waits again or has ended (true), or as soon as the answer is stored.
+        wait: bool,
+    },
+    /// A client wants an execution to end.
+    Cancel {
+        /// Who is answered.
+        token: Token,
+        /// Which execution.
+        execution: ExecutionId,
+    },
+    /// The session is to end.
+    Close {
+        /// Who is answered when it has.
+        token: Token,
+        /// Why.
+        cause: CloseCause,
+    },
+    /// An operator sends the worker a signal.
+    Kill {
+        /// Who is answered: for SIGKILL when the end is recorded, else at once.
+        token: Token,
+        /// The signal's number.
+        signal: i32,
+    },
+    /// The worker is dead, and everything it had said came in before.
+    Exited(ExitStatus),
+}
+
+/// Something to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Make a worker; answered by [`Input::Spawned`], [`Input::SpawnFailed`] or [`Input::LibraryFailed`].
+    Spawn,
+    /// Let the worker fork once, and tell it to. Answered by [`Input::ForkEnded`], and by a word of the worker.
+    Fork {
+        /// Names it.
+        order: u64,
+    },
+    /// The child of the fork under way is whose it was made for.
+    ForkTaken,
+    /// Nothing more is forked for the caller, and the worker's clone is over. A child that was not taken is to be killed.
+    ForksOver,
+    /// Tell the worker. Order matters.
+    Send(ToWorker),
+    /// Let the worker use this much CPU time in all (milliseconds) before the kernel stops it.
+    AllowCpu {
+        /// Since the worker's birth.
+        total_ms: u64,
+    },
+    /// Set the worker's interrupt flag.
+    Interrupt,
+    /// SIGKILL.
+    Kill,
+    /// An operator's signal.
+    Signal(i32),
+    /// Read a file of the worktree; answered by [`Input::SourceLoaded`].
+    LoadSource {
+        /// For which execution.
+        execution: ExecutionId,
+        /// Relative to the worktree.
+        path: String,
+        /// How it is read, if that is known.
+        format: Option<SourceFormat>,
+        /// With what rights it is loaded.
+        policy: Arc<EffectivePolicy>,
+    },
+    /// Do what a script asks for; the policy allows it. Answered by [`Input::HostReplied`].
+    HostCall {
+        /// The call's number.
+        call: u64,
+        /// For which execution.
+        execution: ExecutionId,
+        /// What, and on which terms.
+        permit: Permit,
+        /// The rights of the execution.
+        policy: Arc<EffectivePolicy>,
+    },
+    /// An execution that used host modules is over: what it left open is to be closed.
+    EndHostUse,
+    /// Nobody waits for the pending host call or file any more.
+    DropHostWork,
+    /// Give to the store. Batches are committed in the order in which they are given.
+    Write {
+        /// Comes back in [`Input::Stored`] or [`Input::StoreFailed`].
+        id: WriteId,
+        /// All of them or none.
+        batch: Vec<Write>,
+        /// Somebody waits for it; others may be committed together with the next urgent one.
+        urgent: bool,
+    },
+    /// Reply to a caller. Each token gets exactly one reply.
+    Reply {
+        /// Whom.
+        token: Token,
+        /// What.
+        result: Result<SessionReply, Refusal>,
+    },
+    /// Show followers events that are committed (or, on a degraded execution, lost).
+    Publish {
+        /// Whose.
+        execution: ExecutionId,
+        /// In order.
+        events: Arc<[Event]>,
+    },
+    /// No more events of this execution will be published.
+    PublishEnd {
+        /// Whose.
+        execution: ExecutionId,
+    },
+    /// The store lost (part of) this record; show this one instead of what is stored.
+    Degraded(Arc<Execution>),
+    /// The store has this record now.
+    Restored(ExecutionId),
+    /// The end of the session is recorded; let go of everything.
+    Release,
+}
+
+/// A change of what is stored.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Write {
+    /// A new session: its whole record.
+    SessionInserted(Arc<Session>),
+    /// The session takes executions.
+    SessionReady {
+        /// Which.
+        session: SessionId,
+    },
+    /// The session ended.
+    SessionEnded {
+        /// Which.
+        session: SessionId,
+        /// `closed` or `crashed`.
+        status: SessionStatus,
+        /// When.
+        at: Timestamp,
+        /// Why.
+        reason: CloseReason,
+        /// In words.
+        last_error: Option<String>,
+    },
+    /// An execution began: its whole record.
+    ExecutionStarted(Arc<Execution>),
+    /// Output, in order.
+    Events(Arc<[Event]>),
+    /// An execution ended: its whole record, without events.
+    ExecutionEnded(Arc<Execution>),
+    /// What is stored of an execution is incomplete.
+    ExecutionDegraded(ExecutionId),
+    /// A question that waits for its answer.
+    Asked(Box<TaskRow>),
+    /// An answer that did not fit.
+    AnswerUnfit {
+        /// To which question.
+        task: TaskId,
+        /// When.
+        at: Timestamp,
+    },
+    /// The end of a question.
+    QuestionEnded {
+        /// Which.
+        task: TaskId,
+        /// How.
+        outcome: TaskOutcome,
+        /// The answer, or the message of the error that it becomes.
+        answer: Option<String>,
+        /// When.
+        at: Timestamp,
+    },
+    /// Whatever question of this execution is pending is so no more.
+    QuestionsWithdrawn {
+        /// Which execution.
+        execution: ExecutionId,
+        /// When.
+        at: Timestamp,
+    },
+    /// Where an unfinished execution stands, and what it used so far.
+    Progress {
+        /// Which.
+        execution: ExecutionId,
+        /// `running` or `waiting`.
+        status: ExecutionStatus,
+        /// So far.
+        metrics: Metrics,
+    },
+    /// Everything that the worker said up to this number is stored or needs no storing.
+    WorkerSeq {
+        /// Whose.
+        session: SessionId,
+        /// The worker's sequence number.
+        seq: u64,
+    },
+}
+
+/// A good answer.
+#[derive(Debug, Clone, PartialEq)]
+pub enum SessionReply {
+    /// It is done, or under way.
+    Done,
+    /// The session as it is now.
+    Session(Box<Session>),
+    /// The execution as it is now.
+    Executed(Executed),
+}
+
+/// An execution with its output.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Executed {
+    /// The record, without events.
+    pub record: Arc<Execution>,
+    /// Its events in order, in the batches in which they were stored; `None` when they were not asked for or are too
+    /// many to be kept in memory.
+    pub events: Option<Vec<Arc<[Event]>>>,
+}
+
+/// Why there is no worker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SpawnFailure {
+    /// For people.
+    pub why: String,
+    /// Whether trying again may help.
+    pub fault: SpawnFault,
+    /// What to do about it.
+    pub hint: &'static str,
+}
+
+impl SpawnFailure {
+    /// Of a worker that was born and did not get ready.
+    pub fn late(why: String) -> Self {
+        Self { why, fault: SpawnFault::Busy, hint: "the host may be overloaded: try again later" }
+    }
+}
+
+/// Who has to do something about a worker that could not be started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpawnFault {
+    /// An operator: it fails again until the host changes.
+    Host,
+    /// Nobody: trying again later helps.
+    Busy,
+    /// We: it is a bug.
+    Wrong,
+}
+
+/// A bad answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The session takes no executions; says why.
+    #[error("the session is not ready: {0}")]
+    NotReady(String),
+    /// Another execution is under way.
+    #[error("the session is busy: one execution at a time")]
+    Busy,
+    /// Nothing of this name runs here.
+    #[error("no such execution is running in this session")]
+    NoSuchExecution,
+    /// The source text is larger than `max_source_kb`.
+    #[error("the source of {size_bytes} bytes is over the limit of {limit_kb} KiB (max_source_kb)")]
+    SourceTooLarge {
+        /// Its size (bytes).
+        size_bytes: u64,
+        /// The limit (KiB).
+        limit_kb: u32,
+    },
+    /// The file cannot be run.
+    #[error(transparent)]
+    Load(#[from] LoadFailure),
+    /// There is no worker.
+    #[error("the worker could not be started: {}", .0.why)]
+    SpawnFailed(SpawnFailure),
+    /// The worker could not be forked.
+    #[error("the session could not be forked: {}", .0.why)]
+    Fork(SpawnFailure),
+    /// A startup file failed; says which and how.
+    #[error("startup failed: {0}")]
+    StartupFailed(String),
+    /// A library of the template cannot be had.
+    #[error(transparent)]
+    Library(#[from] LibraryFailure),
+    /// The store did not take it.
+    #[error("the store could not write: {0}")]
+    Storage(String),
+    /// The execution ran, and the store did not take its record.
+    #[error("it ran, but the store could not write what came of it: {0}")]
+    Unrecorded(String),
+    /// The execution was cancelled before it ran.
+    #[error("cancelled before it ran")]
+    CancelledEarly,
+    /// An answer was not taken.
+    #[error(transparent)]
+    Task(Refused),
+}

@@ -1,0 +1,327 @@
+//! The machine's state and the table of inputs. Each transition has its own file.
+
+use super::close::Ender;
+use super::execution::{Current, Running};
+use super::exit::ExitStatus;
+use super::input::{
+    Action, CloseCause, Input, LibraryFailure, Now, Refusal, SessionReply, SessionSpec, SpawnFailure, Token,
+};
+use super::record::Ledger;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use vm_system_policy::{EffectivePolicy, SessionUsage};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::model::{Execution, Session, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{Start, ToWorker};
+use vm_system_record::TaskRow;
+
+/// Where a session stands (drawn in the module's documentation).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing has happened yet.
+    New,
+    /// A worker is being made.
+    Spawning,
+    /// The worker has been told what it is.
+    SettingUp,
+    /// Startup files run.
+    Starting,
+    /// Takes executions.
+    Ready,
+    /// Is to end; the worker may still finish what it does.
+    Closing,
+    /// SIGKILL was sent.
+    Killed,
+    /// The worker is dead, its end is being recorded.
+    Ended,
+    /// Recorded.
+    Released,
+}
+
+/// The moments at which something must have happened (`mono_ms`). Those of executions are with the execution.
+#[derive(Debug, Default)]
+#[expect(clippy::struct_field_names, reason = "a point in time is called `…_at` everywhere")]
+pub(super) struct Timers {
+    /// End of the session's life.
+    pub(super) ttl_at: Option<u64>,
+    /// Nothing was run for too long.
+    pub(super) idle_at: Option<u64>,
+    /// Set-up, exit after `Shutdown`, death after SIGKILL: whichever the phase waits for.
+    pub(super) phase_at: Option<u64>,
+    /// The worker's end of the channel is closed, but it is not dead.
+    pub(super) hang_up_at: Option<u64>,
+}
+
+/// How long a session may live (milliseconds); none = for ever.
+#[derive(Debug)]
+pub(super) struct Lifetime {
+    /// At all.
+    pub(super) ttl_ms: Option<u64>,
+    /// Without an execution.
+    pub(super) idle_ms: Option<u64>,
+}
+
+/// The worker's side of the channel.
+#[derive(Debug)]
+pub(super) struct Peer {
+    /// Number of its next message.
+    pub(super) next_seq: u64,
+    /// Number of its next host call; unknown right after an adoption.
+    pub(super) next_call: Option<u64>,
+    /// Asked to send again what is above this number; everything before the answer is discarded.
+    pub(super) adopting: Option<u64>,
+    /// It has not said that it is set up.
+    pub(super) setting_up: bool,
+    /// The execution that runs was begun under the previous supervisor: the worker may repeat host calls that were
+    /// answered before.
+    pub(super) repeating: bool,
+    /// The worker may use this much CPU time (milliseconds since its birth).
+    pub(super) cpu_allowed_ms: u64,
+    /// JavaScript heap as it last said (bytes).
+    pub(super) heap_bytes: u64,
+    /// Forks that it was ordered so far.
+    pub(super) forks: u64,
+}
+
+/// What a session is made from, and what its creator hears.
+#[derive(Debug)]
+pub(super) struct Creation {
+    pub(super) start: Option<Box<Start>>,
+    pub(super) startup: VecDeque<super::ExecuteRequest>,
+    pub(super) startup_policy: Arc<EffectivePolicy>,
+    pub(super) creator: Option<Token>,
+    /// Why there is no worker.
+    pub(super) spawn_failure: Option<SpawnFailure>,
+    /// The library for which there is no worker.
+    pub(super) library_failure: Option<LibraryFailure>,
+}
+
+/// Why a session ends, and who hears when it has.
+#[derive(Debug, Default)]
+pub(super) struct SessionEnd {
+    pub(super) enders: Vec<Ender>,
+    pub(super) closing: Option<CloseCause>,
+    pub(super) verdict: Option<CloseReason>,
+    pub(super) operator_signal: Option<i32>,
+}
+
+/// One session.
+#[derive(Debug)]
+pub struct SessionMachine {
+    pub(super) record: Session,
+    pub(super) phase: Phase,
+    pub(super) creation: Creation,
+    pub(super) current: Option<Current>,
+    pub(super) ending: SessionEnd,
+    pub(super) timers: Timers,
+    pub(super) lifetime: Lifetime,
+    memory_mb: u32,
+    pub(super) peer: Peer,
+    pub(super) ledger: Ledger,
+    /// What its executions used of host modules, since this supervisor knows it.
+    pub(super) host_usage: SessionUsage,
+    adopted: bool,
+}
+
+/// The execution that was running when the previous supervisor died, as the store knows it.
+#[derive(Debug, Clone)]
+pub struct AdoptedExecution {
+    /// Its record.
+    pub record: Execution,
+    /// Its rights, as they were at its start.
+    pub policy: Arc<EffectivePolicy>,
+    /// Events stored so far; the next one has the number behind it.
+    pub events: u64,
+    /// Their size (bytes).
+    pub output_bytes: u64,
+    /// When the last of them happened.
+    pub last_ts: Timestamp,
+    /// Its last question.
+    pub question: Option<TaskRow>,
+}
+
+impl SessionMachine {
+    /// A session that is to be made; its first input is [`Input::Create`].
+    pub fn new(spec: SessionSpec) -> Self {
+        Self {
+            memory_mb: spec.start.limits.mem_mb,
+            record: spec.record,
+            phase: Phase::New,
+            creation: Creation {
+                start: Some(Box::new(spec.start)),
+                startup: spec.startup.into(),
+                startup_policy: spec.startup_policy,
+                creator: None,
+                spawn_failure: None,
+                library_failure: None,
+            },
+            current: None,
+            ending: SessionEnd::default(),
+            timers: Timers::default(),
+            lifetime: Lifetime {
+                ttl_ms: (spec.ttl_s > 0).then(|| u64::from(spec.ttl_s) * 1_000),
+                idle_ms: (spec.idle_timeout_s > 0).then(|| u64::from(spec.idle_timeout_s) * 1_000),
+            },
+            peer: Peer {
+                next_seq: 1,
+                next_call: Some(1),
+                adopting: None,
+                setting_up: true,
+                repeating: false,
+                cpu_allowed_ms: 0,
+                heap_bytes: 0,
+                forks: 0,
+            },
+            ledger: Ledger::default(),
+            host_usage: SessionUsage::default(),
+            adopted: false,
+        }
+    }
+
+    /// A ready session whose worker outlived the previous supervisor. The worker is asked to send again what is above
+    /// `last_committed`; everything that comes before its answer was meant for the previous one and is discarded.
+    /// Only ready sessions without pending startup files can be taken over.
+    pub fn adopt(
+        spec: SessionSpec,
+        last_committed: u64,
+        running: Option<AdoptedExecution>,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) -> Self {
+        let mut machine = Self::new(spec);
+        machine.creation.start = None;
+        machine.creation.startup.clear();
+        machine.adopted = true;
+        machine.record.status = SessionStatus::Ready;
+        machine.phase = Phase::Ready;
+        machine.peer.next_call = None;
+        machine.peer.setting_up = false;
+        machine.peer.repeating = true;
+        // Not the numbers that the previous supervisor gave.
+        machine.peer.forks = now.unix_ms.max(0).unsigned_abs();
+        machine.peer.next_seq = last_committed.saturating_add(1);
+        machine.peer.adopting = Some(last_committed);
+        machine.ledger.resume(last_committed);
+        let age_ms = now.unix_ms.saturating_sub(machine.record.created_at.0).max(0).unsigned_abs();
+        machine.timers.ttl_at = machine.lifetime.ttl_ms.map(|ttl| now.mono_ms + ttl.saturating_sub(age_ms));
+        machine.timers.phase_at = Some(now.mono_ms + super::deadlines::ADOPTED_MS);
+        out.push(Action::Send(ToWorker::Adopt { last_committed }));
+        match running {
+            Some(adopted) => {
+                machine.current = Some(Current::Running(Box::new(Running::adopted(adopted, now))));
+            }
+            None => machine.rest(now),
+        }
+        machine
+    }
+
+    /// Takes one input and appends what is to be done, in order.
+    pub fn step(&mut self, input: Input, now: Now, out: &mut Vec<Action>) {
+        match input {
+            Input::Create { token } => self.create(token, now, out),
+            Input::Spawned => self.spawned(now, out),
+            Input::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
+            Input::LibraryFailed(failure) => self.library_failed(failure, now, out),
+            Input::Execute { token, request, policy } => self.execute(token, request, policy, now, out),
+            Input::Fork { token, count } => self.fork(token, count, now, out),
+            Input::ForkEnded { order, result } => self.fork_ended(order, result, now, out),
+            Input::SourceLoaded { execution, result } => self.source_loaded(execution, result, now, out),
+            Input::Message { seq, message } => self.message(seq, message, now, out),
+            Input::ChannelFailed(fault) => self.channel_failed(fault, now, out),
+            Input::ForbiddenCall(call) => self.condemn(CloseReason::Seccomp(call), now, out),
+            Input::HostReplied { call, reply } => self.host_replied(call, reply, now, out),
+            Input::Stored(write) => self.stored(write, now, out),
+            Input::StoreFailed { write, error, permanent } => {
+                self.store_failed(write, &error, permanent, now, out);
+            }
+            Input::Tick => self.tick(now, out),
+            Input::Submit { token, execution, task, answer, wait } => {
+                self.submit((token, wait), execution, (task, &answer), now, out);
+            }
+            Input::Cancel { token, execution } => self.cancel(token, execution, now, out),
+            Input::Close { token, cause } => self.close(token, cause, now, out),
+            Input::Kill { token, signal } => self.kill_by_operator(token, signal, now, out),
+            Input::Exited(death) => self.on_exit(death, now, out),
+        }
+        self.release_if_done(out);
+    }
+
+    /// Which session.
+    pub fn id(&self) -> SessionId {
+        self.record.id
+    }
+
+    /// The record as it is now; what the store has may be a commit behind.
+    pub fn record(&self) -> &Session {
+        &self.record
+    }
+
+    /// The execution that runs, if one does.
+    pub fn running(&self) -> Option<ExecutionId> {
+        match &self.current {
+            Some(Current::Running(running)) => Some(running.id()),
+            _ => None,
+        }
+    }
+
+    /// Whether its worker was started by an earlier supervisor.
+    pub fn is_adopted(&self) -> bool {
+        self.adopted
+    }
+
+    /// JavaScript heap that the worker may have (MiB).
+    pub fn memory_mb(&self) -> u32 {
+        self.memory_mb
+    }
+
+    /// JavaScript heap as the worker last said (bytes); advisory.
+    pub fn heap_bytes(&self) -> u64 {
+        self.peer.heap_bytes
+    }
+
+    /// Whether a worker may exist.
+    pub fn has_worker(&self) -> bool {
+        matches!(
+            self.phase,
+            Phase::SettingUp | Phase::Starting | Phase::Ready | Phase::Closing | Phase::Killed
+        )
+    }
+
+    /// Answers a caller.
+    pub(super) fn reply(token: Token, result: Result<SessionReply, Refusal>, out: &mut Vec<Action>) {
+        out.push(Action::Reply { token, result });
+    }
+
+    /// Whether the worker is still listened to and spoken to.
+    pub(super) fn channel_usable(&self) -> bool {
+        self.ending.verdict.is_none() && self.has_worker()
+    }
+
+    /// Nothing runs: the idle time begins.
+    pub(super) fn rest(&mut self, now: Now) {
+        self.timers.idle_at = self.lifetime.idle_ms.map(|idle| now.mono_ms + idle);
+    }
+
+    pub(super) fn close_reason_of(&self, death: ExitStatus) -> CloseReason {
+        super::exit::judge(
+            self.ending.verdict.as_ref(),
+            self.ending.closing.map(CloseCause::reason),
+            self.ending.operator_signal,
+            matches!(&self.current, Some(Current::Running(running)) if running.stopping.stop.is_some()),
+            death,
+        )
+    }
+}
+
+impl CloseCause {
+    /// The reason under which such an end is recorded.
+    pub(super) const fn reason(self) -> CloseReason {
+        match self {
+            Self::Request | Self::Shutdown => CloseReason::Exited,
+            Self::Idle => CloseReason::Idle,
+            Self::Expired => CloseReason::Expired,
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! What a worker says, judged: anything that an honest one cannot say at that moment is a violation.
+
+use super::execution::{Current, HostWait, Running};
+use super::input::{Action, ChannelFault, Now, Write};
+use super::machine::SessionMachine;
+use super::pending_task::Question;
+use super::record::Pending;
+use std::sync::Arc;
+use vm_system_policy::{Denial, judge};
+use vm_system_protocol::broker::{DatabaseReply, FsReply, SqlValue};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::limits::{CLOSE_GRACE_MS, EVENT_TEXT_BYTES};
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload};
+use vm_system_protocol::reason::{CloseReason, LimitKind};
+use vm_system_protocol::worker::{FromWorker, HostError, HostReply, HostRequest, ToWorker, WorkerEvent};
+
+/// Events that a worker may send above `max_events`: its word about why it ended.
+const EVENTS_SLACK: u64 = 16;
+/// Bytes that a worker may send above `max_output_kb`: the event that crosses the line, and its word about it.
+const OUTPUT_SLACK_BYTES: u64 = 2 * EVENT_TEXT_BYTES as u64;
+/// Longest text of an event about a denied call (characters).
+const TOLD_CHARS: usize = 500;
+/// Host calls after which their numbers are recorded although the script put nothing out.
+const SETTLE_EVERY: u64 = 32;
+
+impl SessionMachine {
+    pub(super) fn message(&mut self, seq: u64, message: FromWorker, now: Now, out: &mut Vec<Action>) {
+        if !self.channel_usable() {
+            return;
+        }
+        if let Some(last_committed) = self.peer.adopting {
+            return self.before_adopted(last_committed, &message, now, out);
+        }
+        if seq != self.peer.next_seq {
+            let what = format!("sequence {seq}, expected {}", self.peer.next_seq);
+            return self.violation(&what, now, out);
+        }
+        self.peer.next_seq += 1;
+        if self.peer.setting_up && !matches!(message, FromWorker::Started { .. }) {
+            return self.violation("a message before Started", now, out);
+        }
+        self.forget_repeated_call(now, out);
+        match message {
+            FromWorker::Started { heap_bytes } => self.started(heap_bytes, now, out),
+            FromWorker::Events { execution, events } => self.events(execution, events, now, out),
+            FromWorker::HostCall { execution, call, request } => {
+                self.host_call(execution, call, request, now, out);
+            }
+            FromWorker::Done(done) => match self.speaker(done.execution) {
+                Ok(_) => self.done(*done, now, out),
+                Err(what) => self.violation(what, now, out),
+            },
+            FromWorker::Adopted { .. } => self.violation("Adopted unasked", now, out),
+            FromWorker::Forked { order } => self.fork_said(order, Ok(()), now, out),
+            FromWorker::ForkFailed { order, errno } => self.fork_said(order, Err(errno), now, out),
+            FromWorker::Durable(_) => self.violation("a message of the other engine", now, out),
+        }
+    }
+
+    /// What was queued before the adoption was meant for the previous supervisor and will be sent again.
+    fn before_adopted(&mut self, asked: u64, message: &FromWorker, now: Now, out: &mut Vec<Action>) {
+        if let FromWorker::Adopted { last_committed } = message {
+            if *last_committed != asked {
+                return self.violation("Adopted with another number", now, out);
+            }
+            self.peer.adopting = None;
+            self.timers.phase_at = None;
+        }
+    }
+
+    /// A worker that goes on after a host call which it repeated for us had its answer from the previous supervisor.
+    fn forget_repeated_call(&mut self, now: Now, out: &mut Vec<Action>) {
+        if let Some(Current::Running(running)) = &mut self.current
+            && self.peer.repeating
+            && let Some(wait) = running.host.take()
+        {
+            running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
+            let asking = running.question.asking.take();
+            self.ledger.settle(wait.seq, 0);
+            match asking {
+                Some(asking) => self.answered_elsewhere(&asking, now, out),
+                None => out.push(Action::DropHostWork),
+            }
+        }
+    }
+
+    /// The execution that may speak now: the one that runs and does not wait for the host.
+    fn speaker(&mut self, execution: ExecutionId) -> Result<&mut Running, &'static str> {
+        match &mut self.current {
+            Some(Current::Running(running)) if running.id() != execution => Err("unknown execution id"),
+            Some(Current::Running(running)) if running.host.is_some() => {
+                Err("a message while a host call is pending")
+            }
+            Some(Current::Running(running)) => Ok(running),
+            _ => Err("a message about an execution while nothing runs"),
+        }
+    }
+
+    fn events(&mut self, execution: ExecutionId, events: Vec<WorkerEvent>, now: Now, out: &mut Vec<Action>) {
+        let seq = self.peer.next_seq - 1;
+        let running = match self.speaker(execution) {
+            Ok(running) => running,
+            Err(what) => return self.violation(what, now, out),
+        };
+        let verdict = if events.is_empty() {
+            Err(Unfit::Forbidden("no events"))
+        } else {
+            judge_events(running, &events)
+        };
+        match verdict {
+            Ok(()) => {}
+            Err(Unfit::Forbidden(what)) => return self.violation(what, now, out),
+            Err(Unfit::TooMuch(kind)) => return self.condemn(CloseReason::Limit(kind), now, out),
+        }
+        let before = running.output_bytes();
+        let batch: Arc<[Event]> = running.number_all(events, now).into();
+        running.collect(&batch);
+        let bytes = running.output_bytes() - before;
+        let pending =
+            Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
+        self.ledger.settle(seq, bytes);
+        self.persist(pending, vec![Write::Events(batch)], false, out);
+    }
+
+    fn host_call(
+        &mut self,
+        execution: ExecutionId,
+        call: u64,
+        request: HostRequest,
+        now: Now,
+        out: &mut Vec<Action>,
+    ) {
+        let seq = self.peer.next_seq - 1;
+        let expected = self.peer.next_call;
+        let mut session_usage = self.host_usage;
+        if let Err(what) = self.speaker(execution) {
+            return self.violation(what, now, out);
+        }
+        if expected.is_some_and(|expected| call != expected) {
+            return self.violation("a host call out of order", now, out);
+        }
+        self.peer.next_call = Some(call.saturating_add(1));
+        let Ok(running) = self.speaker(execution) else { return };
+        running.wall.pause(now);
+        running.host = Some(HostWait { call, seq, since: now.mono_ms, module: module_of(&request) });
+        let policy = Arc::clone(&running.policy);
+        let stopped = running.stopping.stop.is_some();
+        if stopped {
+            let error = host_error("ECANCELED", "the execution is being ended");
+            return self.host_replied(call, HostReply::Failed(error), now, out);
+        }
+        let request = match request {
+            HostRequest::Ask { number, prompt, options } => {
+                return self.ask(call, Question { number, prompt, options }, now, out);
+            }
+            request => request,
+        };
+        let judged = judge(&policy, request, &mut running.usage, &mut session_usage);
+        let denied = judged.map_err(|denial| (running.usage.denied(denial.module, denial.name), denial));
+        self.host_usage = session_usage;
+        match denied {
+            Ok(permit) => out.push(Action::HostCall { call, execution, permit, policy }),
+            Err((told, Denial { module, name, error })) => {
+                if told {
+                    let message = format!("denied: {module}.{name}: {}", error.message);
+                    self.tell(&message, ConsoleLevel::Warn, now, out);
+                }
+                self.answer_call(call, HostReply::Failed(error), now, out);
+            }
+        }
+    }
+
+    /// Adds an event of this side's own to the running execution.
+    fn tell(&mut self, message: &str, level: ConsoleLevel, now: Now, out: &mut Vec<Action>) {
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        let message = message.chars().take(TOLD_CHARS).collect();
+        let event = running.number_own(message, level, now);
+        let execution = running.id();
+        let batch: Arc<[Event]> = Arc::new([event]);
+        running.collect(&batch);
+        let pending =
+            Pending { execution: Some(execution), publish: Some(Arc::clone(&batch)), ..Pending::default() };
+        self.persist(pending, vec![Write::Events(batch)], false, out);
+    }
+
+    /// The host's answer, from whom it may come: late ones, to calls that were answered before, are dropped.
+    pub(super) fn host_replied(&mut self, call: u64, reply: HostReply, now: Now, out: &mut Vec<Action>) {
+        if !self.channel_usable() {
+            return;
+        }
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        let Some(wait) = running.host.filter(|wait| wait.call == call) else { return };
+        if let Some(module) = wait.module {
+            let failed = matches!(reply, HostReply::Failed(_));
+            running.usage.answered(module, reply_bytes(&reply), failed);
+            self.host_usage.written_bytes += copied_bytes(&reply);
+            if let HostReply::Failed(error) = &reply
+                && is_refusal(error)
+                && running.usage.refused(module)
+            {
+                let message = format!("denied: {module}: {}", error.message);
+                // As any file error: the script asked for what is not there for it.
+                self.tell(&message, ConsoleLevel::Info, now, out);
+            }
+        }
+        self.answer_call(call, reply, now, out);
+    }
+
+    /// Lets the script go on.
+    pub(super) fn answer_call(&mut self, call: u64, reply: HostReply, now: Now, out: &mut Vec<Action>) {
+        let Some(Current::Running(running)) = &mut self.current else { return };
+        let Some(wait) = running.host.filter(|wait| wait.call == call) else { return };
+        running.host = None;
+        running.question.asking = None;
+        running.wall.go_on(now.mono_ms.saturating_sub(wait.since), now);
+        out.push(Action::Send(ToWorker::HostReply { call, reply }));
+        self.ledger.settle(wait.seq, 0);
+        if self.ledger.unrecorded() >= SETTLE_EVERY {
+            self.persist(Pending::default(), Vec::new(), false, out);
+        }
+    }
+
+    pub(super) fn channel_failed(&mut self, fault: ChannelFault, now: Now, out: &mut Vec<Action>) {
+        if !self.channel_usable() {
+            return;
+        }
+        match fault {
+            // Its death will tell why; a worker that only hangs up does not get to live on.
+            ChannelFault::Closed => self.timers.hang_up_at = Some(now.mono_ms + CLOSE_GRACE_MS),
+            ChannelFault::Violation(what) => self.violation(&what, now, out),
+            ChannelFault::Stuck => self.violation("does not take messages", now, out),
+        }
+    }
+
+    /// The worker said what an honest one cannot say.
+    pub(super) fn violation(&mut self, what: &str, now: Now, out: &mut Vec<Action>) {
+        self.condemn(CloseReason::ProtocolViolation(what.chars().take(200).collect()), now, out);
+    }
+}
+
+/// Which module a request is about.
+fn module_of(request: &HostRequest) -> Option<&'static str> {
+    match request {
+        HostRequest::LoadModule { .. } | HostRequest::Ask { .. } => None,
+        HostRequest::Fs(_) => Some("fs"),
+        HostRequest::Database(_) => Some("database"),
+        HostRequest::Exec(_) => Some("exec"),
+    }
+}
+
+/// Bytes that an answer brings to the script.
+fn reply_bytes(reply: &HostReply) -> u64 {
+    let bytes = match reply {
+        HostReply::Fs(FsReply::Bytes(bytes)) => bytes.len(),
+        HostReply::Fs(FsReply::Entries(entries)) => entries.iter().map(|entry| entry.name.len()).sum(),
+        HostReply::Database(DatabaseReply::Rows { values, .. }) => values.iter().map(SqlValue::bytes).sum(),
+        HostReply::Exec(reply) => reply.stdout.len() + reply.stderr.len(),
+        HostReply::Module { .. }
+        | HostReply::Fs(_)
+        | HostReply::Database(_)
+        | HostReply::Failed(_)
+        | HostReply::Answer(_) => 0,
+    };
+    bytes as u64
+}
+
+/// Bytes that a copy wrote, which is not known before it is done.
+fn copied_bytes(reply: &HostReply) -> u64 {
+    if let HostReply::Fs(FsReply::Written(bytes)) = reply { *bytes } else { 0 }
+}
+
+/// Whether an error says that a wall behind the policy stood in the way.
+fn is_refusal(error: &HostError) -> bool {
+    ["EACCES", "SQLITE_AUTH"].contains(&error.code.as_str())
+}
+
+/// Why events are not taken.
+pub(super) enum Unfit {
+    /// No honest worker sends them.
+    Forbidden(&'static str),
+    /// The worker's own limit should have ended the execution before.
+    TooMuch(LimitKind),
+}
+
+impl Running {
+    /// Whether a worker may put out so many more events with so much text in them.
+    pub(super) fn has_room_for(&self, events: u64, bytes: u64) -> Result<(), Unfit> {
+        let limits = &self.policy.wire.limits;
+        let said = self.events().saturating_sub(self.output.own_events) + events;
+        if said > u64::from(limits.max_events) + EVENTS_SLACK {
+            return Err(Unfit::TooMuch(LimitKind::Events));
+        }
+        let bytes = self.output_bytes().saturating_sub(self.output.own_bytes).saturating_add(bytes);
+        if bytes > u64::from(limits.max_output_kb) * 1024 + OUTPUT_SLACK_BYTES {
+            return Err(Unfit::TooMuch(LimitKind::Output));
+        }
+        Ok(())
+    }
+}
+
+/// Judges a batch before anything of it is recorded.
+pub(super) fn judge_events(running: &Running, events: &[WorkerEvent]) -> Result<(), Unfit> {
+    let mut bytes = 0_u64;
+    for event in events {
+        match &event.payload {
+            EventPayload::Console { .. } | EventPayload::Exception { .. } | EventPayload::System { .. } => {}
+            EventPayload::Value { json, .. } => {
+                if json.as_ref().is_some_and(|json| !json.is_valid()) {
+                    return Err(Unfit::Forbidden("invalid JSON in a value"));
+                }
+            }
+            EventPayload::InputEcho { .. }
+            | EventPayload::Stdout { .. }
+            | EventPayload::Stderr { .. }
+            | EventPayload::Task { .. } => {
+                return Err(Unfit::Forbidden("an event that is not a worker's to send"));
+            }
+        }
+        bytes = bytes.saturating_add(event.payload.output_bytes());
+    }
+    running.has_room_for(events.len() as u64, bytes)
+}
+
+pub(super) fn host_error(code: &str, message: &str) -> HostError {
+    HostError { code: code.to_owned(), message: message.to_owned() }
+}

@@ -1,0 +1,318 @@
+//! The invariants, seen from outside: every action is looked at, and the end of each history.
+
+use super::database::Database;
+use crate::{Action, SessionReply, Write};
+use std::collections::{BTreeMap, BTreeSet};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::ExecutionStatus;
+use vm_system_protocol::worker::ToWorker;
+
+#[derive(Default)]
+pub(super) struct Checks {
+    asked: BTreeSet<u64>,
+    answered: BTreeSet<u64>,
+    /// Next event number of each execution, as written.
+    next_seq: BTreeMap<ExecutionId, u64>,
+    last_ts: BTreeMap<ExecutionId, i64>,
+    /// Next event number of each execution, as published.
+    next_published: BTreeMap<ExecutionId, u64>,
+    publish_ended: BTreeSet<ExecutionId>,
+    dispatched: Option<ExecutionId>,
+    began: BTreeSet<ExecutionId>,
+    ended: BTreeSet<ExecutionId>,
+    last_write: u64,
+    killed: bool,
+    session_ended: bool,
+    released: bool,
+    host_call: Option<u64>,
+    /// A fork was ordered, and is not over.
+    forking: bool,
+    /// Its child was taken.
+    taken: bool,
+    /// Executions that a client had cancelled while they ran.
+    cancelled: BTreeSet<ExecutionId>,
+    /// The worker's flag was set since the last dispatch.
+    interrupted: bool,
+}
+
+impl Checks {
+    pub(super) fn asked(&mut self, token: u64) {
+        self.asked.insert(token);
+    }
+
+    /// The supervisor died: its callers are gone, its memory too.
+    pub(super) fn forget(&mut self, database: &Database) {
+        self.answered.extend(self.asked.iter().copied());
+        self.last_write = 0;
+        self.host_call = None;
+        self.forking = false;
+        self.cancelled.clear();
+        self.next_seq.clear();
+        self.next_published.clear();
+        self.ended.clear();
+        for (id, stored) in &database.executions {
+            self.next_seq.insert(*id, stored.events + 1);
+            self.next_published.insert(*id, stored.events + 1);
+            self.last_ts.insert(*id, stored.last_ts.0);
+            if stored.record.status.is_final() {
+                self.ended.insert(*id);
+                self.publish_ended.insert(*id);
+            }
+        }
+        self.dispatched = self.dispatched.filter(|id| !self.ended.contains(id));
+    }
+
+    /// A running execution was cancelled, and the step is over.
+    pub(super) fn cancelled(&mut self, execution: ExecutionId) -> Result<(), String> {
+        self.cancelled.insert(execution);
+        if self.interrupted || self.killed {
+            return Ok(());
+        }
+        Err("cancelled without an interrupt".to_owned())
+    }
+
+    /// The worker said something with a number that was not the next one, and the step is over.
+    pub(super) fn out_of_order(&self) -> Result<(), String> {
+        if self.killed || self.session_ended {
+            return Ok(());
+        }
+        Err("a skipped sequence was let pass".to_owned())
+    }
+
+    pub(super) fn action(&mut self, action: &Action, database: &Database) -> Result<(), String> {
+        if self.released && !matches!(action, Action::Reply { .. }) {
+            return Err("more than an answer after Release".to_owned());
+        }
+        match action {
+            Action::Send(message) => self.send(message, database),
+            Action::Interrupt if self.dispatched.is_none() => Err("Interrupt while nothing runs".to_owned()),
+            Action::Interrupt if !self.killed && !self.session_ended => {
+                self.interrupted = true;
+                Ok(())
+            }
+            Action::Interrupt | Action::AllowCpu { .. } if self.killed || self.session_ended => {
+                Err("the worker is bothered after its end".to_owned())
+            }
+            Action::Kill if self.killed => Err("Kill twice".to_owned()),
+            Action::Kill => {
+                self.killed = true;
+                Ok(())
+            }
+            Action::Fork { .. } => self.fork(),
+            Action::ForkTaken if self.forking && !self.taken && !self.killed => {
+                self.taken = true;
+                Ok(())
+            }
+            Action::ForkTaken => Err("a child was taken that nobody made".to_owned()),
+            Action::ForksOver if std::mem::take(&mut self.forking) => Ok(()),
+            Action::ForksOver => Err("forks are over that were not".to_owned()),
+            Action::HostCall { call, .. } => match self.host_call.replace(*call) {
+                Some(other) => Err(format!("host call {call} while {other} is under way")),
+                None => Ok(()),
+            },
+            Action::DropHostWork => {
+                self.host_call = None;
+                Ok(())
+            }
+            Action::Write { id, batch, .. } => {
+                if id.0 <= self.last_write {
+                    return Err("write ids must grow".to_owned());
+                }
+                self.last_write = id.0;
+                batch.iter().try_for_each(|write| self.write(write, database))
+            }
+            Action::Reply { token, result } => {
+                if !self.asked.contains(&token.0) || !self.answered.insert(token.0) {
+                    return Err(format!("token {} answered twice or never asked", token.0));
+                }
+                Self::reply(result, database)
+            }
+            Action::Publish { execution, events } => {
+                let next = self.next_published.entry(*execution).or_insert(1);
+                for event in events.iter() {
+                    if event.seq != *next {
+                        return Err(format!("published event {} instead of {next}", event.seq));
+                    }
+                    *next += 1;
+                }
+                Ok(())
+            }
+            Action::PublishEnd { execution } => {
+                if self.publish_ended.insert(*execution) {
+                    return Ok(());
+                }
+                Err("PublishEnd twice".to_owned())
+            }
+            Action::Release => {
+                self.released = true;
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn fork(&mut self) -> Result<(), String> {
+        if self.killed || self.session_ended || self.dispatched.is_some() {
+            return Err("a fork of a worker that is busy or gone".to_owned());
+        }
+        if self.forking && !self.taken {
+            return Err("a fork while another is under way".to_owned());
+        }
+        self.forking = true;
+        self.taken = false;
+        Ok(())
+    }
+
+    fn send(&mut self, message: &ToWorker, database: &Database) -> Result<(), String> {
+        if self.killed || self.session_ended {
+            return Err("a message to a worker that was killed".to_owned());
+        }
+        match message {
+            ToWorker::Execute(_) | ToWorker::Shutdown if self.forking => {
+                Err("a message to a worker that forks".to_owned())
+            }
+            ToWorker::Execute(job) => {
+                if let Some(other) = self.dispatched {
+                    return Err(format!("dispatched while {other} runs"));
+                }
+                if !self.began.contains(&job.execution) {
+                    return Err("dispatched before its start was written".to_owned());
+                }
+                self.dispatched = Some(job.execution);
+                self.interrupted = false;
+                Ok(())
+            }
+            ToWorker::HostReply { call, .. } => {
+                self.host_call = self.host_call.filter(|pending| pending != call);
+                Ok(())
+            }
+            ToWorker::Ack { seq } if *seq > database.let_go_seq => {
+                Err(format!("Ack {seq} before its commit, {}", database.let_go_seq))
+            }
+            ToWorker::Shutdown if self.dispatched.is_some() => {
+                Err("Shutdown while an execution runs".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn write(&mut self, write: &Write, database: &Database) -> Result<(), String> {
+        match write {
+            Write::ExecutionStarted(record) => {
+                let again = !self.began.insert(record.id);
+                if again && !database.holes.contains(&record.id) {
+                    return Err("an execution began twice".to_owned());
+                }
+                if self.session_ended && !again {
+                    return Err("an execution began after the session's end".to_owned());
+                }
+            }
+            Write::Events(events) => {
+                for event in events.iter() {
+                    let next = self.next_seq.entry(event.execution_id).or_insert(1);
+                    if event.seq != *next {
+                        return Err(format!("event {} instead of {next}", event.seq));
+                    }
+                    *next += 1;
+                    let last = self.last_ts.entry(event.execution_id).or_insert(i64::MIN);
+                    if event.ts.0 < *last {
+                        return Err("time goes back between events".to_owned());
+                    }
+                    *last = event.ts.0;
+                    if self.ended.contains(&event.execution_id) {
+                        return Err("an event after its execution's end".to_owned());
+                    }
+                }
+            }
+            Write::ExecutionEnded(record) => {
+                let again = !self.ended.insert(record.id);
+                if again && !(record.degraded && database.holes.contains(&record.id)) {
+                    return Err("an execution ended twice".to_owned());
+                }
+                if !record.status.is_final() || record.ended_at.is_none() {
+                    return Err("an end that is none".to_owned());
+                }
+                let error_fits = (record.status == ExecutionStatus::Ok) == record.error.is_none();
+                if !error_fits {
+                    return Err(format!("status {} with error {:?}", record.status, record.error));
+                }
+                let events = self.next_seq.get(&record.id).map_or(0, |next| next - 1);
+                if record.metrics.events != events {
+                    return Err(format!("{} events counted, {events} written", record.metrics.events));
+                }
+                if record.status == ExecutionStatus::Ok && self.cancelled.contains(&record.id) {
+                    return Err("cancelled, and yet ok".to_owned());
+                }
+                if self.dispatched == Some(record.id) {
+                    self.dispatched = None;
+                }
+            }
+            Write::SessionEnded { reason, .. } => {
+                let again = std::mem::replace(&mut self.session_ended, true);
+                if again && !database.end_lost {
+                    return Err("the session ended twice".to_owned());
+                }
+                if let Some(running) = self.dispatched {
+                    return Err(format!("the session ended ({reason}) before its execution {running}"));
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn reply(result: &Result<SessionReply, crate::Refusal>, database: &Database) -> Result<(), String> {
+        let Ok(SessionReply::Executed(executed)) = result else { return Ok(()) };
+        let Some(stored) = database.executions.get(&executed.record.id) else {
+            return Err("answered before the execution is stored".to_owned());
+        };
+        if executed.record.status.is_final() && stored.record.status != executed.record.status {
+            return Err(format!(
+                "answered {} while {} is stored",
+                executed.record.status, stored.record.status
+            ));
+        }
+        if let Some(batches) = &executed.events {
+            let count: u64 = batches.iter().map(|batch| batch.len() as u64).sum();
+            if count != executed.record.metrics.events {
+                return Err("an answer without all of its events".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything is over.
+    pub(super) fn at_the_end(&self, database: &Database) -> Result<(), String> {
+        if !self.released {
+            return Err("the session was never released".to_owned());
+        }
+        if self.forking {
+            return Err("a fork is left behind".to_owned());
+        }
+        if let Some(token) = self.asked.difference(&self.answered).next() {
+            return Err(format!("token {token} was never answered"));
+        }
+        if let Some(row) = database.pending() {
+            return Err(format!("question {} of {} is left behind", row.id, row.execution));
+        }
+        for (id, stored) in &database.executions {
+            if !stored.record.status.is_final() {
+                return Err(format!("{id} is still {}", stored.record.status));
+            }
+            let hole = database.holes.contains(id);
+            if stored.record.metrics.events != stored.events && !hole {
+                return Err(format!(
+                    "{id} has {} events stored of {}",
+                    stored.events, stored.record.metrics.events
+                ));
+            }
+            if hole && !stored.record.degraded {
+                return Err(format!("{id} has lost something and bears no mark"));
+            }
+            if !self.publish_ended.contains(id) && self.began.contains(id) {
+                return Err(format!("followers of {id} wait for ever"));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,533 @@
+//! One history: clients, clock, worker and store around one machine.
+
+use super::checks::Checks;
+use super::database::{Database, Outcome};
+use super::worker::Worker;
+use crate::{
+    Action, AdoptedExecution, ChannelFault, CloseCause, ExecuteRequest, ExitStatus, ForkFault, Input,
+    LoadFailure, LoadedSource, Now, SessionMachine, SessionSpec, Source, SpawnFailure, Token,
+};
+use std::sync::Arc;
+use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
+use vm_system_protocol::broker::FsReply;
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus};
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{HostReply, SourceFormat, Start};
+use vm_system_testkit::SeededRandom;
+
+/// What may go wrong in a history.
+#[derive(Clone, Copy)]
+pub(super) struct Faults {
+    pub(super) hostile: bool,
+    pub(super) deaths: bool,
+    pub(super) store: bool,
+    pub(super) adoption: bool,
+}
+
+impl Faults {
+    pub(super) const NONE: Self = Self { hostile: false, deaths: false, store: false, adoption: false };
+
+    pub(super) fn any(self) -> bool {
+        self.hostile || self.deaths || self.store || self.adoption
+    }
+}
+
+/// Characters of a line of the transcript.
+const LINE: usize = 300;
+/// Steps before everybody wants to go home.
+const STEPS: u64 = 200;
+/// Steps in which a history must then come to its end.
+const LAST_STEPS: u64 = 3_000;
+
+#[derive(Clone, Copy)]
+enum Fork {
+    /// It could not even be ordered.
+    Unordered,
+    Ordered,
+    /// The worker has had its say.
+    Said {
+        made: bool,
+    },
+    Over,
+}
+
+pub(super) struct World {
+    rng: SeededRandom,
+    faults: Faults,
+    machine: SessionMachine,
+    checks: Checks,
+    worker: Worker,
+    database: Database,
+    now: Now,
+    next_token: u64,
+    known: Vec<ExecutionId>,
+    spawning: bool,
+    host_call: Option<u64>,
+    loading: Option<ExecutionId>,
+    /// A fork that was asked for, and how far it is.
+    fork: Option<(u64, Fork)>,
+    told_dead: bool,
+    heard: u64,
+    adopted: bool,
+    asked_to_end: bool,
+    broken: Option<String>,
+    transcript: Option<String>,
+    policy: Arc<EffectivePolicy>,
+    spec: SessionSpec,
+}
+
+fn spec(rng: &mut SeededRandom, policy: &Arc<EffectivePolicy>) -> SessionSpec {
+    let id = SessionId::from_bytes(rng.id());
+    let startup =
+        (0..rng.below(4).saturating_sub(2) * 2).map(|_| request(rng, ExecutionKind::Startup)).collect();
+    SessionSpec {
+        record: Session {
+            id,
+            name: None,
+            template_id: TemplateId::from_bytes([1; 16]),
+            vm_id: TemplateId::from_bytes([1; 16]),
+            workspace_id: "w".to_owned(),
+            base_commit_oid: "c".to_owned(),
+            worktree_path: "/w".to_owned(),
+            status: SessionStatus::Starting,
+            created_at: Timestamp(0),
+            closed_at: None,
+            last_error: None,
+            close_reason: None,
+            runtime_meta: JsonText::empty_object(),
+            engine: Engine::Quickjs,
+            execution_id: None,
+        },
+        start: Start { session: id, limits: policy.wire.limits.clone(), random_seed: [0; 32], console: true },
+        startup,
+        startup_policy: Arc::clone(policy),
+        ttl_s: if rng.one_in(8) { 60 } else { 0 },
+        idle_timeout_s: if rng.one_in(8) { 5 } else { 0 },
+    }
+}
+
+fn request(rng: &mut SeededRandom, kind: ExecutionKind) -> ExecuteRequest {
+    let source = if kind == ExecutionKind::Repl {
+        let text = if rng.one_in(30) { "x".repeat(2 * 1024 * 1024) } else { "1".to_owned() };
+        Source::Text { text, file_name: "repl".to_owned(), format: Some(SourceFormat::Script) }
+    } else {
+        Source::File { path: "a.js".to_owned(), format: None }
+    };
+    ExecuteRequest {
+        id: ExecutionId::from_bytes(rng.id()),
+        kind,
+        source,
+        args: JsonText::empty_object(),
+        env: Vec::new(),
+        argv: Vec::new(),
+        recorded_args: JsonText::empty_object(),
+        recorded_env: JsonText::empty_object(),
+        wait: rng.below(4) > 0,
+        collect_events: rng.one_in(2),
+    }
+}
+
+impl World {
+    pub(super) fn new(seed: u64, faults: Faults, recorded: bool) -> Self {
+        let mut rng = SeededRandom::new(seed);
+        let mut snapshot = Snapshot::default();
+        if rng.one_in(2) {
+            snapshot.modules.push("fs".to_owned());
+        }
+        let policy = Arc::new(effective(&snapshot, None, &Operator::default()));
+        let spec = spec(&mut rng, &policy);
+        Self {
+            machine: SessionMachine::new(spec.clone()),
+            spec,
+            rng,
+            faults,
+            checks: Checks::default(),
+            worker: Worker::new(),
+            database: Database::default(),
+            now: Now { mono_ms: 1_000, unix_ms: 1_700_000_000_000, cpu_us: 0 },
+            next_token: 0,
+            known: Vec::new(),
+            spawning: false,
+            host_call: None,
+            loading: None,
+            fork: None,
+            told_dead: false,
+            heard: 0,
+            adopted: false,
+            asked_to_end: false,
+            broken: None,
+            transcript: recorded.then(String::new),
+            policy,
+        }
+    }
+
+    pub(super) fn play(&mut self) {
+        let token = self.token();
+        self.input(Input::Create { token });
+        for _ in 0..STEPS {
+            self.happen();
+        }
+        let token = self.token();
+        self.asked_to_end = true;
+        self.faults = Faults { store: false, adoption: false, ..self.faults };
+        self.input(Input::Close { token, cause: CloseCause::Request });
+        for _ in 0..LAST_STEPS {
+            if self.machine.is_released() && self.database.queue.is_empty() {
+                break;
+            }
+            self.happen();
+        }
+    }
+
+    pub(super) fn verdict(&self) -> Result<(), String> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        if self.machine.deadline().is_some() {
+            return Err("a deadline is left behind".to_owned());
+        }
+        self.checks.at_the_end(&self.database)?;
+        let blameless = !self.faults.hostile && !self.faults.deaths;
+        if blameless
+            && self.machine.record().close_reason.as_deref().is_some_and(|why| why.starts_with("protocol"))
+        {
+            return Err(format!("an honest worker was blamed: {:?}", self.machine.record().close_reason));
+        }
+        if self.machine.record().close_reason.is_none() || self.machine.record().closed_at.is_none() {
+            return Err("an end without a reason".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Whether the session ended in a way that takes a fault: limits, operators, deadlines and startup files end
+    /// sessions in every kind of history.
+    pub(super) fn crashed(&self) -> bool {
+        let reason = self.machine.record().close_reason.as_deref().unwrap_or_default();
+        ["protocol", "signal", "seccomp", "exited(", "keeper"].iter().any(|fault| reason.starts_with(fault))
+    }
+
+    pub(super) fn executions(&self) -> u64 {
+        self.database.executions.len() as u64
+    }
+
+    pub(super) fn transcript(&self) -> &str {
+        self.transcript.as_deref().unwrap_or_default()
+    }
+
+    fn note(&mut self, line: impl FnOnce() -> String) {
+        if let Some(transcript) = &mut self.transcript {
+            transcript.extend(line().chars().take(LINE));
+            transcript.push('\n');
+        }
+    }
+
+    fn token(&mut self) -> Token {
+        self.next_token += 1;
+        self.checks.asked(self.next_token);
+        Token(self.next_token)
+    }
+
+    fn input(&mut self, input: Input) {
+        if self.broken.is_some() {
+            return;
+        }
+        let at = self.now.mono_ms;
+        self.note(|| format!("{at:>7} {input:?}"));
+        let mut out = Vec::new();
+        self.machine.step(input, self.now, &mut out);
+        self.carry_out(out);
+    }
+
+    fn carry_out(&mut self, actions: Vec<Action>) {
+        for action in actions {
+            self.note(|| format!("          → {action:?}"));
+            if let Err(broken) = self.checks.action(&action, &self.database) {
+                let _ = self.broken.get_or_insert(broken);
+                return;
+            }
+            match action {
+                Action::Spawn => self.spawning = true,
+                Action::Send(message) => {
+                    if let Err(broken) = self.worker.hear(message, &mut self.rng) {
+                        self.broken.get_or_insert(broken);
+                    }
+                }
+                Action::Interrupt => self.worker.interrupt(),
+                Action::Kill | Action::Signal(9) => self.worker.die(ExitStatus::Signaled(9)),
+                Action::Signal(15) => self.worker.die(ExitStatus::Signaled(15)),
+                Action::LoadSource { execution, .. } => self.loading = Some(execution),
+                Action::Fork { order } => {
+                    let ordered = !self.faults.deaths || self.rng.below(10) > 0;
+                    self.fork = Some((order, if ordered { Fork::Ordered } else { Fork::Unordered }));
+                    if ordered && let Err(broken) = self.worker.order_fork(order) {
+                        self.broken.get_or_insert(broken);
+                    }
+                }
+                Action::ForksOver => self.fork = None,
+                Action::HostCall { call, .. } => self.host_call = Some(call),
+                // Sometimes an answer is under way already.
+                Action::DropHostWork if self.rng.one_in(2) => {
+                    self.host_call = None;
+                    self.loading = None;
+                }
+                Action::Write { id, batch, .. } => self.database.queue.push_back((id, batch)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Something happens.
+    fn happen(&mut self) {
+        match self.rng.below(20) {
+            0..=3 => self.store_turns(),
+            4 if self.fork.is_some() => self.fork_goes_on(),
+            4..=7 if self.machine.has_worker() => self.worker.run(self.faults.hostile, &mut self.rng),
+            8..=11 => self.worker_is_heard(),
+            12 => self.host_answers(),
+            13 => self.file_is_read(),
+            14 => self.time_passes(),
+            15 => self.worker_is_born(),
+            16 if !self.asked_to_end => self.accident(),
+            _ if !self.asked_to_end => self.client_wants(),
+            _ => self.time_passes(),
+        }
+    }
+
+    fn store_turns(&mut self) {
+        let fail = self.faults.store && self.rng.one_in(4);
+        match self.database.turn(fail) {
+            Some(Outcome::Committed(write)) => self.input(Input::Stored(write)),
+            Some(Outcome::Lost(write)) => {
+                self.input(Input::StoreFailed { write, error: "disk full".to_owned(), permanent: false });
+            }
+            Some(Outcome::Rejected(write, error)) => {
+                if self.database.holes.is_empty()
+                    && !self.database.end_lost
+                    && self.database.session.is_some()
+                {
+                    self.broken.get_or_insert(format!("the store refused: {error}"));
+                }
+                self.input(Input::StoreFailed { write, error, permanent: true });
+            }
+            None => {}
+        }
+    }
+
+    fn worker_is_born(&mut self) {
+        if !std::mem::take(&mut self.spawning) {
+            return;
+        }
+        if self.faults.deaths && self.rng.one_in(10) {
+            self.input(Input::SpawnFailed(SpawnFailure::late("no memory".to_owned())));
+        } else {
+            self.input(Input::Spawned);
+        }
+    }
+
+    /// What it said comes before its death.
+    fn worker_is_heard(&mut self) {
+        if let Some((seq, message)) = self.worker.said.pop_front() {
+            self.input(Input::Message { seq, message });
+            // Sequence 0 is the answer to an adoption, and what comes before it is discarded.
+            if seq > self.heard + 1 && !self.adopted {
+                self.check(self.checks.out_of_order());
+            }
+            self.heard = seq;
+            return;
+        }
+        if let Some(death) = self.worker.dead.filter(|_| !self.told_dead) {
+            if self.rng.one_in(2) {
+                return self.input(Input::ChannelFailed(ChannelFault::Closed));
+            }
+            self.told_dead = true;
+            self.input(Input::Exited(death));
+        }
+    }
+
+    /// The worker says how it went, then what became of the child is seen; both may be read in either order.
+    fn fork_goes_on(&mut self) {
+        let Some((order, stage)) = self.fork else { return };
+        let (next, result) = match stage {
+            Fork::Unordered => {
+                let why = SpawnFailure::late("no descriptors".to_owned());
+                (Fork::Over, Some(Err(ForkFault::NotOrdered(why))))
+            }
+            Fork::Ordered => match self.worker.fork(&mut self.rng) {
+                Some(made) => {
+                    let liar = self.faults.hostile && self.rng.one_in(8);
+                    (Fork::Said { made: made != liar }, None)
+                }
+                None => (Fork::Over, None),
+            },
+            Fork::Said { made: true } => (Fork::Over, Some(Ok(()))),
+            Fork::Said { made: false } if self.faults.hostile && self.rng.one_in(4) => {
+                (Fork::Over, Some(Err(ForkFault::Violation("two children".to_owned()))))
+            }
+            Fork::Said { made: false } => {
+                let why = SpawnFailure::late("it died".to_owned());
+                (Fork::Over, Some(Err(ForkFault::Failed(why))))
+            }
+            Fork::Over => return,
+        };
+        self.fork = Some((order, next));
+        if let Some(result) = result {
+            self.input(Input::ForkEnded { order, result });
+        }
+    }
+
+    fn host_answers(&mut self) {
+        if let Some(call) = self.host_call.take() {
+            self.input(Input::HostReplied { call, reply: HostReply::Fs(FsReply::Bool(true)) });
+        }
+    }
+
+    fn file_is_read(&mut self) {
+        let Some(execution) = self.loading.take() else { return };
+        let result = match self.rng.below(8) {
+            0 => Err(LoadFailure::NotFound("no such file".to_owned())),
+            _ => Ok(LoadedSource { text: "1".to_owned(), format: SourceFormat::Script }),
+        };
+        self.input(Input::SourceLoaded { execution, result });
+    }
+
+    fn time_passes(&mut self) {
+        if self.worker.dead.is_some() && !self.told_dead && !self.faults.deaths {
+            // The kernel is quick; only a faulty world brings the news late.
+            return self.worker_is_heard();
+        }
+        let blameless = !self.faults.hostile && !self.faults.deaths;
+        if self.fork.is_some() && blameless {
+            // A fork takes no time that anybody would wait for.
+            self.fork_goes_on();
+            return self.worker_is_heard();
+        }
+        let step = match self.machine.deadline() {
+            Some(deadline) if self.rng.one_in(2) => deadline.saturating_sub(self.now.mono_ms),
+            _ => self.rng.below(50),
+        };
+        self.now.mono_ms += step;
+        // The calendar is set back now and then.
+        self.now.unix_ms += if self.rng.one_in(20) { -5_000 } else { step as i64 };
+        if self.worker.is_busy() {
+            self.now.cpu_us += self.rng.below(step * 1_000 + 1);
+        }
+        self.input(Input::Tick);
+    }
+
+    fn client_wants(&mut self) {
+        let token = self.token();
+        let input = match self.rng.below(60) {
+            0 => Input::Close { token, cause: CloseCause::Request },
+            1 => Input::Kill { token, signal: if self.rng.one_in(2) { 9 } else { 15 } },
+            2..=7 => {
+                let at = self.rng.below(self.known.len() as u64 + 1) as usize;
+                let execution = self.known.get(at).copied().or(self.known.last().copied());
+                Input::Cancel { token, execution: execution.unwrap_or(ExecutionId::from_bytes([0; 16])) }
+            }
+            8..=25 => self.somebody_answers(token),
+            26..=30 => Input::Fork { token, count: self.rng.below(3) as u32 + 1 },
+            _ => {
+                let kind = if self.rng.one_in(3) { ExecutionKind::RunFile } else { ExecutionKind::Repl };
+                let request = Box::new(request(&mut self.rng, kind));
+                self.known.push(request.id);
+                Input::Execute { token, request, policy: Arc::clone(&self.policy) }
+            }
+        };
+        let cancelled = match &input {
+            Input::Cancel { execution, .. } if self.machine.running() == Some(*execution) => Some(*execution),
+            _ => None,
+        };
+        self.input(input);
+        if let Some(execution) = cancelled {
+            let verdict = self.checks.cancelled(execution);
+            self.check(verdict);
+        }
+    }
+
+    /// Mostly the pending question; sometimes one that is not.
+    fn somebody_answers(&mut self, token: Token) -> Input {
+        let pending = self.database.pending().map(|row| (row.execution, row.id));
+        let answer = ["1", "so", "true", "null"][self.rng.below(4) as usize].to_owned();
+        let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(4) > 0);
+        match pending {
+            Some((execution, task)) if self.rng.below(8) > 0 => {
+                Input::Submit { token, execution, task: self.rng.one_in(2).then_some(task), answer, wait }
+            }
+            _ => {
+                let execution = self.known.last().copied().unwrap_or(ExecutionId::from_bytes([0; 16]));
+                let task = self.rng.one_in(2).then_some(TaskId::from_bytes([9; 16]));
+                Input::Submit { token, execution, task, answer, wait }
+            }
+        }
+    }
+
+    fn check(&mut self, verdict: Result<(), String>) {
+        if let Err(broken) = verdict {
+            self.broken.get_or_insert(broken);
+        }
+    }
+
+    fn accident(&mut self) {
+        let worker_lives = self.machine.has_worker() && self.worker.dead.is_none();
+        match self.rng.below(6) {
+            0 if self.faults.deaths && worker_lives => {
+                let deaths = [
+                    ExitStatus::Signaled(11),
+                    ExitStatus::Signaled(9),
+                    ExitStatus::Signaled(31),
+                    ExitStatus::Signaled(24),
+                    ExitStatus::Exited(3),
+                    ExitStatus::KeeperLost,
+                    ExitStatus::Unknown,
+                ];
+                let at = self.rng.below(deaths.len() as u64) as usize;
+                self.worker.die(deaths[at]);
+            }
+            1 if self.faults.hostile && worker_lives => {
+                self.worker.lied = true;
+                let fault = match self.rng.below(3) {
+                    0 => ChannelFault::Closed,
+                    1 => ChannelFault::Stuck,
+                    _ => ChannelFault::Violation("an empty packet".to_owned()),
+                };
+                self.input(Input::ChannelFailed(fault));
+            }
+            2 if self.faults.adoption => self.supervisor_dies(),
+            _ => {}
+        }
+    }
+
+    /// A new machine takes the worker over, with what is stored. Only where the store is not behind on what was
+    /// started: a start that was queued and lost is the next issue's business.
+    fn supervisor_dies(&mut self) {
+        let settled = self.database.queue.is_empty() && self.loading.is_none();
+        let ready = self.machine.record().status == SessionStatus::Ready
+            && self.database.session == Some(SessionStatus::Ready);
+        let unharmed = self.worker.dead.is_none() && self.machine.deadline() != Some(0);
+        if !(settled && ready && unharmed) {
+            return;
+        }
+        let running = self.database.running().map(|stored| AdoptedExecution {
+            record: stored.record.clone(),
+            policy: Arc::clone(&self.policy),
+            events: stored.events,
+            output_bytes: stored.output_bytes,
+            last_ts: stored.last_ts,
+            question: self.database.last_question(stored.record.id).cloned(),
+        });
+        self.note(|| "the supervisor dies".to_owned());
+        self.checks.forget(&self.database);
+        self.host_call = None;
+        // What it was ordered it does all the same.
+        let _ = self.worker.fork(&mut self.rng);
+        self.fork = None;
+        self.adopted = true;
+        let mut out = Vec::new();
+        self.machine =
+            SessionMachine::adopt(self.spec.clone(), self.database.worker_seq, running, self.now, &mut out);
+        self.carry_out(out);
+    }
+}

@@ -1,0 +1,240 @@
+//! Behaviour by name. What holds for every history is in the simulation; here is what each single case is called.
+
+mod ends;
+mod executions;
+mod questions;
+mod violations;
+
+use super::{
+    Action, ChannelFault, CloseCause, ExecuteRequest, Executed, ExitStatus, Input, Now, Refusal,
+    SessionMachine, SessionReply, SessionSpec, Source, Token, Write, WriteId,
+};
+use std::sync::Arc;
+use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
+use vm_system_protocol::broker::{FsReply, FsRequest};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::{CLOSE_GRACE_MS, HELLO_MS, INTERRUPT_GRACE_MS};
+use vm_system_protocol::model::{
+    ConsoleLevel, Engine, EventPayload, Execution, ExecutionKind, ExecutionStatus, JsType, Session,
+    SessionStatus,
+};
+use vm_system_protocol::reason::LimitKind;
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{
+    Done, FromWorker, HostReply, HostRequest, Outcome, SourceFormat, Start, ToWorker, Usage, WorkerEvent,
+};
+
+const EXECUTION: ExecutionId = ExecutionId::from_bytes([7; 16]);
+
+/// A machine with a store that commits at once and a worker that only speaks when told to.
+struct Bench {
+    machine: SessionMachine,
+    now: Now,
+    seq: u64,
+    policy: Arc<EffectivePolicy>,
+    sent: Vec<ToWorker>,
+    writes: Vec<Write>,
+    /// What a slow store has not answered yet.
+    held: Option<Vec<WriteId>>,
+    replies: Vec<(Token, Result<SessionReply, Refusal>)>,
+    killed: bool,
+    interrupts: u32,
+    host_calls: u32,
+}
+
+fn rights(change: impl FnOnce(&mut Snapshot)) -> Arc<EffectivePolicy> {
+    let mut snapshot = Snapshot { modules: vec!["fs".to_owned()], ..Snapshot::default() };
+    change(&mut snapshot);
+    Arc::new(effective(&snapshot, None, &Operator::default()))
+}
+
+impl Bench {
+    fn new(policy: Arc<EffectivePolicy>, idle_timeout_s: u32) -> Self {
+        let id = SessionId::from_bytes([1; 16]);
+        let template = TemplateId::from_bytes([2; 16]);
+        let spec = SessionSpec {
+            record: Session {
+                id,
+                name: None,
+                template_id: template,
+                vm_id: template,
+                workspace_id: String::new(),
+                base_commit_oid: String::new(),
+                worktree_path: String::new(),
+                status: SessionStatus::Starting,
+                created_at: Timestamp(0),
+                closed_at: None,
+                last_error: None,
+                close_reason: None,
+                runtime_meta: JsonText::empty_object(),
+                engine: Engine::Quickjs,
+                execution_id: None,
+            },
+            start: Start {
+                session: id,
+                limits: policy.wire.limits.clone(),
+                random_seed: [0; 32],
+                console: true,
+            },
+            startup: Vec::new(),
+            startup_policy: Arc::clone(&policy),
+            ttl_s: 0,
+            idle_timeout_s,
+        };
+        Self {
+            machine: SessionMachine::new(spec),
+            now: Now { mono_ms: 1_000, unix_ms: 1_000_000, cpu_us: 0 },
+            seq: 0,
+            policy,
+            sent: Vec::new(),
+            writes: Vec::new(),
+            held: None,
+            replies: Vec::new(),
+            killed: false,
+            interrupts: 0,
+            host_calls: 0,
+        }
+    }
+
+    fn ready_with(policy: Arc<EffectivePolicy>) -> Self {
+        let mut bench = Self::new(policy, 0);
+        bench.input(Input::Create { token: Token(1) });
+        bench.input(Input::Spawned);
+        bench.says(FromWorker::Started { heap_bytes: 1 });
+        assert!(matches!(bench.reply(1), Some(Ok(SessionReply::Session(_)))));
+        bench
+    }
+
+    fn ready() -> Self {
+        Self::ready_with(rights(|_| {}))
+    }
+
+    fn running() -> Self {
+        Self::running_with(rights(|_| {}))
+    }
+
+    fn running_with(policy: Arc<EffectivePolicy>) -> Self {
+        let mut bench = Self::ready_with(policy);
+        bench.execute(2);
+        assert_eq!(bench.machine.running(), Some(EXECUTION));
+        bench
+    }
+
+    fn execute(&mut self, token: u64) {
+        let request = ExecuteRequest {
+            id: EXECUTION,
+            kind: ExecutionKind::Repl,
+            source: Source::Text {
+                text: "1 + 2".to_owned(),
+                file_name: "repl".to_owned(),
+                format: Some(SourceFormat::Script),
+            },
+            args: JsonText::empty_object(),
+            env: Vec::new(),
+            argv: Vec::new(),
+            recorded_args: JsonText::empty_object(),
+            recorded_env: JsonText::empty_object(),
+            wait: true,
+            collect_events: true,
+        };
+        self.input(Input::Execute {
+            token: Token(token),
+            request: Box::new(request),
+            policy: Arc::clone(&self.policy),
+        });
+    }
+
+    fn input(&mut self, input: Input) {
+        let mut inputs = vec![input];
+        while !inputs.is_empty() {
+            let mut actions = Vec::new();
+            for input in inputs.drain(..) {
+                self.machine.step(input, self.now, &mut actions);
+            }
+            for action in actions {
+                match action {
+                    Action::Write { id, batch, .. } => {
+                        self.writes.extend(batch);
+                        match &mut self.held {
+                            Some(held) => held.push(id),
+                            None => inputs.push(Input::Stored(id)),
+                        }
+                    }
+                    Action::Send(message) => self.sent.push(message),
+                    Action::Reply { token, result } => self.replies.push((token, result)),
+                    Action::Kill => self.killed = true,
+                    Action::Interrupt => self.interrupts += 1,
+                    Action::HostCall { .. } => self.host_calls += 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn says(&mut self, message: FromWorker) {
+        self.seq += 1;
+        self.input(Input::Message { seq: self.seq, message });
+    }
+
+    fn prints(&mut self, at_us: u64, text: &str) {
+        self.says(FromWorker::Events { execution: EXECUTION, events: vec![printed(at_us, text)] });
+    }
+
+    fn ends(&mut self, outcome: Outcome) {
+        self.says(FromWorker::Done(Box::new(done(outcome))));
+    }
+
+    fn calls(&mut self, call: u64) {
+        let request = HostRequest::Fs(FsRequest::Exists { path: "a".to_owned() });
+        self.says(FromWorker::HostCall { execution: EXECUTION, call, request });
+    }
+
+    fn after(&mut self, ms: u64) {
+        self.now.mono_ms += ms;
+        self.now.unix_ms += ms as i64;
+        self.input(Input::Tick);
+    }
+
+    /// The slow store's oldest batch fails.
+    fn loses(&mut self, error: &str, permanent: bool) {
+        let write = self.held.as_mut().expect("a slow store").remove(0);
+        self.input(Input::StoreFailed { write, error: error.to_owned(), permanent });
+    }
+
+    fn reply(&self, token: u64) -> Option<&Result<SessionReply, Refusal>> {
+        self.replies.iter().find(|(answered, _)| answered.0 == token).map(|(_, result)| result)
+    }
+
+    fn ended(&self) -> Execution {
+        let ended = self.writes.iter().find_map(|write| match write {
+            Write::ExecutionEnded(record) => Some(Execution::clone(record)),
+            _ => None,
+        });
+        ended.expect("an end was written")
+    }
+
+    fn code(&self) -> String {
+        self.ended().error.map_or_else(String::new, |error| error.code)
+    }
+
+    fn reason(&self) -> String {
+        self.machine.record().close_reason.clone().expect("the session ended")
+    }
+
+    fn times(&self) -> Vec<i64> {
+        let events = self.writes.iter().filter_map(|write| match write {
+            Write::Events(events) => Some(events.iter().map(|event| event.ts.0).collect::<Vec<_>>()),
+            _ => None,
+        });
+        events.flatten().collect()
+    }
+}
+
+fn printed(at_us: u64, text: &str) -> WorkerEvent {
+    WorkerEvent { at_us, payload: EventPayload::Console { level: ConsoleLevel::Log, text: text.to_owned() } }
+}
+
+fn done(outcome: Outcome) -> Done {
+    Done { execution: EXECUTION, events: Vec::new(), outcome, result: None, usage: Usage::default() }
+}

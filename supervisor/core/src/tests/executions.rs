@@ -1,0 +1,218 @@
+//! Executions: answers, clocks, host calls, stops.
+
+use super::*;
+
+#[test]
+fn an_execution_is_answered_with_its_events_after_the_commit() {
+    let mut bench = Bench::running();
+    bench.prints(10, "hello");
+    bench.ends(Outcome::Ok);
+    let Some(Ok(SessionReply::Executed(Executed { record, events }))) = bench.reply(2) else {
+        panic!("no answer")
+    };
+    assert_eq!(record.status, ExecutionStatus::Ok);
+    let seqs: Vec<u64> =
+        events.iter().flatten().flat_map(|batch| batch.iter().map(|event| event.seq)).collect();
+    assert_eq!(seqs, [1, 2]);
+    assert_eq!(bench.machine.deadline(), None, "an idle session waits for nothing");
+}
+
+#[test]
+fn who_waits_is_told_what_was_lost_first_and_not_what_it_took_along() {
+    for known_before_the_end in [false, true] {
+        let mut bench = Bench::ready();
+        bench.held = Some(Vec::new());
+        bench.execute(2);
+        if known_before_the_end {
+            bench.loses("the disk is full", false);
+        }
+        bench.ends(Outcome::Ok);
+        if !known_before_the_end {
+            bench.loses("the disk is full", false);
+        }
+        bench.loses("there is no such execution", true);
+        let refusal = Refusal::Unrecorded("the disk is full".to_owned());
+        assert_eq!(bench.reply(2), Some(&Err(refusal)), "known before the end: {known_before_the_end}");
+    }
+}
+
+#[test]
+fn an_acknowledgement_goes_out_behind_every_few_executions() {
+    let mut bench = Bench::running();
+    let acked = |bench: &Bench| {
+        let acks = bench.sent.iter().filter_map(|message| match message {
+            ToWorker::Ack { seq } => Some(*seq),
+            _ => None,
+        });
+        acks.collect::<Vec<_>>()
+    };
+    for token in 3..40 {
+        bench.ends(Outcome::Ok);
+        let (before, committed) = (acked(&bench), bench.seq);
+        bench.execute(token);
+        let now = acked(&bench);
+        if now.len() > before.len() {
+            assert_eq!(now.last(), Some(&committed), "all that is committed");
+            // Behind the job, so that the worker is not woken up for it alone.
+            assert!(matches!(bench.sent[..], [.., ToWorker::Execute(_), ToWorker::Ack { .. }]));
+        }
+        assert!(committed - now.last().unwrap_or(&0) < 8, "a worker never keeps more than a few: {now:?}");
+    }
+    assert!(acked(&bench).len() < 6, "not for each: {:?}", acked(&bench));
+}
+
+#[test]
+fn output_that_a_worker_keeps_is_acknowledged_behind_the_next_execution() {
+    let mut bench = Bench::running();
+    bench.prints(10, &"x".repeat(4_096));
+    bench.ends(Outcome::Ok);
+    bench.execute(3);
+    assert!(matches!(bench.sent[..], [.., ToWorker::Execute(_), ToWorker::Ack { seq: 3 }]));
+}
+
+#[test]
+fn event_times_stay_between_the_last_event_and_now() {
+    let mut bench = Bench::running();
+    bench.after(100);
+    bench.prints(50_000, "in time");
+    bench.prints(10_000, "claims to be earlier");
+    bench.prints(u64::MAX, "claims to be from the future");
+    assert_eq!(bench.times(), [1_000_000, 1_000_050, 1_000_050, 1_000_100]);
+}
+
+#[test]
+fn outcomes_have_their_status_and_code() {
+    let text = || "x".to_owned();
+    for (outcome, status, code) in [
+        (Outcome::Ok, ExecutionStatus::Ok, ""),
+        (Outcome::Exception { message: text() }, ExecutionStatus::Error, "EXCEPTION"),
+        (Outcome::SyntaxError { message: text() }, ExecutionStatus::Error, "SYNTAX_ERROR"),
+        (Outcome::Exit { code: 3 }, ExecutionStatus::Error, "EXIT"),
+        (Outcome::Limit(LimitKind::Cpu), ExecutionStatus::Timeout, "CPU_LIMIT"),
+        (Outcome::Limit(LimitKind::Wall), ExecutionStatus::Timeout, "WALL_LIMIT"),
+        (Outcome::Limit(LimitKind::Memory), ExecutionStatus::Error, "MEMORY_LIMIT"),
+        (Outcome::Limit(LimitKind::Output), ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED"),
+        (Outcome::Limit(LimitKind::Events), ExecutionStatus::Error, "OUTPUT_LIMIT_EXCEEDED"),
+    ] {
+        let mut bench = Bench::running();
+        bench.ends(outcome.clone());
+        assert_eq!((bench.ended().status, bench.code().as_str()), (status, code), "{outcome:?}");
+        assert!(!bench.killed, "{outcome:?}: after a soft limit the session lives on");
+        bench.execute(3);
+        assert_eq!(bench.machine.running(), Some(EXECUTION));
+    }
+}
+
+#[test]
+fn a_second_execution_is_refused_at_once() {
+    let mut bench = Bench::running();
+    bench.execute(3);
+    assert_eq!(bench.reply(3), Some(&Err(Refusal::Busy)));
+}
+
+#[test]
+fn the_wall_clock_stands_still_during_a_host_call() {
+    let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 1_000));
+    bench.after(400);
+    bench.calls(1);
+    bench.after(30_000);
+    assert_eq!(bench.interrupts, 0);
+    bench.input(Input::HostReplied { call: 1, reply: HostReply::Fs(FsReply::Bool(true)) });
+    bench.after(599);
+    assert_eq!(bench.interrupts, 0);
+    bench.after(1);
+    assert_eq!(bench.interrupts, 1);
+    bench.ends(Outcome::Interrupted);
+    let ended = bench.ended();
+    assert_eq!((ended.status, bench.code().as_str()), (ExecutionStatus::Timeout, "WALL_LIMIT"));
+    assert_eq!(ended.metrics.host_wait_ms, 30_000);
+}
+
+#[test]
+fn a_host_that_does_not_answer_fails_the_call_and_not_the_session() {
+    let mut bench = Bench::running();
+    bench.calls(1);
+    bench.after(crate::deadlines::HOST_CALL_MS);
+    assert!(matches!(
+        bench.sent.last(),
+        Some(ToWorker::HostReply { call: 1, reply: HostReply::Failed(error) }) if error.code == "ETIMEDOUT"
+    ));
+    bench.input(Input::HostReplied { call: 1, reply: HostReply::Fs(FsReply::Bool(true)) });
+    bench.ends(Outcome::Ok);
+    assert_eq!(bench.ended().status, ExecutionStatus::Ok);
+}
+
+#[test]
+fn a_module_that_is_not_granted_never_reaches_the_host() {
+    let mut bench = Bench::running_with(rights(|snapshot| snapshot.modules.clear()));
+    bench.calls(1);
+    assert_eq!(bench.host_calls, 0);
+    assert!(matches!(
+        bench.sent.last(),
+        Some(ToWorker::HostReply { reply: HostReply::Failed(error), .. }) if error.code == "MODULE_NOT_ALLOWED"
+    ));
+}
+
+#[test]
+fn our_own_record_decides_between_timeout_and_cancelled() {
+    let mut cancelled = Bench::running();
+    cancelled.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    assert_eq!(cancelled.reply(3), Some(&Ok(SessionReply::Done)));
+    cancelled.ends(Outcome::Limit(LimitKind::Wall));
+    assert_eq!(cancelled.ended().status, ExecutionStatus::Cancelled);
+    let mut late = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 10));
+    late.after(10);
+    late.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    late.ends(Outcome::Interrupted);
+    assert_eq!(late.ended().status, ExecutionStatus::Timeout, "the first reason stands");
+}
+
+#[test]
+fn a_cancel_answers_the_pending_host_call() {
+    let mut bench = Bench::running();
+    bench.calls(1);
+    bench.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    assert_eq!(bench.interrupts, 1);
+    assert!(matches!(bench.sent.last(), Some(ToWorker::HostReply { call: 1, reply: HostReply::Failed(_) })));
+    bench.ends(Outcome::Interrupted);
+    assert_eq!(bench.ended().status, ExecutionStatus::Cancelled);
+    assert!(!bench.killed);
+}
+
+#[test]
+fn an_interruption_is_repeated_because_the_first_may_come_before_the_execution_begins() {
+    let mut bench = Bench::running();
+    bench.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    for repeated in 2..5 {
+        bench.after(crate::deadlines::INTERRUPT_AGAIN_MS);
+        assert_eq!(bench.interrupts, repeated);
+    }
+    bench.ends(Outcome::Interrupted);
+    bench.after(crate::deadlines::INTERRUPT_AGAIN_MS);
+    assert_eq!(bench.interrupts, 4, "never after the end");
+    assert!(!bench.killed);
+}
+
+#[test]
+fn cpu_time_is_judged_by_the_kernels_clock() {
+    let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.cpu_ms = 100));
+    // It slept: wall time passed, CPU time did not.
+    bench.after(5_000);
+    assert_eq!(bench.interrupts, 0);
+    bench.now.cpu_us = 300_000;
+    bench.after(5_000);
+    assert_eq!(bench.interrupts, 1);
+    bench.ends(Outcome::Interrupted);
+    assert_eq!((bench.ended().status, bench.code().as_str()), (ExecutionStatus::Timeout, "CPU_LIMIT"));
+    assert_eq!(bench.ended().metrics.cpu_ms, 300);
+}
+
+#[test]
+fn a_result_that_is_larger_than_all_output_may_be_is_dropped_and_said_so() {
+    let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.max_output_kb = 1));
+    let result = JsonText::from_untrusted(format!("\"{}\"", "x".repeat(2_000)));
+    bench.says(FromWorker::Done(Box::new(Done { result: Some(result), ..done(Outcome::Ok) })));
+    let ended = bench.ended();
+    assert_eq!((ended.status, ended.result), (ExecutionStatus::Ok, None));
+    assert_eq!(ended.metrics.events, 2, "the echo and the note");
+}

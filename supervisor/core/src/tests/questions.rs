@@ -1,0 +1,265 @@
+//! `CC` in a session: the pause, answers, time, and what a hostile worker makes of it.
+
+use super::*;
+use crate::durable::Refused;
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::durable::{PROMPT_BYTES, TaskAnswer};
+use vm_system_protocol::ids::TaskId;
+use vm_system_record::{TaskOutcome, TaskRow};
+
+fn question(number: u64, options: Option<&str>) -> HostRequest {
+    let options = options.map(|options| JsonText::from_untrusted(options.to_owned()));
+    HostRequest::Ask { number, prompt: "which one?".to_owned(), options }
+}
+
+impl Bench {
+    fn asks(&mut self, call: u64, number: u64, options: Option<&str>) {
+        let request = question(number, options);
+        self.says(FromWorker::HostCall { execution: EXECUTION, call, request });
+    }
+
+    fn submits(&mut self, token: u64, answer: &str) {
+        self.submits_to(token, None, answer);
+    }
+
+    fn submits_to(&mut self, token: u64, task: Option<TaskId>, answer: &str) {
+        let answer = GivenAnswer::Typed(answer.to_owned());
+        self.input(Input::Submit { token: Token(token), execution: EXECUTION, task, answer, wait: true });
+    }
+
+    fn question(&self) -> TaskRow {
+        let asked = self.writes.iter().rev().find_map(|write| match write {
+            Write::Asked(row) => Some(TaskRow::clone(row)),
+            _ => None,
+        });
+        asked.expect("a question was written")
+    }
+
+    fn outcomes(&self) -> Vec<TaskOutcome> {
+        let ended = self.writes.iter().filter_map(|write| match write {
+            Write::QuestionEnded { outcome, .. } => Some(*outcome),
+            _ => None,
+        });
+        ended.collect()
+    }
+
+    fn answered(&self) -> Option<&TaskAnswer> {
+        match self.sent.last() {
+            Some(ToWorker::HostReply { reply: HostReply::Answer(answer), .. }) => Some(answer),
+            _ => None,
+        }
+    }
+
+    fn status(&self, token: u64) -> Option<ExecutionStatus> {
+        match self.reply(token) {
+            Some(Ok(SessionReply::Executed(executed))) => Some(executed.record.status),
+            _ => None,
+        }
+    }
+}
+
+fn not_pending() -> Result<SessionReply, Refusal> {
+    Err(Refusal::Task(Refused::NotPending))
+}
+
+#[test]
+fn the_caller_hears_of_the_pause_and_the_answerer_of_the_end() {
+    let mut bench = Bench::running();
+    bench.prints(0, "before");
+    bench.asks(1, 1, None);
+    let Some(Ok(SessionReply::Executed(Executed { record, events }))) = bench.reply(2) else {
+        panic!("no answer")
+    };
+    assert_eq!((record.status, record.metrics.events), (ExecutionStatus::Waiting, 3));
+    let last = events.iter().flatten().flat_map(|batch| batch.iter()).last().expect("there are events");
+    let task = bench.question().id;
+    let asked = EventPayload::Task { task_id: task, prompt: "which one?".to_owned() };
+    assert_eq!(last.payload, asked);
+    bench.submits_to(3, Some(task), "that one");
+    assert_eq!(bench.answered(), Some(&TaskAnswer::Text("that one".to_owned())));
+    assert_eq!(bench.reply(3), None, "it runs");
+    bench.asks(2, 2, None);
+    assert_eq!(bench.status(3), Some(ExecutionStatus::Waiting), "the next pause");
+    bench.submits(4, "so");
+    bench.ends(Outcome::Ok);
+    assert_eq!(bench.status(4), Some(ExecutionStatus::Ok));
+    assert_eq!(bench.outcomes(), [TaskOutcome::Answered; 2]);
+}
+
+#[test]
+fn only_the_first_answer_to_the_right_question_is_taken() {
+    let mut bench = Bench::running();
+    bench.submits(3, "early");
+    assert_eq!(bench.reply(3), Some(&not_pending()));
+    bench.asks(1, 1, None);
+    bench.submits_to(4, Some(TaskId::from_bytes([9; 16])), "another question's");
+    assert_eq!(bench.reply(4), Some(&not_pending()));
+    bench.submits(5, "first");
+    bench.submits(6, "second");
+    assert_eq!(bench.reply(6), Some(&not_pending()));
+    bench.ends(Outcome::Ok);
+    bench.submits(7, "late");
+    assert_eq!(bench.reply(7), Some(&not_pending()));
+    assert_eq!(bench.status(5), Some(ExecutionStatus::Ok));
+}
+
+#[test]
+fn an_answer_that_does_not_fit_is_refused_and_counted() {
+    let mut bench = Bench::running();
+    bench.asks(1, 1, Some(r#"{"schema":{"type":"number"},"retries":1}"#));
+    bench.submits(3, "many");
+    assert!(matches!(
+        bench.reply(3),
+        Some(Err(Refusal::Task(Refused::Unfit { attempts: 1, last: false, .. })))
+    ));
+    bench.submits(4, "\"2\"");
+    assert!(matches!(
+        bench.reply(4),
+        Some(Err(Refusal::Task(Refused::Unfit { attempts: 2, last: true, .. })))
+    ));
+    assert!(matches!(bench.answered(), Some(TaskAnswer::Failed(why)) if why.contains("2 attempts")));
+    assert_eq!(bench.outcomes(), [TaskOutcome::Failed]);
+    let mut other = Bench::running();
+    other.asks(1, 1, Some(r#"{"schema":{"type":"number"}}"#));
+    other.submits(3, "7");
+    assert_eq!(other.answered(), Some(&TaskAnswer::Json(JsonText::from_untrusted("7".to_owned()))));
+}
+
+#[test]
+fn a_question_whose_time_is_over_has_its_default_or_fails() {
+    let mut patient = Bench::running();
+    patient.asks(1, 1, Some(r#"{"timeout_ms":500,"default":[1]}"#));
+    patient.after(499);
+    assert_eq!(patient.answered(), None);
+    patient.after(1);
+    assert_eq!(patient.answered(), Some(&TaskAnswer::Json(JsonText::from_untrusted("[1]".to_owned()))));
+    patient.submits(3, "late");
+    assert_eq!(patient.reply(3), Some(&not_pending()));
+    let mut hasty = Bench::running();
+    hasty.asks(1, 1, Some(r#"{"timeout_ms":0}"#));
+    assert_eq!(hasty.status(2), Some(ExecutionStatus::Waiting));
+    hasty.after(0);
+    assert!(matches!(hasty.answered(), Some(TaskAnswer::Expired(_))));
+    assert_eq!(hasty.outcomes(), [TaskOutcome::Expired]);
+}
+
+#[test]
+fn options_that_are_wrong_are_the_scripts_error_and_no_question() {
+    let mut bench = Bench::running();
+    bench.asks(1, 1, Some(r#"{"shema":{}}"#));
+    assert!(matches!(bench.answered(), Some(TaskAnswer::Wrong(why)) if why.contains("shema")));
+    assert!(!bench.writes.iter().any(|write| matches!(write, Write::Asked(_))));
+    bench.asks(2, 2, None);
+    assert_eq!(bench.status(2), Some(ExecutionStatus::Waiting));
+}
+
+#[test]
+fn neither_clock_runs_while_an_answer_is_awaited() {
+    let mut bench = Bench::running_with(rights(|snapshot| snapshot.settings.limits.wall_ms = 1_000));
+    bench.after(400);
+    bench.asks(1, 1, None);
+    bench.after(30 * 24 * 3_600_000);
+    assert_eq!((bench.interrupts, bench.killed), (0, false));
+    bench.submits(3, "at last");
+    bench.after(599);
+    assert_eq!(bench.interrupts, 0);
+    bench.after(1);
+    assert_eq!(bench.interrupts, 1, "what was left of the limit is over");
+    bench.ends(Outcome::Interrupted);
+    assert_eq!(bench.code(), "WALL_LIMIT");
+    assert_eq!(bench.ended().metrics.host_wait_ms, 30 * 24 * 3_600_000);
+}
+
+#[test]
+fn whatever_ends_a_waiting_execution_withdraws_its_question() {
+    let withdrawn = |bench: &Bench| {
+        let place = |is: fn(&Write) -> bool| bench.writes.iter().position(is).expect("written");
+        assert!(
+            place(|write| matches!(write, Write::QuestionsWithdrawn { .. }))
+                < place(|write| matches!(write, Write::ExecutionEnded(_)))
+        );
+    };
+    let mut cancelled = Bench::running();
+    cancelled.asks(1, 1, None);
+    cancelled.input(Input::Cancel { token: Token(3), execution: EXECUTION });
+    assert_eq!(cancelled.interrupts, 1);
+    assert!(matches!(cancelled.sent.last(), Some(ToWorker::HostReply { reply: HostReply::Failed(_), .. })));
+    cancelled.submits(4, "too late");
+    assert_eq!(cancelled.reply(4), Some(&not_pending()));
+    cancelled.ends(Outcome::Interrupted);
+    assert_eq!(cancelled.ended().status, ExecutionStatus::Cancelled);
+    withdrawn(&cancelled);
+    let mut closed = Bench::running();
+    closed.asks(1, 1, None);
+    closed.input(Input::Close { token: Token(3), cause: CloseCause::Request });
+    closed.ends(Outcome::Interrupted);
+    assert_eq!(closed.ended().status, ExecutionStatus::Cancelled);
+    withdrawn(&closed);
+    let mut dead = Bench::running();
+    dead.asks(1, 1, None);
+    dead.input(Input::Exited(ExitStatus::Signaled(11)));
+    assert_eq!((dead.ended().status, dead.code().as_str()), (ExecutionStatus::Error, "WORKER_DIED"));
+    assert_eq!(dead.reason(), "signal(SIGSEGV)");
+    withdrawn(&dead);
+}
+
+#[test]
+fn a_session_that_waits_is_busy_and_not_idle() {
+    let mut bench = Bench::new(rights(|_| {}), 10);
+    bench.input(Input::Create { token: Token(1) });
+    bench.input(Input::Spawned);
+    bench.says(FromWorker::Started { heap_bytes: 1 });
+    bench.execute(2);
+    bench.asks(1, 1, None);
+    bench.after(60_000);
+    bench.execute(3);
+    assert_eq!(bench.reply(3), Some(&Err(Refusal::Busy)));
+    assert!(!bench.sent.iter().any(|message| matches!(message, ToWorker::Shutdown)));
+}
+
+#[test]
+fn a_template_that_switches_it_off_is_obeyed_whatever_the_worker_does() {
+    let mut policy = EffectivePolicy::clone(&rights(|_| {}));
+    policy.wire.disabled_globals.push("CC".to_owned());
+    let mut bench = Bench::running_with(Arc::new(policy));
+    bench.asks(1, 1, None);
+    assert!(matches!(bench.answered(), Some(TaskAnswer::Failed(why)) if why.contains("switched off")));
+}
+
+#[test]
+fn questions_that_no_honest_worker_asks_are_violations() {
+    let long = |bytes: usize| HostRequest::Ask { number: 1, prompt: "x".repeat(bytes), options: None };
+    let call = |call, request| FromWorker::HostCall { execution: EXECUTION, call, request };
+    for (name, lie) in [
+        ("too long", call(1, long(PROMPT_BYTES + 1))),
+        ("options that are no JSON", call(1, question(1, Some("{")))),
+        ("number 0", call(1, question(0, None))),
+        ("number 2 first", call(1, question(2, None))),
+        ("call 2 first", call(2, question(1, None))),
+    ] {
+        let mut bench = Bench::running();
+        bench.says(lie);
+        assert!(bench.killed, "{name}");
+        assert!(!bench.writes.iter().any(|write| matches!(write, Write::Asked(_))), "{name}");
+    }
+    let mut idle = Bench::ready();
+    idle.asks(1, 1, None);
+    assert!(idle.killed, "while nothing runs");
+    let mut twice = Bench::running();
+    twice.asks(1, 1, None);
+    twice.asks(2, 2, None);
+    assert!(twice.killed, "two at once");
+    let mut impatient = Bench::running();
+    impatient.asks(1, 1, None);
+    impatient.ends(Outcome::Ok);
+    assert!(impatient.killed, "an end while it waits");
+    let mut chatty = Bench::running_with(rights(|snapshot| snapshot.settings.limits.max_events = 2));
+    for number in 1..40 {
+        if !chatty.killed {
+            chatty.asks(number, number, Some(r#"{"timeout_ms":0}"#));
+            chatty.after(0);
+        }
+    }
+    chatty.input(Input::Exited(ExitStatus::Signaled(9)));
+    assert_eq!(chatty.reason(), "limit(events)");
+}

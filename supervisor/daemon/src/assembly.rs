@@ -1,0 +1,117 @@
+//! Store, runtime and verbs put together, the same for a daemon and inside a command.
+
+use super::error::DaemonError;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use tokio_util::sync::CancellationToken;
+use vm_system_ops::{Ops, OpsOptions};
+use vm_system_policy::Operator;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::Limits;
+use vm_system_protocol::time::Timestamp;
+use vm_system_runtime::brokers::BrokerConfig;
+use vm_system_runtime::workspaces::Workspaces;
+use vm_system_runtime::worktree::Roots;
+use vm_system_runtime::{Administrators, DurableConfig, Runtime, RuntimeApi, RuntimeConfig};
+use vm_system_sandbox::beneath;
+use vm_system_spawn::SpawnConfig;
+use vm_system_spawn::libraries::Shelf;
+use vm_system_store::StoreHandle;
+
+/// A question with a deadline that is nearer keeps an idle supervisor alive: somebody has to act on it in time.
+const SOON: Duration = Duration::from_hours(24);
+
+/// The parts of a supervisor that are the same with and without an API.
+pub(super) struct Assembly {
+    pub(super) ops: Arc<Ops>,
+    runtime: Runtime,
+    store: StoreHandle,
+}
+
+/// What it is put together from.
+pub(super) struct Parts {
+    pub(super) store: StoreHandle,
+    /// Sources of installed libraries.
+    pub(super) shelf: Shelf,
+    pub(super) spawn: SpawnConfig,
+    pub(super) roots: Roots,
+    /// The operator has configured roots.
+    pub(super) worktrees_confined: bool,
+    pub(super) administrators: Administrators,
+    pub(super) max_sessions: u32,
+    pub(super) durable: DurableConfig,
+    pub(super) ceilings: Limits,
+    /// The folder of the workspaces' databases; none: there are only those in memory.
+    pub(super) workspaces: Option<PathBuf>,
+    pub(super) operator: Operator,
+    /// Cancelled by the verb that stops the supervisor.
+    pub(super) stop: CancellationToken,
+}
+
+impl Assembly {
+    /// Checks what the host must have, then builds the jail; the store is closed again if that fails.
+    pub(super) async fn start(parts: Parts) -> Result<Self, DaemonError> {
+        let Parts {
+            store,
+            shelf,
+            spawn,
+            roots,
+            worktrees_confined,
+            administrators,
+            max_sessions,
+            durable,
+            ceilings,
+            workspaces,
+            operator,
+            stop,
+        } = parts;
+        let commands_listed = !operator.commands.is_empty();
+        let started = async {
+            beneath::check().map_err(DaemonError::Files)?;
+            let config = RuntimeConfig {
+                spawn: SpawnConfig { shelf: shelf.clone(), ..spawn },
+                brokers: BrokerConfig::default(),
+                roots,
+                administrators,
+                workspaces: Workspaces::new(workspaces),
+                operator,
+                max_sessions: max_sessions as usize,
+                durable,
+            };
+            Ok(Runtime::start(config, store.clone()).await?)
+        };
+        let runtime = match started.await {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                store.shutdown().await;
+                return Err(error);
+            }
+        };
+        let options = OpsOptions { ceilings, worktrees_confined, commands_listed };
+        let ops = Ops::new(store.clone(), Arc::new(runtime.clone()), options, shelf, stop);
+        Ok(Self { ops: Arc::new(ops), runtime, store })
+    }
+
+    /// Whether nothing runs, and nothing is due within a day. What cannot be told is taken as work.
+    pub(super) async fn is_idle(&self) -> bool {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SOON;
+        let until = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));
+        let first = ExecutionId::from_bytes([0; 16]);
+        self.runtime.live_sessions().is_empty()
+            && self.runtime.durables().live() == 0
+            // One that runs and has no worker now is tried again soon.
+            && self.store.running_programs(first, 1).await.is_ok_and(|running| running.is_empty())
+            && self.store.due_tasks(until, None, 1).await.is_ok_and(|due| due.is_empty())
+    }
+
+    /// Ends sessions, jail and brokers within the deadline: no process is left when this returns.
+    pub(super) async fn end_sessions(&self, deadline: Duration) {
+        self.runtime.shutdown(deadline).await;
+    }
+
+    /// Commits what is queued and closes the store.
+    pub(super) async fn close_store(&self) {
+        self.store.shutdown().await;
+    }
+}

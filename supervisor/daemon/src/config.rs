@@ -1,0 +1,493 @@
+//! What an operator decides: defaults, the TOML file, and what the command line puts over it.
+//!
+//! Knows nothing of how it is carried out.
+
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use vm_system_ops::OpsOptions;
+use vm_system_policy::{Operator, is_command_name};
+use vm_system_protocol::model::Limits;
+use vm_system_record::Retention;
+use vm_system_runtime::DurableConfig;
+use vm_system_runtime::worktree::RootSettings;
+use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
+use vm_system_store::Durability;
+
+/// How a daemon runs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The lock, and the database unless that is elsewhere.
+    pub state_dir: PathBuf,
+    /// The database file; none = in the state directory.
+    pub database: Option<PathBuf>,
+    /// The control socket.
+    pub socket: PathBuf,
+    /// The group that may connect besides the owner.
+    pub socket_group: Option<String>,
+    /// The HTTP door.
+    pub http: HttpConfig,
+    /// What a commit survives.
+    pub durability: Durability,
+    /// Which walls.
+    pub sandbox: SandboxMode,
+    /// Whom workers of a root supervisor run as.
+    pub service_ids: ServiceIds,
+    /// Folders beneath which worktrees must lie; empty = anywhere, for administrators only.
+    pub worktree_roots: Vec<RootSettings>,
+    /// Live sessions at a time.
+    pub max_sessions: u32,
+    /// Executions of durable programs.
+    pub durable: DurableConfig,
+    /// The most that a template may ask for.
+    pub ceilings: Limits,
+    /// What templates may name: variables for scripts, and commands for the `exec` module.
+    pub operator: Operator,
+    /// What is forgotten when.
+    pub retention: Retention,
+    /// A daemon that was started on demand ends by itself when nobody was connected and nothing ran for this long.
+    pub idle_exit: Option<Duration>,
+    /// How long workers outlive a supervisor that was killed.
+    pub keeper_grace: Duration,
+    /// How long requests under way may take to end by themselves when the supervisor stops.
+    pub drain: Duration,
+    /// How long sessions may then take to end, before they are killed.
+    pub stop: Duration,
+}
+
+/// How the HTTP door is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct HttpConfig {
+    /// Its socket for users of this machine; none = beside the control socket.
+    pub socket: Option<PathBuf>,
+    /// TCP addresses; beyond loopback only together with `tokens`.
+    pub listen: Vec<SocketAddr>,
+    /// The file of tokens.
+    pub tokens: Option<PathBuf>,
+    /// Nobody comes over TCP without a token, not even from this machine.
+    pub require_token: bool,
+    /// Names under which it is reached over TCP, beside `localhost` and plain addresses.
+    pub allowed_hosts: Vec<String>,
+    /// The folder of a web UI.
+    pub ui_dir: Option<PathBuf>,
+    /// Largest request body (KiB); none = the default.
+    pub max_body_kb: Option<u32>,
+}
+
+impl HttpConfig {
+    /// Where the socket is, given the control socket's place.
+    pub fn socket_beside(&self, control: &Path) -> PathBuf {
+        if let Some(socket) = &self.socket {
+            return socket.clone();
+        }
+        match control.file_name().and_then(|name| name.to_str()) {
+            Some("control.sock") | None => control.with_file_name("http.sock"),
+            Some(name) => control.with_file_name(format!("{name}.http")),
+        }
+    }
+}
+
+impl Config {
+    /// The defaults for a state directory and a socket.
+    pub fn new(state_dir: PathBuf, socket: PathBuf) -> Self {
+        Self {
+            http: HttpConfig::default(),
+            state_dir,
+            database: None,
+            socket,
+            socket_group: None,
+            durability: Durability::Full,
+            sandbox: SandboxMode::Full,
+            service_ids: SpawnConfig::embedded().service_ids,
+            worktree_roots: Vec::new(),
+            max_sessions: 1_000,
+            durable: DurableConfig::default(),
+            ceilings: OpsOptions::default().ceilings,
+            operator: Operator::default(),
+            retention: Retention::default(),
+            idle_exit: None,
+            keeper_grace: Duration::from_secs(5),
+            drain: Duration::from_secs(5),
+            stop: Duration::from_secs(5),
+        }
+    }
+
+    /// Puts a file's settings over these.
+    #[must_use]
+    pub fn with_file(mut self, file: ConfigFile) -> Self {
+        set(&mut self.durability, file.durability.map(Into::into));
+        set(&mut self.sandbox, file.sandbox.map(Into::into));
+        let plain = |path| RootSettings { path, ..RootSettings::default() };
+        let plain_roots = file.worktree_roots.map(|paths| paths.into_iter().map(plain));
+        let roots: Vec<_> =
+            plain_roots.into_iter().flatten().chain(file.worktree_root.into_iter().map(Into::into)).collect();
+        if !roots.is_empty() {
+            self.worktree_roots = roots;
+        }
+        set(&mut self.max_sessions, file.max_sessions);
+        file.durable.unwrap_or_default().apply(&mut self.durable);
+        file.ceilings.unwrap_or_default().apply(&mut self.ceilings);
+        set(&mut self.keeper_grace, file.keeper_grace_s.map(seconds));
+        set(&mut self.drain, file.drain_s.map(seconds));
+        set(&mut self.stop, file.stop_s.map(seconds));
+        set(&mut self.service_ids.uid, file.service_uid);
+        set(&mut self.service_ids.gid, file.service_gid);
+        self.operator.env.extend(file.env.unwrap_or_default());
+        self.operator.commands.extend(file.allow_exec.unwrap_or_default());
+        self.socket_group = file.socket_group.or(self.socket_group);
+        if let Some(http) = file.http {
+            self.http = http.into();
+        }
+        if let Some(retention) = file.retention {
+            self.retention.max_age = match retention.max_age_days {
+                Some(0) => None,
+                Some(days) => Some(Duration::from_secs(u64::from(days) * 24 * 3_600)),
+                None => self.retention.max_age,
+            };
+            set(&mut self.retention.prune_above_bytes, retention.prune_above_mb.map(mebibytes));
+            set(&mut self.retention.quota_bytes, retention.quota_mb.map(mebibytes));
+        }
+        self
+    }
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+fn seconds(count: u32) -> Duration {
+    Duration::from_secs(u64::from(count))
+}
+
+fn mebibytes(count: u32) -> u64 {
+    u64::from(count) << 20
+}
+
+/// An operator's file. Every field may be absent; one that we do not know is an error.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ConfigFile {
+    durability: Option<DurabilityName>,
+    sandbox: Option<SandboxName>,
+    /// Roots without owners: each user names the folders that it owns.
+    worktree_roots: Option<Vec<PathBuf>>,
+    /// Roots with rules of their own.
+    worktree_root: Vec<RootFile>,
+    socket_group: Option<String>,
+    max_sessions: Option<u32>,
+    service_uid: Option<u32>,
+    service_gid: Option<u32>,
+    keeper_grace_s: Option<u32>,
+    drain_s: Option<u32>,
+    stop_s: Option<u32>,
+    http: Option<HttpFile>,
+    /// Values of variables that `env` rows of templates may name.
+    env: Option<BTreeMap<String, String>>,
+    /// Programs that the `exec` module may start, by name.
+    allow_exec: Option<BTreeMap<String, PathBuf>>,
+    durable: Option<DurableFile>,
+    ceilings: Option<CeilingsFile>,
+    retention: Option<RetentionFile>,
+}
+
+/// [`RootSettings`] as the file has them.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RootFile {
+    path: PathBuf,
+    owners: Option<Vec<String>>,
+    #[serde(default)]
+    cross_mounts: bool,
+}
+
+impl From<RootFile> for RootSettings {
+    fn from(file: RootFile) -> Self {
+        let RootFile { path, owners, cross_mounts } = file;
+        Self { path, owners, cross_mounts }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct HttpFile {
+    socket: Option<PathBuf>,
+    listen: Vec<SocketAddr>,
+    tokens: Option<PathBuf>,
+    require_token: bool,
+    allowed_hosts: Vec<String>,
+    ui_dir: Option<PathBuf>,
+    max_body_kb: Option<u32>,
+}
+
+impl HttpFile {
+    fn check(&self) -> Result<(), String> {
+        let paths = [("socket", &self.socket), ("tokens", &self.tokens), ("ui_dir", &self.ui_dir)];
+        for (name, path) in paths {
+            if let Some(path) = path.as_ref().filter(|path| !path.is_absolute()) {
+                return Err(format!("http.{name} must be absolute, `{}` is not", path.display()));
+            }
+        }
+        if let Some(host) =
+            self.allowed_hosts.iter().find(|host| host.is_empty() || host.contains([':', '/', '*']))
+        {
+            return Err(format!("http.allowed_hosts has plain names without ports, `{host}` is none"));
+        }
+        if self.max_body_kb == Some(0) {
+            Err("http.max_body_kb must be at least 1".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+}
+
+impl From<HttpFile> for HttpConfig {
+    fn from(file: HttpFile) -> Self {
+        let HttpFile { socket, listen, tokens, require_token, allowed_hosts, ui_dir, max_body_kb } = file;
+        let allowed_hosts = allowed_hosts.into_iter().map(|host| host.to_ascii_lowercase()).collect();
+        Self { socket, listen, tokens, require_token, allowed_hosts, ui_dir, max_body_kb }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct RetentionFile {
+    max_age_days: Option<u32>,
+    prune_above_mb: Option<u32>,
+    quota_mb: Option<u32>,
+}
+
+/// [`DurableConfig`] of which what is absent stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct DurableFile {
+    warm_ms: Option<u32>,
+    workers: Option<u32>,
+    births: Option<u32>,
+    checkpoint_ms: Option<u32>,
+    checkpoint_steps: Option<u32>,
+    history: Option<u32>,
+}
+
+impl DurableFile {
+    fn apply(self, config: &mut DurableConfig) {
+        let milliseconds = |count: u32| Duration::from_millis(u64::from(count));
+        set(&mut config.warm, self.warm_ms.map(milliseconds));
+        set(&mut config.workers, self.workers.map(|count| count as usize));
+        set(&mut config.births, self.births.map(|count| count as usize));
+        set(&mut config.checkpoint, self.checkpoint_ms.map(milliseconds));
+        set(&mut config.checkpoint_steps, self.checkpoint_steps.map(u64::from));
+        set(&mut config.history, self.history.map(u64::from));
+    }
+}
+
+/// [`Limits`] of which what is absent stays.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct CeilingsFile {
+    cpu_ms: Option<u32>,
+    wall_ms: Option<u32>,
+    mem_mb: Option<u32>,
+    max_events: Option<u32>,
+    max_output_kb: Option<u32>,
+    max_source_kb: Option<u32>,
+}
+
+impl CeilingsFile {
+    fn apply(self, limits: &mut Limits) {
+        set(&mut limits.cpu_ms, self.cpu_ms);
+        set(&mut limits.wall_ms, self.wall_ms);
+        set(&mut limits.mem_mb, self.mem_mb);
+        set(&mut limits.max_events, self.max_events);
+        set(&mut limits.max_output_kb, self.max_output_kb);
+        set(&mut limits.max_source_kb, self.max_source_kb);
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum DurabilityName {
+    Full,
+    Normal,
+}
+
+impl From<DurabilityName> for Durability {
+    fn from(name: DurabilityName) -> Self {
+        match name {
+            DurabilityName::Full => Self::Full,
+            DurabilityName::Normal => Self::Normal,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum SandboxName {
+    Full,
+    NoUserns,
+}
+
+impl From<SandboxName> for SandboxMode {
+    fn from(name: SandboxName) -> Self {
+        match name {
+            SandboxName::Full => Self::Full,
+            SandboxName::NoUserns => Self::NoUserns,
+        }
+    }
+}
+
+/// An operator's file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// It could not be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// It says something that makes no sense.
+    #[error("{}: {detail}", path.display())]
+    Invalid {
+        /// The file.
+        path: PathBuf,
+        /// What and where.
+        detail: String,
+    },
+}
+
+impl ConfigFile {
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| ConfigError::Io { path: path.to_owned(), source })?;
+        Self::parse(&text).map_err(|detail| ConfigError::Invalid { path: path.to_owned(), detail })
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        let file: Self = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+        let roots = file.worktree_root.iter().map(|root| &root.path);
+        match file.worktree_roots.iter().flatten().chain(roots).find(|root| !root.is_absolute()) {
+            Some(root) => Err(format!("worktree_roots must be absolute, `{}` is not", root.display())),
+            None if file.max_sessions == Some(0) => Err("max_sessions must be at least 1".to_owned()),
+            None => {
+                for (name, path) in file.allow_exec.iter().flatten() {
+                    check_command(name, path)?;
+                }
+                if let Some((name, _)) =
+                    file.env.iter().flatten().find(|(name, value)| !is_variable(name, value))
+                {
+                    return Err(format!("env: {name:?} is no variable"));
+                }
+                file.http.iter().try_for_each(HttpFile::check).map(|()| file)
+            }
+        }
+    }
+}
+
+fn is_variable(name: &str, value: &str) -> bool {
+    !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
+}
+
+/// Whether a command of the operator can be offered: a plain name, and a program that is there. Says what is wrong.
+pub fn check_command(name: &str, path: &Path) -> Result<(), String> {
+    if !is_command_name(name) {
+        return Err(format!("allow_exec: {name:?} is no name of a command (letters, digits, . _ + -)"));
+    }
+    if !path.is_absolute() || path.to_str().is_none() {
+        return Err(format!(
+            "allow_exec: the path of {name:?} must be absolute, `{}` is not",
+            path.display()
+        ));
+    }
+    match path.metadata() {
+        Ok(found) if found.is_file() => Ok(()),
+        Ok(_) => Err(format!("allow_exec: `{}` is no program", path.display())),
+        Err(error) => Err(format!("allow_exec: `{}`: {error}", path.display())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(text: &str) -> Result<Config, String> {
+        ConfigFile::parse(text).map(|file| Config::new("/s".into(), "/c".into()).with_file(file))
+    }
+
+    #[test]
+    fn roots_with_and_without_rules_are_put_together() {
+        let text = "
+            worktree_roots = [\"/srv\"]
+            [[worktree_root]]
+            path = \"/ci\"
+            owners = [\"ci\", \"uid:1000\"]
+            cross_mounts = true
+            [[worktree_root]]
+            path = \"/home\"
+        ";
+        let root = |path: &str, owners: Option<&[&str]>, cross_mounts| RootSettings {
+            path: path.into(),
+            owners: owners.map(|owners| owners.iter().map(|&owner| owner.to_owned()).collect()),
+            cross_mounts,
+        };
+        let expected = [
+            root("/srv", None, false),
+            root("/ci", Some(&["ci", "uid:1000"]), true),
+            root("/home", None, false),
+        ];
+        assert_eq!(config(text).unwrap().worktree_roots, expected);
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names_and_nothing_else() {
+        let text = "
+            durability = \"normal\"
+            sandbox = \"no-userns\"
+            worktree_roots = [\"/srv\"]
+            keeper_grace_s = 60
+            [ceilings]
+            cpu_ms = 7
+            [http]
+            listen = [\"127.0.0.1:3210\"]
+            allowed_hosts = [\"VM.example\"]
+            [retention]
+            max_age_days = 0
+            quota_mb = 1
+        ";
+        let config = config(text).unwrap();
+        assert_eq!((config.durability, config.sandbox), (Durability::Normal, SandboxMode::NoUserns));
+        assert_eq!(config.worktree_roots, [RootSettings { path: "/srv".into(), ..RootSettings::default() }]);
+        assert_eq!(config.keeper_grace, Duration::from_mins(1));
+        assert_eq!(
+            (config.ceilings.cpu_ms, config.ceilings.wall_ms),
+            (7, OpsOptions::default().ceilings.wall_ms)
+        );
+        assert_eq!(config.max_sessions, 1_000);
+        assert_eq!((config.http.listen.len(), config.http.allowed_hosts[0].as_str()), (1, "vm.example"));
+        assert_eq!(
+            config.http.socket_beside(Path::new("/run/x/control.sock")),
+            Path::new("/run/x/http.sock")
+        );
+        assert_eq!(config.http.socket_beside(Path::new("/run/x/b.sock")), Path::new("/run/x/b.sock.http"));
+        assert_eq!((config.retention.max_age, config.retention.quota_bytes), (None, 1 << 20));
+    }
+
+    #[test]
+    fn mistakes_are_named_with_their_place() {
+        assert!(config("durabilty = \"full\"").unwrap_err().contains("durabilty"));
+        assert!(config("durability = \"most\"").unwrap_err().contains("line 1"));
+        assert!(config("worktree_roots = [\"rel\"]").unwrap_err().contains("absolute"));
+        assert!(config("[[worktree_root]]\npath = \"rel\"").unwrap_err().contains("absolute"));
+        assert!(config("[[worktree_root]]\nowners = [\"ci\"]").unwrap_err().contains("path"));
+        assert!(config("[http]\ntokens = \"rel\"").unwrap_err().contains("http.tokens"));
+        assert!(config("[http]\nlisten = [\"localhost\"]").is_err());
+        assert!(config("[http]\nallowed_hosts = [\"a:1\"]").is_err());
+        assert!(config("max_sessions = 0").is_err() && config("max_sessions = -1").is_err());
+        assert!(config("").is_ok());
+    }
+}

@@ -1,0 +1,85 @@
+//! A supervisor without an API, for one command: its records are in a temporary folder, and nothing outlives the process.
+
+use super::assembly::{Assembly, Parts};
+use super::error::DaemonError;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use vm_system_ops::{Caller, VerbHandler as _, VerbRequest};
+use vm_system_policy::Operator;
+use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_protocol::model::{Event, Limits};
+use vm_system_record::Owner;
+use vm_system_runtime::Administrators;
+use vm_system_runtime::worktree::Roots;
+use vm_system_spawn::libraries::Shelf;
+use vm_system_spawn::{SandboxMode, SpawnConfig};
+
+/// Sessions of one command.
+const SESSIONS: u32 = 16;
+/// A session must end within, before it is killed.
+const STOP: Duration = Duration::from_secs(2);
+
+/// A supervisor inside this process.
+pub struct Embedded {
+    assembly: Assembly,
+    caller: Caller,
+}
+
+impl Embedded {
+    /// Builds a jail of its own. Must be called inside a runtime that goes on while the caller waits.
+    pub async fn start(sandbox: SandboxMode) -> Result<Self, DaemonError> {
+        let opened = tokio::task::spawn_blocking(vm_system_store::open_temporary).await;
+        let store = opened.map_err(|error| DaemonError::Internal(error.to_string()))??;
+        let parts = Parts {
+            store,
+            shelf: Shelf::in_memory(),
+            spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
+            roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
+            worktrees_confined: false,
+            administrators: Administrators::new(|_| true),
+            max_sessions: SESSIONS,
+            durable: vm_system_runtime::DurableConfig::default(),
+            ceilings: no_ceilings(),
+            workspaces: None,
+            operator: Operator::default(),
+            stop: CancellationToken::new(),
+        };
+        let owner = Owner::new(format!("uid:{}", nix::unistd::geteuid()));
+        let caller = Caller { owner, admin: true, api: "embedded" };
+        Ok(Self { assembly: Assembly::start(parts).await?, caller })
+    }
+
+    /// Does one verb.
+    pub async fn handle(
+        &self,
+        op: Op,
+        idempotency_key: Option<String>,
+        events: mpsc::Sender<Vec<Event>>,
+    ) -> Result<Reply, OpError> {
+        let events = op.follows().then_some(events);
+        let caller = self.caller.clone();
+        self.assembly.ops.handle(VerbRequest { caller, idempotency_key, op, events }).await
+    }
+
+    /// Ends everything that it started; nothing is left when this returns.
+    pub async fn stop(&self) {
+        self.assembly.end_sessions(STOP).await;
+        self.assembly.close_store().await;
+    }
+}
+
+/// Whoever runs a script by hand is the operator.
+fn no_ceilings() -> Limits {
+    Limits {
+        cpu_ms: u32::MAX,
+        wall_ms: u32::MAX,
+        mem_mb: u32::MAX,
+        max_events: u32::MAX,
+        max_output_kb: u32::MAX,
+        max_source_kb: u32::MAX,
+        max_steps: 0,
+        max_stack_depth: u32::MAX,
+        max_state_mb: u32::MAX,
+    }
+}

@@ -1,0 +1,31 @@
+//! All of the supervisor as one process: start, serve, stop. And the same inside a command, for one script.
+//!
+//! Owns the order of things (store before socket, socket before jail, READY last; the reverse at the end) and nothing
+//! else: no verb, no rule about sessions.
+//!
+//! Reading order:
+//! - [`config`]: what the operator decides
+//! - [`assembly`]: store, runtime and verbs put together
+//! - [`mod@serve`]: the daemon's life; [`http`], [`stop_signals`], [`socket`], [`notify`]: its hands
+//! - [`idle`]: the end of a daemon that was started on demand
+//! - [`embedded`]: a supervisor without a door
+
+mod assembly;
+mod config;
+mod embedded;
+mod error;
+mod http;
+mod idle;
+mod notify;
+mod serve;
+mod socket;
+mod stop_signals;
+
+pub use config::{Config, ConfigError, ConfigFile, HttpConfig, check_command};
+pub use embedded::Embedded;
+pub use error::DaemonError;
+pub use serve::serve;
+pub use socket::SocketError;
+pub use vm_system_runtime::examine_host;
+pub use vm_system_spawn::{SandboxMode, ServiceIds, SpawnConfig};
+pub use vm_system_store::Durability;

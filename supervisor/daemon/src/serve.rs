@@ -1,0 +1,208 @@
+//! The daemon's life.
+//!
+//! Up: signals, store (whose lock keeps a second daemon out), sockets, jail, doors, READY. Down, by SIGTERM, SIGINT or the
+//! verb: STOPPING; nothing new is taken and requests under way get `drain` to end by themselves; sessions are closed and
+//! get `stop` to end, then the jail is killed; the last answers are written; store and sockets are closed. A second signal
+//! skips what is left of `drain`.
+
+use super::assembly::{Assembly, Parts};
+use super::config::Config;
+use super::error::DaemonError;
+use super::http::Http;
+use super::idle;
+use super::notify::{State, notify};
+use super::socket::{DoorSocket, find_group};
+use super::stop_signals::StopSignals;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use vm_system_api::control::{self, ControlLimits, Door, PeerPolicy};
+use vm_system_api::rest::{self, TokenBook};
+use vm_system_ops::VerbHandler;
+use vm_system_runtime::Administrators;
+use vm_system_runtime::worktree::{Roots, WorktreeClient};
+use vm_system_spawn::SpawnConfig;
+use vm_system_spawn::libraries::Shelf;
+use vm_system_store::{StoreHandle, StoreOptions};
+
+/// After all sessions have ended, their requests must be answered within.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
+/// Serves until a signal or the verb stops it. When this returns, no process that it started is left.
+pub async fn serve(config: Config) -> Result<(), DaemonError> {
+    let mut signals = StopSignals::listen().map_err(DaemonError::Signals)?;
+    let stop = CancellationToken::new();
+    let store = open(&config).await?;
+    let shelf = match open_shelf(&config, &store).await {
+        Ok(shelf) => shelf,
+        Err(error) => {
+            store.shutdown().await;
+            return Err(error);
+        }
+    };
+    let bound = async {
+        let roots = open_roots(&config).await?;
+        let group = config.socket_group.as_deref().map(find_group).transpose()?;
+        let peers = PeerPolicy::new(nix::unistd::geteuid().as_raw(), config.service_ids.uid, group);
+        let control = DoorSocket::bind(&config.socket, group)?;
+        Ok::<_, DaemonError>((roots, control, Http::bind(&config, peers.clone(), group).await?, peers))
+    };
+    let (roots, (socket, listener), http, peers) = match bound.await {
+        Ok(bound) => bound,
+        Err(error) => {
+            store.shutdown().await;
+            return Err(error);
+        }
+    };
+    let administrators = administrators(peers.clone(), Arc::clone(&http.options.tokens));
+    let parts = parts(&config, (store, shelf), (roots, administrators), stop.clone());
+    let assembly = Assembly::start(parts).await?;
+    let door = Door::default();
+    let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
+    let control = tokio::spawn(control::serve(
+        listener,
+        Arc::clone(&ops),
+        peers,
+        ControlLimits::default(),
+        door.clone(),
+    ));
+    let tokens = Arc::clone(&http.options.tokens);
+    let rest = tokio::spawn(rest::serve(http.listeners, ops, http.options, door.clone()));
+    notify(State::Ready);
+    tracing::info!(
+        pid = std::process::id(),
+        socket = %config.socket.display(),
+        http = %config.http.socket_beside(&config.socket).display(),
+        state_dir = %config.state_dir.display(),
+        durability = config.durability.as_str(),
+        "ready"
+    );
+    let idle = async {
+        match config.idle_exit {
+            Some(idle) => idle::wait(&door.presence, &assembly, idle).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::pin!(idle);
+    loop {
+        let (stopped, hung_up) = signals.both();
+        tokio::select! {
+            () = &mut idle => tracing::info!("stopping: nobody needs it"),
+            () = stopped => tracing::info!("stopping: a signal"),
+            () = stop.cancelled() => tracing::info!("stopping: an operator's order"),
+            () = hung_up => {
+                reload(&tokens).await;
+                continue;
+            }
+        }
+        break;
+    }
+    notify(State::Stopping);
+    close(&config, &assembly, &door, &mut signals).await;
+    let ended = (control.await, rest.await);
+    assembly.close_store().await;
+    drop((socket, http.socket));
+    ended.0.and(ended.1).map_err(|error| DaemonError::Internal(error.to_string()))?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// SIGHUP: the tokens are read again; a mistake in them leaves the old ones in force.
+async fn reload(tokens: &Arc<TokenBook>) {
+    let tokens = Arc::clone(tokens);
+    match tokio::task::spawn_blocking(move || tokens.reload()).await {
+        Ok(Ok(count)) => tracing::info!(count, "tokens were read again"),
+        Ok(Err(error)) => tracing::error!(%error, "the tokens stay as they were"),
+        Err(error) => tracing::error!(%error, "the tokens stay as they were"),
+    }
+}
+
+async fn open(config: &Config) -> Result<StoreHandle, DaemonError> {
+    let options = StoreOptions {
+        database: config.database.clone(),
+        durability: config.durability,
+        retention: config.retention.clone(),
+        ..StoreOptions::new(&config.state_dir)
+    };
+    let opened = tokio::task::spawn_blocking(move || vm_system_store::open_sqlite(options)).await;
+    Ok(opened.map_err(|error| DaemonError::Internal(error.to_string()))??)
+}
+
+/// The folder of the libraries, without what a crash has left there.
+async fn open_shelf(config: &Config, store: &StoreHandle) -> Result<Shelf, DaemonError> {
+    let known = store.libraries().await.map_err(|error| DaemonError::Internal(error.to_string()))?;
+    let state_dir = config.state_dir.clone();
+    let opened = tokio::task::spawn_blocking(move || {
+        let shelf = Shelf::open(&state_dir)?;
+        if let Err(error) = shelf.sweep(&known.iter().map(|row| row.hash).collect()) {
+            tracing::warn!(%error, "the folder of the libraries was not cleaned");
+        }
+        Ok(shelf)
+    });
+    let opened = opened.await.map_err(|error| DaemonError::Internal(error.to_string()))?;
+    opened.map_err(|source| DaemonError::Libraries { path: config.state_dir.clone(), source })
+}
+
+/// The folders beneath which worktrees may be.
+async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
+    let settings = config.worktree_roots.clone();
+    let opened = tokio::task::spawn_blocking(move || Roots::new(&settings)).await;
+    opened.map_err(|error| DaemonError::Internal(error.to_string()))?.map_err(DaemonError::Roots)
+}
+
+/// Users of this machine by the rules of the sockets, bearers of tokens by the file of tokens as it is now.
+fn administrators(peers: PeerPolicy, tokens: Arc<TokenBook>) -> Administrators {
+    Administrators::new(move |owner| match WorktreeClient::new(owner.as_str(), false) {
+        WorktreeClient::User(uid) => peers.is_administrator(uid),
+        WorktreeClient::Token(name) => tokens.is_administrator(&name),
+        WorktreeClient::Administrator => true,
+    })
+}
+
+fn parts(
+    config: &Config,
+    (store, shelf): (StoreHandle, Shelf),
+    (roots, administrators): (Roots, Administrators),
+    stop: CancellationToken,
+) -> Parts {
+    let spawn = SpawnConfig {
+        sandbox: config.sandbox,
+        service_ids: config.service_ids,
+        grace: config.keeper_grace,
+        reserve_zygote: true,
+        ready_workers: true,
+        ..SpawnConfig::embedded()
+    };
+    Parts {
+        store,
+        shelf,
+        spawn,
+        roots,
+        worktrees_confined: !config.worktree_roots.is_empty(),
+        administrators,
+        max_sessions: config.max_sessions,
+        durable: config.durable.clone(),
+        ceilings: config.ceilings.clone(),
+        workspaces: Some(config.state_dir.join("workspaces")),
+        operator: config.operator.clone(),
+        stop,
+    }
+}
+
+/// The ladder.
+async fn close(config: &Config, assembly: &Assembly, door: &Door, signals: &mut StopSignals) {
+    door.closing.cancel();
+    door.requests.close();
+    tokio::select! {
+        drained = timeout(config.drain, door.requests.wait()) => if drained.is_err() {
+            tracing::warn!(requests = door.requests.len(), "requests are still under way; ending their sessions");
+        },
+        () = signals.stop() => tracing::warn!("a second signal: not waiting for requests"),
+    }
+    assembly.end_sessions(config.stop).await;
+    if timeout(LAST_ANSWERS, door.requests.wait()).await.is_err() {
+        tracing::warn!(requests = door.requests.len(), "requests without an answer are dropped");
+    }
+    door.hang_up.cancel();
+}

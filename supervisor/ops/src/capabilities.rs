@@ -1,0 +1,107 @@
+//! Capability rows of templates. What they mean is the policy's; here: that they mean something, and are unique.
+
+use super::errors::{invalid, not_found, stored};
+use super::{Call, Ops, now};
+use vm_system_policy::read_row;
+use vm_system_protocol::control::{ErrorCode, NewCapability, OpError, Reply};
+use vm_system_protocol::ids::CapabilityId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Capability, CapabilityKind};
+use vm_system_record::{Entity, Rejection, StoreError, Write};
+
+/// Rows that a template may have.
+const ROWS: usize = 1_000;
+/// Longest name (bytes).
+const NAME_BYTES: usize = 500;
+/// Largest config (bytes of JSON).
+const CONFIG_BYTES: usize = 64 * 1024;
+
+impl Ops {
+    pub(super) async fn template_add_capability(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        new: NewCapability,
+    ) -> Result<Reply, OpError> {
+        let name = name(new.kind, &new.name)?;
+        let config = config(&new.config)?;
+        // A mistyped right would be one that is not there: what has no meaning is not stored.
+        read_row(new.kind, &name, &config)
+            .map_err(|error| invalid(error.message.clone()).with_hint(error.hint))?;
+        let _deciding = self.deciding.lock().await;
+        let detail = self.template(call, template).await?.detail;
+        if detail.capabilities.len() >= ROWS {
+            return Err(invalid(format!("a template has at most {ROWS} capabilities")));
+        }
+        self.has_room()?;
+        let id = detail.template.id;
+        let capability = Capability {
+            id: CapabilityId::from_uuid(call.subject),
+            vm_id: id,
+            kind: new.kind,
+            name,
+            enabled: new.enabled,
+            config,
+        };
+        let write = Write::CapabilityAdd { capability: capability.clone(), at: now() };
+        let refused = |error| taken(error, &capability);
+        self.changed(call, id, write, refused).await?;
+        Ok(Reply::Capability(Box::new(capability)))
+    }
+
+    pub(super) async fn template_remove_capability(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        reference: &str,
+    ) -> Result<Reply, OpError> {
+        let detail = self.template(call, template).await?.detail;
+        let ids = detail.capabilities.iter().map(|row| row.id.to_string());
+        let place = super::resolve::among("capability", ids, reference)?;
+        let capability = place.and_then(|place| detail.capabilities.into_iter().nth(place));
+        let capability = capability.ok_or_else(|| not_found(Entity::Capability, reference))?;
+        let template = detail.template.id;
+        let write = Write::CapabilityRemove { template, id: capability.id, at: now() };
+        self.part_changed(call, template, write).await?;
+        Ok(Reply::Capability(Box::new(capability)))
+    }
+}
+
+fn name(kind: CapabilityKind, name: &str) -> Result<String, OpError> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(invalid("the capability's name is missing"));
+    }
+    if name.len() > NAME_BYTES {
+        return Err(invalid(format!("the capability's name has more than {NAME_BYTES} bytes")));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(invalid("the capability's name contains control characters"));
+    }
+    // As the names of modules themselves.
+    Ok(if kind == CapabilityKind::Module { name.to_lowercase() } else { name.to_owned() })
+}
+
+/// The config as it is stored: compact, an object.
+fn config(config: &JsonText) -> Result<JsonText, OpError> {
+    if config.as_str().len() > CONFIG_BYTES {
+        return Err(invalid(format!("the capability's config has more than {CONFIG_BYTES} bytes")));
+    }
+    match config.to_value() {
+        Some(value @ serde_json::Value::Object(_)) => Ok(JsonText::from_value(&value)),
+        _ => Err(invalid("the capability's config must be an object")),
+    }
+}
+
+fn taken(error: StoreError, capability: &Capability) -> OpError {
+    let Capability { kind, name, .. } = capability;
+    match error {
+        StoreError::Rejected(Rejection::Conflict(Entity::Capability)) => OpError::new(
+            ErrorCode::Conflict,
+            format!("the template has a capability of kind {kind} called {name:?} already"),
+        )
+        .with_details(&serde_json::json!({ "kind": kind, "name": name }))
+        .with_hint("remove it first"),
+        other => stored(other),
+    }
+}

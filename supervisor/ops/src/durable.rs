@@ -1,0 +1,278 @@
+//! Verbs of durable programs. Reading order: this file (their rows of the table of verbs, and what the others share), `programs`, `runs` (executions), `tasks`
+//! (questions and answers), `states` (checkpoints, looking inside, going back), `current` (which execution a client means),
+//! `archive` (the file of an export), `export`, `import` (a file that comes in parts), `imported` (what is made of it),
+//! `plans` (plans, and the program that walks through one).
+
+mod archive;
+mod current;
+mod export;
+mod import;
+mod imported;
+mod plans;
+mod programs;
+mod runs;
+mod states;
+mod tasks;
+
+pub(super) use import::Imports;
+
+use super::errors::{invalid, stored};
+use super::verbs::Effect::{self, Changes, Reads};
+use super::{Call, Ops};
+use std::sync::Arc;
+use vm_system_core::durable::{Refused, RunStatus};
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, OpError};
+use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, Run, Task};
+use vm_system_record::{Entity, IdKind, Page, ProgramRow, RunRow, TaskRow};
+use vm_system_runtime::{Durables, Identity};
+
+/// Longest name of a program or an execution (characters).
+const NAME_CHARS: usize = 200;
+
+/// The rows of [`super::verbs::facts`].
+pub(super) fn facts(op: &DurableOp) -> (&'static str, Effect, &str) {
+    match op {
+        DurableOp::ProgramLoad { name, .. } | DurableOp::PlanLoad { name, .. } => {
+            ("program load", Changes, name)
+        }
+        DurableOp::ProgramList(_) | DurableOp::Counts => ("program list", Reads, ""),
+        DurableOp::ProgramVersions { program, .. } => ("program versions", Reads, program),
+        DurableOp::ProgramGet { program, .. } => ("program get", Reads, program),
+        DurableOp::ProgramDelete { program } => ("program delete", Changes, program),
+        DurableOp::ProgramStart(new) => ("program start", Changes, &new.program),
+        DurableOp::RunGet { execution } => ("program status", Reads, execution),
+        DurableOp::RunList { program, .. } => {
+            ("program status", Reads, program.as_deref().unwrap_or_default())
+        }
+        DurableOp::Prompts { .. } | DurableOp::TaskList(_) => ("task list", Reads, ""),
+        DurableOp::TaskGet { execution } => ("task get", Reads, execution),
+        DurableOp::TaskSubmit { execution, .. } => ("task submit", Changes, execution),
+        DurableOp::StateGet { execution, .. } => ("program state", Reads, execution),
+        DurableOp::StateSet { execution, .. } => ("program set", Changes, execution),
+        DurableOp::CheckpointList { execution } => ("program checkpoints", Reads, execution),
+        DurableOp::Rewind { execution, .. } => ("program rewind", Changes, execution),
+        DurableOp::Fork { execution, .. } => ("program fork", Changes, execution),
+        DurableOp::Export { reference, .. } => ("program export", Reads, reference),
+        // An import stores nothing before its end.
+        DurableOp::ImportBegin(_) => ("program import", Reads, ""),
+        DurableOp::ImportPart { import, .. } => ("program import", Reads, import),
+        DurableOp::ImportEnd { import } => ("program import", Changes, import),
+        DurableOp::RunDelete { execution } => ("program forget", Changes, execution),
+        DurableOp::CurrentGet { client } => ("program current", Reads, client),
+        DurableOp::CurrentSet { execution, .. } => ("program set-current", Changes, execution),
+        DurableOp::PlanCheck(plan) => ("plan check", Reads, &plan.file),
+    }
+}
+
+impl Ops {
+    pub(super) async fn durable(&self, call: &Call<'_>, op: DurableOp) -> Result<DurableReply, OpError> {
+        match op {
+            DurableOp::ProgramLoad { name, source, typescript } => {
+                self.program_load(call, &name, source, typescript).await
+            }
+            DurableOp::ProgramList(page) => self.program_list(call, page).await,
+            DurableOp::ProgramGet { program, version } => self.program_get(call, &program, version).await,
+            DurableOp::ProgramVersions { program, page } => self.program_versions(call, &program, page).await,
+            DurableOp::ProgramDelete { program } => self.program_delete(call, &program).await,
+            DurableOp::ProgramStart(new) => self.program_start(call, *new).await,
+            DurableOp::RunGet { execution } => self.run_get(call, &execution).await,
+            DurableOp::RunList { program, page } => self.run_list(call, program.as_deref(), page).await,
+            DurableOp::TaskList(page) => self.task_list(call, page).await,
+            DurableOp::TaskGet { execution } => self.task_get(call, &execution).await,
+            DurableOp::TaskSubmit { execution, task, result, wait } => {
+                self.task_submit(call, &execution, task.as_deref(), result, wait).await
+            }
+            DurableOp::StateGet { execution, checkpoint } => {
+                self.state_get(call, &execution, checkpoint).await
+            }
+            DurableOp::StateSet { execution, name, value, frame } => {
+                self.state_set(call, &execution, frame, name, value).await
+            }
+            DurableOp::CheckpointList { execution } => self.checkpoint_list(call, &execution).await,
+            DurableOp::Rewind { execution, checkpoint } => self.rewind(call, &execution, checkpoint).await,
+            DurableOp::Fork { execution, checkpoint, name } => {
+                self.branch_off(call, &execution, checkpoint, name).await
+            }
+            DurableOp::Export { kind, reference, after } => {
+                self.export(call, kind, &reference, after.map(|after| *after)).await
+            }
+            DurableOp::ImportBegin(new) => self.import_begin(call, *new),
+            DurableOp::ImportPart { import, at, bytes } => self.import_part(call, &import, at, &bytes),
+            DurableOp::ImportEnd { import } => self.import_end(call, &import).await,
+            DurableOp::RunDelete { execution } => self.run_delete(call, &execution).await,
+            DurableOp::CurrentGet { client } => self.current_get(call, &client).await,
+            DurableOp::CurrentSet { client, execution } => self.current_set(call, &client, &execution).await,
+            DurableOp::Prompts { executions, bytes } => self.prompts(call, executions, bytes).await,
+            DurableOp::Counts => self.program_counts(call).await,
+            DurableOp::PlanCheck(plan) => plans::check(*plan).await,
+            DurableOp::PlanLoad { name, plan, done } => self.plan_load(call, &name, &plan, &done).await,
+        }
+    }
+
+    fn durables(&self) -> Result<&Arc<Durables>, OpError> {
+        self.runtime.durables().ok_or_else(|| OpError::new(ErrorCode::Internal, "there is no durable engine"))
+    }
+
+    async fn program(&self, call: &Call<'_>, reference: &str) -> Result<ProgramRow, OpError> {
+        let scope = call.caller.scope();
+        let reference = super::resolve::plausible("program", reference)?;
+        let whole = reference.parse::<ProgramId>().ok();
+        let mut row = match whole {
+            Some(id) => self.store.program(&scope, id).await.map_err(stored)?,
+            None => None,
+        };
+        if row.is_none() {
+            row = self.store.program_by_name(&call.caller.own(), reference).await.map_err(stored)?;
+        }
+        if row.is_none()
+            && whole.is_none()
+            && let Some(id) = self.by_prefix(call, IdKind::Program, Entity::Program, reference).await?
+        {
+            row = self.store.program(&scope, ProgramId::from_bytes(id)).await.map_err(stored)?;
+        }
+        row.map(|row| *row).ok_or_else(|| super::resolve::unknown(call, Entity::Program, reference))
+    }
+
+    /// An execution of a program that the caller may see.
+    async fn run(&self, call: &Call<'_>, reference: &str) -> Result<RunRow, OpError> {
+        let found = if let Ok(id) = super::resolve::plausible("execution", reference)?.parse() {
+            self.run_by_id(call, id).await?
+        } else {
+            let own = call.caller.own();
+            self.store.run_by_name(&own, reference.trim()).await.map_err(stored)?.pop()
+        };
+        if let Some(row) = found.filter(|row| self.runtime.degraded(row.row.execution.id).is_none()) {
+            return Ok(row);
+        }
+        // The beginning of an id, or something else: this knows what to say.
+        let id = self.execution(call, reference).await?.execution.id;
+        self.run_by_id(call, id).await?.ok_or_else(|| {
+            OpError::new(ErrorCode::EngineUnsupported, format!("execution {id} is not one of a program"))
+        })
+    }
+
+    /// Clients may call an execution by an id of their own; one that another has would leave open who is meant.
+    async fn is_no_id(&self, call: &Call<'_>, name: Option<&str>) -> Result<(), OpError> {
+        let Some(Ok(id)) = name.map(str::parse) else { return Ok(()) };
+        if self.run_by_id(call, id).await?.is_none() {
+            return Ok(());
+        }
+        Err(OpError::new(ErrorCode::Conflict, format!("{id} is the id of another execution"))
+            .with_hint("choose another name"))
+    }
+
+    async fn run_by_id(&self, call: &Call<'_>, id: ExecutionId) -> Result<Option<RunRow>, OpError> {
+        let mut rows =
+            self.store.runs(&call.caller.scope(), None, Some(id), Page::first(1)).await.map_err(stored)?;
+        Ok(rows.pop())
+    }
+
+    /// Which execution of a program it is that the caller may see. The store is not asked about one that runs or was
+    /// answered a moment ago.
+    async fn identity(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<(ExecutionId, Arc<Identity>), OpError> {
+        if let Ok(id) = super::resolve::plausible("execution", reference)?.parse()
+            && let Some(known) = self.durables()?.identity(id)
+            && call.caller.may_see(&known.owner)
+        {
+            return Ok((id, known));
+        }
+        Ok(identity_of(self.run(call, reference).await?))
+    }
+}
+
+fn identity_of(run: RunRow) -> (ExecutionId, Arc<Identity>) {
+    let RunRow { row, program, version, program_name } = run;
+    let (owner, name) = (row.owner, row.name);
+    (row.execution.id, Arc::new(Identity { owner, name, program, version, program_name }))
+}
+
+/// A name of a client's choice.
+fn checked_name<'a>(what: &str, name: &'a str) -> Result<&'a str, OpError> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(invalid(format!("the name of the {what} is missing")));
+    }
+    if name.chars().count() > NAME_CHARS || name.chars().any(char::is_control) {
+        return Err(invalid(format!(
+            "the name of the {what} has more than {NAME_CHARS} characters, or control characters"
+        )));
+    }
+    Ok(name)
+}
+
+/// The answer of a verb after which an execution stands somewhere.
+fn standing(stand: RunStatus, identity: &Identity) -> DurableReply {
+    DurableReply::Run(Box::new(Run {
+        execution: stand.record,
+        name: identity.name.clone(),
+        program_id: Some(identity.program),
+        program: identity.program_name.clone(),
+        program_version: Some(identity.version),
+        task: stand.task.as_ref().filter(|task| task.ended_at.is_none()).map(question),
+    }))
+}
+
+fn shown(row: RunRow, task: Option<&TaskRow>) -> Run {
+    Run {
+        execution: row.row.execution,
+        name: row.row.name,
+        program_id: Some(row.program),
+        program: row.program_name,
+        program_version: Some(row.version),
+        task: task.filter(|task| task.ended_at.is_none()).map(question),
+    }
+}
+
+fn question(row: &TaskRow) -> Task {
+    Task {
+        id: row.id,
+        execution_id: row.execution,
+        prompt: row.prompt.clone(),
+        schema: row.schema.clone().map(JsonText::from_untrusted),
+        attempts: row.attempts,
+        created_at: row.created_at,
+        deadline: row.deadline,
+        first_attempt_at: row.first_attempt_at,
+        last_attempt_at: row.last_attempt_at,
+    }
+}
+
+/// Why something was not done, as callers see it.
+fn refused(why: &Refused, execution: ExecutionId) -> OpError {
+    let message = why.to_string();
+    let details = serde_json::json!({ "execution_id": execution });
+    match why {
+        Refused::NotPending => OpError::new(ErrorCode::TaskNotPending, message)
+            .with_details(&details)
+            .with_hint("`vm-system task get` shows what it waits for"),
+        Refused::Ended => OpError::new(ErrorCode::TaskNotPending, message).with_details(&details),
+        Refused::Unfit { attempts, last, .. } => OpError::new(ErrorCode::AnswerInvalid, message)
+            .with_details(&serde_json::json!({
+                "execution_id": execution, "attempts": attempts, "task_failed": last
+            }))
+            .with_hint("the task's schema says what an answer must look like"),
+        Refused::NoVariable => OpError::new(ErrorCode::NotFound, message)
+            .with_details(&details)
+            .with_hint("`vm-system program state` lists the variables of each frame"),
+        Refused::NameTaken => OpError::new(ErrorCode::Conflict, message)
+            .with_hint("choose another name, or end the other execution first"),
+        Refused::NoWorker(_) => OpError::new(ErrorCode::CapacityExceeded, message).with_details(&details),
+        Refused::Storage(_) => OpError::new(ErrorCode::StorageUnavailable, message).with_details(&details),
+        Refused::Stopping => OpError::new(ErrorCode::ShuttingDown, message).with_details(&details),
+    }
+}
+
+/// The engine of durable programs.
+fn must_be_cvm(engine: Engine) -> Result<(), OpError> {
+    if engine == Engine::Cvm {
+        return Ok(());
+    }
+    Err(OpError::new(ErrorCode::EngineUnsupported, "programs run with templates of engine cvm only")
+        .with_hint("make one with `vm-system template create --name NAME --engine cvm`"))
+}

@@ -1,0 +1,37 @@
+//! Which execution a client means when it names none.
+
+use super::checked_name;
+use crate::errors::stored;
+use crate::{Call, Ops, now};
+use vm_system_protocol::control::{DurableReply, OpError};
+use vm_system_record::Write;
+
+impl Ops {
+    pub(super) async fn current_get(&self, call: &Call<'_>, client: &str) -> Result<DurableReply, OpError> {
+        let client = checked_name("client", client)?;
+        let known = self.store.current(&call.caller.owner, client).await.map_err(stored)?;
+        let Some(execution) = known else { return Ok(DurableReply::Runs(Vec::new())) };
+        match self.run_get(call, &execution.to_string()).await? {
+            DurableReply::Run(run) => Ok(DurableReply::Runs(vec![*run])),
+            other => Ok(other),
+        }
+    }
+
+    pub(super) async fn current_set(
+        &self,
+        call: &Call<'_>,
+        client: &str,
+        reference: &str,
+    ) -> Result<DurableReply, OpError> {
+        let client = checked_name("client", client)?;
+        let execution = self.run(call, reference).await?.row.execution.id;
+        let write = Write::CurrentSet {
+            owner: call.caller.owner.clone(),
+            client: client.to_owned(),
+            execution,
+            at: now(),
+        };
+        self.store.apply(write).await.map_err(stored)?;
+        self.run_get(call, &execution.to_string()).await
+    }
+}

@@ -1,0 +1,251 @@
+//! Export: the file of a program or an execution, a part at a time, each from where the one before ended. Nothing is
+//! remembered in between.
+
+use super::archive::{
+    Bytes, Chain, CheckpointPart, ExecutionPart, FORMAT, Header, PagePart, ProgramPart, Record, Sheet,
+    TaskPart, VersionPart,
+};
+use super::import::VERSIONS;
+use crate::errors::{not_found, stored};
+use crate::{Call, Ops, now};
+use vm_system_protocol::control::{
+    ArchiveKind, DurableReply, ErrorCode, ExportCursor, ExportPart, ExportPlace, OpError, PART_BYTES,
+};
+use vm_system_protocol::ids::{ExecutionId, ProgramId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ExecutionStatus;
+use vm_system_record::{Entity, RunRow, Scope, TaskOutcome, TaskRow};
+use vm_system_spawn::libraries::hex;
+
+/// Questions and events that are read at once.
+const ROWS: u32 = 256;
+
+/// How far it is: what comes next, if anything does.
+type Next = Option<ExportPlace>;
+
+impl Ops {
+    pub(super) async fn export(
+        &self,
+        call: &Call<'_>,
+        kind: ArchiveKind,
+        reference: &str,
+        after: Option<ExportCursor>,
+    ) -> Result<DurableReply, OpError> {
+        // A name may mean another one by now.
+        let known = after.as_ref().map(|after| match kind {
+            ArchiveKind::Program => ProgramId::from_bytes(after.id).to_string(),
+            ArchiveKind::Execution => ExecutionId::from_bytes(after.id).to_string(),
+        });
+        let reference = known.as_deref().unwrap_or(reference);
+        let mut sheet = Sheet::default();
+        let mut checkpoint = 0;
+        let mut place = None;
+        if let Some(after) = after {
+            sheet.chain = Chain { hash: after.chain, records: after.records };
+            (checkpoint, place) = (after.checkpoint, Some(after.place));
+        }
+        let (id, next) = match kind {
+            ArchiveKind::Program => self.export_program(call, reference, place, &mut sheet).await?,
+            ArchiveKind::Execution => {
+                let run = self.run(call, reference).await?;
+                let next = match place {
+                    None => self.export_begin(&run, &mut checkpoint, &mut sheet).await?,
+                    Some(place) => self.export_more(&run, checkpoint, place, &mut sheet).await?,
+                };
+                (*run.row.execution.id.as_bytes(), next)
+            }
+        };
+        if next.is_none() {
+            sheet.end().map_err(|error| unwritable(&error))?;
+        }
+        let (chain, records) = (sheet.chain.hash, sheet.chain.records);
+        let next = next.map(|place| ExportCursor { id, checkpoint, chain, records, place });
+        Ok(DurableReply::Exported(Box::new(ExportPart { text: sheet.text, next })))
+    }
+
+    async fn export_program(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        place: Option<ExportPlace>,
+        sheet: &mut Sheet,
+    ) -> Result<([u8; 16], Next), OpError> {
+        let program = self.program(call, reference).await?;
+        let mut version = 0;
+        if let Some(ExportPlace::Versions(last)) = place {
+            version = last;
+        } else {
+            put(sheet, &header("program"))?;
+            put(sheet, &Record::Program(ProgramPart { name: program.name.clone() }))?;
+        }
+        // Old ones may have been forgotten, also since the part before; of very many the newest are what an import takes.
+        let kept = self.store.program_versions(program.id, None, VERSIONS as u32).await.map_err(stored)?;
+        let mut more = false;
+        for row in kept.into_iter().rev() {
+            if row.version <= version {
+                continue;
+            }
+            more = sheet.text.len() >= PART_BYTES;
+            if more {
+                break;
+            }
+            version = row.version;
+            if let Some(mut part) = self.version_part(program.id, version).await? {
+                part.code = None;
+                put(sheet, &Record::Version(part))?;
+            }
+        }
+        Ok((*program.id.as_bytes(), more.then_some(ExportPlace::Versions(version))))
+    }
+
+    async fn version_part(&self, program: ProgramId, version: u32) -> Result<Option<VersionPart>, OpError> {
+        let code = self.store.program_code(program, version).await.map_err(stored)?;
+        let below = version.saturating_add(1);
+        let rows = self.store.program_versions(program, Some(below), 1).await.map_err(stored)?;
+        let row = rows.first().filter(|row| row.version == version);
+        let (Some(code), Some(row)) = (code, row) else { return Ok(None) };
+        Ok(Some(VersionPart {
+            version,
+            source: code.source,
+            source_hash: hex(&row.source_hash),
+            created_at: row.created_at,
+            format: code.format,
+            code: Some(Bytes(code.code)),
+        }))
+    }
+
+    /// What there is once: the program, the execution, the list of its checkpoints.
+    async fn export_begin(&self, run: &RunRow, last: &mut u64, sheet: &mut Sheet) -> Result<Next, OpError> {
+        let execution = &run.row.execution;
+        if execution.status == ExecutionStatus::Running {
+            let message = "the execution runs: its state is nowhere whole before it waits or has ended";
+            return Err(OpError::new(ErrorCode::SessionBusy, message).with_hint("try again later"));
+        }
+        put(sheet, &header("execution"))?;
+        let name = run.program_name.clone().unwrap_or_else(|| run.program.to_string());
+        put(sheet, &Record::Program(ProgramPart { name }))?;
+        let version = self.version_part(run.program, run.version).await?;
+        let version = version.ok_or_else(|| not_found(Entity::Program, &run.program.to_string()))?;
+        put(sheet, &Record::Version(version))?;
+        put(
+            sheet,
+            &Record::Execution(ExecutionPart {
+                id: execution.id.to_string(),
+                name: run.row.name.clone(),
+                status: execution.status,
+                args: execution.args.clone(),
+                env: execution.env.clone(),
+                started_at: execution.started_at,
+                ended_at: execution.ended_at,
+                result: execution.result.clone(),
+                error: execution.error.clone(),
+                metrics: execution.metrics,
+            }),
+        )?;
+        for row in self.store.checkpoints(execution.id).await.map_err(stored)? {
+            *last = row.seq;
+            put(sheet, &Record::Checkpoint(CheckpointPart { seq: row.seq, at: row.at, cause: row.cause }))?;
+        }
+        Ok(Some(ExportPlace::Tasks(0)))
+    }
+
+    async fn export_more(
+        &self,
+        run: &RunRow,
+        last: u64,
+        place: ExportPlace,
+        sheet: &mut Sheet,
+    ) -> Result<Next, OpError> {
+        let id = run.row.execution.id;
+        match place {
+            ExportPlace::Versions(_) | ExportPlace::Tasks(_) => {
+                let after = if let ExportPlace::Tasks(after) = place { after } else { 0 };
+                let rows = self.store.tasks_of_run(id, after, ROWS).await.map_err(stored)?;
+                let mut next = ExportPlace::Events(0);
+                for row in rows {
+                    if sheet.text.len() >= PART_BYTES {
+                        return Ok(Some(next));
+                    }
+                    next = ExportPlace::Tasks(row.checkpoint);
+                    put(sheet, &Record::Task(task_part(row)))?;
+                }
+                Ok(Some(next))
+            }
+            ExportPlace::Events(after) => {
+                let events = self.store.events(id, after, ROWS).await.map_err(stored)?;
+                let mut next = ExportPlace::Pages(0, 0);
+                for event in events {
+                    if sheet.text.len() >= PART_BYTES {
+                        return Ok(Some(next));
+                    }
+                    next = ExportPlace::Events(event.seq);
+                    put(sheet, &Record::Event(event))?;
+                }
+                Ok(Some(next))
+            }
+            ExportPlace::Pages(page, checkpoint) => {
+                // Checkpoints count from 1.
+                let after = Some((page, checkpoint));
+                let rows = self.store.page_versions(id, after, PART_BYTES / 4 * 3).await.map_err(stored)?;
+                let next = rows.last().map(|(page, checkpoint, _)| ExportPlace::Pages(*page, *checkpoint));
+                for (page, checkpoint, bytes) in rows.into_iter().filter(|row| row.1 <= last) {
+                    let bytes = bytes.map(Bytes);
+                    put(sheet, &Record::Page(PagePart { page, checkpoint, bytes }))?;
+                }
+                if next.is_none() {
+                    self.still_stands(run, last).await?;
+                }
+                Ok(next)
+            }
+        }
+    }
+
+    /// Pages go only with their checkpoints: one that is still there was whole all the time.
+    async fn still_stands(&self, run: &RunRow, last: u64) -> Result<(), OpError> {
+        let newest = self.store.last_checkpoint(run.row.execution.id).await.map_err(stored)?;
+        // An answer that is stored by itself makes no checkpoint.
+        let row = self.store.execution(&Scope::All, run.row.execution.id).await.map_err(stored)?;
+        let runs = row.is_none_or(|row| row.execution.status == ExecutionStatus::Running);
+        if !runs && newest.first().map_or(0, |row| row.seq) == last {
+            return Ok(());
+        }
+        let message = "the execution went on while it was exported: the file is not whole";
+        Err(OpError::new(ErrorCode::SessionBusy, message).with_hint("try again"))
+    }
+}
+
+fn header(kind: &str) -> Record {
+    Record::Header(Header {
+        kind: kind.to_owned(),
+        format: FORMAT,
+        writer: format!("vm-system {}", env!("CARGO_PKG_VERSION")),
+        exported_at: now(),
+    })
+}
+
+fn task_part(row: TaskRow) -> TaskPart {
+    TaskPart {
+        prompt: row.prompt,
+        schema: row.schema.map(JsonText::from_untrusted),
+        attempts: row.attempts,
+        created_at: row.created_at,
+        deadline: row.deadline,
+        ended_at: row.ended_at,
+        outcome: row.outcome.map(|outcome| TaskOutcome::as_str(outcome).to_owned()),
+        answer: row.answer,
+        checkpoint: row.checkpoint,
+        retries: row.retries,
+        fallback: row.fallback.map(JsonText::from_untrusted),
+        first_attempt_at: row.first_attempt_at,
+        last_attempt_at: row.last_attempt_at,
+    }
+}
+
+fn put(sheet: &mut Sheet, record: &Record) -> Result<(), OpError> {
+    sheet.put(record).map_err(|error| unwritable(&error))
+}
+
+fn unwritable(error: &serde_json::Error) -> OpError {
+    tracing::error!(%error, "a stored document cannot be written");
+    OpError::new(ErrorCode::Internal, "a stored document cannot be written")
+}

@@ -1,0 +1,424 @@
+//! Import: a file that comes in parts. It is hostile: every record is checked as it comes, in bounded memory; what it
+//! describes is judged as a whole at its end, and a state is only believed once a worker has made one of it.
+
+mod bounds;
+mod room;
+
+use super::archive::{
+    Chain, CheckpointPart, End, ExecutionPart, FORMAT, PagePart, Record, TaskPart, VersionPart,
+};
+use crate::errors::invalid;
+use crate::{Call, Caller, Ops, now};
+pub(super) use bounds::VERSIONS;
+use room::{Place, Room};
+use sha2::{Digest as _, Sha256};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+use uuid::Uuid;
+use vm_system_protocol::codec;
+use vm_system_protocol::control::{ArchiveKind, DurableReply, ErrorCode, NewImport, OpError, PART_BYTES};
+use vm_system_protocol::durable::CODE_BYTES;
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::Event;
+use vm_system_record::{Owner, TaskOutcome};
+use vm_system_spawn::libraries::hex;
+
+/// Longest line (bytes): a version with its source and code.
+const LINE_BYTES: usize = 16 << 20;
+/// A file of which nothing more comes is forgotten after this time.
+const IDLE: Duration = Duration::from_mins(1);
+/// What a record takes beside its content, roughly (bytes).
+const RECORD_BYTES: usize = 256;
+
+/// Files that are on their way.
+#[derive(Debug, Default)]
+pub(crate) struct Imports {
+    staged: Mutex<HashMap<Uuid, Staged>>,
+    room: Room,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(super) struct Staged {
+    owner: Owner,
+    pub(super) new: NewImport,
+    pub(super) reader: Reader,
+    came: u64,
+    touched: Instant,
+    place: Place,
+}
+
+impl Imports {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, Staged>> {
+        // Nothing under this lock can panic half-way through a change.
+        self.staged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes one out: nobody else can continue it meanwhile.
+    fn take(&self, caller: &Caller, import: &str) -> Result<(Uuid, Staged), OpError> {
+        let missing = || {
+            OpError::new(ErrorCode::NotFound, "there is no such import under way")
+                .with_hint("files of which nothing comes for a minute are forgotten: begin anew")
+        };
+        let id = Uuid::try_parse(import).map_err(|_| missing())?;
+        let mut staged = self.lock();
+        if staged.get(&id).is_none_or(|staged| staged.owner != caller.owner) {
+            return Err(missing());
+        }
+        staged.remove(&id).map(|staged| (id, staged)).ok_or_else(missing)
+    }
+
+    /// What makes two imports the same: the file, and what is to become of it.
+    pub(crate) fn fingerprint(&self, caller: &Caller, import: &str) -> Result<[u8; 32], OpError> {
+        let (id, staged) = self.take(caller, import)?;
+        let new = codec::encode(&staged.new, CONTROL_FRAME_BYTES).map_err(|error| invalid(error.to_string()));
+        let mut hash = Sha256::new_with_prefix(b"import");
+        hash.update(staged.reader.chain.hash);
+        self.lock().insert(id, staged);
+        hash.update(new?);
+        Ok(hash.finalize().into())
+    }
+
+    /// Forgets what nobody continues; how many there are still.
+    fn forget_idle(&self) -> usize {
+        let mut staged = self.lock();
+        staged.retain(|_, staged| staged.touched.elapsed() < IDLE);
+        staged.len()
+    }
+}
+
+impl Ops {
+    pub(super) fn import_begin(&self, call: &Call<'_>, new: NewImport) -> Result<DurableReply, OpError> {
+        self.has_room()?;
+        self.imports.forget_idle();
+        let staged = Staged {
+            owner: call.caller.owner.clone(),
+            new,
+            reader: Reader::new(self.options.ceilings.max_source_kb as usize * 1024),
+            came: 0,
+            touched: Instant::now(),
+            place: self.imports.room.enter(&call.caller.owner)?,
+        };
+        let alone = {
+            let mut all = self.imports.lock();
+            all.insert(call.subject, staged);
+            all.len() == 1
+        };
+        if alone {
+            tokio::spawn(watch(Arc::downgrade(&self.imports)));
+        }
+        Ok(DurableReply::Importing(call.subject.to_string()))
+    }
+
+    /// A part that cannot be used ends the import.
+    pub(super) fn import_part(
+        &self,
+        call: &Call<'_>,
+        import: &str,
+        at: u64,
+        bytes: &[u8],
+    ) -> Result<DurableReply, OpError> {
+        let (id, mut staged) = self.imports.take(call.caller, import)?;
+        if staged.came != at || bytes.len() > PART_BYTES {
+            return Err(invalid(format!("parts of at most {PART_BYTES} bytes come in their order")));
+        }
+        staged.reader.feed(bytes)?;
+        staged.came += bytes.len() as u64;
+        staged.touched = Instant::now();
+        staged.place.takes(staged.reader.room + staged.reader.rest.capacity())?;
+        self.imports.lock().insert(id, staged);
+        Ok(DurableReply::Importing(import.to_owned()))
+    }
+
+    pub(super) async fn import_end(&self, call: &Call<'_>, import: &str) -> Result<DurableReply, OpError> {
+        let (_, staged) = self.imports.take(call.caller, import)?;
+        // The file counts until it is stored.
+        let Staged { new, reader, place: _place, .. } = staged;
+        let file = reader.whole()?;
+        if new.kind.is_some_and(|kind| kind != file.kind) {
+            return Err(match file.kind {
+                ArchiveKind::Program => invalid("the file is of a program and not of an execution"),
+                ArchiveKind::Execution => invalid("the file is of an execution and not of a program"),
+            });
+        }
+        let result = match file.kind {
+            ArchiveKind::Program => self.import_program(call, &new, file).await,
+            ArchiveKind::Execution => self.import_run(call, &new, file).await,
+        };
+        self.audit(call, call.subject, &result).await;
+        result
+    }
+}
+
+/// Forgets what nobody continues, as long as there is something.
+async fn watch(imports: Weak<Imports>) {
+    loop {
+        tokio::time::sleep(IDLE).await;
+        if imports.upgrade().is_none_or(|imports| imports.forget_idle() == 0) {
+            return;
+        }
+    }
+}
+
+/// What a file says, checked record by record.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) kind: ArchiveKind,
+    pub(super) program: String,
+    pub(super) versions: Vec<VersionPart>,
+    pub(super) execution: Option<ExecutionPart>,
+    pub(super) checkpoints: Vec<CheckpointPart>,
+    pub(super) tasks: Vec<TaskPart>,
+    pub(super) events: Vec<Event>,
+    /// By page and checkpoint.
+    pub(super) pages: BTreeMap<(u64, u64), Option<Vec<u8>>>,
+}
+
+/// Reads a file as it comes.
+#[derive(Debug)]
+pub(super) struct Reader {
+    max_source: usize,
+    clock: bounds::Clock,
+    /// The beginning of a line.
+    rest: Vec<u8>,
+    line: u64,
+    chain: Chain,
+    /// How far it is; see [`rank`].
+    rank: u8,
+    file: File,
+    begun: bool,
+    ended: bool,
+    closed: bool,
+    /// What it takes in memory (bytes).
+    room: usize,
+}
+
+impl Reader {
+    fn new(max_source: usize) -> Self {
+        Self {
+            max_source,
+            clock: bounds::Clock(now()),
+            rest: Vec::new(),
+            line: 0,
+            chain: Chain::default(),
+            rank: 0,
+            file: File {
+                kind: ArchiveKind::Program,
+                program: String::new(),
+                versions: Vec::new(),
+                execution: None,
+                checkpoints: Vec::new(),
+                tasks: Vec::new(),
+                events: Vec::new(),
+                pages: BTreeMap::new(),
+            },
+            begun: false,
+            ended: false,
+            closed: false,
+            room: 0,
+        }
+    }
+
+    fn feed(&mut self, mut bytes: &[u8]) -> Result<(), OpError> {
+        while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
+            let (part, behind) = bytes.split_at(end);
+            bytes = &behind[1..];
+            let mut line = std::mem::take(&mut self.rest);
+            line.extend_from_slice(part);
+            self.take(&line)?;
+        }
+        self.rest.extend_from_slice(bytes);
+        if self.rest.len() > LINE_BYTES {
+            return Err(self.wrong("it is too long"));
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, why: &str) -> OpError {
+        invalid(format!("line {} of the file: {why}", self.line + 1))
+            .with_hint("the file is read line by line: one that was laid out anew cannot be imported")
+    }
+
+    fn take(&mut self, line: &[u8]) -> Result<(), OpError> {
+        let line = line.trim_ascii();
+        let result = match line {
+            b"" => Ok(()),
+            _ if self.closed => Err("there is something behind the end".to_owned()),
+            b"[" if !self.begun => {
+                self.begun = true;
+                Ok(())
+            }
+            b"]" if self.ended => {
+                self.closed = true;
+                Ok(())
+            }
+            _ if !self.begun => Err("it is no file of an export".to_owned()),
+            _ if self.ended => Err("there is something behind the end".to_owned()),
+            _ => self.record(line.strip_suffix(b",").unwrap_or(line)),
+        };
+        result.map_err(|why| self.wrong(&why))?;
+        self.line += 1;
+        Ok(())
+    }
+
+    fn record(&mut self, line: &[u8]) -> Result<(), String> {
+        let record: Record = serde_json::from_slice(line).map_err(|error| error.to_string())?;
+        let (rank, once) = rank(&record);
+        if rank < self.rank
+            || (once && rank == self.rank && rank > 0)
+            || (self.chain.records == 0) != (rank == 0)
+        {
+            return Err("records do not come in their order".to_owned());
+        }
+        self.rank = rank;
+        if let Record::End(end) = record {
+            self.ended = true;
+            return self.judge(&end);
+        }
+        self.chain.add(line);
+        // Base64 takes a third more than what it says.
+        self.room += RECORD_BYTES + line.len();
+        self.keep(record)
+    }
+
+    fn judge(&self, end: &End) -> Result<(), String> {
+        if end.records == self.chain.records && end.sha256 == hex(&self.chain.hash) {
+            return Ok(());
+        }
+        Err("the file is damaged: its hash is not the one that was written with it".to_owned())
+    }
+
+    fn keep(&mut self, record: Record) -> Result<(), String> {
+        match record {
+            Record::Header(header) => {
+                if header.format != FORMAT {
+                    return Err(format!(
+                        "it has format {}, and only {FORMAT} is known: a newer vm-system wrote it",
+                        header.format
+                    ));
+                }
+                self.file.kind = match header.kind.as_str() {
+                    "program" => ArchiveKind::Program,
+                    "execution" => ArchiveKind::Execution,
+                    other => return Err(format!("{other:?} is no kind of file")),
+                };
+            }
+            Record::Program(program) => self.file.program = program.name,
+            Record::Version(version) => self.version(version)?,
+            Record::Execution(execution) => {
+                bounds::execution(self.clock, &execution)?;
+                self.file.execution = Some(execution);
+            }
+            Record::Checkpoint(checkpoint) => {
+                bounds::checkpoint(self.clock, &checkpoint)?;
+                let last = self.file.checkpoints.last().map_or(0, |last| last.seq);
+                if checkpoint.seq <= last {
+                    return Err("checkpoints do not come in their order".to_owned());
+                }
+                if !["start", "pause", "effect", "steps", "edit", "end"].contains(&checkpoint.cause.as_str())
+                {
+                    return Err(format!("{:?} is no cause of a checkpoint", checkpoint.cause));
+                }
+                self.file.checkpoints.push(checkpoint);
+            }
+            Record::Task(task) => self.task(task)?,
+            Record::Event(event) => {
+                if event.seq != self.file.events.len() as u64 + 1 {
+                    return Err("there is a gap in the output".to_owned());
+                }
+                bounds::event(self.clock, &event)?;
+                self.file.events.push(event);
+            }
+            Record::Page(page) => self.page(page)?,
+            Record::End(_) => {}
+        }
+        Ok(())
+    }
+
+    fn version(&mut self, version: VersionPart) -> Result<(), String> {
+        if version.source.len() > self.max_source {
+            return Err(format!("the source has more than {} bytes", self.max_source));
+        }
+        bounds::version(self.clock, &version)?;
+        if self.file.versions.len() >= bounds::VERSIONS {
+            return Err(format!("a program has at most {} versions", bounds::VERSIONS));
+        }
+        let hash: [u8; 32] = Sha256::digest(version.source.as_bytes()).into();
+        if hex(&hash) != version.source_hash {
+            return Err("the source is not the one that its hash is of".to_owned());
+        }
+        let is_run = self.file.kind == ArchiveKind::Execution;
+        let fits = if is_run {
+            let code = version.code.as_ref().map_or(0, |code| code.0.len());
+            self.file.versions.is_empty() && (1..=CODE_BYTES).contains(&code)
+        } else {
+            // Old ones may have been forgotten where it comes from.
+            let last = self.file.versions.last().map_or(0, |last| last.version);
+            version.code.is_none() && version.version > last
+        };
+        if !fits {
+            return Err("it is not the version that belongs here".to_owned());
+        }
+        self.file.versions.push(version);
+        Ok(())
+    }
+
+    fn task(&mut self, task: TaskPart) -> Result<(), String> {
+        let last = self.file.tasks.last();
+        if last.is_some_and(|last| last.checkpoint >= task.checkpoint || last.ended_at.is_none()) {
+            return Err("questions do not come in their order".to_owned());
+        }
+        let outcome = task.outcome.as_deref().map(TaskOutcome::from_text);
+        let known = outcome.is_none_or(|outcome| outcome.is_some());
+        if !known || task.ended_at.is_some() != outcome.is_some() {
+            return Err("it is no question that was asked".to_owned());
+        }
+        bounds::task(self.clock, &task)?;
+        self.file.tasks.push(task);
+        Ok(())
+    }
+
+    fn page(&mut self, page: PagePart) -> Result<(), String> {
+        let newest = self.file.checkpoints.last().map_or(0, |last| last.seq);
+        let place = (page.page, page.checkpoint);
+        let behind = self.file.pages.last_key_value().is_none_or(|(last, _)| *last < place);
+        if !behind || page.page > bounds::COUNT_MAX || !(1..=newest).contains(&page.checkpoint) {
+            return Err("pages do not come in their order, or belong to no checkpoint".to_owned());
+        }
+        let bytes = page.bytes.map(|bytes| bytes.0);
+        if bytes.as_ref().is_some_and(Vec::is_empty) {
+            return Err("a page has nothing in it".to_owned());
+        }
+        self.file.pages.insert(place, bytes);
+        Ok(())
+    }
+
+    /// The file, if all of it has come.
+    fn whole(mut self) -> Result<File, OpError> {
+        let rest = std::mem::take(&mut self.rest);
+        self.take(&rest)?;
+        if !self.closed {
+            return Err(invalid("the file is not whole: its end is missing"));
+        }
+        Ok(self.file)
+    }
+}
+
+/// Where a record stands in a file, and whether it stands there once.
+fn rank(record: &Record) -> (u8, bool) {
+    match record {
+        Record::Header(_) => (0, true),
+        Record::Program(_) => (1, true),
+        Record::Version(_) => (2, false),
+        Record::Execution(_) => (3, true),
+        Record::Checkpoint(_) => (4, false),
+        Record::Task(_) => (5, false),
+        Record::Event(_) => (6, false),
+        Record::Page(_) => (7, false),
+        Record::End(_) => (8, true),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! What one record of a file may say: the bounds that everything keeps to which was made here. Owns no order of records and
+//! no relation between them.
+
+use super::super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
+use super::super::tasks::ANSWER_BYTES;
+use crate::executions::check_program_inputs;
+use std::collections::BTreeMap;
+use vm_system_core::durable::TIMEOUT_MAX_MS;
+use vm_system_core::durable::schema::Schema;
+use vm_system_protocol::durable::{MESSAGE_BYTES, PROMPT_BYTES, RESULT_BYTES};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::EVENT_TEXT_BYTES;
+use vm_system_protocol::model::{Event, EventPayload};
+use vm_system_protocol::time::Timestamp;
+
+/// The clock of the machine that wrote the file may be ahead of ours by (milliseconds): a day.
+const SKEW_MS: i64 = 24 * 3_600_000;
+/// Largest number that counts something: JSON has it exactly, and nothing that counts on from it ends at the largest integer.
+pub(super) const COUNT_MAX: u64 = 1 << 53;
+/// Most answers to one question that did not fit.
+const ATTEMPTS_MAX: u32 = 1 << 31;
+/// Versions of one program: each is compiled anew.
+pub(in crate::durable) const VERSIONS: usize = 4_096;
+
+type Bounds = Result<(), String>;
+
+/// Moments as seen from ours.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Clock(pub(super) Timestamp);
+
+impl Clock {
+    /// Something that has happened.
+    fn past(self, at: Timestamp) -> Bounds {
+        self.until(at, SKEW_MS)
+    }
+
+    fn until(self, at: Timestamp, most: i64) -> Bounds {
+        if (0..=self.0.0.saturating_add(most)).contains(&at.0) {
+            return Ok(());
+        }
+        Err("a time in it is no moment that can have been".to_owned())
+    }
+
+    fn all_past(self, moments: &[Option<Timestamp>]) -> Bounds {
+        moments.iter().flatten().try_for_each(|at| self.past(*at))
+    }
+}
+
+pub(super) fn version(clock: Clock, version: &VersionPart) -> Bounds {
+    clock.past(version.created_at)
+}
+
+pub(super) fn execution(clock: Clock, part: &ExecutionPart) -> Bounds {
+    clock.all_past(&[Some(part.started_at), part.ended_at])?;
+    let args: Option<Vec<String>> = serde_json::from_str(part.args.as_str()).ok();
+    let env: Option<BTreeMap<String, String>> = serde_json::from_str(part.env.as_str()).ok();
+    let (Some(args), Some(env)) = (args, env) else {
+        return Err("its args are no list of texts, or its env does not give texts to names".to_owned());
+    };
+    check_program_inputs(&args, &env.into_iter().collect::<Vec<_>>()).map_err(|error| error.message)?;
+    if part.result.as_ref().is_some_and(|result| result.as_str().len() > RESULT_BYTES || !result.is_valid()) {
+        return Err("its result is too large".to_owned());
+    }
+    let long = |error: &vm_system_protocol::model::ExecutionError| {
+        error.code.len() + error.message.len() + error.reason.as_ref().map_or(0, String::len)
+    };
+    if part.error.as_ref().is_some_and(|error| long(error) > 2 * MESSAGE_BYTES) {
+        return Err("its error is too long".to_owned());
+    }
+    let metrics = &part.metrics;
+    let numbers = [
+        metrics.duration_ms,
+        metrics.cpu_ms,
+        metrics.host_wait_ms,
+        metrics.events,
+        metrics.output_bytes,
+        metrics.heap_peak_bytes,
+    ];
+    if numbers.iter().any(|number| *number > COUNT_MAX) {
+        return Err("a number in it is too large".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn checkpoint(clock: Clock, part: &CheckpointPart) -> Bounds {
+    if part.seq > COUNT_MAX {
+        return Err("the number of the checkpoint is too large".to_owned());
+    }
+    clock.past(part.at)
+}
+
+pub(super) fn task(clock: Clock, part: &TaskPart) -> Bounds {
+    clock.all_past(&[Some(part.created_at), part.ended_at, part.first_attempt_at, part.last_attempt_at])?;
+    if let Some(deadline) = part.deadline {
+        clock.until(deadline, i64::try_from(TIMEOUT_MAX_MS).unwrap_or(i64::MAX).saturating_add(SKEW_MS))?;
+    }
+    let json = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len());
+    // As numbers are written again, options may have grown.
+    let options = json(&part.schema) + json(&part.fallback);
+    if part.prompt.len() > PROMPT_BYTES || options > 2 * PROMPT_BYTES {
+        return Err("the question is too long".to_owned());
+    }
+    if part.attempts > ATTEMPTS_MAX || part.answer.as_ref().is_some_and(|answer| answer.len() > ANSWER_BYTES)
+    {
+        return Err("more was answered than anybody can have".to_owned());
+    }
+    if part.fallback.as_ref().is_some_and(|json| !json.is_valid()) {
+        return Err("its default is not JSON".to_owned());
+    }
+    match part.schema.as_ref().map(JsonText::to_value) {
+        None => Ok(()),
+        Some(Some(schema)) => Schema::check(&schema),
+        Some(None) => Err("its schema is not JSON".to_owned()),
+    }
+}
+
+pub(super) fn event(clock: Clock, event: &Event) -> Bounds {
+    clock.past(event.ts)?;
+    let most = match &event.payload {
+        EventPayload::Task { .. } => PROMPT_BYTES,
+        // What is thrown has a message and a stack.
+        _ => EVENT_TEXT_BYTES + 2 * MESSAGE_BYTES,
+    };
+    let echo = if let EventPayload::InputEcho { text } = &event.payload { text.len() } else { 0 };
+    if event.payload.output_bytes() > most as u64 || echo > most {
+        return Err("the line of output is too long".to_owned());
+    }
+    Ok(())
+}

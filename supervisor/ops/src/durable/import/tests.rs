@@ -1,0 +1,248 @@
+//! Files that are damaged, cut, forged or laid out anew.
+
+use super::super::archive::{Bytes, Header, ProgramPart, Sheet};
+use super::*;
+use crate::durable::tasks::ANSWER_BYTES;
+use vm_system_protocol::durable::PROMPT_BYTES;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ConsoleLevel, EventPayload, ExecutionStatus, Metrics};
+use vm_system_protocol::time::Timestamp;
+
+const SOURCE: &str = "CC('why?')";
+
+fn header(format: u32) -> Record {
+    let (kind, writer) = ("execution".to_owned(), "test".to_owned());
+    Record::Header(Header { kind, format, writer, exported_at: Timestamp(0) })
+}
+
+fn version() -> VersionPart {
+    VersionPart {
+        version: 3,
+        source: SOURCE.to_owned(),
+        source_hash: hex(&Sha256::digest(SOURCE).into()),
+        created_at: Timestamp(0),
+        format: 1,
+        code: Some(Bytes(vec![1, 2, 3])),
+    }
+}
+
+fn task(checkpoint: u64, ended: bool) -> TaskPart {
+    TaskPart {
+        prompt: "why?".to_owned(),
+        schema: None,
+        attempts: 0,
+        created_at: Timestamp(0),
+        deadline: None,
+        ended_at: ended.then_some(Timestamp(1)),
+        outcome: ended.then(|| "answered".to_owned()),
+        answer: None,
+        checkpoint,
+        retries: None,
+        fallback: None,
+        first_attempt_at: None,
+        last_attempt_at: None,
+    }
+}
+
+fn event(seq: u64) -> Record {
+    let payload = EventPayload::Console { level: ConsoleLevel::Log, text: "a\nb".to_owned() };
+    Record::Event(Event { execution_id: ExecutionId::from_bytes([1; 16]), seq, ts: Timestamp(0), payload })
+}
+
+fn page(page: u64, checkpoint: u64) -> Record {
+    Record::Page(PagePart { page, checkpoint, bytes: Some(Bytes(vec![7; 300])) })
+}
+
+fn checkpoint(seq: u64) -> Record {
+    Record::Checkpoint(CheckpointPart { seq, at: Timestamp(0), cause: "pause".to_owned() })
+}
+
+fn records() -> Vec<Record> {
+    vec![
+        header(FORMAT),
+        Record::Program(ProgramPart { name: "p".to_owned() }),
+        Record::Version(version()),
+        Record::Execution(ExecutionPart {
+            id: "there".to_owned(),
+            name: None,
+            status: ExecutionStatus::Waiting,
+            args: JsonText::from_untrusted("[]".to_owned()),
+            env: JsonText::empty_object(),
+            started_at: Timestamp(0),
+            ended_at: None,
+            result: None,
+            error: None,
+            metrics: Metrics::default(),
+        }),
+        checkpoint(4),
+        checkpoint(6),
+        Record::Task(task(4, true)),
+        Record::Task(task(6, false)),
+        event(1),
+        event(2),
+        page(0, 2),
+        page(0, 6),
+        page(1, 4),
+    ]
+}
+
+/// A file with a hash that is right.
+fn sealed(records: &[Record]) -> String {
+    let mut sheet = Sheet::default();
+    for record in records {
+        sheet.put(record).expect("plain data");
+    }
+    sheet.end().expect("plain data");
+    sheet.text
+}
+
+fn read(text: &[u8], part: usize) -> Result<File, OpError> {
+    let mut reader = Reader::new(1 << 20);
+    for bytes in text.chunks(part) {
+        reader.feed(bytes)?;
+    }
+    reader.whole()
+}
+
+#[track_caller]
+fn refused(text: &str) -> String {
+    let error = read(text.as_bytes(), 4_096).expect_err("it is no such file");
+    assert_eq!(error.code, ErrorCode::ValidationError, "{error:?}");
+    error.message
+}
+
+#[test]
+fn a_file_is_read_in_parts_of_any_size() {
+    let text = sealed(&records());
+    for part in [1, 7, 100, usize::MAX] {
+        let file = read(text.as_bytes(), part).expect("as it was written");
+        assert_eq!((file.kind, file.program.as_str()), (ArchiveKind::Execution, "p"));
+        assert_eq!((file.versions.len(), file.tasks.len(), file.events.len()), (1, 2, 2));
+        assert_eq!(file.pages.keys().collect::<Vec<_>>(), [&(0, 2), &(0, 6), &(1, 4)]);
+    }
+    let document: serde_json::Value = serde_json::from_str(&text).expect("one JSON document");
+    assert_eq!(document.as_array().map(Vec::len), Some(records().len() + 1));
+}
+
+#[test]
+fn a_file_that_is_cut_anywhere_is_refused() {
+    let text = sealed(&records());
+    let end = text.trim_end().len();
+    for at in 0..end {
+        refused(&text[..at]);
+    }
+    refused(&format!("{text}[]"));
+    refused(&format!("{text}{text}"));
+}
+
+#[test]
+fn a_file_that_was_changed_anywhere_is_refused() {
+    let text = sealed(&records());
+    for at in 0..text.len() {
+        let mut bytes = text.clone().into_bytes();
+        bytes[at] ^= 1;
+        // White space around records says nothing; everything else does.
+        if let Ok(file) = read(&bytes, usize::MAX) {
+            assert!(text.as_bytes()[at] == b',' || text.as_bytes()[at].is_ascii_whitespace(), "byte {at}");
+            assert_eq!(file.pages.len(), 3);
+        }
+    }
+}
+
+#[test]
+fn records_that_do_not_belong_together_are_refused_even_with_the_right_hash() {
+    let with = |at: usize, record: Record| {
+        let mut forged = records();
+        forged[at] = record;
+        sealed(&forged)
+    };
+    let newer = refused(&with(0, header(FORMAT + 1)));
+    assert!(newer.contains("a newer vm-system wrote it"), "{newer}");
+    let lie = VersionPart { source: "other".to_owned(), ..version() };
+    assert!(refused(&with(2, Record::Version(lie))).contains("its hash"));
+    let too_much = VersionPart { code: Some(Bytes(vec![0; CODE_BYTES + 1])), ..version() };
+    refused(&with(2, Record::Version(too_much)));
+    refused(&with(2, Record::Version(VersionPart { code: None, ..version() })));
+    refused(&with(5, checkpoint(4)));
+    refused(&with(5, checkpoint(u64::MAX)));
+    refused(&with(6, Record::Task(task(4, false))));
+    refused(&with(7, Record::Task(task(4, true))));
+    let unknown = TaskPart { outcome: Some("forgotten".to_owned()), ..task(6, true) };
+    refused(&with(7, Record::Task(unknown)));
+    let schema = Some(JsonText::from_untrusted("{\"type\":\"nothing\"}".to_owned()));
+    refused(&with(7, Record::Task(TaskPart { schema, ..task(6, false) })));
+    refused(&with(9, event(3)));
+    refused(&with(11, page(0, 2)));
+    refused(&with(12, page(1, 7)));
+    refused(&with(12, page(u64::MAX, 6)));
+    refused(&with(12, Record::Page(PagePart { page: 1, checkpoint: 4, bytes: Some(Bytes(Vec::new())) })));
+    for at in 0..records().len() - 1 {
+        let mut swapped = records();
+        swapped.swap(at, at + 1);
+        refused(&sealed(&swapped));
+    }
+}
+
+#[test]
+fn lines_without_an_end_and_other_files_are_refused_early() {
+    let mut reader = Reader::new(1 << 20);
+    reader.feed(b"[\n").expect("a beginning");
+    let part = vec![b'x'; PART_BYTES];
+    let fed = (0..=LINE_BYTES / PART_BYTES).find_map(|_| reader.feed(&part).err());
+    assert!(fed.is_some_and(|error| error.message.contains("too long")));
+    for other in ["{\"a\":1}\n", "PK\u{3}\u{4}\n", "[1,2]\n", "\u{0}\n", "[\n[[[[\n"] {
+        refused(other);
+    }
+    let deep = format!("[\n{}\n", "[".repeat(100_000));
+    refused(&deep);
+}
+
+#[test]
+fn numbers_and_times_that_nothing_here_could_have_made_are_refused() {
+    let with = |at: usize, record: Record| {
+        let mut forged = records();
+        forged[at] = record;
+        refused(&sealed(&forged))
+    };
+    let execution = |change: &dyn Fn(&mut ExecutionPart)| {
+        let Record::Execution(mut part) = records().swap_remove(3) else { panic!("the fourth record") };
+        change(&mut part);
+        with(3, Record::Execution(part))
+    };
+    let asked = |change: &dyn Fn(&mut TaskPart)| {
+        let mut part = task(6, false);
+        change(&mut part);
+        with(7, Record::Task(part))
+    };
+    let json = |text: String| JsonText::from_untrusted(text);
+    let (late, early) = (Timestamp(i64::MAX), Timestamp(-1));
+    let long = || "x".repeat(PROMPT_BYTES + 1);
+    asked(&|part| part.attempts = u32::MAX);
+    asked(&|part| part.created_at = late);
+    asked(&|part| part.created_at = early);
+    asked(&|part| part.deadline = Some(late));
+    asked(&|part| part.last_attempt_at = Some(late));
+    asked(&|part| part.prompt = long());
+    asked(&|part| part.fallback = Some(json(format!("{:?}", long().repeat(2)))));
+    let answered = TaskPart { answer: Some("x".repeat(ANSWER_BYTES + 1)), ..task(4, true) };
+    with(6, Record::Task(answered));
+    execution(&|part| part.started_at = late);
+    execution(&|part| part.ended_at = Some(late));
+    execution(&|part| part.metrics.output_bytes = i64::MAX as u64);
+    execution(&|part| part.metrics.cpu_ms = u64::MAX);
+    execution(&|part| part.args = json("[1]".to_owned()));
+    execution(&|part| part.args = json(format!("[{:?}]", long())));
+    execution(&|part| part.env = json("{\"a=b\":\"\"}".to_owned()));
+    execution(&|part| part.result = Some(json(format!("{:?}", long().repeat(4)))));
+    with(2, Record::Version(VersionPart { created_at: late, ..version() }));
+    with(5, checkpoint(i64::MAX as u64));
+    with(5, Record::Checkpoint(CheckpointPart { seq: 6, at: late, cause: "pause".to_owned() }));
+    with(12, page(i64::MAX as u64, 6));
+    let said = |text: String, ts: Timestamp| {
+        let payload = EventPayload::Console { level: ConsoleLevel::Log, text };
+        with(9, Record::Event(Event { execution_id: ExecutionId::from_bytes([1; 16]), seq: 2, ts, payload }))
+    };
+    said(String::new(), late);
+    said(long(), Timestamp(0));
+}

@@ -1,0 +1,289 @@
+//! What is made of a file that was imported: a program with its versions, or an execution with what it runs. All of it
+//! appears in one commit, under new ids; its owner is whoever imports it.
+
+use super::archive::{CheckpointPart, ExecutionPart, TaskPart, VersionPart};
+use super::import::File;
+use super::programs::{compile_error, format_of};
+use super::{checked_name, refused};
+use crate::errors::{invalid, not_found, stored};
+use crate::{Call, Ops, now};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use uuid::Uuid;
+use vm_system_core::durable::{Refused, fresh_record, session_record, task_id};
+use vm_system_protocol::control::{DurableReply, ErrorCode, NewImport, OpError};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Event, Execution, ExecutionStatus, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_record::{
+    Checkpoint, Entity, NewProgramVersion, Owner, Rejection, Scope, StoreError, TaskOutcome, TaskRow, Write,
+};
+
+/// Versions of one source that are compared with the code of a file.
+const SAME_SOURCE: u32 = 16;
+
+type Pages = BTreeMap<(u64, u64), Option<Vec<u8>>>;
+
+impl Ops {
+    /// Compiles every version anew: a file's code is not needed where no state stands in it.
+    pub(super) async fn import_program(
+        &self,
+        call: &Call<'_>,
+        new: &NewImport,
+        file: File,
+    ) -> Result<DurableReply, OpError> {
+        let name = checked_name("program", new.name.as_deref().unwrap_or(&file.program))?.to_owned();
+        let owner = &call.caller.owner;
+        if file.versions.is_empty() {
+            return Err(invalid("the file has no version of its program"));
+        }
+        if self.own_program(owner, &name).await?.is_some() {
+            return Err(
+                program_taken(&name).with_hint("import it under another name, or delete the other one")
+            );
+        }
+        let mut writes = Vec::with_capacity(file.versions.len());
+        for version in file.versions {
+            let compiled = self.durables()?.compile(version.source.clone(), name.clone(), None).await?;
+            let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
+            let id = ProgramId::from_uuid(call.subject);
+            writes.push(program_version(owner, id, &name, version, code));
+        }
+        self.store.apply(writes).await.map_err(stored)?;
+        self.program_get(call, &call.subject.to_string(), None).await
+    }
+
+    pub(super) async fn import_run(
+        &self,
+        call: &Call<'_>,
+        new: &NewImport,
+        file: File,
+    ) -> Result<DurableReply, OpError> {
+        let File { program, mut versions, execution, checkpoints, tasks, events, pages, .. } = file;
+        let (Some(from), Some(mut version)) = (execution, versions.pop()) else {
+            return Err(invalid("the file has no execution, or not what it runs"));
+        };
+        consistent(&from, &checkpoints, &tasks)?;
+        let name = new.name.as_deref().or(from.name.as_deref());
+        let name = name.map(|name| checked_name("execution", name)).transpose()?.map(str::to_owned);
+        self.is_no_id(call, name.as_deref()).await?;
+        let worktree_path = new.worktree_path.clone().unwrap_or_default();
+        self.may_use(call, &worktree_path).await?;
+        let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
+        let code = version.code.take().map(|code| code.0).unwrap_or_default();
+        if !checkpoints.is_empty() {
+            let state = newest(&pages).into_iter();
+            let verdict = self.durables()?.verify(&policy, code.clone(), state).await?;
+            verdict.map_err(|why| {
+                invalid(format!("no worker can go on with the state in the file: {why}"))
+                    .with_hint("is it larger than the template's `max_state_mb`?")
+            })?;
+        }
+        let (at, id) = (now(), ExecutionId::from_uuid(call.subject));
+        let session = SessionId::from_uuid(Uuid::now_v7());
+        let mut writes = vec![
+            Write::SessionInsert {
+                owner: call.caller.owner.clone(),
+                session: Arc::new(session_record(session, template, &worktree_path, at)),
+                policy: Arc::new(policy),
+            },
+            Write::ExecutionStarted {
+                name,
+                execution: Arc::new(record(id, session, &from, (&events, &tasks))),
+            },
+        ];
+        let program = new.program_name.as_deref().unwrap_or(&program);
+        let runs = self.program_of(&call.caller.owner, program, version, code, &mut writes).await?;
+        writes.push(Write::ProgramRun { execution: id, program: runs.0, version: runs.1 });
+        add_state(id, checkpoints, pages, &mut writes);
+        let deadline = tasks.last().is_some_and(|task| task.ended_at.is_none() && task.deadline.is_some());
+        writes.extend(tasks.into_iter().map(|task| Write::TaskInsert(Box::new(task_row(id, task)))));
+        writes.push(Write::Events(
+            events.into_iter().map(|event| Event { execution_id: id, ..event }).collect(),
+        ));
+        if from.status.is_final() {
+            writes.push(Write::SessionEnd {
+                id: session,
+                status: SessionStatus::Closed,
+                at,
+                reason: CloseReason::Exited,
+                last_error: from.error.as_ref().map(|error| error.message.clone()),
+            });
+        }
+        self.store.apply(writes).await.map_err(|error| match error {
+            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => refused(&Refused::NameTaken, id),
+            // Somebody else was quicker with the program's name.
+            StoreError::Rejected(Rejection::Missing(Entity::Program)) => program_taken(program),
+            other => stored(other),
+        })?;
+        if deadline {
+            self.durables()?.wake(id);
+        }
+        let made = self.run_made(call, id).await?;
+        made.ok_or_else(|| not_found(Entity::Execution, &id.to_string()))
+    }
+
+    async fn own_program(&self, owner: &Owner, name: &str) -> Result<Option<ProgramId>, OpError> {
+        let scope = Scope::Owner(owner.clone());
+        Ok(self.store.program_by_name(&scope, name).await.map_err(stored)?.map(|row| row.id))
+    }
+
+    /// The importer's program with this very code; a new one where the name is free. Its newest version, which is the one that
+    /// is started, is what its source says: whatever else the execution runs is an older one that nothing but it has.
+    async fn program_of(
+        &self,
+        owner: &Owner,
+        name: &str,
+        version: VersionPart,
+        code: Vec<u8>,
+        writes: &mut Vec<Write>,
+    ) -> Result<(ProgramId, u32), OpError> {
+        let name = checked_name("program", name)?;
+        let Some(known) = self.own_program(owner, name).await? else {
+            let id = ProgramId::from_uuid(Uuid::now_v7());
+            let compiled = self.durables()?.compile(version.source.clone(), name.to_owned(), None).await?;
+            let compiled = compiled.map_err(|diagnostics| compile_error(name, &diagnostics))?;
+            let own = (compiled != code).then(|| {
+                let (source, created_at) = (version.source.clone(), version.created_at);
+                let (source_hash, format) = (version.source_hash.clone(), version.format);
+                let newest = VersionPart { version: 2, source, source_hash, created_at, format, code: None };
+                program_version(owner, id, name, newest, compiled)
+            });
+            writes.push(program_version(owner, id, name, version, code));
+            writes.extend(own);
+            return Ok((id, 1));
+        };
+        let hash = Sha256::digest(version.source.as_bytes()).into();
+        for same in self.store.versions_of_source(known, hash, SAME_SOURCE).await.map_err(stored)? {
+            let found = self.store.program_code(known, same.version).await.map_err(stored)?;
+            if found.is_some_and(|found| found.code == code) {
+                return Ok((known, same.version));
+            }
+        }
+        Err(program_taken(name).with_hint("name the execution's program otherwise: `--program-name`"))
+    }
+}
+
+fn program_taken(name: &str) -> OpError {
+    OpError::new(ErrorCode::Conflict, format!("there is another program {name:?}"))
+}
+
+fn program_version(owner: &Owner, id: ProgramId, name: &str, version: VersionPart, code: Vec<u8>) -> Write {
+    Write::ProgramVersion(Box::new(NewProgramVersion {
+        owner: owner.clone(),
+        id,
+        name: name.to_owned(),
+        source_hash: Sha256::digest(version.source.as_bytes()).into(),
+        format: format_of(&version.source),
+        source: version.source,
+        code,
+        at: version.created_at,
+    }))
+}
+
+/// What cannot be seen in one record.
+fn consistent(
+    from: &ExecutionPart,
+    checkpoints: &[CheckpointPart],
+    tasks: &[TaskPart],
+) -> Result<(), OpError> {
+    let asks = tasks.last().is_some_and(|task| task.ended_at.is_none());
+    let fits = match from.status {
+        ExecutionStatus::Waiting => {
+            let stands =
+                checkpoints.last().is_some_and(|last| matches!(last.cause.as_str(), "pause" | "edit"));
+            asks && stands && from.ended_at.is_none()
+        }
+        ExecutionStatus::Running => false,
+        _ => !asks && from.ended_at.is_some(),
+    };
+    let newest = checkpoints.last().map_or(0, |last| last.seq);
+    let args = from.args.to_value().is_some_and(|args| args.is_array());
+    let env = from.env.to_value().is_some_and(|env| env.is_object());
+    if fits && args && env && tasks.last().is_none_or(|task| task.checkpoint <= newest) {
+        return Ok(());
+    }
+    Err(invalid("the parts of the file do not fit each other"))
+}
+
+/// The newest version of each page.
+fn newest(pages: &Pages) -> BTreeMap<u64, &[u8]> {
+    let mut newest = BTreeMap::new();
+    for ((page, _), bytes) in pages {
+        match bytes {
+            Some(bytes) => newest.insert(*page, bytes.as_slice()),
+            None => newest.remove(page),
+        };
+    }
+    newest
+}
+
+fn record(
+    id: ExecutionId,
+    session: SessionId,
+    from: &ExecutionPart,
+    (events, tasks): (&[Event], &[TaskPart]),
+) -> Execution {
+    let mut record =
+        fresh_record(id, session, from.status, from.args.clone(), from.env.clone(), from.started_at);
+    record.ended_at = from.ended_at;
+    record.result.clone_from(&from.result);
+    record.error.clone_from(&from.error);
+    record.metrics = from.metrics;
+    // The next event gets the next number.
+    record.metrics.events = events.len() as u64;
+    // What is on record is counted and not believed: it decides how much more may come, and who takes most.
+    let options = |json: &Option<JsonText>| json.as_ref().map_or(0, |json| json.as_str().len() as u64);
+    let output: u64 = events.iter().map(|event| event.payload.output_bytes()).sum();
+    let asked: u64 = tasks.iter().map(|task| options(&task.schema) + options(&task.fallback)).sum();
+    record.metrics.output_bytes = output + asked;
+    record
+}
+
+/// Versions of pages that are older than every checkpoint in the file belong to the first one.
+fn add_state(id: ExecutionId, checkpoints: Vec<CheckpointPart>, pages: Pages, writes: &mut Vec<Write>) {
+    let mut shares: Vec<BTreeMap<u64, Option<Vec<u8>>>> =
+        checkpoints.iter().map(|_| BTreeMap::new()).collect();
+    for ((page, checkpoint), bytes) in pages {
+        let place = checkpoints.partition_point(|kept| kept.seq < checkpoint);
+        if let Some(share) = shares.get_mut(place) {
+            share.insert(page, bytes);
+        }
+    }
+    writes.extend(checkpoints.into_iter().zip(shares).map(|(kept, pages)| {
+        Write::Checkpoint(Box::new(Checkpoint {
+            execution: id,
+            seq: kept.seq,
+            at: kept.at,
+            cause: kept.cause,
+            pages: pages.into_iter().collect(),
+            unweighed: None,
+            written: 0,
+        }))
+    }));
+}
+
+fn task_row(execution: ExecutionId, task: TaskPart) -> TaskRow {
+    let text = |json: JsonText| json.as_str().to_owned();
+    TaskRow {
+        id: task_id(execution, task.checkpoint),
+        owner: Owner::new(""),
+        execution,
+        prompt: task.prompt,
+        schema: task.schema.map(text),
+        attempts: task.attempts,
+        created_at: task.created_at,
+        deadline: task.deadline,
+        ended_at: task.ended_at,
+        // What nobody knows does not come: the file was checked.
+        outcome: task.outcome.as_deref().and_then(TaskOutcome::from_text),
+        answer: task.answer,
+        checkpoint: task.checkpoint,
+        retries: task.retries,
+        fallback: task.fallback.map(text),
+        first_attempt_at: task.first_attempt_at,
+        last_attempt_at: task.last_attempt_at,
+    }
+}

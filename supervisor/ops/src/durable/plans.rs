@@ -1,0 +1,133 @@
+//! Plans: their text compiled, and the built-in program that walks through one. What a plan is, `crate::plans` knows; here is
+//! who may ask, how much at a time, and which blocks earlier walks have done.
+
+use crate::errors::{invalid, stored};
+use crate::plans::{self, Plan};
+use crate::{Call, Ops};
+use std::collections::{BTreeSet, HashMap};
+use vm_system_protocol::control::{CompiledPlan, DurableReply, ErrorCode, OpError, PlanText};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::EventPayload;
+use vm_system_record::{Page, ProgramRow, RunRow};
+
+/// Earlier walks that are looked at.
+const WALKS: u32 = 20;
+/// Events that are looked at in one of them.
+const EVENTS: usize = 10_000;
+/// Events that are read at a time.
+const EVENTS_AT_A_TIME: u32 = 200;
+/// The variable that tells a walk what is done.
+const PLAN_DONE: &str = "PLAN_DONE";
+
+/// Compiles a plan; keeps nothing.
+pub(super) async fn check(text: PlanText) -> Result<DurableReply, OpError> {
+    let bytes =
+        text.text.len() + text.parts.iter().map(|(name, text)| name.len() + text.len()).sum::<usize>();
+    if bytes > plans::PLAN_BYTES || text.parts.len() > plans::MOST_FILES {
+        return Err(invalid(format!(
+            "a plan has at most {} files and {} bytes in all",
+            plans::MOST_FILES,
+            plans::PLAN_BYTES
+        )));
+    }
+    // Some milliseconds, at most: not on a thread that others wait for.
+    let compiled = tokio::task::spawn_blocking(move || {
+        let mut parts: HashMap<String, String> = text.parts.into_iter().collect();
+        plans::compile(&text.file, &text.text, |name| parts.remove(name))
+    });
+    let compiled = compiled.await.map_err(|error| OpError::new(ErrorCode::Internal, error.to_string()))?;
+    let plan = compiled.map_err(|wrong| OpError::new(ErrorCode::PlanInvalid, wrong.to_string()))?;
+    let value = serde_json::to_value(&plan)
+        .map_err(|error| OpError::new(ErrorCode::Internal, format!("a plan that is no JSON: {error}")))?;
+    Ok(DurableReply::Plan(Box::new(CompiledPlan {
+        valid: true,
+        blocks: u32::try_from(plan.blocks.len()).unwrap_or(u32::MAX),
+        block_ids: plan.blocks.into_iter().map(|block| block.id).collect(),
+        plan: JsonText::from_value(&value),
+    })))
+}
+
+impl Ops {
+    pub(super) async fn plan_load(
+        &self,
+        call: &Call<'_>,
+        name: &str,
+        plan: &str,
+        done: &[String],
+    ) -> Result<DurableReply, OpError> {
+        if plan.len() > 2 * plans::PLAN_BYTES {
+            return Err(invalid(format!("a compiled plan has at most {} bytes", 2 * plans::PLAN_BYTES)));
+        }
+        let plan = Plan::from_json(plan).filter(|plan| !plan.blocks.is_empty()).ok_or_else(|| {
+            OpError::new(ErrorCode::PlanInvalid, "this is not a compiled plan")
+                .with_hint("compile one: parsePlan, or `vm-system program plan FILE`")
+        })?;
+        if let Some(id) = done.iter().find(|id| !plans::is_block_id(id)) {
+            return Err(invalid(format!("{id:?} is not the id of a block")));
+        }
+        self.program_load(call, name, plans::executor(&plan, done), Some(false)).await
+    }
+
+    /// Tells a walk which blocks are done: those that were when its program was loaded, and those that earlier walks through
+    /// a plan of the same mission say they have done. A caller who says it himself is not contradicted.
+    pub(super) async fn remember_done(
+        &self,
+        call: &Call<'_>,
+        program: &ProgramRow,
+        env: &mut Vec<(String, String)>,
+    ) -> Result<(), OpError> {
+        if env.iter().any(|(name, _)| name == PLAN_DONE) {
+            return Ok(());
+        }
+        let Some((plan, done)) = self.walked(program, program.version).await? else { return Ok(()) };
+        let mut done: BTreeSet<String> = done.into_iter().collect();
+        let walks = self.store.runs(&call.caller.scope(), Some(program.id), None, Page::first(WALKS)).await;
+        let mut same = HashMap::from([(program.version, true)]);
+        for RunRow { row, version, .. } in walks.map_err(stored)? {
+            let counts = if let Some(counts) = same.get(&version) {
+                *counts
+            } else {
+                let other = self.walked(program, version).await?;
+                let counts = other.is_some_and(|(other, _)| other.mission == plan.mission);
+                same.insert(version, counts);
+                counts
+            };
+            if counts {
+                self.said_done(row.execution.id, &mut done).await?;
+            }
+        }
+        let known: BTreeSet<&str> = plan.blocks.iter().map(|block| block.id.as_str()).collect();
+        done.retain(|id| known.contains(id.as_str()));
+        if !done.is_empty() {
+            env.push((PLAN_DONE.to_owned(), serde_json::json!(done).to_string()));
+        }
+        Ok(())
+    }
+
+    /// Adds the blocks that a walk says are done.
+    async fn said_done(&self, walk: ExecutionId, done: &mut BTreeSet<String>) -> Result<(), OpError> {
+        let (mut last, mut seen) = (0, 0);
+        while seen < EVENTS {
+            let events = self.store.events(walk, last, EVENTS_AT_A_TIME).await.map_err(stored)?;
+            let Some(newest) = events.last() else { break };
+            last = newest.seq;
+            seen += events.len();
+            done.extend(events.iter().filter_map(|event| match &event.payload {
+                EventPayload::Console { text, .. } => plans::done_in(text).map(str::to_owned),
+                _ => None,
+            }));
+        }
+        Ok(())
+    }
+
+    /// The plan of a version of a program, and what was done when it was loaded.
+    async fn walked(
+        &self,
+        program: &ProgramRow,
+        version: u32,
+    ) -> Result<Option<(Plan, Vec<String>)>, OpError> {
+        let code = self.store.program_code(program.id, version).await.map_err(stored)?;
+        Ok(code.and_then(|code| plans::walked(&code.source)))
+    }
+}

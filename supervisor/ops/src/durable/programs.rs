@@ -1,0 +1,168 @@
+//! Programs: sources that were compiled and kept.
+
+use super::checked_name;
+use crate::errors::{invalid, stored};
+use crate::{Call, LIST_ROWS, Ops, fitting, now, page};
+use sha2::{Digest as _, Sha256};
+use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, OpError};
+use vm_system_protocol::ids::ProgramId;
+use vm_system_protocol::model::{Diagnostic, Program, ProgramVersion};
+use vm_system_record::{NewProgramVersion, ProgramRow, Scope, Write};
+use vm_system_spawn::libraries::hex;
+
+/// Format of compiled code as it is recorded; the code itself says which version of it it has.
+const CODE_FORMAT: u32 = 1;
+/// The same, of the built-in program that walks through a plan: whoever starts one need not read its source to know.
+pub(super) const WALK_FORMAT: u32 = 2;
+
+/// Which of them a source is of.
+pub(super) fn format_of(source: &str) -> u32 {
+    if crate::plans::walks(source) { WALK_FORMAT } else { CODE_FORMAT }
+}
+
+impl Ops {
+    pub(super) async fn program_load(
+        &self,
+        call: &Call<'_>,
+        name: &str,
+        source: String,
+        typescript: Option<bool>,
+    ) -> Result<DurableReply, OpError> {
+        let name = checked_name("program", name)?.to_owned();
+        let most = self.options.ceilings.max_source_kb as usize * 1024;
+        if source.len() > most {
+            return Err(invalid(format!(
+                "the source has {} bytes, at most {most} are allowed",
+                source.len()
+            )));
+        }
+        self.has_room()?;
+        let compiled = self.durables()?.compile(source.clone(), name.clone(), typescript).await?;
+        let code = compiled.map_err(|diagnostics| compile_error(&name, &diagnostics))?;
+        let owner = call.caller.owner.clone();
+        let format = format_of(&source);
+        let version = NewProgramVersion {
+            owner: owner.clone(),
+            id: ProgramId::from_uuid(call.subject),
+            name: name.clone(),
+            source_hash: Sha256::digest(source.as_bytes()).into(),
+            source,
+            format,
+            code,
+            at: now(),
+        };
+        let result = self.store.apply(Write::ProgramVersion(Box::new(version))).await.map_err(stored);
+        self.audit(call, &name, &result).await;
+        result?;
+        let row = self.store.program_by_name(&Scope::Owner(owner), &name).await.map_err(stored)?;
+        let row =
+            row.ok_or_else(|| OpError::new(ErrorCode::Conflict, "the program was deleted meanwhile"))?;
+        Ok(DurableReply::Program(Box::new(shown(*row, None))))
+    }
+
+    pub(super) async fn program_list(
+        &self,
+        call: &Call<'_>,
+        asked: ListPage,
+    ) -> Result<DurableReply, OpError> {
+        let page = page(asked, LIST_ROWS)?;
+        let rows = self.store.programs(&call.caller.scope(), page).await.map_err(stored)?;
+        let programs = rows.into_iter().map(|row| shown(row, None));
+        Ok(DurableReply::Programs(fitting(programs, |program| 256 + program.name.len())))
+    }
+
+    pub(super) async fn program_get(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        version: Option<u32>,
+    ) -> Result<DurableReply, OpError> {
+        let row = self.program(call, reference).await?;
+        let wanted = version.unwrap_or(row.version);
+        let code = self.store.program_code(row.id, wanted).await.map_err(stored)?;
+        let code = code.ok_or_else(|| no_version(&row.name, wanted))?;
+        let mut program = shown(row, Some(code.source));
+        if wanted != program.version {
+            let below = wanted.saturating_add(1);
+            let rows = self.store.program_versions(program.id, Some(below), 1).await.map_err(stored)?;
+            let found = rows.first().ok_or_else(|| no_version(&program.name, wanted))?;
+            program.version = found.version;
+            program.source_hash = hex(&found.source_hash);
+            program.format = found.format;
+            program.modified_at = found.created_at;
+        }
+        Ok(DurableReply::Program(Box::new(program)))
+    }
+
+    /// A version's place in the list is its number: loading adds before the first one.
+    pub(super) async fn program_versions(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        asked: ListPage,
+    ) -> Result<DurableReply, OpError> {
+        let page = page(asked, LIST_ROWS)?;
+        let below = page.after.map(|place| u32::try_from(u128::from_be_bytes(place.id)).unwrap_or(u32::MAX));
+        let program = self.program(call, reference).await?.id;
+        let rows = self.store.program_versions(program, below, page.limit).await.map_err(stored)?;
+        let shown = rows.into_iter().map(|row| ProgramVersion {
+            version: row.version,
+            source_hash: hex(&row.source_hash),
+            format: row.format,
+            created_at: row.created_at,
+        });
+        Ok(DurableReply::Versions(shown.collect()))
+    }
+
+    pub(super) async fn program_delete(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<DurableReply, OpError> {
+        let row = self.program(call, reference).await?;
+        let result = self.store.apply(Write::ProgramDelete { id: row.id, at: now() }).await.map_err(stored);
+        self.audit(call, row.id, &result).await;
+        result?;
+        self.durables()?.program_deleted(row.id);
+        Ok(DurableReply::Program(Box::new(shown(row, None))))
+    }
+}
+
+fn no_version(name: &str, version: u32) -> OpError {
+    OpError::new(ErrorCode::ProgramNotFound, format!("program {name:?} has no version {version}"))
+        .with_hint("`vm-system program versions` lists those that there are")
+}
+
+fn shown(row: ProgramRow, source: Option<String>) -> Program {
+    Program {
+        id: row.id,
+        name: row.name,
+        version: row.version,
+        source_hash: hex(&row.source_hash),
+        format: row.format,
+        created_at: row.created_at,
+        modified_at: row.modified_at,
+        source,
+    }
+}
+
+pub(super) fn compile_error(name: &str, diagnostics: &[Diagnostic]) -> OpError {
+    let first = diagnostics.first();
+    let place = first.map_or_else(
+        || format!("{name} cannot be compiled"),
+        |first| format!("{name}:{}:{}: {}", first.line, first.column, first.message),
+    );
+    let error = OpError::new(ErrorCode::CompileError, place).with_details(&serde_json::json!({
+        "diagnostics": diagnostics,
+        "line": first.map(|first| first.line),
+        "column": first.map(|first| first.column),
+        "snippet": first.map(|first| first.snippet.as_str()),
+    }));
+    match first.filter(|first| !first.snippet.is_empty()) {
+        Some(first) => {
+            let caret = " ".repeat(first.column.saturating_sub(1).min(200) as usize);
+            error.with_hint(format!("\n  {}\n  {caret}^", first.snippet.trim_end()))
+        }
+        None => error,
+    }
+}

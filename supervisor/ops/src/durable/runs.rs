@@ -1,0 +1,192 @@
+//! Executions of programs.
+
+use super::programs::WALK_FORMAT;
+use super::{checked_name, must_be_cvm, question, refused, shown, standing};
+use crate::audit::line_of;
+use crate::built_in::BUILT_IN;
+use crate::errors::stored;
+use crate::sessions::worktree;
+use crate::{Call, Ops, fitting, now, page, redact};
+use std::sync::Arc;
+use uuid::Uuid;
+use vm_system_core::durable::{Fresh, Refused, fresh_record, session_record};
+use vm_system_protocol::control::{DurableReply, ErrorCode, ListPage, NewRun, OpError, ProgramCounts};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, ExecutionStatus, Run};
+use vm_system_record::{Page, PolicySnapshot, Write};
+use vm_system_runtime::{Identity, StartProgram};
+
+/// Most rows of a list.
+const LIST_MAX: u32 = 1_000;
+
+impl Ops {
+    pub(super) async fn program_start(
+        &self,
+        call: &Call<'_>,
+        mut new: NewRun,
+    ) -> Result<DurableReply, OpError> {
+        let program = self.program(call, &new.program).await?;
+        if program.format == WALK_FORMAT {
+            self.remember_done(call, &program, &mut new.env).await?;
+        }
+        let name = new.name.as_deref().map(|name| checked_name("execution", name)).transpose()?;
+        self.is_no_id(call, name).await?;
+        super::super::executions::check_program_inputs(&new.args, &new.env)?;
+        let (wait, worktree_path) = (new.wait, new.worktree_path.unwrap_or_default());
+        self.may_use(call, &worktree_path).await?;
+        let (template, policy) = self.policy_of(call, new.template.as_deref()).await?;
+        self.has_room()?;
+        let at = now();
+        let (id, session) = (ExecutionId::from_uuid(call.subject), SessionId::from_uuid(Uuid::now_v7()));
+        let args = JsonText::from_value(&serde_json::json!(new.args));
+        let record = fresh_record(id, session, ExecutionStatus::Running, args, redact::env(&new.env), at);
+        let policy = Arc::new(policy);
+        let creation = vec![
+            Write::SessionInsert {
+                owner: call.caller.owner.clone(),
+                session: Arc::new(session_record(session, template, &worktree_path, at)),
+                policy: Arc::clone(&policy),
+            },
+            Write::ExecutionStarted { name: name.map(str::to_owned), execution: Arc::new(record.clone()) },
+            Write::ProgramRun { execution: id, program: program.id, version: program.version },
+            line_of(call, &id.to_string()),
+        ];
+        let identity = Arc::new(Identity {
+            owner: call.caller.owner.clone(),
+            name: name.map(str::to_owned),
+            program: program.id,
+            version: program.version,
+            program_name: Some(program.name),
+        });
+        let (seed, _) = Uuid::new_v4().as_u64_pair();
+        let fresh = Fresh { args: new.args, env: new.env, seed, creation };
+        let start = StartProgram { record, identity: Arc::clone(&identity), policy, worktree_path, fresh };
+        let result = self.durables()?.run(start, wait).await.map_err(|why| refused(&why, id));
+        if result.is_err() {
+            self.audit(call, id, &result).await;
+        }
+        Ok(standing(result?, &identity))
+    }
+
+    /// The folder of an execution's files; empty = none.
+    pub(super) async fn may_use(&self, call: &Call<'_>, worktree_path: &str) -> Result<(), OpError> {
+        if worktree_path.is_empty() {
+            return Ok(());
+        }
+        self.may_choose_worktree(call)?;
+        worktree(worktree_path)?;
+        Ok(self.durables()?.check_worktree(worktree_path.into(), call.caller.worktree_client()).await?)
+    }
+
+    /// The template of an execution, and what it says now.
+    pub(super) async fn policy_of(
+        &self,
+        call: &Call<'_>,
+        template: Option<&str>,
+    ) -> Result<(TemplateId, PolicySnapshot), OpError> {
+        match template {
+            Some(reference) => {
+                let known = self.known_template(call, reference).await?;
+                must_be_cvm(known.detail.template.engine)?;
+                if known.detail.template.id == BUILT_IN {
+                    return Ok((BUILT_IN, self.built_in().await?));
+                }
+                Ok((known.detail.template.id, PolicySnapshot::from(&known.detail)))
+            }
+            None => Ok((BUILT_IN, self.built_in().await?)),
+        }
+    }
+
+    /// Ends an execution of a program; one that has ended is fine.
+    pub(crate) async fn cancel_program(&self, id: ExecutionId) -> Result<(), OpError> {
+        match self.durables()?.cancel(id, Vec::new()).await {
+            Ok(_) | Err(Refused::Ended) => Ok(()),
+            Err(why) => Err(refused(&why, id)),
+        }
+    }
+
+    /// Ends the execution that a session was made for; a session without one is fine.
+    pub(crate) async fn close_program(&self, call: &Call<'_>, session: SessionId) -> Result<(), OpError> {
+        let policy = self.store.session_policy(session).await.map_err(stored)?;
+        if policy.is_none_or(|policy| policy.engine != Engine::Cvm) {
+            return Ok(());
+        }
+        let rows =
+            self.store.executions(&call.caller.scope(), session, Page::first(1)).await.map_err(stored)?;
+        match rows.first() {
+            Some(row) if !row.execution.status.is_final() => self.cancel_program(row.execution.id).await,
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) async fn run_get(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
+        let row = self.run(call, reference).await?;
+        let task = self.store.pending_task(row.row.execution.id).await.map_err(stored)?;
+        Ok(DurableReply::Run(Box::new(shown(row, task.as_deref()))))
+    }
+
+    /// Ends it if it has not ended, then forgets it.
+    pub(super) async fn run_delete(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
+        let id = self.run(call, reference).await?.row.execution.id;
+        self.cancel_program(id).await?;
+        let last = self.run_get(call, &id.to_string()).await?;
+        let result = self.store.apply(Write::RunDelete { id }).await.map(|_| ()).map_err(stored);
+        self.audit(call, id, &result).await;
+        result.map(|()| last)
+    }
+
+    pub(super) async fn run_list(
+        &self,
+        call: &Call<'_>,
+        program: Option<&str>,
+        asked: ListPage,
+    ) -> Result<DurableReply, OpError> {
+        let page = page(asked, LIST_MAX)?;
+        let program = match program {
+            Some(reference) => Some(self.program(call, reference).await?.id),
+            None => None,
+        };
+        let rows = self.store.runs(&call.caller.scope(), program, None, page).await;
+        let runs = rows.map_err(stored)?.into_iter().map(|row| shown(row, None));
+        Ok(DurableReply::Runs(fitting(runs, weight)))
+    }
+
+    pub(super) async fn program_counts(&self, call: &Call<'_>) -> Result<DurableReply, OpError> {
+        let (programs, executions) = self.store.program_counts(&call.caller.scope()).await.map_err(stored)?;
+        Ok(DurableReply::Counts(ProgramCounts { programs, executions }))
+    }
+
+    pub(super) fn may_choose_worktree(&self, call: &Call<'_>) -> Result<(), OpError> {
+        if call.caller.admin || self.options.worktrees_confined {
+            return Ok(());
+        }
+        Err(OpError::new(
+            ErrorCode::NotPermitted,
+            "only an administrator may choose a worktree as long as the operator has not said where they may be",
+        )
+        .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"))
+    }
+
+    /// What a program had made under this id before the supervisor died, if it had.
+    pub(crate) async fn run_made(
+        &self,
+        call: &Call<'_>,
+        id: ExecutionId,
+    ) -> Result<Option<DurableReply>, OpError> {
+        let Some(row) = self.run_by_id(call, id).await? else { return Ok(None) };
+        let task = self.store.pending_task(id).await.map_err(stored)?;
+        let mut run = shown(row, None);
+        run.task = task.as_deref().map(question);
+        Ok(Some(DurableReply::Run(Box::new(run))))
+    }
+}
+
+/// About how large an execution is in an answer (bytes).
+fn weight(run: &Run) -> usize {
+    let execution = &run.execution;
+    768 + execution.args.as_str().len()
+        + execution.env.as_str().len()
+        + execution.result.as_ref().map_or(0, |json| json.as_str().len())
+        + execution.error.as_ref().map_or(0, |error| error.message.len())
+}

@@ -1,0 +1,209 @@
+//! Checkpoints: which there are, looking inside, changing variables, going back, branching off.
+
+use super::{checked_name, refused, standing};
+use crate::errors::{invalid, not_found, stored};
+use crate::{Call, Ops, now};
+use std::sync::Arc;
+use uuid::Uuid;
+use vm_system_core::durable::{Refused, fresh_record, session_record};
+use vm_system_protocol::control::{DurableReply, ErrorCode, OpError};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{CheckpointInfo, ExecutionStatus};
+use vm_system_record::{Entity, Rejection, RunRow, Scope, StoreError, TaskRow, Write};
+
+/// Largest value of a variable (bytes of JSON).
+const VALUE_BYTES: usize = 8 << 20;
+
+impl Ops {
+    pub(super) async fn checkpoint_list(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<DurableReply, OpError> {
+        let id = self.run(call, reference).await?.row.execution.id;
+        let rows = self.store.checkpoints(id).await.map_err(stored)?;
+        let shown = rows.into_iter().map(|row| CheckpointInfo {
+            seq: row.seq,
+            at: row.at,
+            cause: row.cause,
+            bytes: row.bytes,
+        });
+        Ok(DurableReply::Checkpoints(shown.collect()))
+    }
+
+    pub(super) async fn state_get(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        checkpoint: Option<u64>,
+    ) -> Result<DurableReply, OpError> {
+        let id = self.run(call, reference).await?.row.execution.id;
+        let (seq, _) = self.checkpoint(id, checkpoint).await?;
+        Ok(DurableReply::State(Box::new(self.durables()?.look(id, seq).await?)))
+    }
+
+    pub(super) async fn state_set(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        frame: u32,
+        name: String,
+        value: JsonText,
+    ) -> Result<DurableReply, OpError> {
+        let (id, identity) = self.identity(call, reference).await?;
+        if value.as_str().len() > VALUE_BYTES || !value.is_valid() {
+            return Err(invalid("the value is not JSON, or too large")
+                .with_hint("a text needs quotes: '\"like this\"'"));
+        }
+        let result = self.durables()?.set(id, frame, name, value).await.map_err(|why| match why {
+            Refused::NotPending | Refused::Ended => {
+                OpError::new(ErrorCode::TaskNotPending, "variables are changed while an execution waits")
+                    .with_details(&serde_json::json!({ "execution_id": id }))
+            }
+            why => refused(&why, id),
+        });
+        self.audit(call, id, &result).await;
+        Ok(standing(result?, &identity))
+    }
+
+    pub(super) async fn rewind(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        checkpoint: u64,
+    ) -> Result<DurableReply, OpError> {
+        let old = self.run(call, reference).await?;
+        self.has_room()?;
+        let old_id = old.row.execution.id;
+        let name = old.row.name.clone();
+        let (seq, cause) = self.checkpoint(old_id, Some(checkpoint)).await?;
+        let mut writes = vec![Write::ExecutionUnname { id: old_id }];
+        let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
+        let durables = self.durables()?;
+        let result = match durables.cancel(old_id, writes.clone()).await {
+            Ok(_) => Ok(()),
+            // It has ended: nothing is in the way.
+            Err(Refused::Ended) => self.store.apply(writes).await.map(|_| ()).map_err(stored),
+            Err(why) => Err(refused(&why, old_id)),
+        };
+        self.audit(call, old_id, &result).await;
+        result?;
+        self.goes_on(call, id, rests).await
+    }
+
+    pub(super) async fn branch_off(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        checkpoint: Option<u64>,
+        name: Option<String>,
+    ) -> Result<DurableReply, OpError> {
+        let name = match &name {
+            Some(name) => Some(checked_name("execution", name)?.to_owned()),
+            None => None,
+        };
+        self.is_no_id(call, name.as_deref()).await?;
+        let old = self.run(call, reference).await?;
+        self.has_room()?;
+        let (seq, cause) = self.checkpoint(old.row.execution.id, checkpoint).await?;
+        let mut writes = Vec::new();
+        let (id, rests) = self.branch(call, &old, name, seq, &cause, &mut writes).await?;
+        let result = self.store.apply(writes).await.map(|_| ()).map_err(|error| match error {
+            StoreError::Rejected(Rejection::Conflict(Entity::Execution)) => refused(&Refused::NameTaken, id),
+            other => stored(other),
+        });
+        self.audit(call, old.row.execution.id, &result).await;
+        result?;
+        self.goes_on(call, id, rests).await
+    }
+
+    /// A new execution that stands where a checkpoint is: reads it once it goes on by itself, now or when its question's time
+    /// is over.
+    async fn goes_on(&self, call: &Call<'_>, id: ExecutionId, rests: bool) -> Result<DurableReply, OpError> {
+        if !rests {
+            self.durables()?.wake(id);
+        }
+        match self.run_made(call, id).await? {
+            Some(reply) => Ok(reply),
+            None => Err(not_found(Entity::Execution, &id.to_string())),
+        }
+    }
+
+    /// The writes that make an execution from a checkpoint of another one; its id, and whether nothing of it
+    /// goes on by itself.
+    async fn branch(
+        &self,
+        call: &Call<'_>,
+        old: &RunRow,
+        name: Option<String>,
+        seq: u64,
+        cause: &str,
+        writes: &mut Vec<Write>,
+    ) -> Result<(ExecutionId, bool), OpError> {
+        let from = &old.row.execution;
+        let id = ExecutionId::from_uuid(call.subject);
+        let session = self.store.session(&Scope::All, from.session_id).await.map_err(stored)?;
+        let policy = self.store.session_policy(from.session_id).await.map_err(stored)?;
+        let (Some(session), Some(policy)) = (session, policy) else {
+            return Err(not_found(Entity::Execution, &from.id.to_string()));
+        };
+        let waits = matches!(cause, "pause" | "edit");
+        let at = now();
+        let session_id = SessionId::from_uuid(Uuid::now_v7());
+        let status = if waits { ExecutionStatus::Waiting } else { ExecutionStatus::Running };
+        let record = fresh_record(id, session_id, status, from.args.clone(), from.env.clone(), at);
+        let old_session = session.session;
+        let made = session_record(session_id, old_session.template_id, &old_session.worktree_path, at);
+        writes.push(Write::SessionInsert { owner: old.row.owner.clone(), session: Arc::new(made), policy });
+        writes.push(Write::ExecutionStarted { name, execution: Arc::new(record) });
+        writes.push(Write::ProgramRun { execution: id, program: old.program, version: old.version });
+        writes.push(Write::CheckpointCopy { from: from.id, checkpoint: seq, to: id, at });
+        let mut rests = waits;
+        if waits {
+            let asked = self.store.task_of(from.id, Some(seq)).await.map_err(stored)?;
+            let asked = asked.ok_or_else(|| no_checkpoint(seq))?;
+            rests = asked.deadline.is_none();
+            writes.push(Write::TaskInsert(Box::new(TaskRow {
+                id: TaskId::from_uuid(Uuid::now_v7()),
+                execution: id,
+                attempts: 0,
+                created_at: at,
+                // As much time as the first time.
+                deadline: asked.deadline.map(|deadline| {
+                    vm_system_protocol::time::Timestamp(at.0 + (deadline.0 - asked.created_at.0).max(0))
+                }),
+                ended_at: None,
+                outcome: None,
+                answer: None,
+                checkpoint: seq,
+                first_attempt_at: None,
+                last_attempt_at: None,
+                ..*asked
+            })));
+        }
+        Ok((id, rests))
+    }
+
+    /// Number and cause of a checkpoint that is still kept; none given = the last one.
+    async fn checkpoint(&self, id: ExecutionId, wanted: Option<u64>) -> Result<(u64, String), OpError> {
+        let rows = match wanted {
+            Some(_) => self.store.checkpoints(id).await,
+            None => self.store.last_checkpoint(id).await,
+        };
+        let found = rows.map_err(stored)?.into_iter().find(|row| wanted.is_none_or(|seq| row.seq == seq));
+        let row = found.ok_or_else(|| match wanted {
+            Some(seq) => no_checkpoint(seq),
+            None => OpError::new(ErrorCode::NotFound, "the execution has no checkpoint"),
+        })?;
+        if wanted.is_some() && row.cause == "end" {
+            return Err(invalid("the execution has ended at this checkpoint: nothing goes on from there"));
+        }
+        Ok((row.seq, row.cause))
+    }
+}
+
+fn no_checkpoint(seq: u64) -> OpError {
+    OpError::new(ErrorCode::NotFound, format!("there is no checkpoint {seq}"))
+        .with_hint("`vm-system program checkpoints` lists those that are kept")
+}

@@ -1,0 +1,173 @@
+//! Questions and their answers.
+
+use super::{question, refused, standing};
+use crate::audit::line_of;
+use crate::errors::{invalid, stored};
+use crate::{Call, Ops, fitting, idempotency, page};
+use std::sync::Arc;
+use vm_system_core::Refusal;
+use vm_system_protocol::control::{DurableReply, ErrorCode, GivenAnswer, ListPage, OpError};
+use vm_system_protocol::ids::{ExecutionId, TaskId};
+use vm_system_protocol::model::{Execution, ExecutionStatus, Run, Task, TaskStatus};
+use vm_system_record::{Entity, ExecutionRow, IdKind, TaskRow};
+use vm_system_runtime::RuntimeError;
+
+/// Most rows of a list.
+const LIST_MAX: u32 = 10_000;
+/// Most beginnings of questions in one answer.
+const PROMPTS: usize = 1_000;
+/// Longest of them (bytes).
+const PROMPT_BYTES: u32 = 4_096;
+/// Largest answer (bytes).
+pub(super) const ANSWER_BYTES: usize = 8 << 20;
+
+impl Ops {
+    pub(super) async fn task_list(&self, call: &Call<'_>, asked: ListPage) -> Result<DurableReply, OpError> {
+        let page = page(asked, LIST_MAX)?;
+        let rows = self.store.pending_tasks(&call.caller.scope(), page).await.map_err(stored)?;
+        let weight = |task: &Task| {
+            192 + task.prompt.len() + task.schema.as_ref().map_or(0, |schema| schema.as_str().len())
+        };
+        Ok(DurableReply::Tasks(fitting(rows.iter().map(question), weight)))
+    }
+
+    pub(super) async fn prompts(
+        &self,
+        call: &Call<'_>,
+        executions: Vec<ExecutionId>,
+        bytes: u32,
+    ) -> Result<DurableReply, OpError> {
+        if executions.len() > PROMPTS || bytes > PROMPT_BYTES {
+            return Err(invalid(format!("at most {PROMPTS} beginnings of at most {PROMPT_BYTES} bytes")));
+        }
+        let prompts = self.store.prompts(&call.caller.scope(), executions, bytes).await;
+        Ok(DurableReply::Prompts(prompts.map_err(stored)?))
+    }
+
+    pub(super) async fn task_get(&self, call: &Call<'_>, reference: &str) -> Result<DurableReply, OpError> {
+        let ExecutionRow { execution, name, .. } = match self.execution(call, reference).await {
+            Ok(row) => row,
+            Err(error) => {
+                let asker = self.asker(call, reference, error).await?.execution;
+                self.execution(call, &asker.to_string()).await?
+            }
+        };
+        let task = if execution.status == ExecutionStatus::Waiting {
+            self.store.pending_task(execution.id).await.map_err(stored)?
+        } else {
+            None
+        };
+        Ok(DurableReply::TaskStatus(Box::new(TaskStatus {
+            execution_id: execution.id,
+            name,
+            status: execution.status,
+            task: task.as_deref().map(question),
+            result: execution.result,
+            error: execution.error,
+        })))
+    }
+
+    /// The question that is named where there is no execution of that name.
+    async fn asker(&self, call: &Call<'_>, reference: &str, error: OpError) -> Result<TaskRow, OpError> {
+        if error.code != ErrorCode::ExecutionNotFound {
+            return Err(error);
+        }
+        self.task_by_id(call, reference).await?.ok_or(error)
+    }
+
+    /// A question by its id, or a unique beginning of it.
+    async fn task_by_id(&self, call: &Call<'_>, reference: &str) -> Result<Option<TaskRow>, OpError> {
+        let id = match reference.trim().parse::<TaskId>() {
+            Ok(id) => Some(id),
+            Err(_) => {
+                self.by_prefix(call, IdKind::Task, Entity::Task, reference).await?.map(TaskId::from_bytes)
+            }
+        };
+        let Some(id) = id else { return Ok(None) };
+        let row = self.store.task(&call.caller.scope(), id).await.map_err(stored)?;
+        Ok(row.map(|row| *row))
+    }
+
+    pub(super) async fn task_submit(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        task: Option<&str>,
+        result: GivenAnswer,
+        wait: bool,
+    ) -> Result<DurableReply, OpError> {
+        let bytes = match &result {
+            GivenAnswer::Typed(text) => text.len(),
+            GivenAnswer::Json(json) => json.as_str().len(),
+        };
+        if bytes > ANSWER_BYTES {
+            return Err(invalid(format!("the answer has more than {ANSWER_BYTES} bytes")));
+        }
+        let task = match task {
+            Some(task) => Some(task.trim().parse::<TaskId>().map_err(|_| {
+                OpError::new(ErrorCode::ValidationError, format!("{task:?} is not the id of a task"))
+            })?),
+            None => None,
+        };
+        let (asker, known, named) = match self.identity(call, reference).await {
+            Err(error) if error.code == ErrorCode::ExecutionNotFound => {
+                let row = self.asker(call, reference, error).await?;
+                let asker = row.execution.to_string();
+                let known = self.identity(call, &asker).await;
+                (asker, known, Some(row.id))
+            }
+            known => (reference.to_owned(), known, None),
+        };
+        if let (Some(task), Some(named)) = (task, named)
+            && task != named
+        {
+            return Err(invalid("two tasks are named"));
+        }
+        let given = (named.or(task), result);
+        let (id, identity) = match known {
+            Ok(known) => known,
+            Err(error) if error.code == ErrorCode::EngineUnsupported => {
+                return self.live_submit(call, &asker, given, wait).await;
+            }
+            Err(error) => return Err(error),
+        };
+        // Stored with the answer: a line of its own would be a commit of its own.
+        let mut with = vec![line_of(call, &id.to_string())];
+        with.extend(idempotency::taken(call, id));
+        let submitted = self.durables()?.submit(id, Arc::clone(&identity), given, wait, with).await;
+        let result = submitted.map_err(|why| refused(&why, id));
+        if result.is_err() {
+            self.audit(call, id, &result).await;
+        }
+        Ok(standing(result?, &identity))
+    }
+
+    /// Answers a question of a session's execution.
+    async fn live_submit(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+        given: (Option<TaskId>, GivenAnswer),
+        wait: bool,
+    ) -> Result<DurableReply, OpError> {
+        let id = self.execution(call, reference).await?.execution.id;
+        let result = match self.runtime.submit_answer(id, given, wait).await {
+            Ok(execution) => Ok(execution),
+            Err(RuntimeError::Refused(Refusal::Task(why))) => Err(refused(&why, id)),
+            Err(error) => Err(error.into()),
+        };
+        self.audit(call, id, &result).await;
+        self.live(result?).await
+    }
+
+    /// An execution of a session with the question that it waits for.
+    pub(crate) async fn live(&self, execution: Execution) -> Result<DurableReply, OpError> {
+        let task = match execution.status {
+            ExecutionStatus::Waiting => self.store.pending_task(execution.id).await.map_err(stored)?,
+            _ => None,
+        };
+        let task = task.as_deref().map(question);
+        let run = Run { execution, name: None, program_id: None, program: None, program_version: None, task };
+        Ok(DurableReply::Run(Box::new(run)))
+    }
+}

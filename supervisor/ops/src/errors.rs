@@ -1,0 +1,59 @@
+//! The store's refusals as callers see them. Nothing of SQL or of host paths gets through here.
+
+use super::resolve::PREFIX_MIN;
+use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_record::{Entity, Rejection, StoreError};
+
+/// Shorthand for the most frequent refusal.
+pub(super) fn invalid(message: impl Into<String>) -> OpError {
+    OpError::new(ErrorCode::ValidationError, message)
+}
+
+pub(super) fn not_found(entity: Entity, reference: &str) -> OpError {
+    let error = OpError::new(missing(entity), format!("there is no {entity} {reference:?}"));
+    let short = reference.chars().filter(|digit| *digit != '-').count() < PREFIX_MIN;
+    if short && reference.chars().all(|digit| digit == '-' || digit.is_ascii_hexdigit()) {
+        return error.with_hint("an id may be shortened to its first 4 characters, not to fewer");
+    }
+    error
+}
+
+fn missing(entity: Entity) -> ErrorCode {
+    match entity {
+        Entity::Template => ErrorCode::TemplateNotFound,
+        Entity::Session => ErrorCode::SessionNotFound,
+        Entity::Execution | Entity::Event => ErrorCode::ExecutionNotFound,
+        Entity::StartupFile => ErrorCode::FileNotFound,
+        Entity::Library => ErrorCode::LibraryNotFound,
+        Entity::Program => ErrorCode::ProgramNotFound,
+        Entity::Task => ErrorCode::TaskNotFound,
+        _ => ErrorCode::NotFound,
+    }
+}
+
+/// For `map_err` on everything that the store answers.
+pub(super) fn stored(error: StoreError) -> OpError {
+    match error {
+        StoreError::Unavailable(why) => OpError::new(
+            ErrorCode::StorageUnavailable,
+            format!("the store cannot be used at the moment: {why}"),
+        )
+        .with_hint(
+            "nothing was changed; free some disk space or end whoever locks the database, then try again",
+        ),
+        StoreError::Closed => OpError::new(ErrorCode::ShuttingDown, "the supervisor is stopping"),
+        StoreError::Corrupt(detail) => {
+            tracing::error!(detail, "the store is damaged");
+            OpError::new(ErrorCode::Internal, "the store is damaged; the log has the details")
+        }
+        StoreError::Rejected(rejection) => {
+            let code = match rejection {
+                Rejection::Conflict(_) | Rejection::Finished(_) | Rejection::TooLarge(_) => {
+                    ErrorCode::Conflict
+                }
+                Rejection::Missing(entity) => missing(entity),
+            };
+            OpError::new(code, rejection.to_string())
+        }
+    }
+}

@@ -1,0 +1,345 @@
+//! Verbs about executions. Order of checks for a start: body, id, session row, path, live session, busy, file; one that
+//! fails leaves no row.
+
+use super::errors::{invalid, not_found, stored};
+use super::sessions::not_ready;
+use super::{Call, Ops, REPLY_BYTES, fitting, page, redact};
+use serde_json::Value;
+use std::collections::HashSet;
+use std::pin::pin;
+use tokio::sync::mpsc;
+use vm_system_core::{ExecuteRequest, Source};
+use vm_system_protocol::control::{DurableOp, ErrorCode, ListPage, NewExecution, OpError, Reply};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::model::{Engine, Event, EventPayload, Execution, ExecutionKind, ExecutionStatus};
+use vm_system_protocol::worker::SourceFormat;
+use vm_system_record::{Entity, is_last_page};
+use vm_system_runtime::worktree::clean_relative;
+use vm_system_runtime::{Follower, RuntimeError};
+
+/// Largest `args`, `env` and `argv` (bytes each).
+const ARGS_BYTES: usize = 1 << 20;
+/// Most variables and most arguments.
+const ARGS_COUNT: usize = 10_000;
+/// Longest name of a text that the client has read itself (bytes).
+const NAME_BYTES: usize = 4_096;
+/// Most rows of a list.
+const LIST_MAX: u32 = 1_000;
+/// Events read from the store at a time.
+const EVENTS_PAGE: u32 = 2_000;
+
+impl Ops {
+    pub(super) async fn exec_start(&self, call: &Call<'_>, mut new: NewExecution) -> Result<Reply, OpError> {
+        let parsed_args = check_body(&new)?;
+        let (session, source) = self.runnable(call, &mut new).await?;
+        self.has_room()?;
+        let template = self.policies.of_session(session).await?;
+        let follower = call.follower.clone().filter(|_| new.follow);
+        let request = Box::new(ExecuteRequest {
+            id: ExecutionId::from_uuid(call.subject),
+            kind: new.kind,
+            source,
+            recorded_args: redact::args(&new.args, &parsed_args),
+            recorded_env: redact::env(&new.env),
+            args: new.args,
+            env: new.env,
+            argv: new.argv,
+            wait: new.wait,
+            collect_events: new.wait && follower.is_none(),
+        });
+        let execution = match self.runtime.execute(session, request, template, follower).await {
+            Ok(execution) => execution,
+            Err(RuntimeError::NotLive) => return Err(Box::pin(self.not_live(call, session)).await),
+            Err(error) => return Err(refused(error, session)),
+        };
+        if execution.status == ExecutionStatus::Waiting {
+            return Box::pin(self.live(execution)).await.map(Reply::Durable);
+        }
+        finished(execution)
+    }
+
+    /// The session, if the caller may run this there, and what is to be run.
+    async fn runnable(
+        &self,
+        call: &Call<'_>,
+        new: &mut NewExecution,
+    ) -> Result<(SessionId, Source), OpError> {
+        let id = match new.session.parse::<SessionId>() {
+            Ok(id) => id,
+            Err(_) => Box::pin(self.session_id(call, &new.session)).await?,
+        };
+        match self.runtime.session_owner(id) {
+            Some(owner) if call.caller.may_see(&owner) => source(new).map(|source| (id, source)),
+            Some(_) => Err(not_found(Entity::Session, &new.session)),
+            None => Err(Box::pin(self.unrunnable(call, id, source(new).map(drop))).await),
+        }
+    }
+
+    /// Why nothing runs in a session that does not live.
+    async fn unrunnable(&self, call: &Call<'_>, id: SessionId, path: Result<(), OpError>) -> OpError {
+        let looked = async {
+            let row = self.session(call, &id.to_string()).await?;
+            path?;
+            let policy = self.store.session_policy(id).await.map_err(stored)?;
+            if policy.is_some_and(|policy| policy.engine == Engine::Cvm) {
+                return Err(OpError::new(
+                    ErrorCode::EngineUnsupported,
+                    "a cvm session runs its program and nothing else",
+                ));
+            }
+            Ok(not_ready(&row))
+        };
+        looked.await.unwrap_or_else(|error| error)
+    }
+
+    pub(super) async fn exec_list(
+        &self,
+        call: &Call<'_>,
+        session: &str,
+        asked: ListPage,
+    ) -> Result<Reply, OpError> {
+        let page = page(asked, LIST_MAX)?;
+        let id = self.visible(call, session).await?;
+        let rows = self.store.executions(&call.caller.scope(), id, page).await.map_err(stored)?;
+        let executions = rows.into_iter().map(|row| match self.runtime.degraded(row.execution.id) {
+            Some(record) => (*record).clone(),
+            None => row.execution,
+        });
+        Ok(Reply::Executions(fitting(executions, weight)))
+    }
+
+    pub(super) async fn exec_get(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+        Ok(Reply::Execution(Box::new(self.execution(call, execution).await?.execution)))
+    }
+
+    pub(super) async fn exec_events(
+        &self,
+        call: &Call<'_>,
+        execution: &str,
+        after_seq: u64,
+        limit: u32,
+        follow: bool,
+    ) -> Result<Reply, OpError> {
+        let id = self.execution(call, execution).await?.execution.id;
+        match &call.follower {
+            Some(follower) if follow => {
+                if self.runtime.follow(id, after_seq, follower.clone()).await.is_none() {
+                    self.stored_events(id, after_seq, follower).await?;
+                }
+                Ok(Reply::Events(Vec::new()))
+            }
+            _ => self.some_events(id, after_seq, limit).await.map(Reply::Events),
+        }
+    }
+
+    /// As many as were asked for and as an answer has room; whoever wants more asks from the last one on.
+    async fn some_events(&self, id: ExecutionId, after_seq: u64, limit: u32) -> Result<Vec<Event>, OpError> {
+        let wanted = if limit == 0 { usize::MAX } else { limit as usize };
+        let mut events: Vec<Event> = Vec::new();
+        let mut room = REPLY_BYTES;
+        loop {
+            let page = u32::try_from(wanted - events.len()).unwrap_or(u32::MAX).min(EVENTS_PAGE);
+            let from = events.last().map_or(after_seq, |event| event.seq);
+            let read = self.store.events(id, from, page).await.map_err(stored)?;
+            let complete = is_last_page(&read, page);
+            for event in read {
+                let bytes = 64 + event.payload.output_bytes() as usize;
+                if bytes > room && !events.is_empty() {
+                    return Ok(events);
+                }
+                room = room.saturating_sub(bytes);
+                events.push(event);
+            }
+            if complete || events.len() >= wanted {
+                return Ok(events);
+            }
+        }
+    }
+
+    /// Passes on everything that is stored, page by page, until nobody listens.
+    pub(super) async fn stored_events(
+        &self,
+        id: ExecutionId,
+        after_seq: u64,
+        follower: &Follower,
+    ) -> Result<(), OpError> {
+        let mut from = after_seq;
+        loop {
+            let events = self.store.events(id, from, EVENTS_PAGE).await.map_err(stored)?;
+            let complete = is_last_page(&events, EVENTS_PAGE);
+            match events.last() {
+                Some(last) => from = last.seq,
+                None => return Ok(()),
+            }
+            if follower.send(events).await.is_err() || complete {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Answers once an execution does not run.
+    pub(super) async fn exec_wait(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+        let mut now = self.execution(call, execution).await?.execution;
+        let (id, mut seen) = (now.id, 0);
+        while now.status == ExecutionStatus::Running {
+            let perhaps_asks = self.follow_to_a_stop(id, &mut seen).await;
+            now = self.execution(call, &id.to_string()).await?.execution;
+            if !perhaps_asks {
+                break;
+            }
+        }
+        match (now.status, now.kind) {
+            (ExecutionStatus::Waiting, ExecutionKind::Program) => {
+                Box::pin(self.durable(call, DurableOp::RunGet { execution: id.to_string() }))
+                    .await
+                    .map(Reply::Durable)
+            }
+            (status, _) => {
+                now.events = Some(Box::pin(self.some_events(id, 0, 0)).await?);
+                if status == ExecutionStatus::Waiting {
+                    return Box::pin(self.live(now)).await.map(Reply::Durable);
+                }
+                Ok(Reply::Execution(Box::new(now)))
+            }
+        }
+    }
+
+    /// Follows an execution behind what was seen of it until it asks something (true), or to its end.
+    async fn follow_to_a_stop(&self, id: ExecutionId, seen: &mut u64) -> bool {
+        let (follower, mut batches) = mpsc::channel(1);
+        let mut following = pin!(self.runtime.follow(id, *seen, follower));
+        loop {
+            tokio::select! {
+                biased;
+                Some(batch) = batches.recv() => {
+                    *seen = batch.last().map_or(*seen, |last| last.seq);
+                    // It is published when it is stored: whoever looks now sees the question, or that it was answered.
+                    if batch.iter().any(|event| matches!(event.payload, EventPayload::Task { .. })) {
+                        return true;
+                    }
+                }
+                _ = &mut following => return false,
+            }
+        }
+    }
+
+    pub(super) async fn exec_cancel(&self, call: &Call<'_>, execution: &str) -> Result<Reply, OpError> {
+        let execution = self.execution(call, execution).await?.execution;
+        let id = execution.id;
+        let result = match execution.kind {
+            ExecutionKind::Program => self.cancel_program(id).await,
+            _ => self.runtime.cancel_execution(id).await.map_err(OpError::from),
+        };
+        self.audit(call, id, &result).await;
+        result.map(|()| Reply::Done)
+    }
+}
+
+/// Checks what needs no look at anything else; the parsed `args`.
+fn check_body(new: &NewExecution) -> Result<Value, OpError> {
+    match new.kind {
+        ExecutionKind::Repl => {
+            if new.input.as_deref().is_none_or(str::is_empty) {
+                return Err(invalid("input is missing"));
+            }
+            if new.path.is_some() {
+                return Err(invalid("a repl execution has no path"));
+            }
+        }
+        ExecutionKind::RunFile => {
+            let Some(path) = &new.path else { return Err(invalid("path is missing")) };
+            if new.input.is_some()
+                && (path.trim().is_empty() || path.len() > NAME_BYTES || path.contains('\0'))
+            {
+                return Err(invalid("path does not name the input"));
+            }
+        }
+        ExecutionKind::Startup | ExecutionKind::Program => {
+            return Err(invalid(format!("an execution of kind {} cannot be started like this", new.kind)));
+        }
+    }
+    if new.args.as_str().len() > ARGS_BYTES {
+        return Err(invalid(format!("args has more than {ARGS_BYTES} bytes")));
+    }
+    let args =
+        new.args.to_value().filter(Value::is_object).ok_or_else(|| invalid("args is not an object"))?;
+    check_env(&new.env)?;
+    let argv_bytes: usize = new.argv.iter().map(String::len).sum();
+    if new.argv.len() > ARGS_COUNT || argv_bytes > ARGS_BYTES {
+        return Err(invalid("argv is too long"));
+    }
+    Ok(args)
+}
+
+/// What is to be run, of a body that was checked.
+fn source(new: &mut NewExecution) -> Result<Source, OpError> {
+    match (new.input.take(), new.path.take()) {
+        // With a text of the client's own the path is only its name.
+        (Some(text), Some(file_name)) => Ok(Source::Text { text, file_name, format: None }),
+        (Some(text), None) => {
+            Ok(Source::Text { text, file_name: "repl".to_owned(), format: Some(SourceFormat::Script) })
+        }
+        (None, path) => match clean_relative(&path.unwrap_or_default()) {
+            Ok(path) => Ok(Source::File { path, format: None }),
+            Err(error) => Err(OpError::new(ErrorCode::InvalidPath, error.to_string())),
+        },
+    }
+}
+
+/// What a program is started with.
+pub(super) fn check_program_inputs(args: &[String], env: &[(String, String)]) -> Result<(), OpError> {
+    let bytes: usize = args.iter().map(String::len).sum();
+    if args.len() > ARGS_COUNT || bytes > ARGS_BYTES {
+        return Err(invalid("args is too long"));
+    }
+    check_env(env)
+}
+
+fn check_env(env: &[(String, String)]) -> Result<(), OpError> {
+    let bytes: usize = env.iter().map(|(name, value)| name.len() + value.len()).sum();
+    if env.len() > ARGS_COUNT || bytes > ARGS_BYTES {
+        return Err(invalid("env is too large"));
+    }
+    let mut names = HashSet::with_capacity(env.len());
+    for (name, value) in env {
+        if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
+            return Err(invalid(format!("env: {name:?} is not a variable")));
+        }
+        if !names.insert(name) {
+            return Err(invalid(format!("env: {name:?} is given twice")));
+        }
+    }
+    Ok(())
+}
+
+fn refused(error: RuntimeError, session: SessionId) -> OpError {
+    let error = OpError::from(error);
+    if error.code != ErrorCode::SessionBusy {
+        return error;
+    }
+    error
+        .with_details(&serde_json::json!({ "session_id": session }))
+        .with_hint("wait for the running execution or cancel it")
+}
+
+/// An execution that said too much is an error of the verb too; its record has the same code.
+fn finished(execution: Execution) -> Result<Reply, OpError> {
+    match &execution.error {
+        Some(error) if error.code == ErrorCode::OutputLimitExceeded.as_str() => {
+            Err(OpError::new(ErrorCode::OutputLimitExceeded, error.message.clone())
+                .with_details(&serde_json::json!({ "execution_id": execution.id })))
+        }
+        _ => Ok(Reply::Execution(Box::new(execution))),
+    }
+}
+
+/// About how large an execution is in an answer (bytes).
+fn weight(execution: &Execution) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    512 + text(&execution.input)
+        + text(&execution.path)
+        + execution.args.as_str().len()
+        + execution.env.as_str().len()
+        + execution.result.as_ref().map_or(0, |json| json.as_str().len())
+        + execution.error.as_ref().map_or(0, |error| error.message.len())
+}

@@ -1,0 +1,87 @@
+//! The verb that forks a live session.
+
+use super::errors::{invalid, stored};
+use super::{Call, Ops};
+use uuid::Uuid;
+use vm_system_protocol::control::{ErrorCode, OpError, Reply};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::limits::FORKS;
+use vm_system_protocol::model::Engine;
+use vm_system_record::Scope;
+use vm_system_runtime::{ForkSession, RuntimeError};
+
+impl Ops {
+    pub(super) async fn session_fork(
+        &self,
+        call: &Call<'_>,
+        session: &str,
+        count: u32,
+    ) -> Result<Reply, OpError> {
+        if !(1..=FORKS).contains(&count) {
+            return Err(invalid(format!("count is {count}; one request forks 1 to {FORKS} sessions")));
+        }
+        let parent = self.visible(call, session).await?;
+        self.has_room()?;
+        let request = ForkSession { parent, children: children(call.subject, count).collect() };
+        let result = match self.runtime.fork_session(request).await {
+            Err(RuntimeError::NotLive) => Err(self.not_forkable(call, parent).await),
+            result => result.map_err(OpError::from),
+        };
+        self.audit(call, parent, &result).await;
+        let sessions = result?;
+        for session in &sessions {
+            self.policies.made(session.id, session.template_id);
+        }
+        Ok(Reply::Sessions(sessions))
+    }
+
+    async fn not_forkable(&self, call: &Call<'_>, id: SessionId) -> OpError {
+        match self.session(call, &id.to_string()).await {
+            Ok(row) if row.session.engine == Engine::Cvm => OpError::new(
+                ErrorCode::EngineUnsupported,
+                "the session of a durable program is not forked: its program is",
+            )
+            .with_hint("`program fork EXECUTION` goes on from any of its checkpoints"),
+            Ok(_) => self.not_live(call, id).await,
+            Err(error) => error,
+        }
+    }
+
+    /// The sessions that a request forked before its supervisor died; none if it had not come so far.
+    pub(super) async fn forks_made(
+        &self,
+        scope: &Scope,
+        subject: [u8; 16],
+        count: u32,
+    ) -> Result<Option<Reply>, OpError> {
+        let mut sessions = Vec::new();
+        for id in children(Uuid::from_bytes(subject), count.min(FORKS)) {
+            if let Some(row) = self.store.session(scope, id).await.map_err(stored)? {
+                sessions.push(row.session);
+            }
+        }
+        Ok((!sessions.is_empty()).then_some(Reply::Sessions(sessions)))
+    }
+}
+
+/// The ids of what a request makes: told by the first alone, so that a repetition finds all of them.
+fn children(first: Uuid, count: u32) -> impl Iterator<Item = SessionId> {
+    let first = first.as_u128();
+    // The lower half of a time-ordered id is random.
+    (0..count).map(move |number| SessionId::from_uuid(Uuid::from_u128(first ^ u128::from(number))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn one_id_gives_the_others_and_they_differ() {
+        let first = Uuid::now_v7();
+        let ids: HashSet<SessionId> = children(first, FORKS).collect();
+        assert_eq!(ids.len(), FORKS as usize);
+        assert_eq!(children(first, 1).next(), Some(SessionId::from_uuid(first)));
+        assert!(ids.iter().all(|id| Uuid::from_bytes(*id.as_bytes()).get_version_num() == 7));
+    }
+}

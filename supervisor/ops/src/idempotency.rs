@@ -1,0 +1,340 @@
+//! The first answer again: a key, its owner and the request belong together for 24 h.
+//!
+//! A key is claimed (committed) before the verb runs, with the id of what the verb will make, and answered after it. A
+//! repetition while the verb runs waits for its answer. After a death of the supervisor in between, the id tells whether
+//! the thing was made: then it is the answer, and otherwise the verb runs now. Refusals that left nothing behind give
+//! the key back: the same request may succeed later. An answer to a question is marked as taken in the commit that it is a part of:
+//! the same request never answers the question behind it.
+
+use super::errors::{invalid, not_found, stored};
+use super::verbs::facts;
+use super::{Call, Caller, Ops, now};
+use sha2::{Digest, Sha256};
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+use uuid::Uuid;
+use vm_system_protocol::codec;
+use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpError, Reply};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::limits::CONTROL_FRAME_BYTES;
+use vm_system_protocol::model::ExecutionStatus;
+use vm_system_record::{Entity, KEY_LIFE, KeyClaim, KeyRow, Owner, Rejection, StoreError, Write, earlier};
+use vm_system_runtime::Follower;
+
+/// Longest key (bytes).
+const KEY_BYTES: usize = 255;
+
+type Answer = Result<Reply, OpError>;
+type Name = (Owner, String);
+
+/// Keys whose verbs run in this process.
+#[derive(Default)]
+pub(super) struct InFlight(Mutex<HashMap<Name, Running>>);
+
+#[derive(Clone)]
+struct Running {
+    request_hash: [u8; 32],
+    answer: watch::Receiver<Option<Arc<Answer>>>,
+}
+
+/// Takes the key out of the table however the verb ends.
+struct Entry<'a> {
+    table: &'a InFlight,
+    name: Name,
+    answer: watch::Sender<Option<Arc<Answer>>>,
+}
+
+impl Drop for Entry<'_> {
+    fn drop(&mut self) {
+        self.table.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
+}
+
+impl InFlight {
+    /// The right to run the verb, or the run that is under way.
+    fn enter(&self, name: Name, request_hash: [u8; 32]) -> Result<Entry<'_>, Running> {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(running) = table.get(&name) {
+            return Err(running.clone());
+        }
+        let (answer, watched) = watch::channel(None);
+        table.insert(name.clone(), Running { request_hash, answer: watched });
+        Ok(Entry { table: self, name, answer })
+    }
+}
+
+impl Ops {
+    pub(super) async fn once(
+        &self,
+        caller: &Caller,
+        op: Op,
+        key: &str,
+        follower: Option<Follower>,
+    ) -> Result<Reply, OpError> {
+        check(key)?;
+        let hash = self.request_hash(caller, &op)?;
+        let name = (caller.owner.clone(), key.to_owned());
+        match self.in_flight.enter(name, hash) {
+            Ok(entry) => {
+                let answer = self.first(caller, op, &entry, hash, follower).await;
+                // Nobody waits: fine.
+                let _ = entry.answer.send(Some(Arc::new(answer.clone())));
+                answer
+            }
+            Err(running) if running.request_hash != hash => Err(mismatch(key)),
+            Err(mut running) => {
+                let answer = match running.answer.wait_for(Option::is_some).await {
+                    Ok(answer) => answer.clone(),
+                    Err(_) => None,
+                };
+                match answer {
+                    Some(answer) => self.again((*answer).clone(), follower).await,
+                    None => Err(OpError::new(ErrorCode::Internal, "the first request was broken off")
+                        .with_hint("try again with the same key")),
+                }
+            }
+        }
+    }
+
+    async fn first(
+        &self,
+        caller: &Caller,
+        op: Op,
+        entry: &Entry<'_>,
+        hash: [u8; 32],
+        follower: Option<Follower>,
+    ) -> Answer {
+        let (owner, key) = &entry.name;
+        let at = now();
+        let expired_before = earlier(at, KEY_LIFE);
+        let known = self.store.key(owner, key).await.map_err(stored)?;
+        let subject = match known.filter(|row| row.created_at >= expired_before) {
+            Some(row) if row.request_hash != hash => return Err(mismatch(key)),
+            Some(KeyRow { reply, subject, .. }) => {
+                // None: a supervisor died between claim and answer, or the answer was too large to keep.
+                let taken = reply.as_deref().and_then(execution_of);
+                let answer = match reply.as_deref().map(decode) {
+                    _ if let Some(id) = taken => {
+                        Some(self.stands(&repetition(caller, &op, subject), id).await)
+                    }
+                    Some(Ok(answer)) => Some(answer),
+                    undecodable => match self.made(caller, &op, subject).await? {
+                        Some(reply) => Some(Ok(reply)),
+                        // Answered once, so it ran: never again.
+                        None => undecodable.transpose()?,
+                    },
+                };
+                match answer {
+                    Some(answer) => return self.again(answer, follower).await,
+                    None => subject,
+                }
+            }
+            None => {
+                let subject = Uuid::now_v7().into_bytes();
+                let claim = KeyClaim {
+                    owner: owner.clone(),
+                    key: key.clone(),
+                    request_hash: hash,
+                    subject,
+                    at,
+                    expired_before,
+                    reply: None,
+                };
+                self.store.apply(Write::KeyClaim(Box::new(claim))).await.map_err(claimed)?;
+                subject
+            }
+        };
+        let durable = matches!(op, Op::Durable(_));
+        let answer = self.perform(caller, (Uuid::from_bytes(subject), Some(key)), follower, op).await;
+        self.keep(entry, &answer, durable).await;
+        answer
+    }
+
+    /// A file is sent anew when its import is repeated: what counts is the file, and not the id of the import.
+    pub(super) fn request_hash(&self, caller: &Caller, op: &Op) -> Result<[u8; 32], OpError> {
+        if let Op::Durable(DurableOp::ImportEnd { import }) = op {
+            return self.imports.fingerprint(caller, import);
+        }
+        let bytes = codec::encode(op, usize::MAX).map_err(|error| invalid(error.to_string()))?;
+        Ok(Sha256::digest(bytes).into())
+    }
+
+    /// Stores the answer, or gives the key back. A failure leaves the claim: the next request with it finds what was made.
+    async fn keep(&self, entry: &Entry<'_>, answer: &Answer, durable: bool) {
+        let (owner, key) = entry.name.clone();
+        let write = match counts(answer, durable) {
+            Counts::Finally => match codec::encode(answer, CONTROL_FRAME_BYTES) {
+                Ok(reply) => Write::KeyAnswer { owner, key, reply },
+                // Too large to keep: the record itself is the answer.
+                Err(_) => return,
+            },
+            Counts::Unknown => return,
+            Counts::Not => Write::KeyRelease { owner, key },
+        };
+        if let Err(error) = self.store.apply(write).await {
+            tracing::warn!(%error, "the answer to an idempotency key was not stored");
+        }
+    }
+
+    /// What the verb had made before the supervisor died, if it had.
+    async fn made(&self, caller: &Caller, op: &Op, subject: [u8; 16]) -> Result<Option<Reply>, OpError> {
+        let scope = caller.scope();
+        Ok(match op {
+            Op::TemplateCreate { .. } => {
+                let row =
+                    self.store.template(&scope, TemplateId::from_bytes(subject)).await.map_err(stored)?;
+                row.map(|row| Reply::Template(row.detail.template))
+            }
+            Op::SessionCreate(_) => {
+                let row = self.store.session(&scope, SessionId::from_bytes(subject)).await.map_err(stored)?;
+                row.map(|row| Reply::Session(Box::new(row.session)))
+            }
+            Op::SessionFork { count, .. } => self.forks_made(&scope, subject, *count).await?,
+            Op::ExecStart(new) => {
+                let id = ExecutionId::from_bytes(subject);
+                match self.store.execution(&scope, id).await.map_err(stored)? {
+                    Some(mut row) => {
+                        if new.wait && !new.follow {
+                            row.execution.events = Some(self.store.events(id, 0, 0).await.map_err(stored)?);
+                        }
+                        if new.wait && row.execution.status == ExecutionStatus::Waiting {
+                            return self.live(row.execution).await.map(Reply::Durable).map(Some);
+                        }
+                        Some(Reply::Execution(Box::new(row.execution)))
+                    }
+                    None => None,
+                }
+            }
+            Op::Durable(
+                DurableOp::ProgramStart(_)
+                | DurableOp::Fork { .. }
+                | DurableOp::Rewind { .. }
+                | DurableOp::ImportEnd { .. },
+            ) => {
+                let id = ExecutionId::from_bytes(subject);
+                self.run_made(&repetition(caller, op, subject), id).await?.map(Reply::Durable)
+            }
+            _ => None,
+        })
+    }
+
+    /// Where an execution stands of which a question was answered under this key.
+    async fn stands(&self, call: &Call<'_>, id: ExecutionId) -> Answer {
+        let made = self.run_made(call, id).await?;
+        made.map(Reply::Durable).ok_or_else(|| not_found(Entity::Execution, &id.to_string()))
+    }
+
+    /// A repeated answer; whoever wants to follow gets the events too.
+    async fn again(&self, answer: Answer, follower: Option<Follower>) -> Answer {
+        if let (Ok(Reply::Execution(execution)), Some(follower)) = (&answer, &follower)
+            && execution.events.is_none()
+        {
+            let id = execution.id;
+            if self.runtime.follow(id, 0, follower.clone()).await.is_none() {
+                self.stored_events(id, 0, follower).await?;
+            }
+        }
+        // It stood at a question: what it had said until then.
+        if let (Ok(Reply::Durable(DurableReply::Run(run))), Some(follower)) = (&answer, follower)
+            && run.execution.events.is_none()
+        {
+            self.stored_events(run.execution.id, 0, &follower).await?;
+        }
+        answer
+    }
+}
+
+/// The call that reads what an earlier one with the same key has made.
+fn repetition<'a>(caller: &'a Caller, op: &Op, subject: [u8; 16]) -> Call<'a> {
+    Call {
+        caller,
+        verb: facts(op).audit_name,
+        subject: Uuid::from_bytes(subject),
+        follower: None,
+        noted: AtomicBool::default(),
+        key: None,
+    }
+}
+
+fn check(key: &str) -> Result<(), OpError> {
+    if key.is_empty() || key.len() > KEY_BYTES || key.chars().any(char::is_control) {
+        return Err(invalid(format!(
+            "an idempotency key has 1 to {KEY_BYTES} bytes and no control characters"
+        )));
+    }
+    Ok(())
+}
+
+fn decode(reply: &[u8]) -> Result<Answer, OpError> {
+    codec::decode(reply).map_err(|error| {
+        tracing::error!(%error, "the stored answer to an idempotency key cannot be read");
+        OpError::new(ErrorCode::Internal, "the stored answer to this idempotency key cannot be read")
+            .with_hint("use another key")
+    })
+}
+
+/// What an answer to a question leaves under its key, in the commit that it is a part of; the rest is the execution's id.
+const TAKEN: &[u8] = b"taken";
+
+/// The mark of an answer to a question of this execution, if the call has a key.
+pub(super) fn taken(call: &Call<'_>, execution: ExecutionId) -> Option<Write> {
+    let (owner, key) = (call.caller.owner.clone(), call.key?.to_owned());
+    let reply = [TAKEN, execution.as_bytes()].concat();
+    Some(Write::KeyAnswer { owner, key, reply })
+}
+
+/// The execution of such a mark. No encoded answer begins like one.
+fn execution_of(reply: &[u8]) -> Option<ExecutionId> {
+    reply.strip_prefix(TAKEN)?.try_into().ok().map(ExecutionId::from_bytes)
+}
+
+/// What an answer says about repetitions.
+pub(super) enum Counts {
+    /// It succeeded, or it failed and left something behind that a repetition would double.
+    Finally,
+    /// It was cut short: whoever repeats it finds what was made, and otherwise the verb runs.
+    Unknown,
+    /// Nothing was done.
+    Not,
+}
+
+pub(super) fn counts(answer: &Answer, durable: bool) -> Counts {
+    let Err(error) = answer else { return Counts::Finally };
+    match error.code {
+        ErrorCode::OutputLimitExceeded
+        | ErrorCode::StartupFailed
+        | ErrorCode::LibraryNotInstalled
+        | ErrorCode::LibraryCorrupt
+        // Counts as an attempt.
+        | ErrorCode::AnswerInvalid => Counts::Finally,
+        // What was taken or begun is stored, or will be.
+        ErrorCode::ShuttingDown => Counts::Unknown,
+        ErrorCode::CapacityExceeded | ErrorCode::StorageUnavailable if durable => Counts::Unknown,
+        // It ran: the same request must not run it again.
+        ErrorCode::StorageUnavailable if error.has_run() => Counts::Finally,
+        // A session whose worker could not be made has a row.
+        ErrorCode::CapacityExceeded if error.details.is_some() => Counts::Finally,
+        _ => Counts::Not,
+    }
+}
+
+fn mismatch(key: &str) -> OpError {
+    OpError::new(
+        ErrorCode::IdempotencyMismatch,
+        format!("the idempotency key {key:?} belongs to another request"),
+    )
+    .with_hint("a new request needs a new key")
+}
+
+/// The table in memory makes claims of this process unique: only another door on the same database could be in between.
+fn claimed(error: StoreError) -> OpError {
+    match error {
+        StoreError::Rejected(Rejection::Conflict(Entity::Key)) => {
+            OpError::new(ErrorCode::Conflict, "the idempotency key was taken at this moment")
+                .with_hint("try again with the same key")
+        }
+        other => stored(other),
+    }
+}

@@ -1,0 +1,47 @@
+//! The verbs of the product: one handler each, the same for every door.
+//!
+//! Owns validation, what a caller may see, references to ids, and idempotency. Knows no door (no JSON envelopes, no HTTP,
+//! no frames), no SQL, no process: rows are the store's, live sessions the runtime's.
+//!
+//! Reading order:
+//! - [`ops`]: [`Ops`] and the way of a request to its verb; [`request`]: what an API hands over
+//! - [`verbs`]: the table of verbs: names, effects, handlers
+//! - [`templates`], [`sessions`], [`executions`], [`runtime`]: the handlers, one file for each noun
+//! - [`capabilities`], [`startup_files`], [`libraries`]: the parts of a template, and what is installed
+//! - [`durable`]: the handlers of programs and tasks
+//! - [`resolve`]: a whole id, a name or a unique prefix → an id that the caller may see
+//! - [`settings`], [`modules`], [`redact`]: what a template may ask for, what is never recorded
+//! - [`idempotency`]: the first answer again
+//! - [`audit`]: who changed what, who was refused what
+//! - [`policies`]: what templates say now, without asking the store for each execution
+
+mod audit;
+mod built_in;
+mod capabilities;
+mod durable;
+mod errors;
+mod executions;
+mod forks;
+mod idempotency;
+mod libraries;
+mod modules;
+mod ops;
+pub mod plans;
+mod policies;
+mod redact;
+mod request;
+mod resolve;
+mod runtime;
+mod sessions;
+mod settings;
+mod startup_files;
+mod templates;
+#[cfg(test)]
+mod tests;
+mod verbs;
+
+pub use ops::{Ops, OpsOptions};
+pub use request::{ApiRefusal, Caller, VerbHandler, VerbRequest};
+pub use vm_system_runtime::{RuntimeApi, RuntimeFacts};
+
+pub(crate) use ops::{Call, LIST_ROWS, REPLY_BYTES, fitting, now, page, rows_of};

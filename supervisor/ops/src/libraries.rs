@@ -1,0 +1,338 @@
+//! Libraries: which are installed, and which of them a template's sessions get.
+//!
+//! Installed ones belong to the operator, never to an owner: only administrators add and remove them, because their code
+//! runs in everybody's sessions that name them.
+
+use super::errors::{invalid, not_found, stored};
+use super::templates::has_parts;
+use super::{Call, Ops, now};
+use std::sync::{Arc, PoisonError};
+use vm_system_protocol::control::{
+    ErrorCode, LibraryCheck, LibraryInfo, NewLibrary, OpError, Reply, TemplateName,
+};
+use vm_system_protocol::limits::LIBRARY_BYTES;
+use vm_system_record::{Entity, LibraryRow, Write};
+use vm_system_runtime::Libraries;
+use vm_system_spawn::libraries::{self, CATALOG, CatalogEntry, ShelfError, catalog_entry, full_name, hex};
+use vm_system_spawn::{Library, LibrarySet};
+
+/// Libraries that may be installed.
+const INSTALLED: usize = 1_000;
+/// Libraries that a template may name: a session waits until all of them were evaluated.
+const PER_TEMPLATE: usize = 64;
+
+/// A copy of what is installed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Installed {
+    rows: Option<Arc<[LibraryRow]>>,
+    changes: u64,
+}
+
+impl Ops {
+    pub(super) async fn template_add_library(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        name: &str,
+    ) -> Result<Reply, OpError> {
+        let _deciding = self.deciding.lock().await;
+        let detail = self.template(call, template).await?.detail;
+        has_parts(detail.template.engine, "libraries")?;
+        let (name, id) = wanted(name, &self.store.libraries().await.map_err(stored)?)?;
+        let present = &detail.template.libraries;
+        let other = present.iter().find(|present| **present != name && id_of(present) == id);
+        if let Some(other) = other {
+            return Err(OpError::new(
+                ErrorCode::Conflict,
+                format!("the template has {other} already, and `require({id:?})` can mean one version only"),
+            )
+            .with_details(&serde_json::json!({ "name": other }))
+            .with_hint(format!("remove {other} first")));
+        }
+        if present.len() >= PER_TEMPLATE && !present.contains(&name) {
+            return Err(invalid(format!("a template has at most {PER_TEMPLATE} libraries")));
+        }
+        let template = detail.template.id;
+        let write = Write::LibraryAdd { template, name: name.clone(), at: now() };
+        self.part_changed(call, template, write).await?;
+        Ok(Reply::TemplateName(TemplateName { template_id: template, name }))
+    }
+
+    pub(super) async fn template_remove_library(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        name: &str,
+    ) -> Result<Reply, OpError> {
+        let detail = self.template(call, template).await?.detail;
+        let name = trimmed(name)?;
+        let template = detail.template.id;
+        let present = &detail.template.libraries;
+        let meant = present.iter().find(|present| *present == name);
+        let meant = meant.or_else(|| present.iter().find(|present| id_of(present) == name));
+        // One that is not there is as good as removed.
+        let name = meant.map_or(name, String::as_str).to_owned();
+        let write = Write::LibraryRemove { template, name: name.clone(), at: now() };
+        self.part_changed(call, template, write).await?;
+        Ok(Reply::TemplateName(TemplateName { template_id: template, name }))
+    }
+
+    pub(super) async fn library_catalog(&self) -> Result<Reply, OpError> {
+        let rows = self.store.libraries().await.map_err(stored)?;
+        let absent = CATALOG.iter().filter(|entry| !rows.iter().any(|row| row.name == entry.name()));
+        let mut all: Vec<LibraryInfo> = absent.map(not_installed).collect();
+        all.extend(rows.into_iter().map(info));
+        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        Ok(Reply::Libraries(all))
+    }
+
+    pub(super) async fn library_install(&self, call: &Call<'_>, new: NewLibrary) -> Result<Reply, OpError> {
+        operator(call)?;
+        let unusable = |error: libraries::NameError| invalid(error.to_string());
+        libraries::check_id(&new.id).map_err(unusable)?;
+        libraries::check_version(&new.version).map_err(unusable)?;
+        let global = new.global.or_else(|| catalog_entry(&new.id).map(|entry| entry.global.to_owned()));
+        global.as_deref().map(libraries::check_global).transpose().map_err(unusable)?;
+        if new.source.trim().is_empty() {
+            return Err(invalid("the library's source is empty"));
+        }
+        if new.source.len() > LIBRARY_BYTES {
+            return Err(invalid(format!("the library's source has more than {LIBRARY_BYTES} bytes")));
+        }
+        self.has_room()?;
+        let _deciding = self.deciding.lock().await;
+        let rows = self.store.libraries().await.map_err(stored)?;
+        let name = full_name(&new.id, &new.version);
+        let before = rows.iter().find(|row| row.name == name);
+        if rows.len() >= INSTALLED && before.is_none() {
+            return Err(invalid(format!("at most {INSTALLED} libraries can be installed")));
+        }
+        let bytes = new.source.len() as u64;
+        let shelf = self.shelf.clone();
+        let hash = blocking(move || shelf.put(&new.source)).await?.map_err(|error| unkept(&error))?;
+        let row =
+            LibraryRow { name, id: new.id, version: new.version, global, hash, bytes, installed_at: now() };
+        let result = self.store.apply(Write::LibraryInstall(Box::new(row.clone()))).await.map_err(stored);
+        self.installed_changed();
+        self.audit(call, &row.name, &result).await;
+        result?;
+        if let Some(before) = before.filter(|before| before.hash != hash) {
+            self.forget_source(before, &rows).await;
+        }
+        Ok(Reply::Library(Box::new(info(row))))
+    }
+
+    pub(super) async fn library_remove(&self, call: &Call<'_>, name: &str) -> Result<Reply, OpError> {
+        operator(call)?;
+        let name = trimmed(name)?;
+        let _deciding = self.deciding.lock().await;
+        let rows = self.store.libraries().await.map_err(stored)?;
+        let row = installed(name, &rows)?.ok_or_else(|| not_found(Entity::Library, name))?;
+        let write = Write::LibraryUninstall { name: row.name.clone() };
+        let result = self.store.apply(write).await.map_err(stored);
+        self.installed_changed();
+        self.audit(call, &row.name, &result).await;
+        result?;
+        self.forget_source(row, &rows).await;
+        Ok(Reply::Library(Box::new(info(row.clone()))))
+    }
+
+    pub(super) async fn library_verify(&self, name: Option<&str>) -> Result<Reply, OpError> {
+        let mut rows = self.store.libraries().await.map_err(stored)?;
+        if let Some(name) = name {
+            let name = trimmed(name)?;
+            let row = installed(name, &rows)?.ok_or_else(|| not_found(Entity::Library, name))?;
+            rows = vec![row.clone()];
+        }
+        let shelf = self.shelf.clone();
+        let check = move || {
+            let check = |row: LibraryRow| {
+                let problem = shelf.get(&row.hash).err().map(|error| error.to_string());
+                LibraryCheck { name: row.name, ok: problem.is_none(), problem }
+            };
+            rows.into_iter().map(check).collect()
+        };
+        Ok(Reply::LibraryChecks(blocking(check).await?))
+    }
+
+    /// What the libraries that a template names are now.
+    pub(super) async fn libraries_of(&self, names: &[String]) -> Result<Libraries, OpError> {
+        if names.is_empty() {
+            return Ok(Libraries::Installed(LibrarySet::default()));
+        }
+        let installed = self.installed().await?;
+        let library = |name: &String| {
+            let row = installed.iter().find(|row| row.name == *name).ok_or_else(|| name.clone())?;
+            let LibraryRow { name, id, global, hash, .. } = row.clone();
+            Ok(Library { name, id, global, hash })
+        };
+        Ok(match names.iter().map(library).collect::<Result<Vec<_>, String>>() {
+            Ok(libraries) => Libraries::Installed(LibrarySet::new(libraries)),
+            Err(missing) => Libraries::Missing(missing),
+        })
+    }
+
+    /// Every installed library. They change rarely and every session asks: a copy is kept until one is installed or removed.
+    async fn installed(&self) -> Result<Arc<[LibraryRow]>, OpError> {
+        let known = self.installed.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(rows) = known.rows {
+            return Ok(rows);
+        }
+        let rows: Arc<[LibraryRow]> = self.store.libraries().await.map_err(stored)?.into();
+        let mut kept = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+        // What was read before a change is not kept after it.
+        if kept.changes == known.changes {
+            kept.rows = Some(Arc::clone(&rows));
+        }
+        Ok(rows)
+    }
+
+    fn installed_changed(&self) {
+        let mut kept = self.installed.lock().unwrap_or_else(PoisonError::into_inner);
+        *kept = Installed { rows: None, changes: kept.changes + 1 };
+    }
+
+    /// The source of a library that was replaced or removed, unless another one has the same.
+    async fn forget_source(&self, row: &LibraryRow, rows: &[LibraryRow]) {
+        if rows.iter().any(|other| other.name != row.name && other.hash == row.hash) {
+            return;
+        }
+        let (shelf, hash) = (self.shelf.clone(), row.hash);
+        match blocking(move || shelf.remove(&hash)).await {
+            Ok(Ok(())) => {}
+            // The next start sweeps it away.
+            Ok(Err(error)) => tracing::warn!(%error, library = row.name, "a removed library's file stays"),
+            Err(error) => tracing::warn!(%error, library = row.name, "a removed library's file stays"),
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, OpError> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| OpError::new(ErrorCode::Internal, error.to_string()))
+}
+
+fn operator(call: &Call<'_>) -> Result<(), OpError> {
+    if call.caller.admin {
+        return Ok(());
+    }
+    let message =
+        "only an administrator installs and removes libraries: their code runs in everybody's sessions";
+    Err(OpError::new(ErrorCode::NotPermitted, message))
+}
+
+fn unkept(error: &ShelfError) -> OpError {
+    OpError::new(ErrorCode::StorageUnavailable, format!("the library cannot be kept: {error}"))
+        .with_hint("nothing was changed; free some disk space, then try again")
+}
+
+fn trimmed(name: &str) -> Result<&str, OpError> {
+    match name.trim() {
+        "" => Err(invalid("the library's name is missing")),
+        name if name.len() > 400 => Err(invalid("the library's name is too long")),
+        name => Ok(name),
+    }
+}
+
+/// The installed library of this name, or the only one of this id.
+fn installed<'a>(name: &str, rows: &'a [LibraryRow]) -> Result<Option<&'a LibraryRow>, OpError> {
+    if let Some(row) = rows.iter().find(|row| row.name == name) {
+        return Ok(Some(row));
+    }
+    let versions: Vec<&LibraryRow> = rows.iter().filter(|row| row.id == name).collect();
+    if versions.len() > 1 {
+        let names: Vec<&str> = versions.iter().map(|row| row.name.as_str()).collect();
+        return Err(invalid(format!("more than one version of {name} is installed: {}", names.join(", ")))
+            .with_details(&serde_json::json!({ "candidates": names }))
+            .with_hint("give the name with its version"));
+    }
+    Ok(versions.first().copied())
+}
+
+/// The name that a template stores for what somebody wrote, and its id.
+fn wanted(name: &str, rows: &[LibraryRow]) -> Result<(String, String), OpError> {
+    let name = trimmed(name)?;
+    if let Some(row) = installed(name, rows)? {
+        return Ok((row.name.clone(), row.id.clone()));
+    }
+    if let Some(entry) = catalog_entry(name) {
+        return Ok((entry.name(), entry.id.to_owned()));
+    }
+    let command = install_command(name);
+    Err(not_found(Entity::Library, name)
+        .with_details(&serde_json::json!({ "name": name, "command": command }))
+        .with_hint(format!("an administrator installs it: {command}")))
+}
+
+/// `left-pad-1.3.0` → `left-pad`: everything before the first hyphen that a version could follow.
+fn id_of(name: &str) -> &str {
+    let version_follows = |(place, _): &(usize, &str)| {
+        let rest = &name[place + 1..];
+        rest.starts_with(|first: char| first.is_ascii_digit()) && rest.contains('.')
+    };
+    let hyphens = name.match_indices('-');
+    hyphens.filter(|(place, _)| *place > 0).find(version_follows).map_or(name, |(place, _)| &name[..place])
+}
+
+/// How a library that a template names is installed.
+pub(super) fn install_command(name: &str) -> String {
+    if catalog_entry(name).is_some() {
+        return "vm-system libs download".to_owned();
+    }
+    match id_of(name) {
+        id if id.len() < name.len() => format!("vm-system libs install {id}@{}", &name[id.len() + 1..]),
+        id => format!("vm-system libs install {id}@VERSION"),
+    }
+}
+
+fn info(row: LibraryRow) -> LibraryInfo {
+    LibraryInfo {
+        name: row.name,
+        id: row.id,
+        version: row.version,
+        global: row.global,
+        installed: true,
+        sha256: Some(hex(&row.hash)),
+        bytes: Some(row.bytes),
+        installed_at: Some(row.installed_at),
+    }
+}
+
+fn not_installed(entry: &CatalogEntry) -> LibraryInfo {
+    LibraryInfo {
+        name: entry.name(),
+        id: entry.id.to_owned(),
+        version: entry.version.to_owned(),
+        global: Some(entry.global.to_owned()),
+        installed: false,
+        sha256: None,
+        bytes: None,
+        installed_at: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{id_of, install_command};
+
+    #[test]
+    fn id_is_what_comes_before_the_version() {
+        for (name, id) in [
+            ("lodash-4.17.21", "lodash"),
+            ("left-pad-1.3.0", "left-pad"),
+            ("@a/b-c-1.0.0-beta.1", "@a/b-c"),
+            ("lodash", "lodash"),
+            ("es-2015-x", "es-2015-x"),
+            ("-1.0", "-1.0"),
+        ] {
+            assert_eq!(id_of(name), id, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_command_installs_what_is_missing() {
+        assert_eq!(install_command("moment-2.29.4"), "vm-system libs download");
+        assert_eq!(install_command("left-pad-1.3.0"), "vm-system libs install left-pad@1.3.0");
+        assert_eq!(install_command("left-pad"), "vm-system libs install left-pad@VERSION");
+    }
+}

@@ -1,0 +1,71 @@
+//! The catalog of host modules, and which names are refused with which reason.
+
+use super::OpsOptions;
+use super::errors::invalid;
+use vm_system_policy::NO_HTTP;
+use vm_system_protocol::control::{ErrorCode, ModuleInfo, OpError};
+
+/// Host modules that exist, with what they give.
+const AVAILABLE: &[(&str, &str)] = &[
+    ("database", "SQLite databases of the session's workspace"),
+    ("exec", "commands that the operator lists and a capability row names, in a jail of their own"),
+    ("fs", "files and folders beneath the session's worktree; changing them needs the capability fs write"),
+];
+/// Host modules that are planned, with what is missing.
+const KNOWN: &[(&str, &str)] = &[("http", NO_HTTP)];
+/// Why `exec` cannot be added where the operator lists nothing.
+const NO_COMMANDS: &str = "the operator of this daemon lists no commands (serve --allow-exec NAME=/PATH)";
+/// Part of the language: always there, and switched off by a capability row of kind `global`.
+const BUILT_IN: &[&str] = &["console", "math", "json", "date", "array", "string", "object", "promise"];
+
+pub(super) fn catalog(options: &OpsOptions) -> Vec<ModuleInfo> {
+    let info = |(name, description): &(&str, &str)| ModuleInfo {
+        name: (*name).to_owned(),
+        description: if is_unlisted(name, options) {
+            format!("{description}; not now: {NO_COMMANDS}")
+        } else {
+            (*description).to_owned()
+        },
+    };
+    AVAILABLE.iter().map(info).collect()
+}
+
+/// `exec` where there is nothing to run.
+fn is_unlisted(name: &str, options: &OpsOptions) -> bool {
+    name == "exec" && !options.commands_listed
+}
+
+/// Trims and lower-cases a name and checks it against the catalog, and `exec` against the operator's list.
+pub(super) fn checked(name: &str, options: &OpsOptions) -> Result<String, OpError> {
+    let name = normal(name)?;
+    let unlisted = is_unlisted(&name, options);
+    if !unlisted && AVAILABLE.iter().any(|(known, _)| *known == name) {
+        return Ok(name);
+    }
+    let why = if BUILT_IN.contains(&name.as_str()) {
+        "it is part of JavaScript and needs no module".to_owned()
+    } else if unlisted {
+        NO_COMMANDS.to_owned()
+    } else if let Some((_, why)) = KNOWN.iter().find(|(known, _)| *known == name) {
+        (*why).to_owned()
+    } else {
+        "it is not in the catalog".to_owned()
+    };
+    let names = AVAILABLE.iter().map(|(name, _)| *name).filter(|name| !is_unlisted(name, options));
+    let names: Vec<&str> = names.collect();
+    Err(OpError::new(ErrorCode::ModuleNotAllowed, format!("module {name:?} is not allowed: {why}"))
+        .with_details(&serde_json::json!({ "module": name, "available": names }))
+        .with_hint(format!("available modules: {}", names.join(", "))))
+}
+
+/// As names are stored.
+pub(super) fn normal(name: &str) -> Result<String, OpError> {
+    let name = name.trim().to_lowercase();
+    if name.is_empty() {
+        return Err(invalid("the module's name is missing"));
+    }
+    if name.len() > 200 {
+        return Err(invalid("the module's name is too long"));
+    }
+    Ok(name)
+}

@@ -1,0 +1,179 @@
+//! The way of a request to its verb: idempotency, dispatch, the audit line of a refusal. Knows no single verb.
+
+use crate::idempotency::InFlight;
+use crate::libraries::Installed;
+use crate::policies::Policies;
+use crate::verbs::{self, Effect, VerbFacts};
+use crate::{ApiRefusal, Caller, VerbHandler, VerbRequest, audit, durable, errors, settings};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use vm_system_protocol::control::{ListPage, Op, OpError, Reply};
+use vm_system_protocol::model::Limits;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{Cursor, Page};
+use vm_system_runtime::Follower;
+use vm_system_runtime::RuntimeApi;
+use vm_system_spawn::libraries::Shelf;
+use vm_system_store::{BoxFuture, StoreHandle};
+
+/// Rows of a list without a limit of its own, at most.
+pub(crate) const LIST_ROWS: u32 = 10_000;
+/// Content of one answer, at most (bytes); lists and events end early there. Fits a frame of the control socket.
+pub(crate) const REPLY_BYTES: usize = 12 << 20;
+
+/// What the operator allows.
+#[derive(Debug, Clone)]
+pub struct OpsOptions {
+    /// The most that templates may ask for.
+    pub ceilings: Limits,
+    /// The operator has said where worktrees may be. If not, only administrators name one: the supervisor would read
+    /// for others what they may not read themselves.
+    pub worktrees_confined: bool,
+    /// The operator lists commands for the `exec` module.
+    pub commands_listed: bool,
+}
+
+impl Default for OpsOptions {
+    fn default() -> Self {
+        Self { ceilings: settings::default_ceilings(), worktrees_confined: true, commands_listed: false }
+    }
+}
+
+/// All verbs. Share it in an [`Arc`].
+pub struct Ops {
+    pub(crate) store: StoreHandle,
+    pub(crate) runtime: Arc<dyn RuntimeApi>,
+    pub(crate) options: OpsOptions,
+    pub(crate) policies: Policies,
+    /// The built-in template has a row.
+    pub(crate) built_in_row: tokio::sync::OnceCell<()>,
+    pub(crate) in_flight: InFlight,
+    pub(crate) refusals: audit::Budget,
+    pub(crate) shelf: Shelf,
+    pub(crate) installed: Mutex<Installed>,
+    /// Held while a verb reads something, decides, and writes: two changes of one template, two installations.
+    pub(crate) deciding: tokio::sync::Mutex<()>,
+    pub(crate) imports: Arc<durable::Imports>,
+    pub(crate) stop: CancellationToken,
+    pub(crate) started: Instant,
+}
+
+/// One verb under way.
+pub(crate) struct Call<'a> {
+    pub(crate) caller: &'a Caller,
+    /// The verb's name in the audit log.
+    pub(crate) verb: &'static str,
+    /// Id of what the verb makes.
+    pub(crate) subject: Uuid,
+    /// Where the events of a followed execution go.
+    pub(crate) follower: Option<Follower>,
+    /// The audit log has a line about it.
+    pub(crate) noted: AtomicBool,
+    /// The idempotency key that it has.
+    pub(crate) key: Option<&'a str>,
+}
+
+impl Ops {
+    /// `shelf` has the sources of installed libraries; `stop` is cancelled when a caller asks the supervisor to stop.
+    pub fn new(
+        store: StoreHandle,
+        runtime: Arc<dyn RuntimeApi>,
+        options: OpsOptions,
+        shelf: Shelf,
+        stop: CancellationToken,
+    ) -> Self {
+        let policies = Policies::new(store.clone(), options.ceilings.clone());
+        Self {
+            store,
+            runtime,
+            options,
+            policies,
+            built_in_row: tokio::sync::OnceCell::new(),
+            in_flight: InFlight::default(),
+            refusals: audit::Budget::default(),
+            shelf,
+            installed: Mutex::default(),
+            deciding: tokio::sync::Mutex::default(),
+            imports: Arc::default(),
+            stop,
+            started: Instant::now(),
+        }
+    }
+
+    /// Runs a verb whose thing, if it makes one, gets this id; with its key, if it has one.
+    pub(crate) async fn perform(
+        &self,
+        caller: &Caller,
+        (subject, key): (Uuid, Option<&str>),
+        follower: Option<Follower>,
+        op: Op,
+    ) -> Result<Reply, OpError> {
+        let VerbFacts { audit_name, effect, subject: about } = verbs::facts(&op);
+        let about = about.to_owned();
+        let noted = AtomicBool::new(false);
+        let call = Call { caller, verb: audit_name, subject, follower, noted, key };
+        let result = self.dispatch(&call, op).await;
+        if let Err(error) = &result
+            && !call.noted.load(Ordering::Relaxed)
+        {
+            Box::pin(self.refused_verb(&call, effect, &about, error.code)).await;
+        }
+        result
+    }
+}
+
+impl VerbHandler for Ops {
+    fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>> {
+        let VerbRequest { caller, idempotency_key, op, events } = request;
+        Box::pin(async move {
+            match idempotency_key {
+                Some(key) if verbs::facts(&op).effect == Effect::Changes => {
+                    Box::pin(self.once(&caller, op, &key, events)).await
+                }
+                _ => self.perform(&caller, (Uuid::now_v7(), None), events, op).await,
+            }
+        })
+    }
+
+    fn refused(&self, refusal: ApiRefusal) -> BoxFuture<'_, ()> {
+        Box::pin(self.refused_by_api(refusal))
+    }
+}
+
+/// The clock, once per use.
+pub(crate) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// The part of a list that is asked for; at most `most` rows, and as many if nothing was said.
+pub(crate) fn page(asked: ListPage, most: u32) -> Result<Page, OpError> {
+    let limit = rows_of(asked.limit.unwrap_or(most), most)?;
+    let after = asked.after.map(|place| Cursor { at: place.at, id: place.id });
+    Ok(Page { limit, after })
+}
+
+/// How many rows an answer has of those that are asked for.
+pub(crate) fn rows_of(limit: u32, most: u32) -> Result<u32, OpError> {
+    if limit == 0 {
+        return Err(errors::invalid("limit must be at least 1"));
+    }
+    Ok(limit.min(most))
+}
+
+/// The first rows in any case, further ones as far as an answer has room; `weight` is about a row's size (bytes).
+pub(crate) fn fitting<T>(rows: impl IntoIterator<Item = T>, weight: impl Fn(&T) -> usize) -> Vec<T> {
+    let mut room = REPLY_BYTES;
+    let fits = rows.into_iter().enumerate().map_while(|(place, row)| {
+        let bytes = weight(&row);
+        if place > 0 && bytes > room {
+            return None;
+        }
+        room = room.saturating_sub(bytes);
+        Some(row)
+    });
+    fits.collect()
+}

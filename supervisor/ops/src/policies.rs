@@ -1,0 +1,123 @@
+//! What templates say now: every execution needs it, and it changes rarely. All changes go through the verbs, so that a
+//! copy in memory is right as long as the verbs drop it.
+
+use super::built_in::{self, BUILT_IN};
+use super::errors::stored;
+use super::settings;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use vm_system_protocol::control::OpError;
+use vm_system_protocol::ids::{SessionId, TemplateId};
+use vm_system_protocol::model::{Limits, TemplateDetail};
+use vm_system_record::{Owner, PolicySnapshot, Scope, TemplateRow};
+use vm_system_store::StoreHandle;
+
+/// Entries that are kept of either kind; then all are dropped and loaded again as they are needed.
+const ENTRIES: usize = 20_000;
+
+pub(super) struct Policies {
+    store: StoreHandle,
+    ceilings: Limits,
+    built_in: Arc<Known>,
+    inner: Mutex<Inner>,
+}
+
+/// An active template.
+pub(super) struct Known {
+    pub(super) owner: Owner,
+    pub(super) detail: TemplateDetail,
+    /// What it says, under the operator's ceilings.
+    pub(super) policy: Arc<PolicySnapshot>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// `None`: deleted.
+    templates: HashMap<TemplateId, Option<Arc<Known>>>,
+    sessions: HashMap<SessionId, TemplateId>,
+    /// Counts changes, so that what was read before one is not kept after it.
+    changes: u64,
+}
+
+impl Policies {
+    pub(super) fn new(store: StoreHandle, ceilings: Limits) -> Self {
+        Self {
+            built_in: Arc::new(under(&ceilings, built_in::row())),
+            store,
+            ceilings,
+            inner: Mutex::default(),
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        // Nothing under this lock can panic half-way through a change.
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// After every change of a template.
+    pub(super) fn changed(&self, template: TemplateId) {
+        let mut inner = self.inner();
+        inner.changes += 1;
+        inner.templates.remove(&template);
+    }
+
+    /// A session was made from this template.
+    pub(super) fn made(&self, session: SessionId, template: TemplateId) {
+        let mut inner = self.inner();
+        if inner.sessions.len() >= ENTRIES {
+            inner.sessions.clear();
+        }
+        inner.sessions.insert(session, template);
+    }
+
+    /// What the template of a session says now; `None` if it was deleted, or the session is not stored yet.
+    pub(super) async fn of_session(
+        &self,
+        session: SessionId,
+    ) -> Result<Option<Arc<PolicySnapshot>>, OpError> {
+        let known = self.inner().sessions.get(&session).copied();
+        let template = match known {
+            Some(template) => template,
+            None => match self.store.session(&Scope::All, session).await.map_err(stored)? {
+                Some(row) => {
+                    self.made(session, row.session.template_id);
+                    row.session.template_id
+                }
+                None => return Ok(None),
+            },
+        };
+        let known = self.template(template).await?;
+        Ok(known.map(|known| Arc::clone(&known.policy)))
+    }
+
+    /// A template, whoever may see it; `None` if it was deleted or never was.
+    pub(super) async fn template(&self, template: TemplateId) -> Result<Option<Arc<Known>>, OpError> {
+        if template == BUILT_IN {
+            return Ok(Some(Arc::clone(&self.built_in)));
+        }
+        let changes = {
+            let inner = self.inner();
+            if let Some(known) = inner.templates.get(&template) {
+                return Ok(known.clone());
+            }
+            inner.changes
+        };
+        let row = self.store.template(&Scope::All, template).await.map_err(stored)?;
+        let known = row.map(|row| Arc::new(under(&self.ceilings, *row)));
+        let mut inner = self.inner();
+        if inner.changes == changes {
+            if inner.templates.len() >= ENTRIES {
+                inner.templates.clear();
+            }
+            inner.templates.insert(template, known.clone());
+        }
+        Ok(known)
+    }
+}
+
+/// What a template says under the operator's ceilings.
+fn under(ceilings: &Limits, row: TemplateRow) -> Known {
+    let mut policy = PolicySnapshot::from(&row.detail);
+    settings::under_ceilings(&mut policy.settings.limits, ceilings);
+    Known { owner: row.owner, detail: row.detail, policy: Arc::new(policy) }
+}

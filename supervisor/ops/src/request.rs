@@ -1,0 +1,79 @@
+//! What an API hands to the verbs, and [`VerbHandler`], by which it does so. Knows no transport.
+
+use vm_system_protocol::control::{Op, OpError, Reply};
+use vm_system_record::{Owner, Scope};
+use vm_system_runtime::Follower;
+use vm_system_runtime::worktree::WorktreeClient;
+use vm_system_store::BoxFuture;
+
+/// Who makes a request, and through which API.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The principal; the rows that it makes belong to it.
+    pub owner: Owner,
+    /// Sees and may do everything: root, the user that the supervisor runs as, and tokens of administrators.
+    pub admin: bool,
+    /// Name of the API, for the audit log.
+    pub api: &'static str,
+}
+
+impl Caller {
+    pub(super) fn scope(&self) -> Scope {
+        if self.admin { Scope::All } else { Scope::Owner(self.owner.clone()) }
+    }
+
+    /// Names are resolved among the caller's own things, whatever else it may see.
+    pub(super) fn own(&self) -> Scope {
+        Scope::Owner(self.owner.clone())
+    }
+
+    /// The principal as the rules for worktrees name it.
+    pub(super) fn worktree_client(&self) -> WorktreeClient {
+        WorktreeClient::new(self.owner.as_str(), self.admin)
+    }
+
+    pub(super) fn may_see(&self, owner: &Owner) -> bool {
+        self.admin || self.owner == *owner
+    }
+}
+
+/// One verb with its caller.
+#[derive(Debug)]
+pub struct VerbRequest {
+    /// Who makes the request.
+    pub caller: Caller,
+    /// For 24 h the same key from the same owner gets the first response again, also after a restart.
+    pub idempotency_key: Option<String>,
+    /// The verb.
+    pub op: Op,
+    /// Receives the events of `ExecStart` and `ExecEvents` that ask to follow, in order and without a gap; the response then
+    /// has none. Closed when the client is gone or has lost interest: then following ends, the execution does not.
+    pub events: Option<Follower>,
+}
+
+/// A request that an API refused before it was a verb.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApiRefusal {
+    /// The principal; absent if it is not known.
+    pub owner: Option<Owner>,
+    /// Name of the API.
+    pub api: &'static str,
+    /// Method and path, or what stands for a verb.
+    pub what: String,
+    /// Address of the peer, if the principal is not known.
+    pub from: String,
+    /// The error's code.
+    pub code: &'static str,
+}
+
+/// Handles verbs: [`Ops`](super::Ops), or a fake in tests.
+pub trait VerbHandler: Send + Sync + 'static {
+    /// Runs one verb to its end. The future must not be dropped half-way, also when the client disconnects.
+    fn handle(&self, request: VerbRequest) -> BoxFuture<'_, Result<Reply, OpError>>;
+
+    /// Notes a refusal; the handler decides how much of it is kept.
+    fn refused(&self, refusal: ApiRefusal) -> BoxFuture<'_, ()> {
+        let _ = refusal;
+        Box::pin(std::future::ready(()))
+    }
+}

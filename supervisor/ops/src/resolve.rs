@@ -1,0 +1,248 @@
+//! References: a whole id, a name where the thing has one, or a unique prefix of an id (at least 4 characters), among what
+//! the caller may see. Rows of others do not exist. A name means a thing of the caller's own: administrators, who may see all, reach
+//! what belongs to others by its id alone, so that nobody can put a thing of his behind a name that somebody else uses.
+
+use super::built_in::{self, BUILT_IN};
+use super::errors::{invalid, not_found, stored};
+use super::policies::Known;
+use super::{Call, Ops};
+use std::sync::Arc;
+use uuid::Uuid;
+use vm_system_protocol::control::OpError;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::model::SessionStatus;
+use vm_system_record::{Entity, ExecutionRow, IdKind, Page, SessionQuery, SessionRow, TemplateRow};
+
+/// Shortest prefix that is looked for (hexadecimal digits).
+pub(super) const PREFIX_MIN: usize = 4;
+/// Candidates that the error about an ambiguous reference names.
+const CANDIDATES: u32 = 5;
+/// Longest reference (bytes); names have at most 200 characters.
+const REFERENCE_BYTES: usize = 800;
+
+impl Ops {
+    pub(super) async fn template(&self, call: &Call<'_>, reference: &str) -> Result<TemplateRow, OpError> {
+        let scope = call.caller.scope();
+        let reference = plausible("template", reference)?;
+        let row = match reference.parse::<TemplateId>() {
+            Ok(BUILT_IN) => return Ok(built_in::row()),
+            Ok(id) => self.store.template(&scope, id).await.map_err(stored)?,
+            Err(_) => match self
+                .store
+                .template_by_name(&call.caller.own(), reference)
+                .await
+                .map_err(stored)?
+            {
+                Some(row) => Some(row),
+                None => match self.by_prefix(call, IdKind::Template, Entity::Template, reference).await? {
+                    Some(id) => {
+                        self.store.template(&scope, TemplateId::from_bytes(id)).await.map_err(stored)?
+                    }
+                    None => None,
+                },
+            },
+        };
+        match row {
+            // Administrators see its row; what it says stands elsewhere.
+            Some(row) if row.detail.template.id == BUILT_IN => Ok(built_in::row()),
+            None if built_in::is_meant(reference) => Ok(built_in::row()),
+            row => row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Template, reference)),
+        }
+    }
+
+    /// As [`Ops::template`]; one that is named by its whole id is found without asking the store again and again.
+    pub(super) async fn known_template(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<Arc<Known>, OpError> {
+        let id = match plausible("template", reference)?.parse::<TemplateId>() {
+            Ok(id) => id,
+            Err(_) => self.template(call, reference).await?.detail.template.id,
+        };
+        let known = self.policies.template(id).await?;
+        known
+            .filter(|known| id == BUILT_IN || call.caller.may_see(&known.owner))
+            .ok_or_else(|| not_found(Entity::Template, reference))
+    }
+
+    /// The id of a session. One that is named by its whole id is found without asking the store.
+    pub(super) async fn session_id(&self, call: &Call<'_>, reference: &str) -> Result<SessionId, OpError> {
+        let reference = plausible("session", reference)?;
+        if let Ok(id) = reference.parse::<SessionId>() {
+            return Ok(id);
+        }
+        if let Some(id) = self.session_by_name(call, reference).await? {
+            return Ok(id);
+        }
+        match self.by_prefix(call, IdKind::Session, Entity::Session, reference).await? {
+            Some(id) => Ok(SessionId::from_bytes(id)),
+            None => Err(unknown(call, Entity::Session, reference)),
+        }
+    }
+
+    /// Sessions may share a name: it means the one that is alive, else the one that there is.
+    async fn session_by_name(&self, call: &Call<'_>, name: &str) -> Result<Option<SessionId>, OpError> {
+        let scope = call.caller.own();
+        let some = Page::first(CANDIDATES + 1);
+        let mut found = Vec::new();
+        for status in [Some(SessionStatus::Ready), Some(SessionStatus::Starting), None] {
+            if status.is_none() && !found.is_empty() {
+                break;
+            }
+            let named = SessionQuery { status, name: Some(name.to_owned()), ..SessionQuery::default() };
+            let rows = self.store.sessions(&scope, named, some).await.map_err(stored)?;
+            found.extend(rows.into_iter().map(|row| *row.session.id.as_bytes()));
+        }
+        one_of(&found, || format!("{name:?} is the name of more than one session"), "give the id")
+            .map(|id| id.map(SessionId::from_bytes))
+    }
+
+    pub(super) async fn session(&self, call: &Call<'_>, reference: &str) -> Result<SessionRow, OpError> {
+        let id = self.session_id(call, reference).await?;
+        let row = self.store.session(&call.caller.scope(), id).await.map_err(stored)?;
+        row.map(|row| *row).ok_or_else(|| not_found(Entity::Session, reference))
+    }
+
+    pub(super) async fn execution(&self, call: &Call<'_>, reference: &str) -> Result<ExecutionRow, OpError> {
+        let scope = call.caller.scope();
+        let reference = plausible("execution", reference)?;
+        let whole = reference.parse::<ExecutionId>().ok();
+        let mut row = match whole {
+            Some(id) => self.store.execution(&scope, id).await.map_err(stored)?,
+            None => None,
+        };
+        if row.is_none() {
+            // A client may call its execution by an id of its own.
+            row = self.store.execution_by_name(&call.caller.own(), reference).await.map_err(stored)?;
+        }
+        if row.is_none()
+            && whole.is_none()
+            && let Some(id) = self.by_prefix(call, IdKind::Execution, Entity::Execution, reference).await?
+        {
+            row = self.store.execution(&scope, ExecutionId::from_bytes(id)).await.map_err(stored)?;
+        }
+        let mut row = row.map(|row| *row).ok_or_else(|| unknown(call, Entity::Execution, reference))?;
+        // What the store could not take is still known to its owner task.
+        if let Some(record) = self.runtime.degraded(row.execution.id) {
+            row.execution = (*record).clone();
+        }
+        Ok(row)
+    }
+
+    pub(super) async fn by_prefix(
+        &self,
+        call: &Call<'_>,
+        kind: IdKind,
+        entity: Entity,
+        reference: &str,
+    ) -> Result<Option<[u8; 16]>, OpError> {
+        let Some((from, to)) = prefix(reference) else { return Ok(None) };
+        let scope = call.caller.scope();
+        let found = self.store.ids(&scope, kind, from, to, CANDIDATES + 1).await.map_err(stored)?;
+        let many = || format!("{reference:?} begins the id of more than one {entity}");
+        one_of(&found, many, "give more characters of the id")
+    }
+}
+
+/// There is no such thing; administrators are told what names mean.
+pub(super) fn unknown(call: &Call<'_>, entity: Entity, reference: &str) -> OpError {
+    let error = not_found(entity, reference);
+    if !call.caller.admin || error.hint.is_some() || prefix(reference).is_some() {
+        return error;
+    }
+    error.with_hint("a name means a thing of your own; what belongs to others is named by its id")
+}
+
+/// The one id that was found, if any; an error with the candidates if there are more.
+fn one_of(
+    found: &[[u8; 16]],
+    many: impl FnOnce() -> String,
+    hint: &str,
+) -> Result<Option<[u8; 16]>, OpError> {
+    if found.len() <= 1 {
+        return Ok(found.first().copied());
+    }
+    let mut names: Vec<String> =
+        found.iter().take(CANDIDATES as usize).map(|id| Uuid::from_bytes(*id).to_string()).collect();
+    let details = serde_json::json!({ "candidates": names });
+    if found.len() > CANDIDATES as usize {
+        names.push("…".to_owned());
+    }
+    Err(invalid(format!("{}: {}", many(), names.join(", "))).with_details(&details).with_hint(hint))
+}
+
+/// The place of the one id that a reference means, among the parts of something: the whole id or a unique prefix of it.
+pub(super) fn among(
+    what: &str,
+    ids: impl Iterator<Item = String>,
+    reference: &str,
+) -> Result<Option<usize>, OpError> {
+    let reference = plausible(what, reference)?.to_lowercase();
+    if prefix(&reference).is_none() {
+        return Err(invalid(format!("{reference:?} is not the id of a {what}"))
+            .with_hint("give the whole id, or at least its first 4 characters"));
+    }
+    let digits = |text: &str| text.replace('-', "");
+    let wanted = digits(&reference);
+    let mut found = ids.enumerate().filter(|(_, id)| digits(id).starts_with(&wanted));
+    match (found.next(), found.next()) {
+        (Some((place, _)), None) => Ok(Some(place)),
+        (None, _) => Ok(None),
+        (Some(_), Some(_)) => Err(invalid(format!("{reference:?} begins the id of more than one {what}"))
+            .with_hint("give more characters of the id")),
+    }
+}
+
+pub(super) fn plausible<'a>(what: &str, reference: &'a str) -> Result<&'a str, OpError> {
+    let reference = reference.trim();
+    if reference.is_empty() {
+        return Err(invalid(format!("the {what} is missing")));
+    }
+    if reference.len() > REFERENCE_BYTES {
+        return Err(invalid(format!("the reference to a {what} is too long")));
+    }
+    Ok(reference)
+}
+
+/// The smallest and the largest id that begin with these hexadecimal digits (hyphens do not count); `None` if the text
+/// is no prefix of an id.
+fn prefix(reference: &str) -> Option<([u8; 16], [u8; 16])> {
+    let digits: Vec<u8> = reference.chars().filter(|digit| *digit != '-').map_while(hex).collect();
+    let plain = reference.chars().filter(|digit| *digit != '-').count();
+    if digits.len() != plain || !(PREFIX_MIN..=32).contains(&plain) {
+        return None;
+    }
+    let fill = |filler: u8| {
+        let mut id = [0; 16];
+        for (place, byte) in id.iter_mut().enumerate() {
+            let digit = |offset: usize| digits.get(2 * place + offset).copied().unwrap_or(filler);
+            *byte = digit(0) << 4 | digit(1);
+        }
+        id
+    };
+    Some((fill(0), fill(0xf)))
+}
+
+fn hex(digit: char) -> Option<u8> {
+    digit.to_digit(16).map(|value| value as u8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::prefix;
+
+    #[test]
+    fn prefix_spans_all_ids_that_begin_with_it() {
+        let (from, to) = prefix("0192-aBc").expect("hexadecimal digits");
+        assert_eq!((from[..4].to_vec(), from[4]), (vec![0x01, 0x92, 0xab, 0xc0], 0));
+        assert_eq!((to[..4].to_vec(), to[4]), (vec![0x01, 0x92, 0xab, 0xcf], 0xff));
+    }
+
+    #[test]
+    fn text_that_begins_no_id_is_no_prefix() {
+        for text in ["", "abc", "ab-c", "wxyz", "abcdé", &"a".repeat(33)] {
+            assert_eq!(prefix(text), None, "{text}");
+        }
+    }
+}

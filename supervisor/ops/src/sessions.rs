@@ -1,0 +1,348 @@
+//! Verbs about sessions.
+
+use super::errors::{invalid, not_found, stored};
+use super::{Call, LIST_ROWS, Ops, fitting, libraries};
+use std::cmp::Reverse;
+use std::collections::HashSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use vm_system_core::{LibraryFailure, LibraryProblem, Refusal};
+use vm_system_protocol::control::{ErrorCode, NewSession, OpError, Reply, SessionFilter};
+use vm_system_protocol::ids::{SessionId, TemplateId};
+use vm_system_protocol::model::{Engine, Session, SessionStatus};
+use vm_system_record::{Cursor, Entity, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
+use vm_system_runtime::{CreateSession, RuntimeError};
+
+/// Longest label of a session (bytes).
+const LABEL_BYTES: usize = 1_024;
+/// Longest name of a session (characters).
+const NAME_CHARS: usize = 200;
+/// Longest path (bytes); the kernel's own limit.
+const PATH_BYTES: usize = 4_096;
+
+impl Ops {
+    pub(super) async fn session_create(&self, call: &Call<'_>, new: NewSession) -> Result<Reply, OpError> {
+        let NewSession {
+            template,
+            workspace_id,
+            base_commit_oid,
+            worktree_path,
+            name,
+            ttl_s,
+            idle_timeout_s,
+        } = new;
+        let name = name.as_deref().map(session_name).transpose()?;
+        if template.trim().is_empty() {
+            return Err(invalid("template_id is missing"));
+        }
+        label("workspace_id", &workspace_id)?;
+        label("base_commit_oid", &base_commit_oid)?;
+        worktree(&worktree_path)?;
+        if !call.caller.admin && !self.options.worktrees_confined {
+            return Err(OpError::new(
+                ErrorCode::NotPermitted,
+                "only an administrator may choose a worktree as long as the operator has not said where they may be",
+            )
+            .with_hint("the operator names folders in `worktree_roots` of the daemon's --config"));
+        }
+        let template = self.template_of_session(call, &template).await?;
+        let detail = &template.detail;
+        if detail.template.engine == Engine::Cvm {
+            return Err(OpError::new(
+                ErrorCode::EngineUnsupported,
+                "a cvm session is made together with the program that runs in it",
+            )
+            .with_hint("make sessions from templates with engine quickjs"));
+        }
+        self.has_room()?;
+        let id = SessionId::from_uuid(call.subject);
+        let mut policy = PolicySnapshot::clone(&template.policy);
+        shorten("ttl_s", &mut policy.settings.runtime.ttl_s, ttl_s)?;
+        shorten("idle_timeout_s", &mut policy.settings.runtime.idle_timeout_s, idle_timeout_s)?;
+        let request = CreateSession {
+            id,
+            owner: call.caller.owner.clone(),
+            name,
+            template_id: detail.template.id,
+            policy: Arc::new(policy),
+            workspace_id,
+            base_commit_oid,
+            worktree_path: PathBuf::from(worktree_path),
+            worktree_client: call.caller.worktree_client(),
+            libraries: self.libraries_of(&detail.template.libraries).await?,
+        };
+        self.policies.made(id, detail.template.id);
+        let result = self.runtime.create_session(request).await.map_err(|error| creation_failed(error, id));
+        self.audit(call, id, &result).await;
+        result.map(|session| Reply::Session(Box::new(session)))
+    }
+
+    pub(super) async fn session_list(
+        &self,
+        call: &Call<'_>,
+        filter: SessionFilter,
+    ) -> Result<Reply, OpError> {
+        let template = match &filter.template {
+            // A whole id is not looked up: sessions of a deleted template are still to be found by it.
+            Some(reference) => match reference.trim().parse::<TemplateId>() {
+                Ok(id) => Some(id),
+                Err(_) => Some(self.template(call, reference).await?.detail.template.id),
+            },
+            None => None,
+        };
+        let page = super::page(filter.page, LIST_ROWS)?;
+        let durable = filter.engine == Some(Engine::Cvm);
+        let query = SessionQuery {
+            status: filter.status,
+            template,
+            workspace_id: filter.workspace_id,
+            name: None,
+            durable,
+        };
+        let mut sessions = self.sessions_with(call, query, page).await?;
+        // A template is of one engine.
+        sessions.retain(|session| filter.engine.is_none() || (session.engine == Engine::Cvm) == durable);
+        Ok(Reply::Sessions(fitting(sessions, weight)))
+    }
+
+    /// Sessions as they are now. What is stored does not say whether a program has a process: few have, most wait.
+    async fn sessions_with(
+        &self,
+        call: &Call<'_>,
+        mut query: SessionQuery,
+        page: Page,
+    ) -> Result<Vec<Session>, OpError> {
+        let (scope, live, wanted) = (call.caller.scope(), self.live_programs(), query.status);
+        if query.durable && wanted == Some(SessionStatus::Ready) {
+            return self.living(&scope, &query, page, live).await;
+        }
+        if wanted == Some(SessionStatus::Waiting) {
+            query.status = Some(SessionStatus::Ready);
+        }
+        let (mut found, most) = (Vec::new(), page.limit as usize);
+        let mut piece = Page { limit: if wanted.is_some() { LIST_ROWS } else { page.limit }, ..page };
+        loop {
+            let rows = self.store.sessions(&scope, query.clone(), piece).await.map_err(stored)?;
+            let more = rows.len() >= piece.limit as usize;
+            piece.after = rows.last().map(|row| place(&row.session));
+            let sessions = rows.into_iter().map(|row| as_it_is(row.session, &live));
+            found.extend(sessions.filter(|session| wanted.is_none_or(|status| session.status == status)));
+            if !more || found.len() >= most {
+                found.truncate(most);
+                return Ok(found);
+            }
+        }
+    }
+
+    /// The sessions of programs that have a process: a few, whatever is stored.
+    async fn living(
+        &self,
+        scope: &Scope,
+        query: &SessionQuery,
+        page: Page,
+        live: HashSet<SessionId>,
+    ) -> Result<Vec<Session>, OpError> {
+        let mut found = Vec::new();
+        for id in live {
+            let Some(row) = self.store.session(scope, id).await.map_err(stored)? else { continue };
+            let session = row.session;
+            let asked = session.status == SessionStatus::Ready
+                && query.template.is_none_or(|template| session.template_id == template)
+                && query.workspace_id.as_ref().is_none_or(|id| session.workspace_id == *id)
+                && page
+                    .after
+                    .is_none_or(|after| (after.at, after.id) > (session.created_at, *session.id.as_bytes()));
+            if asked {
+                found.push(session);
+            }
+        }
+        found.sort_unstable_by_key(|session| Reverse((session.created_at, *session.id.as_bytes())));
+        found.truncate(page.limit as usize);
+        Ok(found)
+    }
+
+    /// Sessions whose program has a process now.
+    fn live_programs(&self) -> HashSet<SessionId> {
+        let durables = self.runtime.durables();
+        durables.map(|durables| durables.live_sessions().into_iter().collect()).unwrap_or_default()
+    }
+
+    /// Those of the caller.
+    pub(super) async fn live_programs_of(&self, call: &Call<'_>) -> Vec<SessionId> {
+        let query = SessionQuery { durable: true, ..SessionQuery::default() };
+        let living = self.living(&call.caller.scope(), &query, Page::ALL, self.live_programs()).await;
+        // If the store cannot be read, sessions of scripts are still to be seen.
+        living.unwrap_or_default().into_iter().map(|session| session.id).collect()
+    }
+
+    pub(super) async fn session_get(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+        let row = self.session(call, session).await?;
+        Ok(Reply::Session(Box::new(as_it_is(row.session, &self.live_programs()))))
+    }
+
+    pub(super) async fn session_close(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = self.runtime.close_session(id).await.map_err(OpError::from);
+        self.audit(call, id, &result).await;
+        if let Some(session) = result? {
+            return Ok(Reply::Session(Box::new(session)));
+        }
+        // It had ended before: closing is idempotent. One of a program has no worker of its own: it ends with it.
+        self.close_program(call, id).await?;
+        self.session_get(call, &id.to_string()).await
+    }
+
+    pub(super) async fn session_inspect(&self, call: &Call<'_>, session: &str) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        match self.runtime.inspect_session(id).await {
+            Ok(inspection) => Ok(Reply::Inspection(Box::new(inspection))),
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(super) async fn session_kill(
+        &self,
+        call: &Call<'_>,
+        session: &str,
+        signal: i32,
+    ) -> Result<Reply, OpError> {
+        let id = self.visible(call, session).await?;
+        let result = match self.runtime.kill_session(id, signal).await {
+            Ok(()) => Ok(Reply::Done),
+            Err(RuntimeError::NotLive) => Err(self.not_live(call, id).await),
+            Err(error) => Err(error.into()),
+        };
+        self.audit(call, id, &result).await;
+        result
+    }
+
+    /// The id of a session that the caller may see. A live one costs no query.
+    pub(super) async fn visible(&self, call: &Call<'_>, reference: &str) -> Result<SessionId, OpError> {
+        let id = self.session_id(call, reference).await?;
+        match self.runtime.session_owner(id) {
+            Some(owner) if call.caller.may_see(&owner) => Ok(id),
+            Some(_) => Err(not_found(Entity::Session, reference)),
+            None => self.session(call, &id.to_string()).await.map(|row| row.session.id),
+        }
+    }
+
+    /// Why a session that the caller may see takes nothing.
+    pub(super) async fn not_live(&self, call: &Call<'_>, id: SessionId) -> OpError {
+        match self.session(call, &id.to_string()).await {
+            Ok(row) => not_ready(&row),
+            Err(error) => error,
+        }
+    }
+}
+
+pub(super) fn not_ready(row: &SessionRow) -> OpError {
+    let session = &row.session;
+    if session.status == SessionStatus::Ready {
+        let message = format!("session {} has no process now: its program waits", session.id);
+        return OpError::new(ErrorCode::SessionNotReady, message)
+            .with_details(&serde_json::json!({ "session_id": session.id, "status": SessionStatus::Waiting }))
+            .with_hint("`task list` shows what programs wait for");
+    }
+    // `exited` is how one ends that somebody closed.
+    let reason = session.close_reason.as_deref().filter(|reason| *reason != "exited");
+    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    OpError::new(ErrorCode::SessionNotReady, format!("session {} is {}{reason}", session.id, session.status))
+        .with_details(&serde_json::json!({ "session_id": session.id, "status": session.status }))
+        .with_hint("make a new session")
+}
+
+/// Where a session stands in a list.
+fn place(session: &Session) -> Cursor {
+    Cursor { at: session.created_at, id: *session.id.as_bytes() }
+}
+
+/// What is stored of a program's session says nothing of its process, which comes and goes with each step.
+fn as_it_is(mut session: Session, live: &HashSet<SessionId>) -> Session {
+    if session.engine == Engine::Cvm && session.status == SessionStatus::Ready && !live.contains(&session.id)
+    {
+        session.status = SessionStatus::Waiting;
+    }
+    session
+}
+
+/// About how large a session is in an answer (bytes).
+fn weight(session: &Session) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    256 + text(&session.name)
+        + session.workspace_id.len()
+        + session.base_commit_oid.len()
+        + session.worktree_path.len()
+        + text(&session.last_error)
+        + text(&session.close_reason)
+        + session.runtime_meta.as_str().len()
+}
+
+fn label(field: &str, value: &str) -> Result<(), OpError> {
+    if value.trim().is_empty() {
+        return Err(invalid(format!("{field} is missing")));
+    }
+    if value.len() > LABEL_BYTES {
+        return Err(invalid(format!("{field} has more than {LABEL_BYTES} bytes")));
+    }
+    Ok(())
+}
+
+/// A name for people, as it is stored.
+fn session_name(name: &str) -> Result<String, OpError> {
+    let name = name.trim();
+    let chars = name.chars().count();
+    if chars == 0 || chars > NAME_CHARS || name.chars().any(char::is_control) {
+        return Err(invalid(format!("a session's name has 1 to {NAME_CHARS} printable characters")));
+    }
+    Ok(name.to_owned())
+}
+
+/// A client may ask for less time than the template gives; 0 is without an end.
+fn shorten(field: &str, seconds: &mut u32, wanted: Option<u32>) -> Result<(), OpError> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    if *seconds != 0 && (wanted == 0 || wanted > *seconds) {
+        return Err(OpError::new(
+            ErrorCode::LimitNotAllowed,
+            format!("{field} = {wanted} is longer than the template's {seconds}"),
+        )
+        .with_details(&serde_json::json!({ "field": field, "value": wanted, "ceiling": *seconds })));
+    }
+    *seconds = wanted;
+    Ok(())
+}
+
+pub(super) fn worktree(path: &str) -> Result<(), OpError> {
+    if path.trim().is_empty() {
+        return Err(invalid("worktree_path is missing"));
+    }
+    if path.contains('\0') || path.len() > PATH_BYTES {
+        return Err(invalid("worktree_path is not a path"));
+    }
+    if !path.starts_with('/') {
+        return Err(invalid(format!("worktree_path {path:?} is not absolute")));
+    }
+    Ok(())
+}
+
+/// A failed start leaves a row: says which.
+fn creation_failed(error: RuntimeError, id: SessionId) -> OpError {
+    let library = match &error {
+        RuntimeError::Refused(Refusal::Library(failure)) => Some(failure.clone()),
+        RuntimeError::Refused(Refusal::StartupFailed(_) | Refusal::SpawnFailed(_)) => None,
+        _ => return error.into(),
+    };
+    let error = OpError::from(error);
+    let Some(LibraryFailure { library, problem, .. }) = library else {
+        return error.with_details(&serde_json::json!({ "session_id": id }));
+    };
+    if problem == LibraryProblem::Failed {
+        return error
+            .with_details(&serde_json::json!({ "session_id": id, "library": library }))
+            .with_hint(format!("take {library} away from the template, or install a version that works"));
+    }
+    let command = libraries::install_command(&library);
+    error
+        .with_details(&serde_json::json!({ "session_id": id, "library": library, "command": command }))
+        .with_hint(format!("an administrator installs it: {command}"))
+}

@@ -1,0 +1,188 @@
+//! What a template may ask for: ranges that make sense (`VALIDATION_ERROR`), then the operator's ceilings
+//! (`LIMIT_NOT_ALLOWED`).
+
+use super::errors::invalid;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use vm_system_protocol::control::{ErrorCode, OpError};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Limits, OnCrash, Resolver, Settings};
+use vm_system_runtime::worktree::clean_relative;
+
+/// Longest name of a template (characters).
+const NAME_CHARS: usize = 200;
+/// Most folders or extensions of a resolver.
+const RESOLVER_ENTRIES: usize = 64;
+/// Longest extension (bytes).
+const EXTENSION_BYTES: usize = 32;
+
+/// The most that templates may ask for where the operator says nothing.
+pub(super) fn default_ceilings() -> Limits {
+    Limits {
+        cpu_ms: 600_000,
+        wall_ms: 3_600_000,
+        mem_mb: 4_096,
+        max_events: 100_000,
+        max_output_kb: 8_192,
+        max_source_kb: 8_192,
+        max_steps: 0,
+        max_stack_depth: 1_000_000,
+        max_state_mb: 1_024,
+    }
+}
+
+/// A template's name as it is stored: trimmed, not empty, of printable characters.
+pub(super) fn name(name: &str) -> Result<String, OpError> {
+    let name = name.trim();
+    if name.is_empty() {
+        return Err(invalid("the template's name is missing"));
+    }
+    if name.chars().count() > NAME_CHARS {
+        return Err(invalid(format!("the template's name has more than {NAME_CHARS} characters")));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(invalid("the template's name contains control characters"));
+    }
+    Ok(name.to_owned())
+}
+
+pub(super) fn check(settings: &Settings, ceilings: &Limits) -> Result<(), OpError> {
+    resolver(&settings.resolver)?;
+    if settings.runtime.on_crash != OnCrash::Close {
+        let wanted = settings.runtime.on_crash;
+        return Err(invalid(format!(
+            "runtime.on_crash {:?} is not available in this version",
+            wanted.as_str()
+        ))
+        .with_hint("there is `close`: the session is crashed, and the client makes a new one"));
+    }
+    limits(&settings.limits, ceilings)
+}
+
+/// What `current` is after a merge patch of it (see [`TemplateChange`](vm_system_protocol::control::TemplateChange)).
+pub(super) fn merged(current: &Settings, patch: &JsonText) -> Result<Settings, OpError> {
+    let Some(Value::Object(mut patch)) = patch.to_value() else {
+        return Err(malformed("settings must be an object"));
+    };
+    let merged = Settings {
+        limits: section(&current.limits, "limits", &mut patch)?,
+        resolver: section(&current.resolver, "resolver", &mut patch)?,
+        runtime: section(&current.runtime, "runtime", &mut patch)?,
+    };
+    match patch.keys().next() {
+        Some(unknown) => {
+            Err(malformed(format!("unknown field {unknown:?}, expected limits, resolver or runtime")))
+        }
+        None => Ok(merged),
+    }
+}
+
+fn section<T: Serialize + DeserializeOwned + Default + Clone>(
+    current: &T,
+    name: &str,
+    patch: &mut Map<String, Value>,
+) -> Result<T, OpError> {
+    let fields = match patch.remove(name) {
+        None => return Ok(current.clone()),
+        Some(Value::Null) => return Ok(T::default()),
+        Some(Value::Object(fields)) => fields,
+        Some(_) => return Err(malformed(format!("{name} must be an object"))),
+    };
+    let Ok(Value::Object(mut merged)) = serde_json::to_value(current) else {
+        return Err(OpError::new(ErrorCode::Internal, "settings have no JSON form"));
+    };
+    for (field, value) in fields {
+        if !merged.contains_key(&field) {
+            return Err(malformed(format!("unknown field {name}.{field}")));
+        }
+        // An absent field is its default.
+        if value.is_null() {
+            merged.remove(&field)
+        } else {
+            merged.insert(field, value)
+        };
+    }
+    serde_json::from_value(Value::Object(merged)).map_err(|error| malformed(format!("{name}: {error}")))
+}
+
+fn malformed(what: impl Into<String>) -> OpError {
+    OpError::new(ErrorCode::InvalidRequest, what)
+}
+
+/// Limits that were allowed once are not above what the operator allows now.
+pub(super) fn under_ceilings(limits: &mut Limits, ceilings: &Limits) {
+    let fields = [
+        (&mut limits.cpu_ms, ceilings.cpu_ms),
+        (&mut limits.wall_ms, ceilings.wall_ms),
+        (&mut limits.mem_mb, ceilings.mem_mb),
+        (&mut limits.max_events, ceilings.max_events),
+        (&mut limits.max_output_kb, ceilings.max_output_kb),
+        (&mut limits.max_source_kb, ceilings.max_source_kb),
+        (&mut limits.max_stack_depth, ceilings.max_stack_depth),
+        (&mut limits.max_state_mb, ceilings.max_state_mb),
+    ];
+    for (limit, ceiling) in fields {
+        *limit = (*limit).min(ceiling);
+    }
+    if ceilings.max_steps != 0 && (limits.max_steps == 0 || limits.max_steps > ceilings.max_steps) {
+        limits.max_steps = ceilings.max_steps;
+    }
+}
+
+fn limits(limits: &Limits, ceilings: &Limits) -> Result<(), OpError> {
+    let fields = [
+        ("cpu_ms", limits.cpu_ms, ceilings.cpu_ms),
+        ("wall_ms", limits.wall_ms, ceilings.wall_ms),
+        ("mem_mb", limits.mem_mb, ceilings.mem_mb),
+        ("max_events", limits.max_events, ceilings.max_events),
+        ("max_output_kb", limits.max_output_kb, ceilings.max_output_kb),
+        ("max_source_kb", limits.max_source_kb, ceilings.max_source_kb),
+        ("max_stack_depth", limits.max_stack_depth, ceilings.max_stack_depth),
+        ("max_state_mb", limits.max_state_mb, ceilings.max_state_mb),
+    ];
+    if let Some((field, ..)) = fields.iter().find(|(_, value, _)| *value == 0) {
+        return Err(invalid(format!("limits.{field} must be at least 1")));
+    }
+    for (field, value, ceiling) in fields {
+        if value > ceiling {
+            return Err(over(field, u64::from(value), u64::from(ceiling)));
+        }
+    }
+    // 0 means no limit, for the ceiling too.
+    if ceilings.max_steps != 0 && (limits.max_steps == 0 || limits.max_steps > ceilings.max_steps) {
+        return Err(over("max_steps", limits.max_steps, ceilings.max_steps));
+    }
+    Ok(())
+}
+
+fn over(field: &str, value: u64, ceiling: u64) -> OpError {
+    let shown = if value == 0 { "no limit".to_owned() } else { value.to_string() };
+    OpError::new(
+        ErrorCode::LimitNotAllowed,
+        format!("limits.{field} = {shown} is over the operator's ceiling of {ceiling}"),
+    )
+    .with_details(&serde_json::json!({ "field": field, "value": value, "ceiling": ceiling }))
+}
+
+fn resolver(resolver: &Resolver) -> Result<(), OpError> {
+    if resolver.roots.len() > RESOLVER_ENTRIES || resolver.extensions.len() > RESOLVER_ENTRIES {
+        return Err(invalid(format!("resolver lists have at most {RESOLVER_ENTRIES} entries")));
+    }
+    for root in &resolver.roots {
+        // `.` is the worktree itself, which names no file.
+        if root != "." && root != "./" {
+            clean_relative(root).map_err(|error| invalid(format!("resolver.roots: {error}")))?;
+        }
+    }
+    for extension in &resolver.extensions {
+        let name = extension.strip_prefix('.').unwrap_or_default();
+        if name.is_empty()
+            || extension.len() > EXTENSION_BYTES
+            || name.chars().any(|char| char == '/' || char.is_control() || char.is_whitespace())
+        {
+            return Err(invalid(format!("resolver.extensions: {extension:?} is not like \".js\"")));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! Startup files of templates. They are read when a session is made, from its worktree.
+
+use super::errors::{invalid, not_found, stored};
+use super::templates::has_parts;
+use super::{Call, Ops, now};
+use vm_system_protocol::control::{ErrorCode, NewStartupFile, OpError, Reply};
+use vm_system_protocol::ids::{StartupFileId, TemplateId};
+use vm_system_protocol::model::{Settings, StartupFile, StartupMode};
+use vm_system_record::{Entity, Rejection, StoreError, Write};
+use vm_system_runtime::worktree::clean_relative;
+
+/// Startup files that a template may have: all of them run before a session is ready.
+const FILES: usize = 100;
+
+impl Ops {
+    pub(super) async fn template_add_startup(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        new: NewStartupFile,
+    ) -> Result<Reply, OpError> {
+        let path = clean_relative(&new.path)
+            .map_err(|error| OpError::new(ErrorCode::InvalidPath, error.to_string()))?;
+        let _deciding = self.deciding.lock().await;
+        let detail = self.template(call, template).await?.detail;
+        has_parts(detail.template.engine, "startup files")?;
+        let id = detail.template.id;
+        let mode = mode(id, &new.mode, &detail.settings)?;
+        if detail.startup_files.len() >= FILES {
+            return Err(invalid(format!("a template has at most {FILES} startup files")));
+        }
+        self.has_room()?;
+        let file = StartupFile {
+            id: StartupFileId::from_uuid(call.subject),
+            vm_id: id,
+            path,
+            order_index: new.order_index,
+            mode,
+        };
+        let write = Write::StartupFileAdd { file: file.clone(), at: now() };
+        let refused = |error| taken(error, &file.path);
+        self.changed(call, id, write, refused).await?;
+        Ok(Reply::StartupFile(Box::new(file)))
+    }
+
+    pub(super) async fn template_remove_startup(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        reference: &str,
+    ) -> Result<Reply, OpError> {
+        let detail = self.template(call, template).await?.detail;
+        let by_path = clean_relative(reference)
+            .ok()
+            .and_then(|path| detail.startup_files.iter().position(|file| file.path == path));
+        let place = if by_path.is_some() {
+            by_path
+        } else {
+            let ids = detail.startup_files.iter().map(|file| file.id.to_string());
+            super::resolve::among("startup file", ids, reference)?
+        };
+        let file = place.and_then(|place| detail.startup_files.into_iter().nth(place));
+        let file = file.ok_or_else(|| not_found(Entity::StartupFile, reference))?;
+        let template = detail.template.id;
+        let write = Write::StartupFileRemove { template, id: file.id, at: now() };
+        self.part_changed(call, template, write).await?;
+        Ok(Reply::StartupFile(Box::new(file)))
+    }
+}
+
+/// `import` needs a template whose files may be modules.
+fn mode(template: TemplateId, wanted: &str, settings: &Settings) -> Result<StartupMode, OpError> {
+    let wanted = wanted.trim().to_lowercase();
+    let supported: &[StartupMode] =
+        if settings.runtime.esm { StartupMode::ALL } else { &[StartupMode::Eval] };
+    let default = wanted.is_empty().then_some(StartupMode::Eval);
+    if let Some(mode) = default.or_else(|| supported.iter().copied().find(|mode| mode.as_str() == wanted)) {
+        return Ok(mode);
+    }
+    let error = OpError::new(
+        ErrorCode::StartupModeUnsupported,
+        format!("the startup mode {wanted:?} is not supported by this template"),
+    )
+    .with_details(&serde_json::json!({
+        "template_id": template,
+        "requested_mode": wanted,
+        "supported_modes": supported,
+    }));
+    Err(if wanted == StartupMode::Import.as_str() {
+        error.with_hint("set runtime.esm of the template to true first")
+    } else {
+        error
+    })
+}
+
+/// Settings that are about to change must not leave startup files behind that could not have been added.
+pub(super) fn still_fit(files: &[StartupFile], settings: &Settings) -> Result<(), OpError> {
+    if settings.runtime.esm {
+        return Ok(());
+    }
+    match files.iter().find(|file| file.mode == StartupMode::Import) {
+        Some(file) => Err(invalid(format!(
+            "runtime.esm must stay true: the startup file {:?} is imported as a module",
+            file.path
+        ))
+        .with_hint("remove the startup file first")),
+        None => Ok(()),
+    }
+}
+
+fn taken(error: StoreError, path: &str) -> OpError {
+    match error {
+        StoreError::Rejected(Rejection::Conflict(Entity::StartupFile)) => {
+            OpError::new(ErrorCode::Conflict, format!("{path:?} is a startup file of the template already"))
+                .with_details(&serde_json::json!({ "path": path }))
+        }
+        other => stored(other),
+    }
+}

@@ -1,0 +1,248 @@
+//! Verbs about templates.
+
+use super::built_in::{self, BUILT_IN};
+use super::errors::stored;
+use super::policies::Known;
+use super::verbs::TEMPLATE_CREATE;
+use super::{Call, LIST_ROWS, Ops, fitting, modules, now, page, settings, startup_files};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use uuid::Uuid;
+use vm_system_protocol::control::{
+    AGENT_TEMPLATE, ErrorCode, ListPage, OpError, Reply, TemplateChange, TemplateName,
+};
+use vm_system_protocol::ids::TemplateId;
+use vm_system_protocol::model::{Engine, Settings, Template, TemplateDetail};
+use vm_system_record::{Entity, Page, Rejection, StoreError, Write};
+
+impl Ops {
+    pub(super) async fn template_create(
+        &self,
+        call: &Call<'_>,
+        name: String,
+        engine: Engine,
+        settings: Settings,
+        modules: Vec<String>,
+    ) -> Result<Reply, OpError> {
+        let name = settings::name(&name)?;
+        built_in::name_is_free(&name)?;
+        settings::check(&settings, &self.options.ceilings)?;
+        if !modules.is_empty() {
+            has_parts(engine, "host modules")?;
+        }
+        let mut names = modules
+            .iter()
+            .map(|name| modules::checked(name, &self.options))
+            .collect::<Result<Vec<_>, _>>()?;
+        names.sort_unstable();
+        names.dedup();
+        self.has_room()?;
+        let at = now();
+        let template = Template {
+            id: TemplateId::from_uuid(call.subject),
+            name: name.clone(),
+            engine,
+            is_active: true,
+            exposed_modules: names,
+            libraries: Vec::new(),
+            created_at: at,
+            updated_at: at,
+            built_in: false,
+        };
+        let detail = TemplateDetail {
+            template: template.clone(),
+            settings,
+            capabilities: Vec::new(),
+            startup_files: Vec::new(),
+        };
+        let write = Write::TemplateInsert { owner: call.caller.owner.clone(), detail: Box::new(detail) };
+        let result = self.store.apply(write).await.map_err(|error| taken(error, &name));
+        self.audit(call, template.id, &result).await;
+        result.map(|_| Reply::Template(template))
+    }
+
+    pub(super) async fn template_list(
+        &self,
+        call: &Call<'_>,
+        asked: ListPage,
+        with_built_in: bool,
+    ) -> Result<Reply, OpError> {
+        let page = page(asked, LIST_ROWS)?;
+        // Administrators see the row that the built-in one has.
+        let wider = Page { limit: page.limit.saturating_add(1), ..page };
+        let rows = self.store.templates(&call.caller.scope(), wider).await.map_err(stored)?;
+        let rows = rows.into_iter().filter(|row| row.detail.template.id != BUILT_IN);
+        let last =
+            with_built_in.then(built_in::row).filter(|_| page.after.is_none_or(|after| after.at.0 > 0));
+        let rows = rows.chain(last).take(page.limit as usize);
+        let weight = |template: &Template| {
+            let names = template.exposed_modules.iter().chain(&template.libraries);
+            128 + template.name.len() + names.map(|name| 16 + name.len()).sum::<usize>()
+        };
+        Ok(Reply::Templates(fitting(rows.map(|row| row.detail.template), weight)))
+    }
+
+    pub(super) async fn template_get(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
+        Ok(Reply::TemplateDetail(Box::new(self.template(call, template).await?.detail)))
+    }
+
+    pub(super) async fn template_update(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        change: TemplateChange,
+    ) -> Result<Reply, OpError> {
+        let name = change.name.as_deref().map(settings::name).transpose()?;
+        name.as_deref().map_or(Ok(()), built_in::name_is_free)?;
+        let _deciding = self.deciding.lock().await;
+        let detail = self.template(call, template).await?.detail;
+        let settings = change
+            .settings
+            .map(|patch| settings::merged(&detail.settings, &patch))
+            .transpose()?
+            .map(Box::new);
+        if let Some(settings) = &settings {
+            settings::check(settings, &self.options.ceilings)?;
+            startup_files::still_fit(&detail.startup_files, settings)?;
+        }
+        let id = detail.template.id;
+        let shown = name.clone().unwrap_or_default();
+        let write = Write::TemplateUpdate { id, name, settings, at: now() };
+        self.template_change(call, id, write, &shown).await
+    }
+
+    pub(super) async fn template_delete(&self, call: &Call<'_>, template: &str) -> Result<Reply, OpError> {
+        let id = self.template(call, template).await?.detail.template.id;
+        self.part_changed(call, id, Write::TemplateDelete { id, at: now() }).await?;
+        Ok(Reply::TemplateDeleted { status: "ok".to_owned(), template_id: id })
+    }
+
+    pub(super) async fn template_add_module(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        name: &str,
+    ) -> Result<Reply, OpError> {
+        let detail = self.template(call, template).await?.detail;
+        let name = modules::checked(name, &self.options)?;
+        has_parts(detail.template.engine, "host modules")?;
+        let id = detail.template.id;
+        let write = Write::ModuleAdd { template: id, name: name.clone(), at: now() };
+        self.part_changed(call, id, write).await?;
+        Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
+    }
+
+    pub(super) async fn template_remove_module(
+        &self,
+        call: &Call<'_>,
+        template: &str,
+        name: &str,
+    ) -> Result<Reply, OpError> {
+        let id = self.template(call, template).await?.detail.template.id;
+        // Whatever it is called: a name that the catalog has lost must still be removable.
+        let name = modules::normal(name)?;
+        let write = Write::ModuleRemove { template: id, name: name.clone(), at: now() };
+        self.part_changed(call, id, write).await?;
+        Ok(Reply::TemplateName(TemplateName { template_id: id, name }))
+    }
+
+    /// Applies a change and answers with what the template is now.
+    async fn template_change(
+        &self,
+        call: &Call<'_>,
+        id: TemplateId,
+        write: Write,
+        name: &str,
+    ) -> Result<Reply, OpError> {
+        self.changed(call, id, write, |error| taken(error, name)).await?;
+        self.template_get(call, &id.to_string()).await
+    }
+
+    /// Applies a change of a template or its parts that the store has no reason of its own to refuse.
+    pub(super) async fn part_changed(
+        &self,
+        call: &Call<'_>,
+        id: TemplateId,
+        write: Write,
+    ) -> Result<(), OpError> {
+        self.changed(call, id, write, stored).await
+    }
+
+    /// Applies a change of a template or its parts; `refused` words what the store says to it.
+    pub(super) async fn changed(
+        &self,
+        call: &Call<'_>,
+        id: TemplateId,
+        write: Write,
+        refused: impl FnOnce(StoreError) -> OpError,
+    ) -> Result<(), OpError> {
+        let result = match built_in::not_changed(id) {
+            Ok(()) => self.store.apply(write).await.map_err(refused),
+            Err(error) => Err(error),
+        };
+        // Also after a failure: nobody knows here what a failing disk has kept.
+        self.policies.changed(id);
+        self.audit(call, id, &result).await;
+        result.map(|_| ())
+    }
+
+    /// The template that a session is created from; [`AGENT_TEMPLATE`] is created where its owner has none.
+    pub(super) async fn template_of_session(
+        &self,
+        call: &Call<'_>,
+        reference: &str,
+    ) -> Result<Arc<Known>, OpError> {
+        match self.known_template(call, reference).await {
+            Err(error) if error.code == ErrorCode::TemplateNotFound && reference == AGENT_TEMPLATE => {}
+            known => return known,
+        }
+        // A verb of its own, with a line of its own in the audit log.
+        let create = Call {
+            caller: call.caller,
+            verb: TEMPLATE_CREATE,
+            subject: Uuid::now_v7(),
+            follower: None,
+            noted: AtomicBool::default(),
+            key: None,
+        };
+        let (name, settings, modules) =
+            (AGENT_TEMPLATE.to_owned(), Settings::default(), vec!["fs".to_owned()]);
+        match Box::pin(self.template_create(&create, name, Engine::Quickjs, settings, modules)).await {
+            // Another client of the owner was faster.
+            Err(error) if error.code != ErrorCode::Conflict => Err(error),
+            _ => self.known_template(call, reference).await,
+        }
+    }
+
+    /// New things are not admitted above the quota, so that what runs can still be recorded.
+    pub(super) fn has_room(&self) -> Result<(), OpError> {
+        let status = self.store.status();
+        if !status.over_quota {
+            return Ok(());
+        }
+        Err(OpError::new(
+            ErrorCode::StorageUnavailable,
+            format!("the database is above its quota ({} bytes in use)", status.bytes_used),
+        )
+        .with_hint("wait until old records are forgotten, shorten their retention, or raise the quota"))
+    }
+}
+
+fn taken(error: StoreError, name: &str) -> OpError {
+    match error {
+        StoreError::Rejected(Rejection::Conflict(Entity::Template)) => {
+            OpError::new(ErrorCode::Conflict, format!("there is a template called {name:?} already"))
+                .with_details(&serde_json::json!({ "name": name }))
+        }
+        other => stored(other),
+    }
+}
+
+/// What only sessions of quickjs have.
+pub(super) fn has_parts(engine: Engine, what: &str) -> Result<(), OpError> {
+    if engine != Engine::Cvm {
+        return Ok(());
+    }
+    Err(OpError::new(ErrorCode::EngineUnsupported, format!("the cvm engine has no {what}"))
+        .with_hint("make a template with engine quickjs"))
+}

@@ -1,0 +1,90 @@
+//! Refusals that come before a handler has anything to note.
+
+use super::fake::{Bench, admin, bob, new_session};
+use crate::{ApiRefusal, Caller, VerbHandler as _};
+use vm_system_protocol::control::{Op, Reply};
+use vm_system_record::Owner;
+
+/// `owner verb subject outcome` of the newest lines, as an administrator sees them.
+async fn lines(bench: &Bench, of: &Caller) -> Vec<String> {
+    let list = Op::AuditList { before: None, limit: 1_000 };
+    let Ok(Reply::Audit(records)) = bench.ops.call(of, list, None, None).await else {
+        panic!("another answer")
+    };
+    let line = |record: &vm_system_protocol::control::AuditRecord| {
+        format!("{} {} {} {}", record.owner, record.verb, record.subject, record.outcome)
+    };
+    records.iter().map(line).collect()
+}
+
+#[tokio::test]
+async fn attempts_at_things_of_others_and_at_an_administrators_verbs_have_a_line_each() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let before = lines(&bench, &admin()).await.len();
+    for op in [
+        Op::SessionGet { session: session.clone() },
+        Op::SessionKill { session: session.clone(), signal: 9 },
+        Op::Shutdown,
+        Op::LibraryRemove { name: "lodash".to_owned() },
+        Op::SessionCreate(Box::new(new_session(""))),
+    ] {
+        bench.ops.call(&bob(), op, None, None).await.expect_err("not bob's");
+    }
+    let log = lines(&bench, &admin()).await;
+    let expected = [
+        "bob session create  VALIDATION_ERROR".to_owned(),
+        "bob libs remove lodash NOT_PERMITTED".to_owned(),
+        "bob shutdown  NOT_PERMITTED".to_owned(),
+        format!("bob session kill {session} SESSION_NOT_FOUND"),
+        format!("bob session get {session} SESSION_NOT_FOUND"),
+    ];
+    assert_eq!(log[..log.len() - before], expected);
+    // Everybody sees what they were refused themselves, and nothing of others.
+    assert_eq!(lines(&bench, &bob()).await, expected);
+}
+
+#[tokio::test]
+async fn with_a_key_a_refusal_has_one_line_for_each_attempt() {
+    let bench = Bench::new();
+    for _ in 0..2 {
+        let op = Op::SessionKill { session: "0123-4567".to_owned(), signal: 9 };
+        bench.ops.call(&bob(), op, Some("key"), None).await.expect_err("there is none");
+    }
+    assert_eq!(lines(&bench, &bob()).await, ["bob session kill 0123-4567 SESSION_NOT_FOUND"; 2]);
+}
+
+#[tokio::test]
+async fn flood_of_refusals_is_told_by_its_number() {
+    let bench = Bench::new();
+    for _ in 0..500 {
+        bench.ops.call(&bob(), Op::Shutdown, None, None).await.expect_err("not an administrator");
+    }
+    let log = lines(&bench, &admin()).await;
+    assert!(log.len() < 50, "{}", log.len());
+    assert!(
+        log.iter().any(|line| line.starts_with("bob refused ") && line.ends_with("more NOT_LISTED")),
+        "{log:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_a_door_refuses_is_nobodys() {
+    let bench = Bench::new();
+    bench.ops.refused(refusal(None, "GET /api/v1/templates", "192.0.2.1", "UNAUTHORIZED")).await;
+    let alice = Owner::new("alice");
+    bench.ops.refused(refusal(Some(alice), "POST /api/v1/templates", "", "INVALID_REQUEST")).await;
+    let log = lines(&bench, &admin()).await;
+    assert_eq!(
+        log,
+        [
+            "alice POST /api/v1/templates  INVALID_REQUEST",
+            "(nobody) GET /api/v1/templates 192.0.2.1 UNAUTHORIZED"
+        ]
+    );
+    assert!(lines(&bench, &bob()).await.is_empty());
+}
+
+fn refusal(owner: Option<Owner>, what: &str, from: &str, code: &'static str) -> ApiRefusal {
+    ApiRefusal { owner, api: "rest", what: what.to_owned(), from: from.to_owned(), code }
+}

@@ -1,0 +1,264 @@
+//! Executions and their events.
+
+use super::fake::{Bench, bob, file_missing, line, new_execution, new_session, repl, run_file};
+use tokio::sync::mpsc;
+use vm_system_core::{LoadFailure, Refusal};
+use vm_system_protocol::control::{ErrorCode, ListPage, NewExecution, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Event, Execution, ExecutionError, ExecutionKind, ExecutionStatus};
+use vm_system_runtime::RuntimeError;
+
+fn execution(reply: Result<Reply, OpError>) -> Execution {
+    match reply.expect("the verb succeeds") {
+        Reply::Execution(execution) => *execution,
+        other => panic!("another answer: {other:?}"),
+    }
+}
+
+fn start(new: NewExecution) -> Op {
+    Op::ExecStart(Box::new(new))
+}
+
+fn events_of(execution: &str, after_seq: u64, limit: u32) -> Op {
+    Op::ExecEvents { execution: execution.to_owned(), after_seq, limit, follow: false }
+}
+
+fn numbers(reply: Result<Reply, OpError>) -> Vec<u64> {
+    match reply.expect("the verb succeeds") {
+        Reply::Events(events) => events.iter().map(|event| event.seq).collect(),
+        other => panic!("another answer: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn execution_answers_with_its_events_and_is_found_again() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let made = execution(bench.ask(repl(&session, "1")).await);
+    assert_eq!(made.status, ExecutionStatus::Ok);
+    assert_eq!(made.events.as_ref().map(Vec::len), Some(3));
+    let id = made.id.to_string();
+    let read = execution(bench.ask(Op::ExecGet { execution: id.clone() }).await);
+    assert_eq!(read, Execution { events: None, ..made });
+    assert_eq!(numbers(bench.ask(events_of(&id, 0, 0)).await), [1, 2, 3]);
+    assert_eq!(numbers(bench.ask(events_of(&id, 1, 1)).await), [2]);
+    assert_eq!(numbers(bench.ask(events_of(&id, 3, 0)).await), [0_u64; 0]);
+    let list = bench.ask(Op::ExecList { session: session.clone(), page: ListPage::first(50) }).await;
+    assert!(matches!(list, Ok(Reply::Executions(list)) if list.len() == 1));
+    assert_eq!(
+        bench.refused(Op::ExecList { session, page: ListPage::first(0) }).await,
+        ErrorCode::ValidationError
+    );
+}
+
+#[tokio::test]
+async fn body_is_checked_before_the_session() {
+    let bench = Bench::new();
+    let good = || new_execution("0000ffff");
+    let json = |text: &str| JsonText::from_untrusted(text.to_owned());
+    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let file = || NewExecution { kind: ExecutionKind::RunFile, input: None, ..good() };
+    let cases = [
+        NewExecution { input: None, ..good() },
+        NewExecution { input: Some(String::new()), ..good() },
+        NewExecution { path: Some("a.js".to_owned()), ..good() },
+        file(),
+        NewExecution { input: Some("1".to_owned()), path: Some(" ".to_owned()), ..file() },
+        NewExecution { kind: ExecutionKind::Startup, ..good() },
+        NewExecution { kind: ExecutionKind::Program, ..good() },
+        NewExecution { args: json("[1]"), ..good() },
+        NewExecution { args: json("{"), ..good() },
+        NewExecution { args: json(&format!("{{\"a\":\"{}\"}}", "x".repeat(1 << 20))), ..good() },
+        NewExecution { env: vec![variable("", "x")], ..good() },
+        NewExecution { env: vec![variable("A=B", "x")], ..good() },
+        NewExecution { env: vec![variable("A", "x\0")], ..good() },
+        NewExecution { env: vec![variable("A", "1"), variable("A", "2")], ..good() },
+        NewExecution { argv: vec!["x".repeat(2 << 20)], ..good() },
+    ];
+    for (number, case) in cases.into_iter().enumerate() {
+        assert_eq!(bench.refused(start(case)).await, ErrorCode::ValidationError, "case {number}");
+    }
+    assert_eq!(bench.refused(start(good())).await, ErrorCode::SessionNotFound);
+}
+
+#[tokio::test]
+async fn checks_of_a_file_come_in_the_order_of_the_contract_and_leave_no_row() {
+    let bench = Bench::new();
+    let unknown = uuid::Uuid::now_v7().to_string();
+    assert_eq!(bench.refused(run_file(" ", "../x")).await, ErrorCode::ValidationError, "id before row");
+    assert_eq!(
+        bench.refused(run_file(&unknown, "../x")).await,
+        ErrorCode::SessionNotFound,
+        "row before path"
+    );
+    let closed = bench.session().await;
+    bench.ask(Op::SessionClose { session: closed.clone() }).await.expect("live");
+    for path in ["/etc/passwd", "../x", "a/../../x", "a\0b", " ", ""] {
+        assert_eq!(
+            bench.refused(run_file(&closed, path)).await,
+            ErrorCode::InvalidPath,
+            "path before live session"
+        );
+    }
+    assert_eq!(bench.refused(run_file(&closed, "a.js")).await, ErrorCode::SessionNotReady);
+    let session = bench.session().await;
+    assert_eq!(bench.refused(run_file(&session, "../x")).await, ErrorCode::InvalidPath, "path before busy");
+    for (refusal, code) in [
+        (RuntimeError::Refused(Refusal::Busy), ErrorCode::SessionBusy),
+        (file_missing(), ErrorCode::FileNotFound),
+        (
+            RuntimeError::Refused(Refusal::Load(LoadFailure::InvalidPath("link".to_owned()))),
+            ErrorCode::InvalidPath,
+        ),
+        (
+            RuntimeError::Refused(Refusal::SourceTooLarge { size_bytes: 9, limit_kb: 1 }),
+            ErrorCode::ValidationError,
+        ),
+        (RuntimeError::Refused(Refusal::NotReady("starting".to_owned())), ErrorCode::SessionNotReady),
+        (RuntimeError::Refused(Refusal::Storage("full".to_owned())), ErrorCode::StorageUnavailable),
+    ] {
+        bench.fake.script().refuse = Some(refusal.clone());
+        assert_eq!(bench.refused(run_file(&session, "a.js")).await, code, "{refusal:?}");
+    }
+    let list = bench.ask(Op::ExecList { session: session.clone(), page: ListPage::first(5) }).await;
+    assert_eq!(list, Ok(Reply::Executions(Vec::new())));
+    let ran = execution(bench.ask(run_file(&session, "./a.js")).await);
+    assert_eq!(ran.kind, ExecutionKind::RunFile);
+}
+
+#[tokio::test]
+async fn text_that_the_client_read_itself_may_have_any_name() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let new = NewExecution {
+        kind: ExecutionKind::RunFile,
+        path: Some("/home/me/a.ts".to_owned()),
+        ..new_execution(&session)
+    };
+    let made = execution(bench.ask(start(new)).await);
+    assert_eq!(made.path.as_deref(), Some("/home/me/a.ts"));
+}
+
+#[tokio::test]
+async fn script_that_throws_is_no_error_of_the_verb_but_too_much_output_is() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let fails = |code: &str| ExecutionError { code: code.to_owned(), message: "m".to_owned(), reason: None };
+    bench.fake.script().fail = Some(fails("EXCEPTION"));
+    assert_eq!(execution(bench.ask(repl(&session, "1")).await).status, ExecutionStatus::Error);
+    bench.fake.script().fail = Some(fails("OUTPUT_LIMIT_EXCEEDED"));
+    let error = bench.ask(repl(&session, "1")).await.expect_err("it said too much");
+    assert_eq!(error.code, ErrorCode::OutputLimitExceeded);
+    let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
+    let id = details["execution_id"].as_str().expect("an id").to_owned();
+    let stored = execution(bench.ask(Op::ExecGet { execution: id }).await);
+    assert_eq!(stored.error.expect("an error").code, "OUTPUT_LIMIT_EXCEEDED");
+}
+
+#[tokio::test]
+async fn execution_that_nobody_waits_for_is_running_when_the_answer_comes() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let made = execution(bench.ask(start(NewExecution { wait: false, ..new_execution(&session) })).await);
+    assert_eq!((made.status, made.events), (ExecutionStatus::Running, None));
+}
+
+#[tokio::test]
+async fn secrets_reach_the_script_and_no_record() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let new = NewExecution {
+        args: JsonText::from_untrusted(r#"{"secret":"hunter2"}"#.to_owned()),
+        env: vec![("API_SECRET".to_owned(), "hunter2".to_owned())],
+        ..new_execution(&session)
+    };
+    let made = execution(bench.ask(start(new)).await);
+    let shown = format!("{} {}", made.args.as_str(), made.env.as_str());
+    assert!(!shown.contains("hunter2") && shown.contains("[redacted]"), "{shown}");
+    let script = bench.fake.script();
+    assert!(script.started[0].0.args.as_str().contains("hunter2"));
+    assert_eq!(script.started[0].0.env[0].1, "hunter2");
+}
+
+#[tokio::test]
+async fn execution_is_told_what_the_template_says_at_that_moment() {
+    let bench = Bench::new();
+    let template = bench.template("t").await;
+    let session = match bench.ask(Op::SessionCreate(Box::new(new_session("t")))).await {
+        Ok(Reply::Session(session)) => session.id.to_string(),
+        other => panic!("another answer: {other:?}"),
+    };
+    bench.ask(repl(&session, "1")).await.expect("runs");
+    let settings = JsonText::from_untrusted(r#"{"limits":{"cpu_ms":9}}"#.to_owned());
+    let change = TemplateChange { name: None, settings: Some(settings) };
+    let update = Op::TemplateUpdate { template: template.clone(), change: Box::new(change) };
+    bench.ask(update).await.expect("there");
+    bench.ask(repl(&session, "1")).await.expect("runs");
+    bench
+        .ask(Op::TemplateAddModule { template: template.clone(), name: "fs".to_owned() })
+        .await
+        .expect("there");
+    bench.ask(repl(&session, "1")).await.expect("runs");
+    bench.ask(Op::TemplateDelete { template }).await.expect("there");
+    bench.ask(repl(&session, "1")).await.expect("runs on");
+    let script = bench.fake.script();
+    let told: Vec<_> = script
+        .started
+        .iter()
+        .map(|(_, template)| {
+            template.as_ref().map(|policy| (policy.settings.limits.cpu_ms, policy.modules.len()))
+        })
+        .collect();
+    assert_eq!(told, [Some((5_000, 0)), Some((9, 0)), Some((9, 1)), None]);
+}
+
+#[tokio::test]
+async fn follower_gets_the_events_and_the_answer_has_none() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
+    let op = start(NewExecution { follow: true, ..new_execution(&session) });
+    let made = execution(bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await);
+    assert_eq!(made.events, None);
+    let expected: Vec<Event> = (1..=3).map(|seq| line(made.id, seq)).collect();
+    assert_eq!(followed.recv().await, Some(expected.clone()));
+    assert_eq!(followed.recv().await, None);
+    // Afterwards: from the store, behind what was seen.
+    let (follower, mut followed) = mpsc::channel::<Vec<Event>>(8);
+    let op = Op::ExecEvents { execution: made.id.to_string(), after_seq: 1, limit: 0, follow: true };
+    let answer = bench.ops.call(&super::fake::alice(), op, None, Some(follower)).await;
+    assert_eq!(answer, Ok(Reply::Events(Vec::new())));
+    assert_eq!(followed.recv().await, Some(expected[1..].to_vec()));
+    assert_eq!(followed.recv().await, None);
+}
+
+#[tokio::test]
+async fn executions_of_others_do_not_exist() {
+    let bench = Bench::new();
+    let id = bench.execution().await;
+    for op in [
+        Op::ExecGet { execution: id.clone() },
+        Op::ExecCancel { execution: id.clone() },
+        events_of(&id, 0, 0),
+    ] {
+        let refused = bench.ops.call(&bob(), op.clone(), None, None).await.expect_err("Alice's");
+        assert_eq!(refused.code, ErrorCode::ExecutionNotFound, "{op:?}");
+    }
+    assert_eq!(
+        bench.ask(Op::ExecCancel { execution: id }).await,
+        Ok(Reply::Done),
+        "cancelling what ended is fine"
+    );
+}
+
+#[tokio::test]
+async fn record_that_the_store_could_not_take_is_shown_as_its_owner_knows_it() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let made = execution(bench.ask(repl(&session, "1")).await);
+    let known = Execution { degraded: true, events: None, ..made.clone() };
+    bench.fake.degrade(known.clone());
+    assert_eq!(execution(bench.ask(Op::ExecGet { execution: made.id.to_string() }).await), known);
+    let list = bench.ask(Op::ExecList { session, page: ListPage::first(5) }).await;
+    assert_eq!(list, Ok(Reply::Executions(vec![known])));
+}

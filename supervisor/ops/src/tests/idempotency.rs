@@ -1,0 +1,278 @@
+//! The first answer again.
+
+use super::fake::{Bench, alice, bob, new_execution, new_session, repl, template};
+use std::sync::Arc;
+use tokio::sync::{Notify, mpsc};
+use vm_system_core::Refusal;
+use vm_system_core::durable::{fresh_record, session_record};
+use vm_system_protocol::control::{
+    DurableOp, DurableReply, ErrorCode, GivenAnswer, ListPage, NewExecution, Op, Reply,
+};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, ExecutionStatus, Settings};
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{KeyClaim, NewProgramVersion, PolicySnapshot, Write};
+use vm_system_runtime::RuntimeError;
+
+#[tokio::test]
+async fn same_key_gives_the_first_answer_again_also_after_a_restart() {
+    let bench = Bench::new();
+    let first = bench.ask_with_key(template("t"), "k").await;
+    assert!(first.is_ok());
+    assert_eq!(bench.ask_with_key(template("t"), "k").await, first);
+    assert_eq!(bench.restarted().ask_with_key(template("t"), "k").await, first);
+    let session = bench.session().await;
+    let first = bench.ask_with_key(repl(&session, "1"), "e").await;
+    assert_eq!(bench.ask_with_key(repl(&session, "1"), "e").await, first);
+    assert_eq!(bench.restarted().ask_with_key(repl(&session, "1"), "e").await, first);
+    assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn key_of_another_request_is_a_mismatch_and_of_another_owner_is_free() {
+    let bench = Bench::new();
+    bench.ask_with_key(template("t"), "k").await.expect("new");
+    let error = bench.ask_with_key(template("u"), "k").await.expect_err("another request");
+    assert_eq!(error.code, ErrorCode::IdempotencyMismatch);
+    bench.ops.call(&bob(), template("u"), Some("k"), None).await.expect("Bob's keys are his own");
+}
+
+#[tokio::test]
+async fn questions_take_no_key() {
+    let bench = Bench::new();
+    assert_eq!(
+        bench.ask_with_key(Op::TemplateList { page: ListPage::default(), built_in: false }, "k").await,
+        Ok(Reply::Templates(Vec::new()))
+    );
+    bench.ask_with_key(template("t"), "k").await.expect("the key is free");
+}
+
+#[tokio::test]
+async fn keys_that_are_no_keys_are_refused() {
+    let bench = Bench::new();
+    for key in ["", "a\nb", &"x".repeat(256)] {
+        let error = bench.ask_with_key(template("t"), key).await.expect_err("no key");
+        assert_eq!(error.code, ErrorCode::ValidationError, "{key:?}");
+    }
+}
+
+#[tokio::test]
+async fn refusal_that_left_nothing_gives_the_key_back() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
+    let error = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("busy");
+    assert_eq!(error.code, ErrorCode::SessionBusy);
+    bench.ask_with_key(repl(&session, "1"), "k").await.expect("not busy any more");
+}
+
+#[tokio::test]
+async fn failure_that_left_a_row_is_the_answer_again() {
+    let bench = Bench::new();
+    bench.template("t").await;
+    let create = || Op::SessionCreate(Box::new(new_session("t")));
+    bench.fake.script().fail_startup = true;
+    let first = bench.ask_with_key(create(), "k").await;
+    assert_eq!(first.as_ref().expect_err("it fails").code, ErrorCode::StartupFailed);
+    assert_eq!(bench.restarted().ask_with_key(create(), "k").await, first);
+}
+
+#[tokio::test]
+async fn repetition_during_the_run_waits_for_its_answer() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let hold = Arc::new(Notify::new());
+    bench.fake.script().hold = Some(Arc::clone(&hold));
+    let ask = || {
+        let (ops, op) = (Arc::clone(&bench.ops), repl(&session, "1"));
+        tokio::spawn(async move { ops.call(&alice(), op, Some("k"), None).await })
+    };
+    let first = ask();
+    bench.fake.executing.notified().await;
+    let second = ask();
+    let other = bench.ask_with_key(repl(&session, "2"), "k").await.expect_err("another request");
+    assert_eq!(other.code, ErrorCode::IdempotencyMismatch);
+    hold.notify_one();
+    let first = first.await.expect("no panic");
+    assert!(first.is_ok());
+    assert_eq!(second.await.expect("no panic"), first);
+    assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
+}
+
+/// Leaves a key as a supervisor does that dies between claim and answer.
+async fn die_after_claim(bench: &Bench, op: &Op, subject: [u8; 16]) {
+    let bytes = vm_system_protocol::codec::encode(op, usize::MAX).expect("any verb has an encoding");
+    let claim = KeyClaim {
+        owner: alice().owner,
+        key: "k".to_owned(),
+        request_hash: <sha2::Sha256 as sha2::Digest>::digest(bytes).into(),
+        subject,
+        at: Timestamp(i64::MAX / 2),
+        expired_before: Timestamp(0),
+        reply: None,
+    };
+    bench.store.apply(Write::KeyClaim(Box::new(claim))).await.expect("free");
+}
+
+#[tokio::test]
+async fn what_was_made_before_a_death_is_the_answer_after_it() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let Ok(Reply::Execution(ran)) = bench.ask(repl(&session, "1")).await else { panic!("it runs") };
+    let op = repl(&session, "1");
+    die_after_claim(&bench, &op, *ran.id.as_bytes()).await;
+    let after = bench.restarted();
+    let expected = Ok(Reply::Execution(ran));
+    assert_eq!(after.ask_with_key(op.clone(), "k").await, expected);
+    assert_eq!(after.ask_with_key(op, "k").await, expected, "each time");
+    assert!(after.fake.script().started.is_empty(), "it did not run again");
+}
+
+#[tokio::test]
+async fn what_was_not_made_before_a_death_is_made_after_it_under_the_same_id() {
+    let bench = Bench::new();
+    let subject = uuid::Uuid::now_v7();
+    die_after_claim(&bench, &template("t"), subject.into_bytes()).await;
+    let made = bench.ask_with_key(template("t"), "k").await;
+    assert!(matches!(made, Ok(Reply::Template(template)) if *template.id.as_bytes() == subject.into_bytes()));
+}
+
+#[tokio::test]
+async fn repeated_follower_gets_the_events_from_the_record() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let op = || Op::ExecStart(Box::new(NewExecution { follow: true, ..new_execution(&session) }));
+    for attempt in 0..2 {
+        let (follower, mut followed) = mpsc::channel(8);
+        let answer = bench.ops.call(&alice(), op(), Some("k"), Some(follower)).await;
+        assert!(matches!(answer, Ok(Reply::Execution(execution)) if execution.events.is_none()));
+        assert_eq!(followed.recv().await.map(|events| events.len()), Some(3), "attempt {attempt}");
+    }
+    assert_eq!(bench.fake.script().started.len(), 1, "it ran once");
+}
+
+#[tokio::test]
+async fn key_is_not_claimed_when_the_store_cannot_write() {
+    let bench = Bench::new();
+    bench.faults.set(Some("the disk is full"));
+    let error = bench.ask_with_key(template("t"), "k").await.expect_err("the disk is full");
+    assert_eq!(error.code, ErrorCode::StorageUnavailable);
+    bench.faults.set(None);
+    bench.ask_with_key(template("t"), "k").await.expect("works again");
+}
+
+#[tokio::test]
+async fn what_ran_without_a_record_does_not_run_again_under_its_key() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let refusal = Refusal::Unrecorded("the disk reports an error".to_owned());
+    bench.fake.script().refuse = Some(RuntimeError::Refused(refusal));
+    let first = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("it was not recorded");
+    assert!(first.has_run(), "{first:?}");
+    let again = bench.ask_with_key(repl(&session, "1"), "k").await.expect_err("the first answer again");
+    assert_eq!(again, first);
+    assert_eq!(bench.fake.script().started.len(), 0, "it does not run again");
+}
+
+/// As after an upgrade that has changed an answer's shape.
+#[tokio::test]
+async fn stored_answer_that_cannot_be_read_is_given_from_the_record_and_never_runs_again() {
+    let bench = Bench::new();
+    let session = bench.session().await;
+    let first = bench.ask_with_key(repl(&session, "1"), "k").await;
+    let kill = || Op::SessionKill { session: session.clone(), signal: 9 };
+    bench.ask_with_key(kill(), "l").await.expect("live");
+    for key in ["k", "l"] {
+        let damage = Write::KeyAnswer { owner: alice().owner, key: key.to_owned(), reply: vec![0xff; 9] };
+        bench.store.apply(damage).await.expect("claimed");
+    }
+    assert_eq!(bench.ask_with_key(repl(&session, "1"), "k").await, first);
+    let error = bench.ask_with_key(kill(), "l").await.expect_err("it has no record");
+    assert_eq!(error.code, ErrorCode::Internal);
+    assert_eq!(bench.fake.killed().len(), 1, "it was sent once");
+}
+
+/// As after a supervisor that died, or stopped, when an answer to a question was stored and its giver not told.
+#[tokio::test]
+async fn answer_that_was_taken_under_a_key_is_told_and_never_given_to_the_next_question() {
+    let bench = Bench::new();
+    let template: TemplateId = bench.template("t").await.parse().expect("an id");
+    let (execution, session) = (ExecutionId::from_bytes([7; 16]), SessionId::from_bytes([8; 16]));
+    let (program, at) = (ProgramId::from_bytes([9; 16]), Timestamp(1));
+    let empty = |text: &str| JsonText::from_untrusted(text.to_owned());
+    let record = fresh_record(execution, session, ExecutionStatus::Waiting, empty("[]"), empty("{}"), at);
+    let policy = PolicySnapshot {
+        engine: Engine::Cvm,
+        settings: Settings::default(),
+        modules: Vec::new(),
+        libraries: Vec::new(),
+        capabilities: Vec::new(),
+        startup_files: Vec::new(),
+    };
+    let version = NewProgramVersion {
+        owner: alice().owner,
+        id: program,
+        name: "p".to_owned(),
+        source_hash: [0; 32],
+        source: String::new(),
+        format: 1,
+        code: Vec::new(),
+        at,
+    };
+    let writes = vec![
+        Write::SessionInsert {
+            owner: alice().owner,
+            session: Arc::new(session_record(session, template, "", at)),
+            policy: Arc::new(policy),
+        },
+        Write::ExecutionStarted { name: None, execution: Arc::new(record) },
+        Write::ProgramVersion(Box::new(version)),
+        Write::ProgramRun { execution, program, version: 1 },
+    ];
+    bench.store.apply(writes).await.expect("new");
+    let submit = || {
+        let (execution, result) = (execution.to_string(), GivenAnswer::Typed("yes".to_owned()));
+        Op::Durable(DurableOp::TaskSubmit { execution, task: None, result, wait: true })
+    };
+    let claim = |reply| KeyClaim {
+        owner: alice().owner,
+        key: "k".to_owned(),
+        request_hash: bench.ops.request_hash(&alice(), &submit()).expect("it can be encoded"),
+        subject: [3; 16],
+        at: crate::now(),
+        expired_before: Timestamp(0),
+        reply,
+    };
+    let taken = [b"taken".as_slice(), execution.as_bytes()].concat();
+    bench.store.apply(Write::KeyClaim(Box::new(claim(Some(taken))))).await.expect("free");
+    let told = bench.ask_with_key(submit(), "k").await;
+    let Ok(Reply::Durable(DurableReply::Run(run))) = told else { panic!("another answer: {told:?}") };
+    assert_eq!((run.execution.id, run.execution.status), (execution, ExecutionStatus::Waiting));
+    let release = Write::KeyRelease { owner: alice().owner, key: "k".to_owned() };
+    bench.store.apply(release).await.expect("always");
+    bench.store.apply(Write::KeyClaim(Box::new(claim(None)))).await.expect("free");
+    bench
+        .ask_with_key(submit(), "k")
+        .await
+        .expect_err("without the mark it is given, and nothing here takes it");
+}
+
+#[test]
+fn refusals_that_may_not_last_are_nobodys_last_word() {
+    let answer = |code, details: bool| {
+        let error = vm_system_protocol::control::OpError::new(code, "no");
+        Err(if details { error.with_details(&serde_json::json!({})) } else { error })
+    };
+    let lasts = |code, details, durable| {
+        matches!(
+            crate::idempotency::counts(&answer(code, details), durable),
+            crate::idempotency::Counts::Finally
+        )
+    };
+    assert!(!lasts(ErrorCode::CapacityExceeded, true, true), "no worker was found");
+    assert!(lasts(ErrorCode::CapacityExceeded, true, false), "a session without a worker is there");
+    assert!(!lasts(ErrorCode::StorageUnavailable, true, true));
+    assert!(!lasts(ErrorCode::ShuttingDown, true, true));
+    assert!(lasts(ErrorCode::AnswerInvalid, true, true), "it counts as an attempt");
+}

@@ -1,0 +1,223 @@
+//! Sessions.
+
+use super::fake::{Bench, admin, bob, new_session};
+use vm_system_core::{Refusal, SpawnFailure, SpawnFault};
+use vm_system_protocol::control::{ErrorCode, ListPage, NewSession, Op, OpError, Reply, SessionFilter};
+use vm_system_protocol::model::{Session, SessionStatus};
+use vm_system_runtime::RuntimeError;
+
+fn session(reply: Result<Reply, OpError>) -> Session {
+    match reply.expect("the verb succeeds") {
+        Reply::Session(session) => *session,
+        other => panic!("another answer: {other:?}"),
+    }
+}
+
+fn create(new: NewSession) -> Op {
+    Op::SessionCreate(Box::new(new))
+}
+
+#[tokio::test]
+async fn session_is_made_listed_closed_and_still_there() {
+    let bench = Bench::new();
+    let template = bench.template("t").await;
+    let made = session(bench.ask(create(new_session("t"))).await);
+    assert_eq!((made.status, made.template_id.to_string()), (SessionStatus::Ready, template));
+    let id = made.id.to_string();
+    assert_eq!(session(bench.ask(Op::SessionGet { session: id.clone() }).await), made);
+    for _ in 0..2 {
+        let closed = session(bench.ask(Op::SessionClose { session: id.clone() }).await);
+        assert_eq!((closed.status, closed.close_reason.as_deref()), (SessionStatus::Closed, Some("exited")));
+    }
+    let filter = SessionFilter { status: Some(SessionStatus::Closed), ..SessionFilter::default() };
+    assert!(matches!(bench.ask(Op::SessionList(filter)).await, Ok(Reply::Sessions(list)) if list.len() == 1));
+    let filter = SessionFilter { status: Some(SessionStatus::Ready), ..SessionFilter::default() };
+    assert_eq!(bench.ask(Op::SessionList(filter)).await, Ok(Reply::Sessions(Vec::new())));
+}
+
+#[tokio::test]
+async fn incomplete_session_requests_are_refused_before_anything_is_looked_up() {
+    let bench = Bench::new();
+    let good = || new_session("nobody");
+    let cases = [
+        NewSession { template: " ".to_owned(), ..good() },
+        NewSession { workspace_id: String::new(), ..good() },
+        NewSession { workspace_id: "x".repeat(2_000), ..good() },
+        NewSession { base_commit_oid: " ".to_owned(), ..good() },
+        NewSession { worktree_path: String::new(), ..good() },
+        NewSession { worktree_path: "relative".to_owned(), ..good() },
+        NewSession { worktree_path: "/a\0b".to_owned(), ..good() },
+    ];
+    for case in cases {
+        assert_eq!(bench.refused(create(case.clone())).await, ErrorCode::ValidationError, "{case:?}");
+    }
+    assert_eq!(bench.refused(create(good())).await, ErrorCode::TemplateNotFound);
+}
+
+#[tokio::test]
+async fn failed_startup_names_the_session_that_it_left() {
+    let bench = Bench::new();
+    bench.template("t").await;
+    bench.fake.script().fail_startup = true;
+    let error = bench.ask(create(new_session("t"))).await.expect_err("the startup file throws");
+    assert_eq!(error.code, ErrorCode::StartupFailed);
+    let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
+    let id = details["session_id"].as_str().expect("an id").to_owned();
+    let left = session(bench.ask(Op::SessionGet { session: id }).await);
+    assert_eq!(left.status, SessionStatus::Crashed);
+}
+
+fn unborn(fault: SpawnFault) -> RuntimeError {
+    RuntimeError::Refused(Refusal::SpawnFailed(SpawnFailure { why: "x".to_owned(), fault, hint: "do y" }))
+}
+
+#[tokio::test]
+async fn refusals_of_the_runtime_keep_their_codes() {
+    let bench = Bench::new();
+    bench.template("t").await;
+    let cases = [
+        (RuntimeError::Full(3), ErrorCode::CapacityExceeded),
+        (RuntimeError::ShuttingDown, ErrorCode::ShuttingDown),
+        (unborn(SpawnFault::Busy), ErrorCode::CapacityExceeded),
+        (unborn(SpawnFault::Host), ErrorCode::SandboxUnavailable),
+        (unborn(SpawnFault::Wrong), ErrorCode::Internal),
+        (RuntimeError::Internal("x".to_owned()), ErrorCode::Internal),
+    ];
+    for (refusal, code) in cases {
+        bench.fake.script().refuse = Some(refusal.clone());
+        assert_eq!(bench.refused(create(new_session("t"))).await, code, "{refusal:?}");
+    }
+    bench.faults.set_over_quota(true);
+    assert_eq!(bench.refused(create(new_session("t"))).await, ErrorCode::StorageUnavailable);
+}
+
+#[tokio::test]
+async fn without_worktree_roots_only_an_administrator_names_a_worktree() {
+    let bench = Bench::with_worktrees_anywhere();
+    let template = bench.template("t").await;
+    assert_eq!(bench.refused(create(new_session(&template))).await, ErrorCode::NotPermitted);
+    let made = bench.ops.call(&admin(), create(new_session(&template)), None, None).await;
+    assert_eq!(session(made).status, SessionStatus::Ready);
+}
+
+#[tokio::test]
+async fn sessions_of_others_do_not_exist() {
+    let bench = Bench::new();
+    let id = bench.session().await;
+    let verbs = || {
+        [
+            Op::SessionGet { session: id.clone() },
+            Op::SessionClose { session: id.clone() },
+            Op::SessionInspect { session: id.clone() },
+            Op::SessionKill { session: id.clone(), signal: 9 },
+            Op::SessionFork { session: id.clone(), count: 1 },
+            Op::ExecList { session: id.clone(), page: ListPage::first(5) },
+            super::fake::repl(&id, "1"),
+        ]
+    };
+    for op in verbs() {
+        let refused = bench.ops.call(&bob(), op.clone(), None, None).await.expect_err("Alice's");
+        assert_eq!(refused.code, ErrorCode::SessionNotFound, "{op:?}");
+    }
+    let list = bench.ops.call(&bob(), Op::SessionList(SessionFilter::default()), None, None).await;
+    assert_eq!(list, Ok(Reply::Sessions(Vec::new())));
+    assert!(bench.fake.killed().is_empty());
+    for op in verbs() {
+        // The second verb closes it; what follows finds it closed.
+        let answer = bench.ops.call(&admin(), op.clone(), None, None).await;
+        let code = answer.err().map(|error| error.code);
+        assert!(matches!(code, None | Some(ErrorCode::SessionNotReady)), "{op:?}: {code:?}");
+    }
+}
+
+#[tokio::test]
+async fn live_session_is_inspected_and_killed_and_an_ended_one_is_not() {
+    let bench = Bench::new();
+    let id = bench.session().await;
+    let inspected = bench.ask(Op::SessionInspect { session: id.clone() }).await;
+    assert!(matches!(inspected, Ok(Reply::Inspection(inspection)) if inspection.pid == 42));
+    assert_eq!(bench.ask(Op::SessionKill { session: id.clone(), signal: 9 }).await, Ok(Reply::Done));
+    assert_eq!(bench.fake.killed().len(), 1);
+    bench.ask(Op::SessionClose { session: id.clone() }).await.expect("live");
+    for op in [Op::SessionInspect { session: id.clone() }, Op::SessionKill { session: id.clone(), signal: 9 }]
+    {
+        let error = bench.ask(op).await.expect_err("it has ended");
+        assert_eq!(error.code, ErrorCode::SessionNotReady);
+        assert!(error.message.contains("closed"), "{}", error.message);
+    }
+}
+
+#[tokio::test]
+async fn sessions_are_listed_by_template_also_after_it_was_deleted() {
+    let bench = Bench::new();
+    let template = bench.template("t").await;
+    bench.template("u").await;
+    session(bench.ask(create(new_session("t"))).await);
+    let by = |template: &str| {
+        Op::SessionList(SessionFilter { template: Some(template.to_owned()), ..SessionFilter::default() })
+    };
+    let count = |reply| match reply {
+        Ok(Reply::Sessions(sessions)) => sessions.len(),
+        other => panic!("another answer: {other:?}"),
+    };
+    assert_eq!(count(bench.ask(by("t")).await), 1);
+    assert_eq!(count(bench.ask(by("u")).await), 0);
+    bench.ask(Op::TemplateDelete { template: template.clone() }).await.expect("there");
+    assert_eq!(count(bench.ask(by(&template)).await), 1);
+    assert_eq!(bench.refused(by("t")).await, ErrorCode::TemplateNotFound);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_is_said_and_not_taken_for_missing() {
+    let bench = Bench::new();
+    let execution = bench.execution().await;
+    let session = bench.session().await;
+    let template = bench.template("another").await;
+    bench.faults.set_reading(Some("the disk reports an error"));
+    let events = Op::ExecEvents { execution: execution.clone(), after_seq: 0, limit: 0, follow: false };
+    let ops = [
+        Op::SessionGet { session: session.clone() },
+        Op::SessionList(SessionFilter::default()),
+        Op::ExecGet { execution: execution.clone() },
+        Op::ExecList { session: session.clone(), page: ListPage::first(1) },
+        events,
+        Op::TemplateList { page: ListPage::first(1), built_in: false },
+        Op::TemplateDelete { template },
+    ];
+    for op in ops {
+        let error = bench.ask(op.clone()).await.expect_err("it cannot be read");
+        assert_eq!(error.code, ErrorCode::StorageUnavailable, "{op:?}: {error:?}");
+        assert!(error.message.contains("the disk reports an error"), "{op:?}: {error:?}");
+    }
+    bench.faults.set_reading(None);
+    bench.ask(Op::ExecGet { execution }).await.expect("readable again");
+}
+
+#[tokio::test]
+async fn forks_belong_to_the_parents_owner_and_a_key_finds_all_of_them_again() {
+    let bench = Bench::new();
+    let parent = bench.session().await;
+    let fork = |count| Op::SessionFork { session: parent.clone(), count };
+    for count in [0, 65, u32::MAX] {
+        assert_eq!(bench.refused(fork(count)).await, ErrorCode::ValidationError, "{count}");
+    }
+    let Ok(Reply::Sessions(made)) = bench.ops.call(&admin(), fork(3), Some("k"), None).await else {
+        panic!("an administrator forks what is Alice's");
+    };
+    assert_eq!(made.len(), 3);
+    for session in &made {
+        // Theirs is what Alice sees.
+        let got = bench.ask(Op::SessionGet { session: session.id.to_string() }).await;
+        assert!(matches!(got, Ok(Reply::Session(_))), "{got:?}");
+    }
+    // As after a supervisor that died between the sessions and its answer.
+    let owner = admin().owner;
+    let damage = vm_system_record::Write::KeyAnswer { owner, key: "k".to_owned(), reply: vec![0xff; 9] };
+    bench.store.apply(damage).await.expect("claimed");
+    let again = bench.ops.call(&admin(), fork(3), Some("k"), None).await;
+    assert!(matches!(again, Ok(Reply::Sessions(again)) if again.len() == 3));
+    bench.fake.script().refuse = Some(RuntimeError::Refused(Refusal::Busy));
+    assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionBusy);
+    bench.ask(Op::SessionClose { session: parent.clone() }).await.expect("live");
+    assert_eq!(bench.refused(fork(1)).await, ErrorCode::SessionNotReady);
+}

@@ -1,0 +1,291 @@
+//! Templates.
+
+use super::fake::{Bench, admin, bob, new_session, template, with_settings};
+use vm_system_protocol::control::{ErrorCode, ListPage, Op, OpError, Reply, TemplateChange};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, OnCrash, Settings, TemplateDetail};
+
+fn detail(reply: Result<Reply, OpError>) -> TemplateDetail {
+    match reply.expect("the verb succeeds") {
+        Reply::TemplateDetail(detail) => *detail,
+        other => panic!("another answer: {other:?}"),
+    }
+}
+
+fn with_modules(engine: Engine, modules: &[&str]) -> Op {
+    Op::TemplateCreate {
+        name: "t".to_owned(),
+        engine,
+        settings: Box::default(),
+        modules: modules.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
+
+#[tokio::test]
+async fn created_template_has_the_defaults_of_the_contract() {
+    let bench = Bench::new();
+    let id = bench.template("  my template ").await;
+    let made = detail(bench.ask(Op::TemplateGet { template: id }).await);
+    assert_eq!(made.template.name, "my template");
+    assert_eq!(made.settings, Settings::default());
+    assert!(made.template.is_active && made.template.exposed_modules.is_empty());
+}
+
+#[tokio::test]
+async fn engine_alias_is_echoed_as_it_was_sent() {
+    let bench = Bench::new();
+    let made = bench.ask(with_modules(Engine::Goja, &[])).await;
+    assert!(matches!(made, Ok(Reply::Template(template)) if template.engine == Engine::Goja));
+}
+
+#[tokio::test]
+async fn names_that_are_no_names_are_refused() {
+    let bench = Bench::new();
+    for name in ["", " \t ", "a\nb", "a\0b", &"x".repeat(201)] {
+        assert_eq!(bench.refused(template(name)).await, ErrorCode::ValidationError, "{name:?}");
+    }
+    bench.template(&"ü".repeat(200)).await;
+}
+
+#[tokio::test]
+async fn taken_name_is_a_conflict_until_its_template_is_deleted() {
+    let bench = Bench::new();
+    let first = bench.template("t").await;
+    assert_eq!(bench.refused(template("t")).await, ErrorCode::Conflict);
+    let deleted = bench.ask(Op::TemplateDelete { template: first.clone() }).await;
+    assert!(matches!(deleted, Ok(Reply::TemplateDeleted { status, template_id })
+        if status == "ok" && template_id.to_string() == first));
+    bench.template("t").await;
+    let again = bench.refused(Op::TemplateDelete { template: first.clone() }).await;
+    assert_eq!(again, ErrorCode::TemplateNotFound);
+    assert_eq!(bench.refused(Op::TemplateGet { template: first }).await, ErrorCode::TemplateNotFound);
+}
+
+#[tokio::test]
+async fn list_is_newest_first_and_shows_only_the_callers_own() {
+    let bench = Bench::new();
+    assert_eq!(
+        bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
+        Ok(Reply::Templates(Vec::new()))
+    );
+    let names = ["a", "b", "c"];
+    for name in names {
+        bench.template(name).await;
+    }
+    let listed = |reply| match reply {
+        Ok(Reply::Templates(templates)) => {
+            templates.into_iter().map(|template| template.name).collect::<Vec<_>>()
+        }
+        other => panic!("another answer: {other:?}"),
+    };
+    assert_eq!(
+        listed(bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await),
+        ["c", "b", "a"]
+    );
+    assert!(
+        listed(
+            bench
+                .ops
+                .call(&bob(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
+                .await
+        )
+        .is_empty()
+    );
+    assert_eq!(
+        listed(
+            bench
+                .ops
+                .call(&admin(), Op::TemplateList { page: ListPage::default(), built_in: false }, None, None)
+                .await
+        )
+        .len(),
+        3
+    );
+}
+
+fn change(template: &str, name: Option<&str>, settings: Option<&str>) -> Op {
+    let settings = settings.map(|patch| JsonText::from_untrusted(patch.to_owned()));
+    let change = TemplateChange { name: name.map(str::to_owned), settings };
+    Op::TemplateUpdate { template: template.to_owned(), change: Box::new(change) }
+}
+
+#[tokio::test]
+async fn change_replaces_what_it_names_and_keeps_the_rest() {
+    let bench = Bench::new();
+    let id = bench.template("t").await;
+    let patch = r#"{"limits":{"cpu_ms":9},"resolver":{"roots":["lib"]},"runtime":{"esm":true}}"#;
+    let changed = detail(bench.ask(change(&id, None, Some(patch))).await);
+    let mut settings = Settings::default();
+    settings.limits.cpu_ms = 9;
+    settings.resolver.roots = vec!["lib".to_owned()];
+    settings.runtime.esm = true;
+    assert_eq!((changed.template.name.as_str(), &changed.settings), ("t", &settings));
+    let changed = detail(bench.ask(change(&id, Some("u"), None)).await);
+    assert_eq!((changed.template.name.as_str(), &changed.settings), ("u", &settings));
+    let changed = detail(bench.ask(change(&id, None, Some(r#"{"limits":{"wall_ms":7}}"#))).await);
+    settings.limits.wall_ms = 7;
+    assert_eq!(changed.settings, settings);
+    bench.template("taken").await;
+    assert_eq!(bench.refused(change(&id, Some("taken"), None)).await, ErrorCode::Conflict);
+}
+
+#[tokio::test]
+async fn null_resets_a_setting_or_a_whole_group() {
+    let bench = Bench::new();
+    let id = bench.template("t").await;
+    let patch = r#"{"limits":{"cpu_ms":9,"wall_ms":8},"resolver":{"extensions":[".x"]}}"#;
+    bench.ask(change(&id, None, Some(patch))).await.expect("fits");
+    let patch = r#"{"limits":{"cpu_ms":null},"resolver":null}"#;
+    let changed = detail(bench.ask(change(&id, None, Some(patch))).await).settings;
+    assert_eq!((changed.limits.cpu_ms, changed.limits.wall_ms), (5_000, 8));
+    assert_eq!(changed.resolver, Settings::default().resolver);
+}
+
+#[tokio::test]
+async fn change_that_is_not_of_settings_is_refused_by_its_place() {
+    let bench = Bench::new();
+    let id = bench.template("t").await;
+    for (patch, place) in [
+        ("[]", "object"),
+        ("{", "object"),
+        (r#"{"limit":{}}"#, "limit"),
+        (r#"{"limits":7}"#, "limits"),
+        (r#"{"limits":{"cpu":7}}"#, "limits.cpu"),
+        (r#"{"limits":{"cpu":null}}"#, "limits.cpu"),
+        (r#"{"limits":{"cpu_ms":"7"}}"#, "limits"),
+        (r#"{"limits":{"cpu_ms":-1}}"#, "limits"),
+        (r#"{"runtime":{"on_crash":"explode"}}"#, "runtime"),
+    ] {
+        let error = bench.ask(change(&id, None, Some(patch))).await.expect_err("refused");
+        assert_eq!(error.code, ErrorCode::InvalidRequest, "{patch}");
+        assert!(error.message.contains(place), "{patch}: {}", error.message);
+    }
+    let over = change(&id, None, Some(r#"{"limits":{"mem_mb":4294967295}}"#));
+    let error = bench.ask(over).await.expect_err("above the ceiling");
+    assert_eq!(error.code, ErrorCode::LimitNotAllowed);
+    assert!(error.message.contains("mem_mb") && error.message.contains("4096"), "{}", error.message);
+    assert_eq!(detail(bench.ask(Op::TemplateGet { template: id }).await).settings, Settings::default());
+}
+
+#[tokio::test]
+async fn settings_outside_their_ranges_are_refused() {
+    let bench = Bench::new();
+    let cases: Vec<fn(&mut Settings)> = vec![
+        |s| s.limits.cpu_ms = 0,
+        |s| s.limits.wall_ms = 0,
+        |s| s.limits.mem_mb = 0,
+        |s| s.limits.max_events = 0,
+        |s| s.limits.max_output_kb = 0,
+        |s| s.limits.max_source_kb = 0,
+        |s| s.limits.max_stack_depth = 0,
+        |s| s.limits.max_state_mb = 0,
+        |s| s.resolver.roots = vec!["../x".to_owned()],
+        |s| s.resolver.roots = vec!["/x".to_owned()],
+        |s| s.resolver.roots = vec![" ".to_owned()],
+        |s| s.resolver.roots = vec!["x".to_owned(); 65],
+        |s| s.resolver.extensions = vec!["js".to_owned()],
+        |s| s.resolver.extensions = vec![".".to_owned()],
+        |s| s.resolver.extensions = vec!["./x".to_owned()],
+        |s| s.resolver.extensions = vec![format!(".{}", "x".repeat(40))],
+        |s| s.runtime.on_crash = OnCrash::Restart,
+        |s| s.runtime.on_crash = OnCrash::Rollback,
+    ];
+    for (number, case) in cases.into_iter().enumerate() {
+        assert_eq!(bench.refused(with_settings(case)).await, ErrorCode::ValidationError, "case {number}");
+    }
+}
+
+#[tokio::test]
+async fn settings_above_the_operators_ceilings_are_refused_with_the_field() {
+    let bench = Bench::new();
+    for (field, case) in [
+        ("cpu_ms", (|s| s.limits.cpu_ms = u32::MAX) as fn(&mut Settings)),
+        ("wall_ms", |s| s.limits.wall_ms = u32::MAX),
+        ("mem_mb", |s| s.limits.mem_mb = u32::MAX),
+        ("max_events", |s| s.limits.max_events = u32::MAX),
+        ("max_output_kb", |s| s.limits.max_output_kb = u32::MAX),
+        ("max_source_kb", |s| s.limits.max_source_kb = u32::MAX),
+        ("max_stack_depth", |s| s.limits.max_stack_depth = u32::MAX),
+        ("max_state_mb", |s| s.limits.max_state_mb = u32::MAX),
+    ] {
+        let error = bench.ask(with_settings(case)).await.expect_err("above the ceiling");
+        assert_eq!(error.code, ErrorCode::LimitNotAllowed, "{field}");
+        let details = error.details.and_then(|details| details.to_value()).expect("details are an object");
+        assert_eq!(details["field"], field);
+    }
+    let roots = |s: &mut Settings| s.resolver.roots = vec!["src/./lib".to_owned(), ".".to_owned()];
+    bench.ask(with_settings(roots)).await.expect("folders of the worktree");
+}
+
+#[tokio::test]
+async fn modules_are_checked_against_the_catalog() {
+    let bench = Bench::new();
+    let id = bench.template("t").await;
+    let add = |name: &str| Op::TemplateAddModule { template: id.clone(), name: name.to_owned() };
+    let built_in = ["console", "math", "JSON", "date", "array", "string", "object", "promise"];
+    for name in ["exec", "http", "left-pad"].iter().chain(&built_in) {
+        let error = bench.ask(add(name)).await.expect_err("not allowed");
+        assert_eq!(error.code, ErrorCode::ModuleNotAllowed, "{name}");
+        assert!(error.message.contains(&name.to_lowercase()), "{}", error.message);
+    }
+    assert_eq!(bench.refused(add(" ")).await, ErrorCode::ValidationError);
+    assert_eq!(bench.refused(with_modules(Engine::Quickjs, &["nope"])).await, ErrorCode::ModuleNotAllowed);
+    let modules = || async {
+        detail(bench.ask(Op::TemplateGet { template: id.clone() }).await).template.exposed_modules
+    };
+    for _ in 0..2 {
+        let added = bench.ask(add(" FS ")).await;
+        assert!(matches!(added, Ok(Reply::TemplateName(added)) if added.name == "fs"));
+        assert_eq!(modules().await, ["fs"]);
+    }
+    let remove = Op::TemplateRemoveModule { template: id.clone(), name: "fs".to_owned() };
+    for _ in 0..2 {
+        bench.ask(remove.clone()).await.expect("removed or gone");
+        assert!(modules().await.is_empty());
+    }
+    let missing = Op::TemplateAddModule { template: "nobody".to_owned(), name: "fs".to_owned() };
+    assert_eq!(bench.refused(missing).await, ErrorCode::TemplateNotFound);
+    let catalog = bench.ask(Op::ModuleCatalog).await;
+    assert!(matches!(catalog, Ok(Reply::Modules(modules)) if modules.len() == 3 && modules[2].name == "fs"));
+}
+
+#[tokio::test]
+async fn cvm_templates_have_no_modules_and_no_sessions_of_their_own() {
+    let bench = Bench::new();
+    assert_eq!(bench.refused(with_modules(Engine::Cvm, &["fs"])).await, ErrorCode::EngineUnsupported);
+    bench.ask(with_modules(Engine::Cvm, &[])).await.expect("a cvm template");
+    let add = Op::TemplateAddModule { template: "t".to_owned(), name: "fs".to_owned() };
+    assert_eq!(bench.refused(add).await, ErrorCode::EngineUnsupported);
+    let create = Op::SessionCreate(Box::new(new_session("t")));
+    assert_eq!(bench.refused(create).await, ErrorCode::EngineUnsupported);
+}
+
+#[tokio::test]
+async fn store_that_cannot_write_is_told_as_such_and_changes_nothing() {
+    let bench = Bench::new();
+    bench.faults.set(Some("the disk is full"));
+    let error = bench.ask(template("t")).await.expect_err("the disk is full");
+    assert_eq!(error.code, ErrorCode::StorageUnavailable);
+    assert!(error.message.contains("full"), "{}", error.message);
+    bench.faults.set(None);
+    assert_eq!(
+        bench.ask(Op::TemplateList { page: ListPage::default(), built_in: false }).await,
+        Ok(Reply::Templates(Vec::new()))
+    );
+    bench.faults.set_over_quota(true);
+    assert_eq!(bench.refused(template("t")).await, ErrorCode::StorageUnavailable);
+}
+
+#[tokio::test]
+async fn changes_are_in_the_audit_log_with_their_outcome() {
+    let bench = Bench::new();
+    let id = bench.template("t").await;
+    let _ = bench.ask(template("t")).await;
+    let log = bench.store.audit(&vm_system_record::Scope::All, None, 10).await.expect("readable");
+    let lines: Vec<_> = log
+        .iter()
+        .map(|(_, entry)| (entry.owner.as_str(), entry.verb.as_str(), entry.outcome.as_str()))
+        .collect();
+    assert_eq!(lines, [("alice", "template create", "CONFLICT"), ("alice", "template create", "ok")]);
+    assert_eq!(log[1].1.subject, id);
+}

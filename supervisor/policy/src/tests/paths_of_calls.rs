@@ -1,0 +1,65 @@
+//! Paths that no honest script writes: judging one takes no time that grows with them.
+
+use super::{effective, row};
+use crate::usage::{SessionUsage, Usage};
+use crate::{EffectivePolicy, Permit, Snapshot, judge};
+use vm_system_protocol::broker::{BrokerCall, FsRequest};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Capability, CapabilityKind};
+use vm_system_protocol::worker::{HostError, HostRequest};
+
+/// A session that may read and change what one pattern covers.
+fn with_pattern(pattern: &str) -> EffectivePolicy {
+    let mut session = Snapshot { modules: vec!["fs".to_owned()], ..Snapshot::default() };
+    let config = JsonText::from_value(&serde_json::json!({"paths": [pattern]}));
+    for name in ["read", "write"] {
+        let row = row(CapabilityKind::Fs, name, true);
+        session.capabilities.push(Capability { config: config.clone(), ..row });
+    }
+    effective(&session, None)
+}
+
+fn asked(policy: &EffectivePolicy, request: FsRequest) -> Result<Permit, HostError> {
+    judge(policy, HostRequest::Fs(request), &mut Usage::default(), &mut SessionUsage::default())
+        .map_err(|denial| denial.error)
+}
+
+#[test]
+fn a_path_of_millions_of_names_is_refused_before_it_is_looked_at() {
+    let path = "a/".repeat(2_000_000);
+    for patterns in ["a/**", "**/a/**", "**"] {
+        let policy = with_pattern(patterns);
+        for request in [
+            FsRequest::Exists { path: path.clone() },
+            FsRequest::MakeDir { path: path.clone(), recursive: true, mode: 0o777 },
+            FsRequest::Rename { from: "a/b".to_owned(), to: path.clone() },
+        ] {
+            let error = asked(&policy, request).expect_err("longer than any path");
+            assert_eq!(error.code, "ENAMETOOLONG", "{patterns}");
+            assert!(error.message.len() < 500, "a message repeats no more than anybody reads");
+        }
+    }
+}
+
+#[test]
+fn the_longest_path_that_the_kernel_takes_is_judged_by_the_patterns() {
+    let path = format!("out/{}", "n".repeat(4_091));
+    let judged = asked(&with_pattern("out/**"), FsRequest::Exists { path: path.clone() });
+    let Ok(Permit::Broker(BrokerCall::Fs { request, .. })) = judged else { unreachable!("{judged:?}") };
+    assert_eq!(request, FsRequest::Exists { path: path.clone() });
+    let error = asked(&with_pattern("out/**"), FsRequest::Exists { path: format!("{path}n") });
+    assert_eq!(error.expect_err("one byte more").code, "ENAMETOOLONG");
+}
+
+#[test]
+fn folders_that_must_be_there_are_counted_only_where_folders_are_made() {
+    let policy = with_pattern("a/b/**");
+    let levels = |request| match asked(&policy, request) {
+        Ok(Permit::Broker(BrokerCall::Fs { terms, .. })) => terms.existing_levels,
+        other => unreachable!("{other:?}"),
+    };
+    let path = "a/b/c".to_owned();
+    assert_eq!(levels(FsRequest::MakeDir { path: path.clone(), recursive: true, mode: 0 }), 1);
+    assert_eq!(levels(FsRequest::MakeDir { path: path.clone(), recursive: false, mode: 0 }), 0);
+    assert_eq!(levels(FsRequest::Exists { path }), 0);
+}

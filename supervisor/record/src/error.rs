@@ -1,0 +1,98 @@
+//! How a batch or a query fails. Its messages name things of the domain, never tables or statements.
+
+use std::fmt;
+
+/// A batch or query that did not succeed. Nothing of a failed batch was written.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// The batch contradicts what is stored; the same batch will fail again.
+    #[error("{0}")]
+    Rejected(Rejection),
+    /// The database cannot be written or read at the moment (disk full, read-only, locked, I/O); later batches may
+    /// work again. Doors say `STORAGE_UNAVAILABLE`.
+    #[error("the store is not available: {0}")]
+    Unavailable(String),
+    /// A stored row or the file itself is damaged.
+    #[error("the store is damaged: {0}")]
+    Corrupt(String),
+    /// The store was shut down.
+    #[error("the store is closed")]
+    Closed,
+}
+
+/// Why a batch was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Rejection {
+    /// Its id or name is taken.
+    #[error("the {0} exists already")]
+    Conflict(Entity),
+    /// It is not there, or what it belongs to is not.
+    #[error("there is no such {0}")]
+    Missing(Entity),
+    /// It has ended; final states never change.
+    #[error("the {0} has ended")]
+    Finished(Entity),
+    /// It is larger than it may be.
+    #[error("the {0} is too large")]
+    TooLarge(Entity),
+}
+
+/// What a rejection is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Entity {
+    /// A template.
+    Template,
+    /// A capability row of a template.
+    Capability,
+    /// A startup file of a template.
+    StartupFile,
+    /// An installed library.
+    Library,
+    /// A session.
+    Session,
+    /// An execution.
+    Execution,
+    /// An event of an execution.
+    Event,
+    /// A program or one of its versions.
+    Program,
+    /// A pending question.
+    Task,
+    /// A checkpoint of an execution.
+    Checkpoint,
+    /// An idempotency key.
+    Key,
+}
+
+impl fmt::Display for Entity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Template => "template",
+            Self::Capability => "capability",
+            Self::StartupFile => "startup file",
+            Self::Library => "library",
+            Self::Session => "session",
+            Self::Execution => "execution",
+            Self::Event => "event",
+            Self::Program => "program",
+            Self::Task => "task",
+            Self::Checkpoint => "checkpoint",
+            Self::Key => "idempotency key",
+        })
+    }
+}
+
+impl StoreError {
+    pub fn conflict(entity: Entity) -> Self {
+        Self::Rejected(Rejection::Conflict(entity))
+    }
+    pub fn missing(entity: Entity) -> Self {
+        Self::Rejected(Rejection::Missing(entity))
+    }
+    pub fn too_large(entity: Entity) -> Self {
+        Self::Rejected(Rejection::TooLarge(entity))
+    }
+    pub fn finished(entity: Entity) -> Self {
+        Self::Rejected(Rejection::Finished(entity))
+    }
+}

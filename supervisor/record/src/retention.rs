@@ -1,0 +1,58 @@
+//! What is forgotten when. Deletes nothing itself: the writer asks here, and makes [`Write::Prune`](crate::Write::Prune) piece by
+//! piece and [`Write::PruneOwner`](crate::Write::PruneOwner).
+
+use std::time::Duration;
+use vm_system_protocol::time::Timestamp;
+
+/// How long ended things are kept, and how large the database may grow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retention {
+    /// Ended executions, sessions and audit entries older than this are forgotten; none = kept.
+    pub max_age: Option<Duration>,
+    /// How long idempotency keys are kept; at least [`KEY_LIFE`].
+    pub key_life: Duration,
+    /// Above this size ended executions and sessions go, whatever their age, the oldest of whoever takes most (bytes).
+    pub prune_above_bytes: u64,
+    /// Above this size nothing new is admitted (bytes).
+    pub quota_bytes: u64,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Self {
+            max_age: Some(Duration::from_hours(720)),
+            key_life: KEY_LIFE,
+            prune_above_bytes: 4 << 30,
+            quota_bytes: 5 << 30,
+        }
+    }
+}
+
+/// How long idempotency keys count.
+pub const KEY_LIFE: Duration = Duration::from_hours(24);
+/// Clients of one owner whose current execution is known; the ones that were not used for longest make room.
+pub const CLIENTS_OF_AN_OWNER: u32 = 1_000;
+/// Rows that one turn forgets at most (an execution goes with all of its events).
+pub const PRUNE_ROWS: u32 = 1_000;
+/// Time between looks at what may go, when the last one left nothing.
+pub const PRUNE_EVERY: Duration = Duration::from_mins(1);
+
+impl Retention {
+    /// Before which moment everything that has ended goes: records, and the audit log, which goes for no other reason.
+    pub fn cutoff(&self, now: Timestamp) -> Timestamp {
+        self.max_age.map_or(Timestamp(0), |age| earlier(now, age))
+    }
+}
+
+/// `now - age`.
+pub fn earlier(now: Timestamp, age: Duration) -> Timestamp {
+    Timestamp(now.0.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX)))
+}
+
+/// The smallest time-ordered id (UUID version 7) of a moment: everything made before has a smaller one.
+pub fn oldest_id_at(moment: Timestamp) -> [u8; 16] {
+    let ms = u64::try_from(moment.0).unwrap_or(0).min((1 << 48) - 1);
+    let mut id = [0; 16];
+    id[..6].copy_from_slice(&ms.to_be_bytes()[2..]);
+    id
+}

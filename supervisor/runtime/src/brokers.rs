@@ -1,0 +1,213 @@
+//! Brokers: one jailed process per session that uses host modules, started on first use and ended with the session.
+//!
+//! A call comes here only after the effective policy allowed it; this room knows no policy, no worker and no store. Every
+//! wait has a deadline, every queue a bound, and what a broker says is checked like any other process's word: a broker
+//! that is late, dead or wrong costs its caller an error, is killed, and is replaced on the next call.
+//!
+//! - [`Brokers`]: who asks; finds or starts the session's owner task
+//! - [`owner`]: one task per session: owns the process, serves one call after the other
+//! - [`live`]: one broker process with its channel: start, exchange, end
+//! - [`channel`]: frames on the socket
+
+mod channel;
+mod live;
+mod owner;
+
+use crate::workspaces::{Workspace, Workspaces};
+use crate::worktree::Worktree;
+use owner::{Job, Owner, Work};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use vm_system_policy::BrokerAccess;
+use vm_system_protocol::broker::{BrokerCall, BrokerReply};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::limits;
+use vm_system_protocol::worker::HostError;
+
+/// How brokers are run.
+#[derive(Debug, Clone)]
+pub struct BrokerConfig {
+    /// The binary whose hidden mode `broker` plays the broker.
+    pub program: PathBuf,
+    /// A new broker must be ready within.
+    pub start_deadline: Duration,
+    /// A call must be answered within; the wait for its turn among all sessions counts apart.
+    pub call_deadline: Duration,
+    /// A broker without a call for this long is ended; the next call starts another.
+    pub idle: Duration,
+}
+
+impl Default for BrokerConfig {
+    fn default() -> Self {
+        Self {
+            program: PathBuf::from(vm_system_sandbox::process::SELF),
+            start_deadline: Duration::from_millis(limits::BROKER_START_MS),
+            call_deadline: Duration::from_millis(limits::BROKER_CALL_MS),
+            idle: Duration::from_millis(limits::BROKER_IDLE_MS),
+        }
+    }
+}
+
+/// One call with all that a broker needs for it.
+#[derive(Debug)]
+pub struct Call {
+    /// For which execution.
+    pub execution: ExecutionId,
+    /// What, as the policy let it pass.
+    pub request: BrokerCall,
+    /// What the execution's policy could ever ask of its broker: the walls leave no more.
+    pub access: BrokerAccess,
+    /// The files of a broker that has to be started.
+    pub worktree: Worktree,
+    /// Where the databases of workspaces are.
+    pub workspaces: Workspaces,
+    /// Whose databases a broker that has to be started is given.
+    pub workspace: Workspace,
+}
+
+/// Why a call has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CallFailure {
+    /// The broker's word on what was asked: there is no such file, it may not be changed, …
+    Refused(HostError),
+    /// Nobody's word: the broker died, was late, could not be made, has too much to do, or is being ended. What was asked may
+    /// have been done.
+    Unanswered(HostError),
+}
+
+impl From<CallFailure> for HostError {
+    fn from(failure: CallFailure) -> Self {
+        match failure {
+            CallFailure::Refused(error) | CallFailure::Unanswered(error) => error,
+        }
+    }
+}
+
+/// All brokers of a supervisor; cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Brokers {
+    shared: Arc<Shared>,
+}
+
+/// What the owner tasks share with [`Brokers`].
+#[derive(Debug)]
+struct Shared {
+    config: BrokerConfig,
+    sessions: Mutex<HashMap<SessionId, Entry>>,
+    /// Bounds the answers that are in memory at a time.
+    calls: Semaphore,
+    live: AtomicUsize,
+    tasks: TaskTracker,
+    stopped: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Entry {
+    jobs: mpsc::Sender<Job>,
+    stop: CancellationToken,
+}
+
+impl Brokers {
+    /// No process is started before the first call. Must be used inside a tokio runtime.
+    pub fn new(config: BrokerConfig) -> Self {
+        let shared = Shared {
+            config,
+            sessions: Mutex::default(),
+            calls: Semaphore::new(limits::BROKER_CALLS),
+            live: AtomicUsize::new(0),
+            tasks: TaskTracker::new(),
+            stopped: CancellationToken::new(),
+        };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Carries out one call of a session whose effective policy allows it. Dropping the future gives up the answer, not
+    /// the broker.
+    pub async fn call(&self, session: SessionId, call: Call) -> Result<BrokerReply, CallFailure> {
+        let (answer, answered) = oneshot::channel();
+        let work = Job::Call(Box::new(Work { call, answer }));
+        self.shared.enqueue(session, work).map_err(CallFailure::Unanswered)?;
+        answered.await.unwrap_or_else(|_| Err(CallFailure::Unanswered(broker_error("the session has ended"))))
+    }
+
+    /// Whether no call will be answered any more: the supervisor is stopping.
+    pub fn is_stopped(&self) -> bool {
+        self.shared.stopped.is_cancelled()
+    }
+
+    /// An execution of the session is over: its broker closes what that left open. Does not wait; a broker that does
+    /// not hear of it closes it at the next call.
+    pub fn execution_ended(&self, session: SessionId) {
+        if let Some(entry) = self.shared.sessions().get(&session) {
+            let _ = entry.jobs.try_send(Job::ExecutionEnded);
+        }
+    }
+
+    /// The session has ended: its broker is killed. Idempotent; does not wait.
+    pub fn end(&self, session: SessionId) {
+        if let Some(entry) = self.shared.sessions().remove(&session) {
+            entry.stop.cancel();
+        }
+    }
+
+    /// Ends all brokers and refuses new calls; returns when none is left or the deadline is over.
+    pub async fn shutdown(&self, deadline: Duration) {
+        self.shared.stopped.cancel();
+        self.shared.sessions().clear();
+        self.shared.tasks.close();
+        if tokio::time::timeout(deadline, self.shared.tasks.wait()).await.is_err() {
+            tracing::warn!(live = self.live(), "brokers did not end in time");
+        }
+    }
+
+    /// Broker processes that have been started and not reaped.
+    pub fn live(&self) -> usize {
+        self.shared.live.load(Ordering::Relaxed)
+    }
+}
+
+impl Shared {
+    fn sessions(&self) -> MutexGuard<'_, HashMap<SessionId, Entry>> {
+        // Nothing that holds the lock can leave the map half changed.
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Hands a job to the session's owner task, which is started if there is none. The whole of it under the lock, so
+    /// that an owner cannot retire between being found and being asked.
+    fn enqueue(self: &Arc<Self>, session: SessionId, job: Job) -> Result<(), HostError> {
+        let mut sessions = self.sessions();
+        if self.stopped.is_cancelled() {
+            return Err(broker_error("the supervisor is stopping"));
+        }
+        let entry = sessions.entry(session).or_insert_with(|| {
+            let (jobs, queue) = mpsc::channel(limits::BROKER_QUEUE);
+            let stop = self.stopped.child_token();
+            self.tasks.spawn(Owner::new(Arc::clone(self), session, stop.clone()).run(queue));
+            Entry { jobs, stop }
+        });
+        entry.jobs.try_send(job).map_err(|refused| match refused {
+            mpsc::error::TrySendError::Full(_) => HostError {
+                code: "EAGAIN".to_owned(),
+                message: "EAGAIN: too many file calls of this session are under way".to_owned(),
+            },
+            mpsc::error::TrySendError::Closed(_) => broker_error("the session has ended"),
+        })
+    }
+
+    /// An idle owner leaves: true if nothing came in meanwhile and it is no longer known.
+    fn retire(&self, session: SessionId, queue: &mpsc::Receiver<Job>) -> bool {
+        let mut sessions = self.sessions();
+        queue.is_empty() && sessions.remove(&session).is_some()
+    }
+}
+
+/// A failure of the broker itself, not of the file system. Without host paths.
+fn broker_error(why: &str) -> HostError {
+    HostError { code: "EBROKER".to_owned(), message: format!("EBROKER: {why}") }
+}

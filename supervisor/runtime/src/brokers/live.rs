@@ -1,0 +1,220 @@
+//! One broker process with its channel: start, walls seen from outside, exchange of one call, end. Whoever holds a `Live` must
+//! end it: dropping it closes the channel, at which the process ends by itself, but nobody reaps it.
+
+use super::channel::{Channel, ChannelError};
+use super::{BrokerConfig, Call};
+use std::io;
+use std::os::fd::AsFd;
+use std::time::Duration;
+use tokio::net::UnixStream;
+use tokio::time::timeout;
+use vm_system_protocol::broker::{
+    BrokerCall, BrokerReply, DatabaseReply, DatabaseRequest, FromBroker, FsReply, FsRequest, ToBroker,
+};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::limits::{FS_DIR_ENTRIES, FS_READ_BYTES};
+use vm_system_protocol::worker::HostError;
+use vm_system_sandbox::process::ExitStatus;
+use vm_system_spawn::broker::{BrokerFiles, BrokerProcess};
+
+/// Why a broker is of no use. Always the end of that process.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum BrokerFailure {
+    /// The process could not be started.
+    #[error("it could not be started: {0}")]
+    Start(#[from] io::Error),
+    /// It could not put up its walls; says which.
+    #[error("it could not be jailed: {0}")]
+    NotJailed(String),
+    /// Its channel.
+    #[error(transparent)]
+    Channel(#[from] ChannelError),
+    /// It answered something that was not asked.
+    #[error("it broke the protocol: {0}")]
+    Violation(&'static str),
+    /// It did not answer in time.
+    #[error("it did not answer within {0} ms")]
+    Late(u128),
+}
+
+/// A broker behind its walls.
+#[derive(Debug)]
+pub(super) struct Live {
+    process: BrokerProcess,
+    channel: Channel,
+    calls: u64,
+}
+
+impl Live {
+    /// Starts a process; it is of no use before [`Live::ready`].
+    pub(super) fn start(config: &BrokerConfig, call: &Call) -> Result<Self, BrokerFailure> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let channel = Channel::new(UnixStream::from_std(ours)?);
+        let workspace =
+            if call.access.database { call.workspaces.open(&call.workspace, &call.worktree)? } else { None };
+        let workspace = workspace.as_ref().map(AsFd::as_fd);
+        let process =
+            BrokerProcess::start(&config.program, call.access, theirs.as_fd(), files_of(call), workspace)?;
+        Ok(Self { process, channel, calls: 0 })
+    }
+
+    /// Starts the process of one command. Its walls are put up around the command, fail closed, and are not its own.
+    pub(super) fn start_command(config: &BrokerConfig, call: &Call) -> Result<Self, BrokerFailure> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let channel = Channel::new(UnixStream::from_std(ours)?);
+        let process = BrokerProcess::start_command(&config.program, theirs.as_fd(), files_of(call))?;
+        Ok(Self { process, channel, calls: 0 })
+    }
+
+    /// Waits until the process of a command takes its order.
+    pub(super) async fn command_ready(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
+        match timeout(config.start_deadline, self.channel.receive()).await {
+            Ok(Ok(FromBroker::Ready)) => Ok(()),
+            Ok(Ok(_)) => Err(BrokerFailure::Violation("no greeting")),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(BrokerFailure::Late(config.start_deadline.as_millis())),
+        }
+    }
+
+    /// Waits until it says that it is jailed, which is then checked from outside.
+    pub(super) async fn ready(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
+        match timeout(config.start_deadline, self.channel.receive()).await {
+            Ok(Ok(FromBroker::Ready)) => match self.process.missing_wall() {
+                None => Ok(()),
+                Some(wall) => Err(BrokerFailure::NotJailed(format!("{wall} is not in force"))),
+            },
+            Ok(Ok(FromBroker::Failed { message })) => Err(BrokerFailure::NotJailed(message)),
+            Ok(Ok(FromBroker::Reply { .. })) => Err(BrokerFailure::Violation("an answer before a call")),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(BrokerFailure::Late(config.start_deadline.as_millis())),
+        }
+    }
+
+    /// One call and its answer; the answer must be of the kind that was asked for and within the caps.
+    pub(super) async fn exchange(
+        &mut self,
+        config: &BrokerConfig,
+        execution: ExecutionId,
+        request: BrokerCall,
+    ) -> Result<Result<BrokerReply, HostError>, BrokerFailure> {
+        self.calls += 1;
+        let call = self.calls;
+        let fits = expectation(&request);
+        let deadline = match &request {
+            BrokerCall::Exec { terms, .. } => {
+                config.call_deadline + Duration::from_millis(u64::from(terms.timeout_ms))
+            }
+            _ => config.call_deadline,
+        };
+        let exchange = async {
+            self.channel.send(&ToBroker::Call { call, execution, request }).await?;
+            self.channel.receive().await
+        };
+        let answer =
+            timeout(deadline, exchange).await.map_err(|_| BrokerFailure::Late(deadline.as_millis()))??;
+        match answer {
+            FromBroker::Reply { call: answered, reply } if answered == call => match reply {
+                Ok(reply) if !fits(&reply) => Err(BrokerFailure::Violation("an answer of another kind")),
+                reply => Ok(reply),
+            },
+            FromBroker::Reply { .. } => Err(BrokerFailure::Violation("an answer to another call")),
+            FromBroker::Ready | FromBroker::Failed { .. } => Err(BrokerFailure::Violation("no answer")),
+        }
+    }
+
+    /// Tells it that an execution is over.
+    pub(super) async fn execution_ended(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
+        let told = timeout(config.call_deadline, self.channel.send(&ToBroker::ExecutionEnded)).await;
+        Ok(told.map_err(|_| BrokerFailure::Late(config.call_deadline.as_millis()))??)
+    }
+
+    /// Waits until the process ends by itself and reaps it; cancel safe before that.
+    pub(super) async fn ended(&mut self) -> io::Result<ExitStatus> {
+        self.process.ended().await
+    }
+
+    /// The process's pid.
+    pub(super) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Kills the process and reaps it.
+    pub(super) async fn end(mut self) {
+        let pid = self.pid();
+        if let Err(error) = self.process.kill() {
+            tracing::warn!(pid, %error, "broker could not be killed");
+        }
+        if let Err(error) = self.process.ended().await {
+            tracing::warn!(pid, %error, "broker could not be reaped");
+        }
+    }
+}
+
+fn files_of(call: &Call) -> BrokerFiles<'_> {
+    let Call { worktree, .. } = call;
+    BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), cross_mounts: worktree.cross_mounts() }
+}
+
+/// What an answer to this request must look like.
+fn expectation(request: &BrokerCall) -> Box<dyn Fn(&BrokerReply) -> bool + Send> {
+    match request {
+        BrokerCall::Fs { request, terms } => {
+            let fits = files(request);
+            let (bytes, entries) = (terms.max_file_bytes as usize, terms.max_entries as usize);
+            Box::new(move |reply| match reply {
+                BrokerReply::Fs(reply) => {
+                    fits(reply)
+                        && match reply {
+                            FsReply::Bytes(content) => content.len() <= bytes.min(FS_READ_BYTES),
+                            FsReply::Entries(list) => list.len() <= entries.min(FS_DIR_ENTRIES),
+                            _ => true,
+                        }
+                }
+                _ => false,
+            })
+        }
+        BrokerCall::Database { request: DatabaseRequest::Query { .. }, terms } => {
+            let rows = terms.max_rows as usize;
+            Box::new(move |reply| match reply {
+                BrokerReply::Database(DatabaseReply::Rows { columns, values }) => {
+                    (columns.is_empty() && values.is_empty())
+                        || (values.len() / columns.len().max(1) <= rows
+                            && values.len() % columns.len().max(1) == 0)
+                }
+                _ => false,
+            })
+        }
+        BrokerCall::Database { request: DatabaseRequest::Exec { .. }, .. } => {
+            Box::new(|reply| matches!(reply, BrokerReply::Database(DatabaseReply::Changed { .. })))
+        }
+        BrokerCall::Database { .. } => {
+            Box::new(|reply| matches!(reply, BrokerReply::Database(DatabaseReply::Done)))
+        }
+        BrokerCall::Exec { terms, .. } => {
+            let most = terms.max_output_bytes as usize;
+            Box::new(move |reply| match reply {
+                BrokerReply::Exec(reply) => reply.stdout.len() <= most && reply.stderr.len() <= most,
+                _ => false,
+            })
+        }
+    }
+}
+
+fn files(request: &FsRequest) -> fn(&FsReply) -> bool {
+    match request {
+        FsRequest::ReadFile { .. } => |reply| matches!(reply, FsReply::Bytes(_)),
+        FsRequest::ReadDir { .. } => |reply| matches!(reply, FsReply::Entries(_)),
+        FsRequest::Stat { .. } => |reply| matches!(reply, FsReply::Stat(_)),
+        FsRequest::Exists { .. } => |reply| matches!(reply, FsReply::Bool(_)),
+        FsRequest::RealPath { .. } | FsRequest::MakeDir { .. } => |reply| matches!(reply, FsReply::Path(_)),
+        FsRequest::Copy { .. } => |reply| matches!(reply, FsReply::Written(_)),
+        FsRequest::Access { .. }
+        | FsRequest::Write { .. }
+        | FsRequest::RemoveFile { .. }
+        | FsRequest::RemoveDir { .. }
+        | FsRequest::Remove { .. }
+        | FsRequest::Rename { .. } => |reply| matches!(reply, FsReply::Done),
+    }
+}

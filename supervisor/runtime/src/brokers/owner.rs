@@ -1,0 +1,240 @@
+//! One task per session with a broker: owns the process, serves one call after the other, replaces it when it failed.
+//!
+//! ```text
+//! no process ──call──▶ starting ──ready──▶ idle ──call──▶ busy ──answer──▶ idle
+//!      ▲                  │                 │               │
+//!      └──────────────────┴── dead, late, wrong, unused ◀───┘      session ended: kill, reap, leave
+//! ```
+
+use super::live::{BrokerFailure, Live};
+use super::{Call, CallFailure, Shared, broker_error};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use vm_system_policy::BrokerAccess;
+use vm_system_protocol::broker::{BrokerCall, BrokerReply};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::worker::HostError;
+
+/// A broker that failed this often …
+const FAILURES: usize = 5;
+/// … within this time is not started again before the oldest failure is past it.
+const FAILURE_WINDOW: Duration = Duration::from_mins(1);
+
+type Answer = Result<BrokerReply, CallFailure>;
+
+/// What is asked of a session's broker.
+#[derive(Debug)]
+pub(super) enum Job {
+    /// Do this.
+    Call(Box<Work>),
+    /// Close what the execution left open.
+    ExecutionEnded,
+}
+
+/// One call on its way.
+#[derive(Debug)]
+pub(super) struct Work {
+    pub(super) call: Call,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+/// The task's state.
+pub(super) struct Owner {
+    shared: Arc<Shared>,
+    session: SessionId,
+    stop: CancellationToken,
+    broker: Option<Live>,
+    /// The process of the command that runs.
+    command: Option<Live>,
+    /// What the walls of the living broker leave.
+    access: BrokerAccess,
+    failures: VecDeque<Instant>,
+}
+
+impl Owner {
+    pub(super) fn new(shared: Arc<Shared>, session: SessionId, stop: CancellationToken) -> Self {
+        Self {
+            shared,
+            session,
+            stop,
+            broker: None,
+            command: None,
+            access: BrokerAccess::default(),
+            failures: VecDeque::new(),
+        }
+    }
+
+    /// Runs until the session ends or nobody calls any more.
+    pub(super) async fn run(mut self, mut jobs: mpsc::Receiver<Job>) {
+        let stop = self.stop.clone();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                job = jobs.recv() => {
+                    let Some(job) = job else { break };
+                    tokio::select! {
+                        () = stop.cancelled() => break,
+                        () = self.serve(job) => {}
+                    }
+                }
+                why = died(&mut self.broker) => {
+                    self.shared.live.fetch_sub(1, Ordering::Relaxed);
+                    self.broker = None;
+                    self.note_failure(&why);
+                }
+                () = sleep(self.shared.config.idle) => {
+                    if self.shared.retire(self.session, &jobs) {
+                        break;
+                    }
+                }
+            }
+        }
+        self.discard_command().await;
+        self.discard().await;
+    }
+
+    async fn serve(&mut self, job: Job) {
+        let work = match job {
+            Job::Call(work) => work,
+            Job::ExecutionEnded => return self.execution_ended().await,
+        };
+        let Work { call, answer } = *work;
+        if answer.is_closed() {
+            return;
+        }
+        let shared = Arc::clone(&self.shared);
+        let turn = timeout(shared.config.call_deadline, shared.calls.acquire()).await;
+        let result = match turn {
+            Ok(Ok(_turn)) => self.answer(call).await,
+            _ => Err(CallFailure::Unanswered(HostError {
+                code: "EAGAIN".to_owned(),
+                message: "EAGAIN: too many calls are under way, try again".to_owned(),
+            })),
+        };
+        // Nobody waits any more: the execution has ended.
+        let _ = answer.send(result);
+    }
+
+    async fn execution_ended(&mut self) {
+        let Some(broker) = &mut self.broker else { return };
+        if let Err(failure) = broker.execution_ended(&self.shared.config).await {
+            self.note_failure(&failure.to_string());
+            self.discard().await;
+        }
+    }
+
+    async fn answer(&mut self, call: Call) -> Answer {
+        let shared = Arc::clone(&self.shared);
+        if let BrokerCall::Exec { .. } = call.request {
+            return self.run_command(call).await;
+        }
+        if self.broker.is_some() && self.access != call.access {
+            // The policy has changed: other walls, another process.
+            self.discard().await;
+        }
+        if self.broker.is_none() {
+            self.start(&call).await.map_err(CallFailure::Unanswered)?;
+        }
+        let Some(broker) = &mut self.broker else {
+            return Err(CallFailure::Unanswered(broker_error("the broker is gone")));
+        };
+        let failure = match broker.exchange(&shared.config, call.execution, call.request).await {
+            Ok(answer) => return answer.map_err(CallFailure::Refused),
+            Err(failure) => failure,
+        };
+        self.note_failure(&failure.to_string());
+        self.discard().await;
+        Err(CallFailure::Unanswered(match failure {
+            BrokerFailure::Late(_) => HostError {
+                code: "ETIMEDOUT".to_owned(),
+                message: format!("ETIMEDOUT: the broker was ended: {failure}"),
+            },
+            failure => broker_error(&format!("the broker was ended: {failure}")),
+        }))
+    }
+
+    async fn start(&mut self, call: &Call) -> Result<(), HostError> {
+        while self.failures.front().is_some_and(|at| at.elapsed() > FAILURE_WINDOW) {
+            self.failures.pop_front();
+        }
+        if self.failures.len() >= FAILURES {
+            return Err(broker_error("the broker failed 5 times within a minute; try again later"));
+        }
+        let shared = Arc::clone(&self.shared);
+        let started = match Live::start(&shared.config, call) {
+            Ok(broker) => {
+                self.access = call.access;
+                shared.live.fetch_add(1, Ordering::Relaxed);
+                // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
+                let broker = self.broker.insert(broker);
+                tracing::debug!(session = %self.session, pid = broker.pid(), "broker started");
+                broker.ready(&shared.config).await
+            }
+            Err(failure) => Err(failure),
+        };
+        let Err(failure) = started else { return Ok(()) };
+        self.note_failure(&failure.to_string());
+        self.discard().await;
+        Err(broker_error(&format!("the broker is not available: {failure}")))
+    }
+
+    /// A command has a process of its own, which ends with it.
+    async fn run_command(&mut self, call: Call) -> Answer {
+        let shared = Arc::clone(&self.shared);
+        let result = match Live::start_command(&shared.config, &call) {
+            Ok(started) => {
+                shared.live.fetch_add(1, Ordering::Relaxed);
+                // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
+                let command = self.command.insert(started);
+                match command.command_ready(&shared.config).await {
+                    Ok(()) => command.exchange(&shared.config, call.execution, call.request).await,
+                    Err(failure) => Err(failure),
+                }
+            }
+            Err(failure) => Err(failure),
+        };
+        self.discard_command().await;
+        match result {
+            Ok(answer) => answer.map_err(CallFailure::Refused),
+            Err(failure) => {
+                tracing::warn!(session = %self.session, %failure, "a command's process failed");
+                let ended = broker_error(&format!("the command's process was ended: {failure}"));
+                Err(CallFailure::Unanswered(ended))
+            }
+        }
+    }
+
+    async fn discard_command(&mut self) {
+        if let Some(command) = self.command.take() {
+            command.end().await;
+            self.shared.live.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    fn note_failure(&mut self, why: &str) {
+        tracing::warn!(session = %self.session, why, "broker failed");
+        self.failures.push_back(Instant::now());
+    }
+
+    /// Ends the process, if there is one.
+    async fn discard(&mut self) {
+        if let Some(broker) = self.broker.take() {
+            broker.end().await;
+            self.shared.live.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// How the broker ended by itself; never, if there is none.
+async fn died(broker: &mut Option<Live>) -> String {
+    let Some(broker) = broker else { return std::future::pending().await };
+    match broker.ended().await {
+        Ok(ending) => format!("it ended: {ending:?}"),
+        Err(error) => format!("it cannot be watched: {error}"),
+    }
+}

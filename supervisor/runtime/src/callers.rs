@@ -1,0 +1,36 @@
+//! Callers that wait for what their request comes to. The machine knows each by its [`Token`].
+
+use tokio::sync::oneshot;
+use vm_system_core::Token;
+
+/// Where an outcome goes.
+pub(super) type Responder<T, E> = oneshot::Sender<Result<T, E>>;
+
+/// Callers of one owner task. A handful at most, so a list is quicker than a table.
+#[derive(Debug)]
+pub(super) struct Callers<T, E> {
+    last: u64,
+    waiting: Vec<(Token, Responder<T, E>)>,
+}
+
+impl<T, E> Default for Callers<T, E> {
+    fn default() -> Self {
+        Self { last: 0, waiting: Vec::new() }
+    }
+}
+
+impl<T, E> Callers<T, E> {
+    pub(super) fn add(&mut self, caller: Responder<T, E>) -> Token {
+        self.last += 1;
+        let token = Token(self.last);
+        self.waiting.push((token, caller));
+        token
+    }
+
+    pub(super) fn reply(&mut self, token: Token, result: Result<T, E>) {
+        if let Some(at) = self.waiting.iter().position(|(waiting, _)| *waiting == token) {
+            // A caller that has gone away does not matter.
+            let _ = self.waiting.swap_remove(at).1.send(result);
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Actions of the session machine, carried out. Nothing here waits: what takes time is begun, and polled by the owner task.
+
+use super::api::Libraries;
+use super::host;
+use super::session_task::SessionTask;
+use super::task::{fault, no_worker};
+use crate::workspaces::Workspace;
+use std::sync::Arc;
+use std::time::Duration;
+use vm_system_core::{Action, Input};
+use vm_system_protocol::worker::ToWorker;
+use vm_system_spawn::{LibraryError, SpawnError, WorkerKind, WorkerLimits, WorkerProcess};
+
+impl SessionTask {
+    pub(super) fn carry_out(&mut self, action: Action) {
+        match action {
+            Action::Spawn => self.spawn(),
+            Action::Send(message) => self.send(message),
+            Action::Fork { order } => self.fork(order),
+            Action::ForkTaken => self.fork_taken(),
+            Action::ForksOver => self.forks_over(),
+            Action::AllowCpu { total_ms } => {
+                self.on_worker("raise the CPU limit", |process| {
+                    process.allow_cpu(Duration::from_millis(total_ms))
+                });
+            }
+            Action::Interrupt => self.on_worker("interrupt", WorkerProcess::interrupt),
+            Action::Kill => self.on_worker("kill", WorkerProcess::kill),
+            Action::Signal(signal) => self.on_worker("signal", |process| process.signal(signal)),
+            Action::LoadSource { execution, path, format, policy } => {
+                let (shared, worktree) = (Arc::clone(&self.shared), self.host.worktree.clone());
+                self.host.work = Some(host::load_source(shared, worktree, execution, path, format, policy));
+            }
+            Action::HostCall { call, execution, permit, policy } => {
+                let (shared, worktree) = (Arc::clone(&self.shared), self.host.worktree.clone());
+                let workspace = Workspace {
+                    owner: self.live.owner.as_str().to_owned(),
+                    id: self.machine.record().workspace_id.clone(),
+                };
+                let caller = host::Caller {
+                    session: self.live.id,
+                    execution,
+                    workspace,
+                    reservation: self.host.reservation.clone(),
+                };
+                self.host.work = Some(host::call(shared, worktree, caller, call, permit, policy));
+            }
+            Action::EndHostUse => self.shared.brokers.execution_ended(self.live.id),
+            Action::DropHostWork => self.host.work = None,
+            Action::Write { id, batch, urgent } => {
+                let failed = self.writes.push(id, batch, urgent);
+                self.next.extend(failed);
+            }
+            Action::Reply { token, result } => self.callers.reply(token, result),
+            Action::Publish { execution, events } => self.followers.publish(execution, &events),
+            Action::PublishEnd { execution } => {
+                self.followers.end(execution);
+                self.shared.registry.execution_ended(execution);
+            }
+            Action::Degraded(record) => {
+                tracing::error!(execution = %record.id, session = %self.live.id, "the store lost part of an execution");
+                self.shared.registry.degrade(record);
+            }
+            Action::Restored(execution) => self.shared.registry.restore(execution),
+            Action::Release => self.released = true,
+        }
+    }
+
+    fn spawn(&mut self) {
+        if let Some((forked, jail)) = self.worker.unassigned.take() {
+            self.worker.jail = Some(jail);
+            self.worker.spawning = Some(Box::pin(std::future::ready(Ok(forked))));
+            return;
+        }
+        let kind = match &self.worker.libraries {
+            Libraries::Installed(set) => WorkerKind::Session(set.clone()),
+            Libraries::Missing(name) => {
+                let missing = SpawnError::Library(LibraryError::NotInstalled(name.clone()));
+                return self.next.push(no_worker(missing));
+            }
+        };
+        let spawner = self.shared.jails.present();
+        self.worker.jail = Some(spawner.clone());
+        let session = self.live.id;
+        let limits = WorkerLimits {
+            memory_bytes: u64::from(self.machine.memory_mb()) * 1024 * 1024,
+            // Raised per execution.
+            cpu: None,
+        };
+        self.worker.spawning =
+            Some(Box::pin(async move { spawner.spawn_worker(session, &limits, &kind).await }));
+    }
+
+    fn send(&mut self, message: ToWorker) {
+        if let ToWorker::Execute(job) = &message {
+            self.shared.registry.execution_began(job.execution, &self.live);
+        }
+        let Some(link) = &mut self.worker.link else { return };
+        if let Some(error) = link.outbox.push(message) {
+            self.next.push(Input::ChannelFailed(fault(error)));
+        }
+    }
+
+    fn on_worker(&self, what: &str, act: impl FnOnce(&WorkerProcess) -> std::io::Result<()>) {
+        let Some(link) = &self.worker.link else { return };
+        if let Err(error) = act(&link.process)
+            && error.raw_os_error() != Some(libc::ESRCH)
+        {
+            tracing::error!(session = %self.live.id, pid = link.process.pid(), %error, "cannot {what} a worker");
+        }
+    }
+}

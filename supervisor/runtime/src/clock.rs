@@ -1,0 +1,63 @@
+//! The clock of an owner task: what a machine is given as its [`Now`], and the alarm at its deadline. The CPU time is the last
+//! sample, so that it is still known once the worker has exited.
+
+use std::pin::Pin;
+use std::time::{Duration, SystemTime};
+use tokio::time::{Instant, Sleep};
+use vm_system_core::Now;
+use vm_system_spawn::WorkerProcess;
+
+/// Time as a machine measures it.
+#[derive(Debug)]
+pub(super) struct Clock {
+    started: Instant,
+    cpu_us: u64,
+    alarm: Option<(Instant, Pin<Box<Sleep>>)>,
+}
+
+impl Clock {
+    /// Its monotonic milliseconds count from `started`.
+    pub(super) fn new(started: Instant) -> Self {
+        Self { started, cpu_us: 0, alarm: None }
+    }
+
+    pub(super) fn now(&self) -> Now {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        Now {
+            mono_ms: u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX),
+            unix_ms: i64::try_from(unix.as_millis()).unwrap_or(i64::MAX),
+            cpu_us: self.cpu_us,
+        }
+    }
+
+    /// Reads the CPU time of the worker from the kernel: two system calls.
+    pub(super) fn sample_cpu(&mut self, process: &WorkerProcess) {
+        if let Ok(cpu) = process.cpu_time() {
+            self.cpu_us = u64::try_from(cpu.as_micros()).unwrap_or(u64::MAX);
+        }
+    }
+
+    /// Sets the alarm to a machine's deadline (monotonic milliseconds). One that rings too early does no harm, so it is only ever
+    /// moved forward in time.
+    pub(super) fn set_alarm(&mut self, deadline_ms: Option<u64>) {
+        let Some(deadline_ms) = deadline_ms else { return };
+        let at = self.started + Duration::from_millis(deadline_ms);
+        match &mut self.alarm {
+            Some((set, _)) if *set <= at => {}
+            Some((set, sleep)) => {
+                *set = at;
+                sleep.as_mut().reset(at);
+            }
+            None => self.alarm = Some((at, Box::pin(tokio::time::sleep_until(at)))),
+        }
+    }
+
+    /// Resolves when the alarm rings, once. Cancel safe.
+    pub(super) async fn alarm(&mut self) {
+        match &mut self.alarm {
+            Some((_, sleep)) => sleep.await,
+            None => std::future::pending().await,
+        }
+        self.alarm = None;
+    }
+}

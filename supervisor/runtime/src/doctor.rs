@@ -1,0 +1,56 @@
+//! The host and the jail, wall by wall: what is in force, what this machine could do, what to do about the rest.
+
+use std::time::Duration;
+use vm_system_protocol::control::{DoctorReport, SandboxLayer};
+use vm_system_protocol::keeper::LayerReport;
+use vm_system_sandbox::step::Layer;
+use vm_system_spawn::{SandboxMode, SpawnConfig, Spawner, examine, is_wanted};
+
+/// An empty jail ends within.
+const END: Duration = Duration::from_secs(2);
+
+/// Builds a jail, reports, and ends it. What prevents it is part of the report.
+pub async fn examine_host(config: SpawnConfig) -> DoctorReport {
+    match Spawner::start(config.clone()).await {
+        Ok((jail, _events)) => {
+            let report = report(&config, Ok(&jail)).await;
+            jail.shutdown(END).await;
+            report
+        }
+        Err(error) => report(&config, Err(format!("{error}; {}", error.hint()))).await,
+    }
+}
+
+/// About a jail, or why there is none.
+pub(super) async fn report(config: &SpawnConfig, jail: Result<&Spawner, String>) -> DoctorReport {
+    let (layers, mut problem) = match jail {
+        Ok(jail) => (layers(jail, config.sandbox), None),
+        Err(problem) => (Vec::new(), Some(problem)),
+    };
+    let host = examine(config).await.unwrap_or_else(|error| {
+        problem.get_or_insert(error.to_string());
+        Vec::new()
+    });
+    let stands = layers.iter().all(|layer| layer.in_force || !layer.required);
+    let works = host.iter().all(|finding| finding.works || !finding.required);
+    DoctorReport { kernel: kernel_release(), ok: problem.is_none() && stands && works, problem, layers, host }
+}
+
+/// The walls that the keeper found in force.
+pub(super) fn layers(jail: &Spawner, sandbox: SandboxMode) -> Vec<SandboxLayer> {
+    jail.layers().iter().map(|report| layer(report, sandbox)).collect()
+}
+
+fn layer(report: &LayerReport, sandbox: SandboxMode) -> SandboxLayer {
+    let layer = Layer::ALL.iter().find(|layer| layer.name() == report.name);
+    SandboxLayer {
+        name: report.name.clone(),
+        in_force: report.in_force,
+        required: layer.is_none_or(|layer| layer.is_required()) && is_wanted(&report.name, sandbox),
+        detail: report.detail.clone(),
+    }
+}
+
+fn kernel_release() -> String {
+    nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
+}

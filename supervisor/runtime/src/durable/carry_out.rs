@@ -1,0 +1,142 @@
+//! Actions of the durable machine, carried out. Nothing here waits: what takes time is begun, and polled by the owner task.
+
+use super::files;
+use super::follow::News;
+use super::pages::Change;
+use super::task::{Owner, ProgramContext, Starting, Worker};
+use super::worker::{Order, order};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use vm_system_core::ExitStatus;
+use vm_system_core::durable::{
+    DurableAction as Action, DurableInput as Input, DurableMachine, HostWork, LoadFrom,
+};
+use vm_system_protocol::durable::{FromDurable, ToDurable};
+use vm_system_record::Batch;
+use vm_system_store::Urgency;
+
+impl Owner {
+    /// Drives the machine with an input, and with what comes of carrying out its actions.
+    pub(super) fn step(&mut self, machine: &mut DurableMachine, context: &ProgramContext, input: Input) {
+        let mut actions = Vec::new();
+        // It costs two system calls; what is only gathered ends no segment and begins none.
+        if !matches!(&input, Input::Message(FromDurable::Pages(_) | FromDurable::Events(_)))
+            && let Some(worker) = &self.worker
+        {
+            self.clock.sample_cpu(&worker.link.process);
+        }
+        let mut next = VecDeque::from([input]);
+        while let Some(input) = next.pop_front() {
+            machine.step(input, self.clock.now(), &mut actions);
+            let refilled = machine.refilled_ms().saturating_sub(self.files.refilled_ms);
+            if refilled > 0 {
+                self.files.refilled_ms += refilled;
+                files::give_back(&self.files.used, &context.policy, refilled);
+            }
+            for action in actions.drain(..) {
+                next.extend(self.carry_out(machine, context, action));
+            }
+            if next.is_empty() {
+                next.extend(self.reserve_pages(machine));
+            }
+        }
+    }
+
+    /// What the worker has sent takes memory until it is stored.
+    fn reserve_pages(&mut self, machine: &DurableMachine) -> Option<Input> {
+        let gathered = (machine.gathered_bytes(), machine.gathered_most());
+        let stored = self.writes.is_empty();
+        self.pages.adjust(&self.durables.page_budget, gathered, stored).map(|change| match change {
+            Change::Waits => Input::Stalled,
+            Change::GoesOn => Input::GoesOn,
+        })
+    }
+
+    fn carry_out(
+        &mut self,
+        machine: &DurableMachine,
+        context: &ProgramContext,
+        action: Action,
+    ) -> Option<Input> {
+        match action {
+            Action::Spawn(from) => self.start(machine, context, from),
+            Action::Send(message) => self.send(*message),
+            Action::AllowCpu(total_ms) => {
+                // The kernel counts whole seconds: most steps change nothing.
+                let seconds = total_ms.div_ceil(1_000);
+                if let Some(worker) = self.worker.as_mut().filter(|worker| worker.allowed_s != seconds) {
+                    worker.allowed_s = seconds;
+                    // One that has exited needs no limit.
+                    let _ = worker.link.process.allow_cpu(Duration::from_secs(seconds));
+                }
+            }
+            Action::Kill => {
+                if let Some(worker) = &self.worker {
+                    let _ = worker.link.process.kill();
+                } else if let Some(starting) = &mut self.starting {
+                    starting.unwanted = true;
+                }
+            }
+            Action::LetGo => return self.let_worker_go(),
+            Action::Write { id, batch } => {
+                let news = News::of(&batch);
+                // A batch that the store refuses at once is an input as any other.
+                let failed = self.writes.push((id, news), Batch(batch), Urgency::Now);
+                return failed.map(|outcome| self.written(outcome));
+            }
+            Action::Host(work) => self.call(machine, context, work),
+            Action::Reply { token, result } => self.callers.reply(token, result.map(|stand| *stand)),
+        }
+        None
+    }
+
+    fn start(&mut self, machine: &DurableMachine, context: &ProgramContext, from: LoadFrom) {
+        let whole = self.whole.take().filter(|(seq, _)| from == LoadFrom::Checkpoint(*seq));
+        let order = Order {
+            pages: whole.map(|(_, pages)| pages),
+            execution: self.execution,
+            session: machine.record().session_id,
+            program: context.program,
+            from,
+            limits: machine.spec().limits.clone(),
+            life: machine.spec().life(),
+        };
+        let durables = Arc::clone(&self.durables);
+        let worker = Box::pin(async move { durables.start_worker(order).await });
+        self.starting = Some(Starting { worker, unwanted: false });
+    }
+
+    /// A worker that cannot be sent to has exited, is exiting, or is killed for not replying.
+    fn send(&mut self, message: ToDurable) {
+        let Some(worker) = &mut self.worker else { return };
+        if let Some(error) = worker.link.outbox.push(order(message)) {
+            self.cannot_send(&error);
+        }
+    }
+
+    /// To this execution it has exited: the next one may be started while it ends.
+    fn let_worker_go(&mut self) -> Option<Input> {
+        self.files.under_way = None;
+        self.pages.acquiring = None;
+        if let Some(Worker { session, link, jail, slot, .. }) = self.worker.take() {
+            self.forget_worker(session);
+            let process = link.process.clone();
+            self.durables.end(process, (link, jail, slot));
+        }
+        match &mut self.starting {
+            Some(starting) => {
+                starting.unwanted = true;
+                None
+            }
+            None => Some(Input::Exited(ExitStatus::Unknown)),
+        }
+    }
+
+    fn call(&mut self, machine: &DurableMachine, context: &ProgramContext, work: HostWork) {
+        let shared = Arc::clone(&self.durables.shared);
+        let session = machine.record().session_id;
+        let files = (context.clone(), Arc::clone(&self.files.used), self.files.reservation.clone());
+        self.files.under_way = Some(Box::pin(files::call(shared, (self.execution, session), files, work)));
+    }
+}

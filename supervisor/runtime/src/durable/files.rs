@@ -1,0 +1,275 @@
+//! The calls of `fs` in durable programs, by the broker beneath the execution's worktree. What is not there or not allowed is a
+//! value of the call (`null`, `false`, `[]`), as in the original; a call that failed for another reason throws an `Error`. A call
+//! whose broker exited is repeated: its failure would be in the program's state for ever.
+
+use super::filter::Filter;
+use super::listing::Listing;
+use super::live::lock;
+use super::task::ProgramContext;
+use crate::RuntimeError;
+use crate::brokers::{Call, CallFailure};
+use crate::memory::{Reservation, largest_answer};
+use crate::task::Shared;
+use crate::workspaces::{Workspace, Workspaces};
+use crate::worktree::Worktree;
+use serde_json::Value;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::time::Instant;
+use vm_system_core::durable::{HostWork, REFILL_MS};
+use vm_system_policy::{EffectivePolicy, Permit, SessionUsage, Usage, judge};
+use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest, WriteMode};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::limits::HOST_MESSAGE_BYTES;
+use vm_system_protocol::worker::HostRequest;
+
+/// A list takes at most so long, and the last folder's call.
+const LIST: Duration = Duration::from_mins(1);
+
+/// A broker that does not answer is asked again for so long: brokers that die one after the other are made again after a
+/// minute ([`crate::brokers`]).
+const ASKED_AGAIN: Duration = Duration::from_secs(90);
+/// The first pause before that, …
+const PAUSE: Duration = Duration::from_millis(10);
+/// … which doubles up to this.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// Errors of a broker that are about the path and the rights to it: what is not there, or not allowed. All others (an i/o
+/// error, a full disk, no more descriptors, a call that the host forbids) say nothing about the file.
+const ABOUT_THE_FILE: [&str; 11] = [
+    "EACCES",
+    "EBUSY",
+    "EEXIST",
+    "EFBIG",
+    "EINVAL",
+    "EISDIR",
+    "ELOOP",
+    "ENAMETOOLONG",
+    "ENOENT",
+    "ENOTDIR",
+    "EROFS",
+];
+
+/// What an execution used of its files: since somebody else answered it, and in its life.
+pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
+
+/// A question has ended: so much waiting (milliseconds) gives as much of the limits back as of all others.
+pub(super) fn give_back(used: &Used, policy: &EffectivePolicy, waited_ms: u64) {
+    let Some(rights) = &policy.fs else { return };
+    let share = |most: u64| {
+        let waited = waited_ms.min(REFILL_MS);
+        most / REFILL_MS * waited + most % REFILL_MS * waited / REFILL_MS
+    };
+    let (calls, bytes) = (share(u64::from(rights.max_calls)), share(rights.max_total_bytes));
+    lock(used).0.give_back("fs", calls, bytes);
+}
+
+/// Makes a call; JSON of its result, or the message of an `Error`. An effect that was made before and is made again after a
+/// crash leaves the same: a file is written whole.
+pub(super) async fn call(
+    shared: Arc<Shared>,
+    (execution, session): (ExecutionId, SessionId),
+    (context, used, reservation): (ProgramContext, Used, Reservation),
+    work: HostWork,
+) -> Result<JsonText, String> {
+    if context.worktree.is_empty() {
+        let why = "this execution has no worktree: to use files, start it with one (--worktree-path DIR; `worktree` of \
+                   the tool `start`; `worktree_path` over REST)";
+        return Err(why.to_owned());
+    }
+    let args = match work.call.args.to_value() {
+        Some(Value::Array(args)) => args,
+        _ => Vec::new(),
+    };
+    let client = shared.administrators.client(&context.owner);
+    let worktree = match shared.open_worktree(PathBuf::from(&context.worktree), client).await {
+        Err(RuntimeError::ShuttingDown) => return stopping().await,
+        opened => opened.map_err(|error| format!("the worktree cannot be used: {error}"))?,
+    };
+    let files = Files { shared, execution, session, worktree, context, used, reservation };
+    let result = match work.call.name.as_str() {
+        "readFile" => files.read(&args).await?,
+        "listFiles" => files.list(&args).await?,
+        "writeFile" => Value::from(files.write(&args).await?),
+        other => return Err(format!("fs.{other} is not available")),
+    };
+    Ok(JsonText::from_value(&result))
+}
+
+/// The supervisor is ending: the program hears nothing, and asks again when it goes on.
+async fn stopping<T>() -> T {
+    std::future::pending().await
+}
+
+/// Longest text that a program is given, as JSON (bytes): what a message can carry.
+const TEXT_BYTES: usize = HOST_MESSAGE_BYTES - 4096;
+
+/// How long a text is as JSON (bytes).
+fn quoted(text: &str) -> usize {
+    let more = |byte: u8| match byte {
+        b'"' | b'\\' => 1,
+        0..0x20 => 5,
+        _ => 0,
+    };
+    text.len() + 2 + text.bytes().map(more).sum::<usize>()
+}
+
+struct Files {
+    shared: Arc<Shared>,
+    execution: ExecutionId,
+    session: SessionId,
+    worktree: Worktree,
+    context: ProgramContext,
+    used: Used,
+    reservation: Reservation,
+}
+
+impl Files {
+    /// A path as the broker takes it: relative to the worktree.
+    fn relative(&self, path: &str) -> Option<String> {
+        let path = match path.strip_prefix(self.context.worktree.trim_end_matches('/')) {
+            Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
+            _ => path,
+        };
+        let path = path.trim_start_matches("./");
+        (!path.starts_with('/')).then(|| if path.is_empty() { ".".to_owned() } else { path.to_owned() })
+    }
+
+    /// `None`: it is not there or not allowed. An error: the call could not be carried out.
+    async fn ask(&self, request: FsRequest) -> Result<Option<FsReply>, String> {
+        let policy = &self.context.policy;
+        let permit = {
+            let mut used = lock(&self.used);
+            let (usage, session) = &mut *used;
+            judge(policy, HostRequest::Fs(request), usage, session)
+        };
+        let Ok(Permit::Broker(request)) = permit else { return Ok(None) };
+        let held = self.shared.budget.wait(largest_answer(&request)).await;
+        let reply = self.answer(request).await;
+        let bytes = match &reply {
+            Ok(BrokerReply::Fs(FsReply::Bytes(bytes))) => bytes.len(),
+            Ok(BrokerReply::Fs(FsReply::Entries(entries))) => {
+                entries.iter().map(|entry| entry.name.len()).sum()
+            }
+            _ => 0,
+        };
+        lock(&self.used).0.answered("fs", bytes as u64, reply.is_err());
+        match reply {
+            Ok(BrokerReply::Fs(reply)) => {
+                if let FsReply::Bytes(_) = &reply {
+                    self.reservation.hold(held);
+                }
+                Ok(Some(reply))
+            }
+            Err(CallFailure::Refused(error)) if ABOUT_THE_FILE.contains(&error.code.as_str()) => Ok(None),
+            Err(CallFailure::Refused(error) | CallFailure::Unanswered(error)) => Err(error.message),
+            Ok(_) => Err("the broker's reply is not about files".to_owned()),
+        }
+    }
+
+    /// What a broker says, the first or one of its successors: reading changes nothing, folders are made and files are
+    /// written whole, so that each call may be made twice.
+    async fn answer(&self, request: BrokerCall) -> Result<BrokerReply, CallFailure> {
+        let until = Instant::now() + ASKED_AGAIN;
+        let mut pause = PAUSE;
+        loop {
+            let call = Call {
+                execution: self.execution,
+                request: request.clone(),
+                access: self.context.policy.broker_access(),
+                worktree: self.worktree.clone(),
+                // Programs have no database.
+                workspaces: Workspaces::default(),
+                workspace: Workspace { owner: String::new(), id: String::new() },
+            };
+            match self.shared.brokers.call(self.session, call).await {
+                Err(CallFailure::Unanswered(_)) if self.shared.brokers.is_stopped() => {
+                    return stopping().await;
+                }
+                Err(CallFailure::Unanswered(error)) if Instant::now() + pause < until => {
+                    tracing::debug!(session = %self.session, %error.message, "a file call is made again");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Makes folders on the way; replaces what is there. Whether it is written.
+    async fn write(&self, args: &[Value]) -> Result<bool, String> {
+        let text = |i: usize| args.get(i).and_then(Value::as_str);
+        let Some((path, data)) = text(0).and_then(|path| self.relative(path)).zip(text(1)) else {
+            return Ok(false);
+        };
+        let data = data.as_bytes().to_vec();
+        if let Some((folder, _)) = path.rsplit_once('/') {
+            let folder = FsRequest::MakeDir { path: folder.to_owned(), recursive: true, mode: 0o777 };
+            if self.ask(folder).await?.is_none() {
+                return Ok(false);
+            }
+        }
+        let how = WriteMode { create: true, exclusive: false, truncate: true, append: false };
+        Ok(self.ask(FsRequest::Write { path, data, how, mode: 0o666 }).await?.is_some())
+    }
+
+    async fn read(&self, args: &[Value]) -> Result<Value, String> {
+        let Some(path) = args.first().and_then(Value::as_str).and_then(|path| self.relative(path)) else {
+            return Ok(Value::Null);
+        };
+        Ok(match self.ask(FsRequest::ReadFile { path }).await? {
+            Some(FsReply::Bytes(bytes)) => {
+                let text = String::from_utf8(bytes)
+                    .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned());
+                if quoted(&text) > TEXT_BYTES { Value::Null } else { Value::from(text) }
+            }
+            _ => Value::Null,
+        })
+    }
+
+    /// Paths beneath a folder, sorted, a folder before its content; links are left out, and what is in folders that may not be
+    /// read. A list that is too long or takes too long is empty.
+    async fn list(&self, args: &[Value]) -> Result<Value, String> {
+        let path = args.first().and_then(Value::as_str).unwrap_or(".");
+        let filter = args.get(1).and_then(|o| o.get("filter")).and_then(Value::as_str).map(Filter::new);
+        let whole = match (self.relative(path), filter) {
+            // A pattern that is none.
+            (None, _) | (_, Some(None)) => None,
+            (Some(start), filter) => self.walk(start, args.get(1), filter.flatten()).await?,
+        };
+        Ok(whole.unwrap_or_else(|| Value::Array(Vec::new())))
+    }
+
+    async fn walk(
+        &self,
+        start: String,
+        options: Option<&Value>,
+        filter: Option<Filter>,
+    ) -> Result<Option<Value>, String> {
+        let until = Instant::now() + LIST;
+        let recursive = options.and_then(|o| o.get("recursive")).is_some_and(|value| *value == true);
+        let base = if start == "." { String::new() } else { format!("{}/", start.trim_end_matches('/')) };
+        let root = format!("{}/{base}", self.context.worktree.trim_end_matches('/'));
+        let mut listing = Listing::new(root, recursive, filter);
+        while let Some(folder) = listing.next_folder() {
+            if Instant::now() >= until {
+                return Ok(None);
+            }
+            let path = if folder.is_empty() { start.clone() } else { format!("{base}{folder}") };
+            let Some(FsReply::Entries(entries)) = self.ask(FsRequest::ReadDir { path }).await? else {
+                continue;
+            };
+            let Some(taken) = self.shared.files(move || listing.take(&folder, entries)).await else {
+                return stopping().await;
+            };
+            let Some(more) = taken else { return Ok(None) };
+            listing = more;
+        }
+        match self.shared.files(move || listing.finish()).await {
+            Some(paths) => Ok(Some(paths)),
+            None => stopping().await,
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Following executions of programs: what is committed goes to whoever wants to see it. A follower may wait for months while
+//! its execution waits, and takes nothing but its place in this table.
+
+use super::Durables;
+use super::live::lock;
+use crate::follow::{Follower, Tail};
+use crate::followers::{self, Batches, Followers};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Event, ExecutionKind};
+use vm_system_record::{Scope, Write};
+
+/// After this long a store that could not be read is read again.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// What followers get of a batch once it is stored.
+#[derive(Debug, Default)]
+pub(super) struct News {
+    events: Vec<Arc<[Event]>>,
+    ends: bool,
+}
+
+impl News {
+    pub(super) fn of(batch: &[Write]) -> Self {
+        let mut news = Self::default();
+        for write in batch {
+            match write {
+                Write::Events(events) => news.events.push(Arc::clone(events)),
+                Write::ExecutionEnded(_) => news.ends = true,
+                _ => {}
+            }
+        }
+        news
+    }
+}
+
+/// Who follows which execution.
+#[derive(Debug, Default)]
+pub(super) struct Following(Mutex<Followers>);
+
+impl Following {
+    fn add(&self, execution: ExecutionId) -> Batches {
+        let (sender, batches) = followers::channel();
+        lock(&self.0).add(execution, sender);
+        batches
+    }
+
+    /// A batch of this execution is stored.
+    pub(super) fn tell(&self, execution: ExecutionId, news: &News) {
+        if news.events.is_empty() && !news.ends {
+            return;
+        }
+        let mut followers = lock(&self.0);
+        for events in &news.events {
+            followers.publish(execution, events);
+        }
+        if news.ends {
+            followers.end(execution);
+        }
+    }
+}
+
+impl Durables {
+    /// Passes on the events of an unfinished execution that are newer than `after_seq`, stored ones included, and returns
+    /// when it has ended, the follower is gone, or the supervisor stops. `None`: there is no unfinished execution of a
+    /// program with this id; everything is in the store.
+    pub(crate) async fn follow(
+        &self,
+        execution: ExecutionId,
+        after_seq: u64,
+        follower: Follower,
+    ) -> Option<()> {
+        let mut tail = Tail::new(after_seq, follower);
+        let store = &self.shared.store;
+        let mut is_first = true;
+        loop {
+            // First of all: what is stored from here on is published, what was stored before is read.
+            let batches = self.following.add(execution);
+            let record = match store.execution(&Scope::All, execution).await {
+                Ok(record) => record,
+                // That means nothing for the execution.
+                Err(error) => {
+                    tracing::warn!(%execution, %error, "cannot see whether it has ended");
+                    tokio::select! {
+                        () = tokio::time::sleep(AGAIN) => {}
+                        () = self.stop.cancelled() => break,
+                    }
+                    if tail.is_gone() {
+                        break;
+                    }
+                    continue;
+                }
+            };
+            let unfinished = record.is_some_and(|row| {
+                row.execution.kind == ExecutionKind::Program && !row.execution.status.is_final()
+            });
+            if is_first && !unfinished {
+                return None;
+            }
+            is_first = false;
+            // A store that cannot be read now: the reader sees the hole by the numbers of what still comes.
+            if let Err(error) = tail.stored(store, execution).await {
+                tracing::warn!(%execution, %error, "cannot read stored events");
+            }
+            if !unfinished || tail.is_gone() {
+                break;
+            }
+            tokio::select! {
+                () = tail.live(batches) => {}
+                () = self.stop.cancelled() => break,
+            }
+            if tail.is_gone() {
+                break;
+            }
+            // It has ended, or the reader was too slow and goes on from the store.
+        }
+        Some(())
+    }
+}

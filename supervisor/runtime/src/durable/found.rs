@@ -1,0 +1,48 @@
+//! What the store has of an execution, as a machine.
+
+use super::task::ProgramContext;
+use super::worker::Part;
+use super::{Durables, policy};
+use std::sync::Arc;
+use vm_system_core::durable::{DurableMachine, Refused, StoredExecution};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_record::{Standing, StoreError};
+
+fn failed(error: &StoreError) -> Refused {
+    Refused::Storage(error.to_string())
+}
+
+/// The whole state of a checkpoint.
+pub(super) type StoredState = (u64, Part);
+
+pub(super) async fn load(
+    durables: &Durables,
+    execution: ExecutionId,
+) -> Result<(DurableMachine, ProgramContext, Option<StoredState>), Refused> {
+    let found = durables.shared.store.standing(execution).await.map_err(|error| failed(&error))?;
+    let found = *found.ok_or(Refused::Ended)?;
+    let Standing {
+        execution: record,
+        program,
+        version,
+        owner,
+        worktree_path,
+        policy: kept,
+        template,
+        checkpoint,
+        task,
+        state,
+    } = found;
+    if record.status.is_final() {
+        return Err(Refused::Ended);
+    }
+    let policy = Arc::new(policy(&kept, template.as_ref(), &durables.shared.operator));
+    let spec = durables.spec(&record, &policy);
+    let (unweighed, written) = checkpoint.as_ref().map_or((None, 0), |row| (row.unweighed, row.written));
+    let checkpoint = checkpoint.map(|row| (row.seq, row.cause));
+    let whole = checkpoint.as_ref().map(|(seq, _)| *seq).zip(state);
+    let machine =
+        DurableMachine::from_stored(spec, StoredExecution { record, checkpoint, unweighed, written, task });
+    let context = ProgramContext { program: (program, version), worktree: worktree_path, owner, policy };
+    Ok((machine, context, whole))
+}

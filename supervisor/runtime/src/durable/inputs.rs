@@ -1,0 +1,151 @@
+//! What happened, as an input of the machine.
+
+use super::ProgramWorker;
+use super::live::{Ask, Command, lock};
+use super::task::{Owner, Woken, Worker};
+use super::worker::{LoadedWorker, WorkerStartError};
+use crate::link::{LinkEvent, WorkerLink};
+use crate::task::fault;
+use crate::writes::WriteOutcome;
+use vm_system_core::ExitStatus;
+use vm_system_core::WriteId;
+use vm_system_core::durable::{DurableInput as Input, Unstored};
+use vm_system_protocol::worker::FromWorker;
+use vm_system_record::{Entity, Rejection, StoreError};
+use vm_system_spawn::{ChannelError, Received, WorkerDeath};
+
+impl Owner {
+    /// None: the machine need not know.
+    pub(super) fn input(&mut self, woken: Woken) -> Option<Input> {
+        Some(match woken {
+            Woken::Command(None) | Woken::Stop => Input::Stop,
+            Woken::Command(Some(command)) => self.command(command),
+            Woken::Started(started) => self.started(started),
+            Woken::Link(LinkEvent::Received(received)) => self.received(received),
+            // Its exit is still to come.
+            Woken::Link(LinkEvent::ReceiveFailed(ChannelError::Closed)) => return None,
+            Woken::Link(LinkEvent::ReceiveFailed(error)) => Input::Violation(format!("{:?}", fault(error))),
+            Woken::Link(LinkEvent::SendFailed(error)) => {
+                self.cannot_send(&error);
+                return None;
+            }
+            Woken::Link(LinkEvent::Exited(exit)) => self.exited(exit),
+            Woken::PagesReserved(held) => {
+                self.pages.has(held);
+                Input::GoesOn
+            }
+            Woken::Called(result) => {
+                self.files.under_way = None;
+                let written = lock(&self.files.used).1.written_bytes;
+                Input::Called { result, written }
+            }
+            Woken::Written(outcome) => self.written(outcome),
+            Woken::Tick => Input::Tick,
+            Woken::Pressure => Input::Pressure,
+        })
+    }
+
+    fn command(&mut self, command: Command) -> Input {
+        let Command { ask, answer, turn } = command;
+        if let Some(turn) = turn {
+            self.turn = Some(turn);
+        }
+        match ask {
+            Ask::Start { wait } => Input::Start { token: self.callers.add(answer), wait },
+            Ask::Submit { task, answer: given, with, wait } => {
+                Input::Submit { token: self.callers.add(answer), task, answer: given, with, wait }
+            }
+            Ask::Set { frame, name, value } => {
+                Input::Set { token: self.callers.add(answer), frame, name, value }
+            }
+            Ask::Cancel { with } => Input::Cancel { token: self.callers.add(answer), with },
+            Ask::Wake => Input::Wake,
+        }
+    }
+
+    fn started(&mut self, started: Result<LoadedWorker, WorkerStartError>) -> Input {
+        let unwanted = self.starting.take().is_some_and(|starting| starting.unwanted);
+        match started {
+            Ok(LoadedWorker { session, handle, small, jail, slot, birth }) => {
+                if unwanted {
+                    let _ = handle.process.kill();
+                }
+                // Of an earlier process with this number.
+                drop(self.durables.shared.registry.take_forbidden(handle.process.pid()));
+                let link = WorkerLink::new(handle, self.files.reservation.clone());
+                let worker = ProgramWorker {
+                    execution: self.execution,
+                    process: link.process.clone(),
+                    last_received: link.last_received().clone(),
+                };
+                lock(&self.durables.workers).insert(session, worker);
+                self.worker = Some(Worker { session, link, allowed_s: 0, jail, slot, birth: Some(birth) });
+                Input::Loaded { small }
+            }
+            Err(_) if unwanted => Input::Exited(ExitStatus::Unknown),
+            Err(error) => {
+                let permanent = matches!(error, WorkerStartError::NoCode);
+                Input::NotLoaded { why: error.to_string(), permanent }
+            }
+        }
+    }
+
+    fn received(&mut self, received: Received) -> Input {
+        // It is loaded: others may be started. How many there are at a time is bounded by the slots.
+        self.turn = None;
+        if let Some(worker) = &mut self.worker {
+            worker.birth = None;
+        }
+        match received.message {
+            FromWorker::Durable(message) => Input::Message(*message),
+            _ => Input::Violation("a message of the other engine".to_owned()),
+        }
+    }
+
+    fn exited(&mut self, exit: WorkerDeath) -> Input {
+        self.files.under_way = None;
+        self.pages.acquiring = None;
+        let mut forbidden = None;
+        if let Some(Worker { session, link, .. }) = self.worker.take() {
+            self.forget_worker(session);
+            forbidden = self.durables.shared.registry.take_forbidden(link.process.pid());
+            link.process.forget();
+        }
+        match forbidden {
+            Some(call) => Input::ForbiddenCall(call),
+            None => Input::Exited(crate::task::exit_status(exit)),
+        }
+    }
+
+    pub(super) fn written(&self, outcome: WriteOutcome<super::follow::News>) -> Input {
+        match outcome.result {
+            Ok(_) => {
+                self.durables.following.tell(self.execution, &outcome.note);
+                Input::Stored(outcome.id)
+            }
+            Err(error) => not_stored(outcome.id, &error),
+        }
+    }
+
+    /// A worker that takes nothing more has exited, or is to: its exit is an input.
+    pub(super) fn cannot_send(&self, error: &ChannelError) {
+        if let Some(worker) = &self.worker {
+            tracing::debug!(execution = %self.execution, %error, "cannot send to a worker");
+            let _ = worker.link.process.kill();
+        }
+    }
+}
+
+fn not_stored(write: WriteId, error: &StoreError) -> Input {
+    let why = match error {
+        StoreError::Rejected(Rejection::Conflict(_)) => Unstored::Conflict,
+        StoreError::Rejected(Rejection::TooLarge(_)) => Unstored::TooLarge,
+        _ => Unstored::Failed,
+    };
+    // That the name of an execution is taken is its caller's affair; no other refusal should ever happen.
+    let named = matches!(error, StoreError::Rejected(Rejection::Conflict(Entity::Execution)));
+    if matches!(error, StoreError::Rejected(_)) && !named && why != Unstored::TooLarge {
+        tracing::error!(%error, "the store refuses a step of a durable execution");
+    }
+    Input::NotStored { write, why, error: error.to_string() }
+}

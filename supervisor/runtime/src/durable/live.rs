@@ -1,0 +1,188 @@
+//! Which executions have an owner task. Finding one and handing it something is one step, so that none can leave in
+//! between.
+
+use super::files::Used;
+use super::task::{Owner, ProgramContext};
+use super::{Durables, found};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use vm_system_core::durable::{DurableMachine, Refused, RunStatus, Spent};
+use vm_system_policy::SessionUsage;
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::json::JsonText;
+use vm_system_record::{Owner as Whose, Write};
+
+/// Commands that may wait for an owner task.
+const COMMANDS: usize = 32;
+
+/// Executions of which it is known what they used of their limits; of more, some begin anew.
+const REMEMBERED: usize = 100_000;
+
+/// A request to an owner task.
+#[derive(Debug)]
+pub(super) enum Ask {
+    Start { wait: bool },
+    Submit { task: Option<TaskId>, answer: GivenAnswer, with: Vec<Write>, wait: bool },
+    Set { frame: u32, name: String, value: JsonText },
+    Cancel { with: Vec<Write> },
+    Wake,
+}
+
+/// Where an answer goes.
+pub(super) type Answering = oneshot::Sender<Result<RunStatus, Refused>>;
+
+/// A request with its caller.
+#[derive(Debug)]
+pub(super) struct Command {
+    pub(super) ask: Ask,
+    pub(super) answer: Answering,
+    /// Held until its worker is loaded, or nothing is to be done: bounds what is woken at a time.
+    pub(super) turn: Option<OwnedSemaphorePermit>,
+}
+
+/// What an execution is besides its record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Whose.
+    pub owner: Whose,
+    /// The name that a client gave.
+    pub name: Option<String>,
+    /// What it runs.
+    pub program: ProgramId,
+    /// Which version.
+    pub version: u32,
+    /// The program's name; none once it was deleted.
+    pub program_name: Option<String>,
+}
+
+/// An execution with an owner task.
+#[derive(Debug)]
+pub(super) struct Live {
+    commands: mpsc::Sender<Command>,
+    /// What it is, if a caller has named it.
+    identity: Option<Arc<Identity>>,
+}
+
+impl Live {
+    pub(super) fn is_alive(&self) -> bool {
+        !self.commands.is_closed()
+    }
+}
+
+impl Command {
+    pub(super) fn asking(ask: Ask, answer: Answering) -> Self {
+        Self { ask, answer, turn: None }
+    }
+}
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Durables {
+    pub(super) async fn ask(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        identity: Option<Arc<Identity>>,
+        ask: Ask,
+    ) -> Result<RunStatus, Refused> {
+        let (answer, answered) = oneshot::channel();
+        self.hand_over(execution, identity, Command::asking(ask, answer))?;
+        answered.await.unwrap_or(Err(Refused::Stopping))
+    }
+
+    /// An owner task for an execution that begins.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        (machine, context): (DurableMachine, ProgramContext),
+        identity: Arc<Identity>,
+        command: Command,
+    ) -> Result<(), Refused> {
+        let mut live = lock(&self.live);
+        if self.stop.is_cancelled() {
+            return Err(Refused::Stopping);
+        }
+        let (commands, inbox) = mpsc::channel(COMMANDS);
+        if commands.try_send(command).is_err() {
+            return Err(Refused::Stopping);
+        }
+        live.insert(execution, Live { commands, identity: Some(identity) });
+        self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(Some((machine, context))));
+        Ok(())
+    }
+
+    pub(super) fn hand_over(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        identity: Option<Arc<Identity>>,
+        command: Command,
+    ) -> Result<(), Refused> {
+        let mut live = lock(&self.live);
+        if self.stop.is_cancelled() {
+            return Err(Refused::Stopping);
+        }
+        let begin = || {
+            let (commands, inbox) = mpsc::channel(COMMANDS);
+            self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(None));
+            Live { commands, identity: None }
+        };
+        let live = live.entry(execution).or_insert_with(begin);
+        // One that leaves takes itself out first: only one that failed is still here.
+        if !live.is_alive() {
+            *live = begin();
+        }
+        if identity.is_some() {
+            live.identity = identity;
+        }
+        live.commands.try_send(command).map_err(|_| Refused::NoWorker("it is busy; try again".to_owned()))
+    }
+
+    /// An owner task that has nothing left to do leaves; false if there is a new request.
+    pub(super) fn retire(&self, execution: ExecutionId, inbox: &mpsc::Receiver<Command>) -> bool {
+        let mut live = lock(&self.live);
+        inbox.is_empty() && live.remove(&execution).is_some()
+    }
+
+    /// What an execution is, if it runs or was answered a moment ago, and a caller has named it.
+    pub fn identity(&self, execution: ExecutionId) -> Option<Arc<Identity>> {
+        lock(&self.live).get(&execution).and_then(|live| live.identity.clone())
+    }
+
+    /// A program was deleted: its executions no longer show its name.
+    pub fn program_deleted(&self, program: ProgramId) {
+        for live in lock(&self.live).values_mut() {
+            live.identity.take_if(|identity| identity.program == program);
+        }
+    }
+
+    /// An execution as its rows say.
+    pub(super) async fn find(
+        &self,
+        execution: ExecutionId,
+    ) -> Result<(DurableMachine, ProgramContext, Option<found::StoredState>, Used), Refused> {
+        let (mut machine, context, whole) = found::load(self, execution).await?;
+        let (spent, files) = lock(&self.spent).remove(&execution).unwrap_or_default();
+        machine.remember(spent);
+        let life = SessionUsage { written_bytes: machine.written() };
+        Ok((machine, context, whole, Arc::new(Mutex::new((files, life)))))
+    }
+
+    /// What an execution has used of its limits, until it has a machine again.
+    pub(super) fn remember(&self, execution: ExecutionId, machine: &DurableMachine, used: &Used) {
+        let Some(spent) = machine.spent() else { return };
+        let files = lock(used).0.clone();
+        if spent == Spent::default() && !files.has_used("fs") {
+            return;
+        }
+        let mut all = lock(&self.spent);
+        if all.len() >= REMEMBERED
+            && let Some(any) = all.keys().next().copied()
+        {
+            all.remove(&any);
+        }
+        all.insert(execution, (spent, files));
+    }
+}

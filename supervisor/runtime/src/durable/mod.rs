@@ -1,0 +1,315 @@
+//! Executions of durable programs: an owner task for each one that runs or has a warm worker, which drives
+//! [`vm_system_core::durable`] with real time, processes and the store. One that waits has no task, no process, no memory.
+//!
+//! Reading order:
+//! - this file: [`Durables`], its requests
+//! - `live`: which executions have an owner task; finding or making one
+//! - `task`: the owner task; `inputs`: what happens to it; `carry_out`: what it does
+//! - `worker`: starts of workers: a process that was sent code and pages
+//! - `code`: compiled programs that are kept in memory
+//! - `found`: what the store has of an execution
+//! - `files`, `listing`, `filter`: the calls of `fs`; what a list has of folders; which paths it shows
+//! - `pages`: the memory budget for what workers have sent of their states
+//! - `once`: workers for one question: compiling, looking inside
+//! - `alarm`: what goes on by itself: after a start of the supervisor, and when a question's time is over
+
+mod alarm;
+mod carry_out;
+mod code;
+mod files;
+mod filter;
+mod follow;
+mod found;
+mod inputs;
+mod listing;
+mod live;
+mod once;
+mod pages;
+mod task;
+mod worker;
+
+pub use live::Identity;
+
+use super::api::RuntimeError;
+use super::link::LastReceived;
+use super::task::Shared;
+use crate::worktree::WorktreeClient;
+use live::{Ask, Command, Live};
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tokio::sync::{Notify, Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use vm_system_core::durable::{DurableMachine, DurableSpec, Fresh, Refused, RunStatus, Spent};
+use vm_system_policy::{EffectivePolicy, Operator, Snapshot, Usage, effective};
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Diagnostic, Execution, ProgramState};
+use vm_system_record::{PolicySnapshot, StoreError, TemplateRow, Write};
+use vm_system_spawn::WorkerProcess;
+
+/// How durable executions are run.
+#[derive(Debug, Clone)]
+pub struct DurableConfig {
+    /// How long a worker is kept after a pause, for the answer that comes at once.
+    pub warm: Duration,
+    /// Workers of durable executions at a time; more wait for their turn.
+    pub workers: usize,
+    /// Workers that are being started and loaded at a time.
+    pub births: usize,
+    /// A checkpoint after so much computing without another one.
+    pub checkpoint: Duration,
+    /// A checkpoint after so many instructions without another one.
+    pub checkpoint_steps: u64,
+    /// Checkpoints of an execution that are kept to go back to; 0 = all.
+    pub history: u64,
+}
+
+impl Default for DurableConfig {
+    fn default() -> Self {
+        Self {
+            warm: Duration::from_secs(2),
+            workers: 256,
+            births: 4,
+            checkpoint: Duration::from_secs(1),
+            checkpoint_steps: u64::MAX,
+            history: 100,
+        }
+    }
+}
+
+/// A program that is to be run.
+#[derive(Debug, Clone)]
+pub struct StartProgram {
+    /// The record as it begins.
+    pub record: Execution,
+    /// What it is besides its record.
+    pub identity: Arc<Identity>,
+    /// What the session keeps of its template.
+    pub policy: Arc<PolicySnapshot>,
+    /// Folder of its files; empty = none.
+    pub worktree_path: String,
+    /// What it is started with.
+    pub fresh: Fresh,
+}
+
+/// Texts that are compiled at a time: one that takes long keeps the other place free for short ones.
+const COMPILATIONS: usize = 2;
+/// States that are looked into at a time: restoring a large one takes a while.
+const LOOKS: usize = 4;
+
+/// A program's running worker.
+#[derive(Debug, Clone)]
+pub(super) struct ProgramWorker {
+    pub(super) execution: ExecutionId,
+    pub(super) process: WorkerProcess,
+    pub(super) last_received: LastReceived,
+}
+
+/// All durable executions.
+#[derive(Debug)]
+pub struct Durables {
+    shared: Arc<Shared>,
+    config: DurableConfig,
+    live: Mutex<HashMap<ExecutionId, Live>>,
+    following: follow::Following,
+    code: Mutex<code::Codes>,
+    slots: Arc<Semaphore>,
+    births: Arc<Semaphore>,
+    wakes: Arc<Semaphore>,
+    /// Texts that are compiled at a time.
+    compilations: Semaphore,
+    /// States that are looked into at a time.
+    looks: Semaphore,
+    /// Running workers, for inspection and signals.
+    workers: Mutex<HashMap<SessionId, ProgramWorker>>,
+    /// What executions without an owner task, whose question has an end, have used of their limits; as long as this daemon runs.
+    spent: Mutex<HashMap<ExecutionId, (Spent, Usage)>>,
+    /// The memory of pages that are not stored yet.
+    page_budget: pages::PageBudget,
+    /// An execution waits for a worker: those that are only kept warm are to go.
+    pressure: Notify,
+    /// There is something new for the alarm to look at.
+    alarm: Notify,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+}
+
+impl Durables {
+    pub(super) fn start(shared: Arc<Shared>, config: DurableConfig) -> Arc<Self> {
+        let durables = Arc::new(Self {
+            shared,
+            live: Mutex::default(),
+            following: follow::Following::default(),
+            workers: Mutex::default(),
+            spent: Mutex::default(),
+            code: Mutex::default(),
+            slots: Arc::new(Semaphore::new(config.workers.max(1))),
+            births: Arc::new(Semaphore::new(config.births.max(1))),
+            wakes: Arc::new(Semaphore::new(2 * config.births.max(1))),
+            compilations: Semaphore::new(COMPILATIONS),
+            looks: Semaphore::new(LOOKS),
+            page_budget: pages::PageBudget::new(),
+            pressure: Notify::new(),
+            alarm: Notify::new(),
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            config,
+        });
+        durables.tasks.spawn(alarm::run(Arc::clone(&durables)));
+        durables
+    }
+
+    /// Compiles a text in a worker of its own.
+    pub async fn compile(
+        &self,
+        source: String,
+        file_name: String,
+        typescript: Option<bool>,
+    ) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
+        once::compile(self, source, file_name, typescript).await
+    }
+
+    /// Runs a program: to its first stop, or (without `wait`) until its beginning is stored.
+    pub async fn run(self: &Arc<Self>, start: StartProgram, wait: bool) -> Result<RunStatus, Refused> {
+        let policy = Arc::new(policy(&start.policy, None, &self.shared.operator));
+        let spec = self.spec(&start.record, &policy);
+        let id = start.record.id;
+        let program = (start.identity.program, start.identity.version);
+        let owner = start.identity.owner.clone();
+        let context = task::ProgramContext { program, worktree: start.worktree_path, owner, policy };
+        let machine = DurableMachine::fresh(spec, start.record, start.fresh);
+        let (answer, answered) = oneshot::channel();
+        let ask = Command::asking(Ask::Start { wait }, answer);
+        self.begin(id, (machine, context), start.identity, ask)?;
+        answered.await.unwrap_or(Err(Refused::Stopping))
+    }
+
+    /// Answers a question and runs the program: to its next stop, or (without `wait`) until the answer is stored. The
+    /// writes become durable together with the answer.
+    pub async fn submit(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        identity: Arc<Identity>,
+        (task, answer): (Option<TaskId>, GivenAnswer),
+        wait: bool,
+        with: Vec<Write>,
+    ) -> Result<RunStatus, Refused> {
+        self.ask(execution, Some(identity), Ask::Submit { task, answer, with, wait }).await
+    }
+
+    /// Changes a variable of a waiting program.
+    pub async fn set(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        frame: u32,
+        name: String,
+        value: JsonText,
+    ) -> Result<RunStatus, Refused> {
+        self.ask(execution, None, Ask::Set { frame, name, value }).await
+    }
+
+    /// Ends an execution; the writes become durable together with its end.
+    pub async fn cancel(
+        self: &Arc<Self>,
+        execution: ExecutionId,
+        with: Vec<Write>,
+    ) -> Result<RunStatus, Refused> {
+        self.ask(execution, None, Ask::Cancel { with }).await
+    }
+
+    /// Lets an execution go on if there is something to do.
+    pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
+        let (answer, _) = oneshot::channel();
+        if let Err(error) = self.hand_over(execution, None, Command::asking(Ask::Wake, answer)) {
+            tracing::warn!(%execution, %error, "an execution does not go on; it is tried again");
+        }
+    }
+
+    /// The inside of a program as of a checkpoint.
+    pub async fn look(&self, execution: ExecutionId, checkpoint: u64) -> Result<ProgramState, RuntimeError> {
+        once::look(self, execution, checkpoint).await
+    }
+
+    /// Whether a worker with these limits can go on with such a state; in words why not.
+    pub async fn verify(
+        &self,
+        snapshot: &PolicySnapshot,
+        code: Vec<u8>,
+        pages: impl Iterator<Item = (u64, &[u8])> + Send,
+    ) -> Result<Result<(), String>, RuntimeError> {
+        let limits = policy(snapshot, None, &self.shared.operator).wire.limits;
+        once::verify(self, limits, code, pages).await
+    }
+
+    /// The worker that an execution has now, by its session; none while it waits for long.
+    pub(super) fn worker(&self, session: SessionId) -> Option<ProgramWorker> {
+        live::lock(&self.workers).get(&session).cloned()
+    }
+
+    /// Whether a client's programs may work in a folder: what they would find out at their first file, days later perhaps.
+    pub async fn check_worktree(&self, path: PathBuf, client: WorktreeClient) -> Result<(), RuntimeError> {
+        self.shared.open_worktree(path, client).await.map(|_| ())
+    }
+
+    /// Sessions whose program has a process now.
+    pub fn live_sessions(&self) -> Vec<SessionId> {
+        live::lock(&self.workers).keys().copied().collect()
+    }
+
+    /// How many executions have an owner task.
+    pub fn live(&self) -> usize {
+        live::lock(&self.live).len()
+    }
+
+    /// What was taken is stored, workers end; what waits goes on after the next start.
+    pub(super) async fn shutdown(&self, deadline: Duration) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(deadline, self.tasks.wait()).await.is_err() {
+            tracing::warn!(left = self.live(), "durable executions did not stop in time");
+        }
+    }
+
+    fn spec(&self, record: &Execution, policy: &EffectivePolicy) -> DurableSpec {
+        DurableSpec {
+            execution: record.id,
+            session: record.session_id,
+            limits: policy.wire.limits.clone(),
+            checkpoint_steps: self.config.checkpoint_steps.max(1),
+            checkpoint_ms: u32::try_from(self.config.checkpoint.as_millis()).unwrap_or(u32::MAX).max(1),
+            warm_ms: u64::try_from(self.config.warm.as_millis()).unwrap_or(u64::MAX),
+            history: self.config.history,
+        }
+    }
+
+    /// A version's code; the most recent ones are kept.
+    async fn code(&self, program: ProgramId, version: u32) -> Result<Option<Arc<Vec<u8>>>, StoreError> {
+        if let Some(code) = live::lock(&self.code).get((program, version)) {
+            return Ok(Some(code));
+        }
+        let Some(found) = self.shared.store.program_code(program, version).await? else { return Ok(None) };
+        let code = Arc::new(found.code);
+        live::lock(&self.code).keep((program, version), &code);
+        Ok(Some(code))
+    }
+}
+
+/// The rights of a session now. `fs` is part of the engine: capability rows narrow what it reads and say what it writes.
+fn policy(snapshot: &PolicySnapshot, template: Option<&TemplateRow>, operator: &Operator) -> EffectivePolicy {
+    let modules = || vec!["fs".to_owned()];
+    let mine = Snapshot {
+        settings: snapshot.settings.clone(),
+        modules: modules(),
+        capabilities: snapshot.capabilities.clone(),
+    };
+    let now = template.map(|row| Snapshot {
+        settings: row.detail.settings.clone(),
+        modules: modules(),
+        capabilities: row.detail.capabilities.clone(),
+    });
+    effective(&mine, now.as_ref(), operator)
+}

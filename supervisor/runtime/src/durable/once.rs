@@ -1,0 +1,171 @@
+//! Workers for one question: compiling, looking inside. Each gets one request, replies, and is killed.
+
+use super::worker::{LoadedWorker, Order, WorkerStartError, memory, name, order};
+use super::{Durables, policy};
+use crate::api::RuntimeError;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use vm_system_core::durable::{LoadFrom, life};
+use vm_system_protocol::durable::{DurableLimits, FromDurable, PAGE_BATCH_BYTES, StatePage, ToDurable};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Diagnostic, Limits, ProgramState};
+use vm_system_protocol::worker::FromWorker;
+use vm_system_record::Scope;
+use vm_system_spawn::{ChannelError, Spawner, WorkerHandle, WorkerKind, WorkerLimits};
+
+/// A question is answered within this time.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// What compiling may use.
+const COMPILE_BYTES: u64 = 512 << 20;
+const COMPILE_CPU: Duration = Duration::from_secs(20);
+
+impl From<WorkerStartError> for RuntimeError {
+    fn from(error: WorkerStartError) -> Self {
+        match error {
+            WorkerStartError::Store(error) => Self::Store(error),
+            WorkerStartError::Stopping => Self::ShuttingDown,
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}
+
+/// The worker's next message.
+async fn hear(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
+    match tokio::time::timeout(PATIENCE, handle.receiver.recv()).await {
+        Ok(Ok(received)) => match received.message {
+            FromWorker::Durable(message) => Ok(*message),
+            _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+        },
+        Ok(Err(error)) => Err(RuntimeError::Internal(format!("the worker died at it: {error}"))),
+        Err(_) => Err(RuntimeError::Internal("the worker did not answer in time".to_owned())),
+    }
+}
+
+/// A worker that knows nothing, and what it holds as long as it lives. Its slot among those that are being started is given back:
+/// how long it takes for its reply concerns no other worker.
+async fn blank(
+    durables: &Durables,
+    limits: &WorkerLimits,
+) -> Result<(WorkerHandle, OwnedSemaphorePermit, Spawner), RuntimeError> {
+    let (slot, _birth) = durables.turn().await?;
+    let jail = durables.shared.jails.present();
+    let handle =
+        jail.spawn_worker(name(), limits, &WorkerKind::Program).await.map_err(WorkerStartError::from)?;
+    Ok((handle, slot, jail))
+}
+
+pub(super) async fn compile(
+    durables: &Durables,
+    source: String,
+    file_name: String,
+    typescript: Option<bool>,
+) -> Result<Result<Vec<u8>, Vec<Diagnostic>>, RuntimeError> {
+    // Before a worker's slot: a queue of texts must not fill the slots of programs.
+    let _turn = durables.compilations.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    let limits = WorkerLimits { memory_bytes: COMPILE_BYTES, cpu: Some(COMPILE_CPU) };
+    let (mut handle, slot, jail) = blank(durables, &limits).await?;
+    let question = order(ToDurable::Compile { source, file_name, typescript });
+    let answer = match handle.sender.send(&question).await {
+        Ok(()) => hear(&mut handle).await,
+        Err(error) => Err(WorkerStartError::from(error).into()),
+    };
+    durables.end(handle.process.clone(), (handle, slot, jail));
+    match answer? {
+        FromDurable::Compiled { code } => Ok(Ok(code)),
+        FromDurable::NotCompiled(diagnostics) => Ok(Err(diagnostics)),
+        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+    }
+}
+
+pub(super) async fn look(
+    durables: &Durables,
+    execution: ExecutionId,
+    checkpoint: u64,
+) -> Result<ProgramState, RuntimeError> {
+    let store = &durables.shared.store;
+    let missing = || RuntimeError::Invalid("the execution has no state".to_owned());
+    let record = store.execution(&Scope::All, execution).await.map_err(RuntimeError::Store)?;
+    let record = record.ok_or_else(missing)?.execution;
+    let program = store.program_run(execution).await.map_err(RuntimeError::Store)?.ok_or_else(missing)?;
+    let snapshot = store.session_policy(record.session_id).await.map_err(RuntimeError::Store)?;
+    let spec =
+        durables.spec(&record, &policy(&*snapshot.ok_or_else(missing)?, None, &durables.shared.operator));
+    let order_ = Order {
+        execution,
+        session: record.session_id,
+        program,
+        from: LoadFrom::Checkpoint(checkpoint),
+        pages: None,
+        life: spec.life(),
+        limits: spec.limits,
+    };
+    let _turn = durables.looks.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    // The slot among those that are being started is given back at once: restoring may take long.
+    let LoadedWorker { mut handle, birth, slot, jail, .. } = durables.start_worker(order_).await?;
+    drop(birth);
+    let answer = ask(&mut handle).await;
+    durables.end(handle.process.clone(), (handle, slot, jail));
+    // A large state is read in parts: none of them may have been forgotten meanwhile.
+    let kept = store.checkpoints(execution).await.map_err(RuntimeError::Store)?;
+    if !kept.iter().any(|row| row.seq == checkpoint) {
+        return Err(RuntimeError::Invalid("the checkpoint is no longer kept".to_owned()));
+    }
+    match answer? {
+        FromDurable::View(view) => Ok(*view),
+        FromDurable::Refused { why } => Err(RuntimeError::Invalid(why)),
+        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+    }
+}
+
+pub(super) async fn verify(
+    durables: &Durables,
+    limits: Limits,
+    code: Vec<u8>,
+    pages: impl Iterator<Item = (u64, &[u8])> + Send,
+) -> Result<Result<(), String>, RuntimeError> {
+    let _turn = durables.looks.acquire().await.map_err(|_| WorkerStartError::Stopping)?;
+    let (mut handle, slot, jail) = blank(durables, &memory(&limits)).await?;
+    let answer = match tell(&mut handle, code, life(&limits), pages).await {
+        Ok(()) => hear(&mut handle).await,
+        Err(error) => Err(WorkerStartError::from(error).into()),
+    };
+    durables.end(handle.process.clone(), (handle, slot, jail));
+    match answer? {
+        FromDurable::Restored => Ok(Ok(())),
+        FromDurable::Refused { why } => Ok(Err(why)),
+        _ => Err(RuntimeError::Internal("the worker answered something else".to_owned())),
+    }
+}
+
+/// Code, pages in batches, and the order to make a state of them.
+async fn tell(
+    handle: &mut WorkerHandle,
+    code: Vec<u8>,
+    limits: DurableLimits,
+    pages: impl Iterator<Item = (u64, &[u8])> + Send,
+) -> Result<(), ChannelError> {
+    handle.sender.send(&order(ToDurable::Load { code, limits })).await?;
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    for (number, page) in pages {
+        bytes += page.len();
+        batch.push(StatePage { number, bytes: page.to_vec() });
+        if bytes >= PAGE_BATCH_BYTES {
+            bytes = 0;
+            handle.sender.send(&order(ToDurable::Pages(std::mem::take(&mut batch)))).await?;
+        }
+    }
+    if !batch.is_empty() {
+        handle.sender.send(&order(ToDurable::Pages(batch))).await?;
+    }
+    handle.sender.send(&order(ToDurable::Restore)).await
+}
+
+async fn ask(handle: &mut WorkerHandle) -> Result<FromDurable, RuntimeError> {
+    match hear(handle).await? {
+        FromDurable::Restored => {
+            handle.sender.send(&order(ToDurable::Inspect)).await.map_err(WorkerStartError::from)?;
+            hear(handle).await
+        }
+        other => Ok(other),
+    }
+}

@@ -1,0 +1,211 @@
+//! The owner task of one execution: everything that happens to it comes through here, one thing at a time. Its loop waits for
+//! everything at once and in one place: [`super::carry_out`] never waits, so a deadline is never passed because the store or a
+//! worker takes its time.
+
+use super::Durables;
+use super::files::Used;
+use super::follow::News;
+use super::found::StoredState;
+use super::live::{Command, lock};
+use super::pages::PageReservation;
+use super::worker::{LoadedWorker, WorkerStartError};
+use crate::callers::Callers;
+use crate::clock::Clock;
+use crate::link::{LinkEvent, WorkerLink, maybe, next_event};
+use crate::memory::Reservation;
+use crate::writes::{WriteOutcome, Writes};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use vm_system_core::durable::{DurableMachine, Refused, RunStatus};
+use vm_system_policy::EffectivePolicy;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::ExecutionStatus;
+use vm_system_record::Owner as Principal;
+use vm_system_spawn::Spawner;
+
+/// What an execution runs, and on which files.
+#[derive(Debug, Clone)]
+pub(super) struct ProgramContext {
+    pub(super) program: (ProgramId, u32),
+    pub(super) worktree: String,
+    /// The owner of the execution, with whose rights the worktree is opened.
+    pub(super) owner: Principal,
+    pub(super) policy: Arc<EffectivePolicy>,
+}
+
+/// A worker that is being started and loaded.
+pub(super) struct Starting {
+    pub(super) worker: Pin<Box<dyn Future<Output = Result<LoadedWorker, WorkerStartError>> + Send>>,
+    /// It is to be killed as soon as it is there.
+    pub(super) unwanted: bool,
+}
+
+/// The running worker.
+pub(super) struct Worker {
+    pub(super) session: SessionId,
+    pub(super) link: WorkerLink,
+    /// The hard stop of its CPU time (seconds).
+    pub(super) allowed_s: u64,
+    pub(super) jail: Spawner,
+    pub(super) slot: OwnedSemaphorePermit,
+    pub(super) birth: Option<OwnedSemaphorePermit>,
+}
+
+type FileCall = Pin<Box<dyn Future<Output = Result<JsonText, String>> + Send>>;
+
+/// The calls of `fs`.
+#[derive(Default)]
+pub(super) struct FileCalls {
+    pub(super) under_way: Option<FileCall>,
+    pub(super) used: Used,
+    /// Waiting that has given limits of files back already (milliseconds).
+    pub(super) refilled_ms: u64,
+    /// Memory of a result that is not sent to the worker yet.
+    pub(super) reservation: Reservation,
+}
+
+/// The owner task.
+pub(super) struct Owner {
+    pub(super) durables: Arc<Durables>,
+    pub(super) execution: ExecutionId,
+    pub(super) callers: Callers<RunStatus, Refused>,
+    pub(super) writes: Writes<News>,
+    pub(super) clock: Clock,
+    pub(super) starting: Option<Starting>,
+    pub(super) worker: Option<Worker>,
+    pub(super) files: FileCalls,
+    pub(super) pages: PageReservation,
+    /// What was read of the state with everything else, for the first worker.
+    pub(super) whole: Option<StoredState>,
+    /// Held until a worker is loaded, or nothing is to be done: bounds what is woken at a time.
+    pub(super) turn: Option<OwnedSemaphorePermit>,
+    inbox: mpsc::Receiver<Command>,
+}
+
+/// What woke the task up.
+pub(super) enum Woken {
+    Command(Option<Command>),
+    Started(Result<LoadedWorker, WorkerStartError>),
+    Link(LinkEvent),
+    Called(Result<JsonText, String>),
+    PagesReserved(Option<OwnedSemaphorePermit>),
+    Written(WriteOutcome<News>),
+    Tick,
+    Pressure,
+    Stop,
+}
+
+impl Owner {
+    pub(super) fn new(
+        durables: Arc<Durables>,
+        execution: ExecutionId,
+        inbox: mpsc::Receiver<Command>,
+    ) -> Self {
+        Self {
+            execution,
+            callers: Callers::default(),
+            writes: Writes::new(durables.shared.store.clone()),
+            clock: Clock::new(durables.shared.started),
+            starting: None,
+            worker: None,
+            files: FileCalls::default(),
+            pages: PageReservation::default(),
+            whole: None,
+            turn: None,
+            inbox,
+            durables,
+        }
+    }
+
+    /// Lives until nothing is under way that is not in the store.
+    pub(super) async fn run(mut self, begun: Option<(DurableMachine, ProgramContext)>) {
+        let (mut machine, context) = match begun {
+            Some(begun) => begun,
+            None => match self.durables.find(self.execution).await {
+                Ok((machine, context, whole, used)) => {
+                    (self.whole, self.files.used) = (whole, used);
+                    (machine, context)
+                }
+                Err(why) => return self.refuse_everybody(&why),
+            },
+        };
+        let mut stopping = false;
+        loop {
+            let woken = self.wait(&machine, stopping).await;
+            stopping |= matches!(woken, Woken::Stop);
+            let Some(input) = self.input(woken) else { continue };
+            self.step(&mut machine, &context, input);
+            let still = machine.record().status != ExecutionStatus::Running;
+            if still || machine.is_released() {
+                self.turn = None;
+            }
+            if machine.is_released() && self.is_idle() {
+                if stopping {
+                    return self.refuse_everybody(&Refused::Stopping);
+                }
+                if machine.task().is_some_and(|task| task.deadline.is_some()) {
+                    self.durables.alarm.notify_one();
+                }
+                self.durables.remember(self.execution, &machine, &self.files.used);
+                if self.durables.retire(self.execution, &self.inbox) {
+                    self.durables.shared.brokers.end(machine.record().session_id);
+                    return;
+                }
+                // There is another request: from what is stored, whatever this machine thought.
+                match self.durables.find(self.execution).await {
+                    Ok((found, _, whole, used)) => {
+                        (machine, self.whole, self.files.used) = (found, whole, used);
+                        self.files.refilled_ms = 0;
+                    }
+                    Err(why) => return self.refuse_everybody(&why),
+                }
+            }
+        }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.worker.is_none() && self.starting.is_none() && self.writes.is_empty()
+    }
+
+    fn refuse_everybody(mut self, why: &Refused) {
+        loop {
+            while let Ok(command) = self.inbox.try_recv() {
+                let _ = command.answer.send(Err(why.clone()));
+            }
+            if self.durables.retire(self.execution, &self.inbox) {
+                return;
+            }
+        }
+    }
+
+    async fn wait(&mut self, machine: &DurableMachine, stopping: bool) -> Woken {
+        self.clock.set_alarm(machine.deadline(self.clock.now()));
+        let Self { inbox, worker, starting, files, writes, clock, durables, pages, .. } = self;
+        let behind = writes.is_behind();
+        let receive = !behind && !pages.is_waiting();
+        // One that lets go takes nothing more: what is requested meanwhile is requested of what is stored. And while the store
+        // takes no batch, requests wait where their number is bounded: the machine would only put them off.
+        let takes_commands = !stopping && !behind && !machine.is_leaving();
+        tokio::select! {
+            biased;
+            outcome = writes.next() => Woken::Written(outcome),
+            () = durables.stop.cancelled(), if !stopping => Woken::Stop,
+            command = inbox.recv(), if takes_commands => Woken::Command(command),
+            started = maybe(starting.as_mut().map(|starting| &mut starting.worker)) => Woken::Started(started),
+            called = maybe(files.under_way.as_mut()) => Woken::Called(called),
+            reserved = maybe(pages.acquiring.as_mut()) => Woken::PagesReserved(reserved),
+            // Before the worker's messages: it must not be able to put a deadline off.
+            () = clock.alarm() => Woken::Tick,
+            event = next_event(worker.as_mut().map(|worker| &mut worker.link), receive) => Woken::Link(event),
+            () = durables.pressure.notified() => Woken::Pressure,
+        }
+    }
+
+    /// The worker of this execution is not inspected any more.
+    pub(super) fn forget_worker(&self, session: SessionId) {
+        lock(&self.durables.workers).remove(&session);
+    }
+}

@@ -1,0 +1,233 @@
+//! Starts of workers: a process that was sent a program's code and the pages to go on from.
+
+use super::Durables;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OwnedSemaphorePermit;
+use uuid::Uuid;
+use vm_system_core::durable::{LoadFrom, Refused};
+use vm_system_protocol::durable::{DurableLimits, PAGE_BATCH_BYTES, StatePage, ToDurable};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
+use vm_system_protocol::model::Limits;
+use vm_system_protocol::worker::ToWorker;
+use vm_system_record::StoreError;
+use vm_system_spawn::{
+    ChannelError, SpawnError, Spawner, WorkerHandle, WorkerKind, WorkerLimits, WorkerProcess,
+};
+
+/// Starts that are tried for one worker.
+const TRIES: u32 = 3;
+/// How long a start waits for a jail instead of a lost one.
+const NEXT_JAIL: Duration = Duration::from_secs(2);
+
+/// A state of at most so many bytes is made of its pages in a fraction of a millisecond.
+const SMALL_BYTES: usize = 64 << 10;
+
+/// Pages by number.
+pub(super) type Part = Vec<(u64, Vec<u8>)>;
+
+fn bytes(part: &Part) -> usize {
+    part.iter().map(|(_, page)| page.len()).sum()
+}
+
+/// A worker that is to be started.
+#[derive(Debug, Clone)]
+pub(super) struct Order {
+    pub(super) execution: ExecutionId,
+    /// Its session.
+    pub(super) session: SessionId,
+    pub(super) program: (ProgramId, u32),
+    pub(super) from: LoadFrom,
+    /// All of these pages, if they have been read.
+    pub(super) pages: Option<Part>,
+    pub(super) limits: Limits,
+    pub(super) life: DurableLimits,
+}
+
+/// A worker that was sent everything.
+pub(super) struct LoadedWorker {
+    /// Its session.
+    pub(super) session: SessionId,
+    pub(super) handle: WorkerHandle,
+    /// Its state is small.
+    pub(super) small: bool,
+    /// The jail that it lives in.
+    pub(super) jail: Spawner,
+    /// One of the slots of all workers.
+    pub(super) slot: OwnedSemaphorePermit,
+    /// One of the slots of those that are being started; given back once its state is restored.
+    pub(super) birth: OwnedSemaphorePermit,
+}
+
+/// Why there is none.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum WorkerStartError {
+    #[error("{0}")]
+    Spawn(#[from] SpawnError),
+    #[error("{0}")]
+    Store(#[from] StoreError),
+    #[error("it could not be told what to do: {0}")]
+    Channel(#[from] ChannelError),
+    #[error("its program is not in the store")]
+    NoCode,
+    #[error("the supervisor is stopping")]
+    Stopping,
+}
+
+impl WorkerStartError {
+    /// Another try may do.
+    fn may_pass(&self) -> bool {
+        matches!(self, Self::Spawn(_) | Self::Channel(_))
+    }
+
+    /// It takes another jail.
+    fn is_of_the_jail(&self) -> bool {
+        matches!(self, Self::Spawn(SpawnError::KeeperLost | SpawnError::NoZygote))
+    }
+}
+
+impl From<WorkerStartError> for Refused {
+    fn from(error: WorkerStartError) -> Self {
+        match error {
+            WorkerStartError::Store(error) => Self::Storage(error.to_string()),
+            WorkerStartError::Stopping => Self::Stopping,
+            other => Self::NoWorker(other.to_string()),
+        }
+    }
+}
+
+/// An order for a worker.
+pub(super) fn order(what: ToDurable) -> ToWorker {
+    ToWorker::Durable(Box::new(what))
+}
+
+/// A worker's name in its jail, which no other has: a session's next worker may be started while its last one exits.
+pub(super) fn name() -> SessionId {
+    SessionId::from_uuid(Uuid::now_v7())
+}
+
+/// A worker's hard stop behind the engine's own limit: the state, its copies while pages are made, and `mem_mb` for the
+/// rest.
+pub(super) fn memory(limits: &Limits) -> WorkerLimits {
+    let mib = u64::from(limits.mem_mb) + 4 * u64::from(limits.max_state_mb);
+    WorkerLimits { memory_bytes: mib << 20, cpu: None }
+}
+
+impl Durables {
+    /// Ends a worker that is not needed any more, without waiting for it. What it holds is given back when it has exited.
+    pub(super) fn end(&self, process: WorkerProcess, holds: impl Send + 'static) {
+        // It has exited already if it cannot be killed.
+        let _ = process.kill();
+        let shared = Arc::clone(&self.shared);
+        self.tasks.spawn(async move {
+            process.exited().await;
+            drop(shared.registry.take_forbidden(process.pid()));
+            process.forget();
+            drop(holds);
+        });
+    }
+
+    /// The slots of a worker; executions that only keep one warm are to let it go.
+    pub(super) async fn turn(
+        &self,
+    ) -> Result<(OwnedSemaphorePermit, OwnedSemaphorePermit), WorkerStartError> {
+        let slot = if let Ok(slot) = Arc::clone(&self.slots).try_acquire_owned() {
+            slot
+        } else {
+            self.pressure.notify_waiters();
+            Arc::clone(&self.slots).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?
+        };
+        let birth = Arc::clone(&self.births).acquire_owned().await.map_err(|_| WorkerStartError::Stopping)?;
+        Ok((slot, birth))
+    }
+
+    /// Starts a worker and sends it everything that it has to know. A jail or a worker that exits meanwhile is no reason to give
+    /// up: there is another one soon.
+    pub(super) async fn start_worker(&self, order: Order) -> Result<LoadedWorker, WorkerStartError> {
+        let (slot, birth) = self.turn().await?;
+        let (program, version) = order.program;
+        let code = self.code(program, version).await?.ok_or(WorkerStartError::NoCode)?;
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let mut jails = self.shared.jails.changes();
+            let jail = self.shared.jails.present();
+            let error = match self.start_in(&jail, &order, &code).await {
+                Ok((handle, small)) => {
+                    return Ok(LoadedWorker { session: order.session, handle, small, jail, slot, birth });
+                }
+                Err(error) => error,
+            };
+            if tries == TRIES || !error.may_pass() {
+                return Err(error);
+            }
+            if error.is_of_the_jail() {
+                // Without another one the next try reports why.
+                let _ = tokio::time::timeout(NEXT_JAIL, jails.changed()).await;
+            }
+        }
+    }
+
+    async fn start_in(
+        &self,
+        jail: &Spawner,
+        order: &Order,
+        code: &Arc<Vec<u8>>,
+    ) -> Result<(WorkerHandle, bool), WorkerStartError> {
+        // The store is read while the worker is being started.
+        let limits = memory(&order.limits);
+        let born = jail.spawn_worker(name(), &limits, &WorkerKind::Program);
+        let (born, first) = tokio::join!(born, self.part(order, None));
+        let mut handle = born?;
+        let (told, small) = match first {
+            Ok(first) => {
+                let small = bytes(&first) <= SMALL_BYTES;
+                (self.reply_all(&mut handle, order, code, first).await, small)
+            }
+            Err(error) => (Err(error.into()), false),
+        };
+        if let Err(error) = told {
+            self.end(handle.process.clone(), (handle, jail.clone()));
+            return Err(error);
+        }
+        Ok((handle, small))
+    }
+
+    async fn reply_all(
+        &self,
+        handle: &mut WorkerHandle,
+        what: &Order,
+        code: &Arc<Vec<u8>>,
+        first: Part,
+    ) -> Result<(), WorkerStartError> {
+        let load = ToDurable::Load { code: code.as_ref().clone(), limits: what.life };
+        handle.sender.send(&order(load)).await?;
+        if what.from == LoadFrom::Beginning {
+            return Ok(());
+        }
+        let mut part = first;
+        loop {
+            let behind = part.last().map(|(number, _)| *number).filter(|_| bytes(&part) >= PAGE_BATCH_BYTES);
+            let pages = part.into_iter().map(|(number, bytes)| StatePage { number, bytes }).collect();
+            let pages = order(ToDurable::Pages(pages));
+            let Some(behind) = behind else {
+                handle.sender.send(&pages).await?;
+                break;
+            };
+            // The next part is read while this one is taken.
+            let (sent, next) = tokio::join!(handle.sender.send(&pages), self.part(what, Some(behind)));
+            sent?;
+            part = next?;
+        }
+        Ok(handle.sender.send(&order(ToDurable::Restore)).await?)
+    }
+
+    /// Some pages of the state to go on from; fewer bytes than a message holds: they are the last.
+    async fn part(&self, what: &Order, behind: Option<u64>) -> Result<Part, StoreError> {
+        let LoadFrom::Checkpoint(checkpoint) = what.from else { return Ok(Part::new()) };
+        if let (Some(all), None) = (&what.pages, behind) {
+            return Ok(all.clone());
+        }
+        self.shared.store.state_part(what.execution, checkpoint, behind, PAGE_BATCH_BYTES).await
+    }
+}

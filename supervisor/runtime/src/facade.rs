@@ -1,0 +1,394 @@
+//! [`Runtime`]: the live sessions, and what the verbs do with them.
+
+use super::api::{CreateSession, RuntimeConfig, RuntimeError};
+use super::durable::Durables;
+use super::follow::{Follower, Tail, joined};
+use super::fork::ForkSession;
+use super::inspect::{Facts, inspect};
+use super::interface::{RuntimeApi, RuntimeFacts};
+use super::jails::Jails;
+use super::registry::{AdmissionError, Live, Registry};
+use super::rows::SessionWrites;
+use super::session_task::SessionTask;
+use super::specs::{spec, timestamp};
+use super::task::{Answering, Command, FILES, Shared};
+use super::{doctor, followers};
+use crate::brokers::Brokers;
+use crate::worktree::clean_relative;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+use tokio::time::Instant;
+use tokio_util::task::TaskTracker;
+use vm_system_core::durable::Refused;
+use vm_system_core::{CloseCause, ExecuteRequest, Executed, Refusal, SessionMachine, SessionReply, Source};
+use vm_system_protocol::control::{DoctorReport, GivenAnswer, ZygoteInfo};
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::model::{Execution, Session, SessionInspection};
+use vm_system_record::{Owner, PolicySnapshot, StoreError, Write};
+use vm_system_spawn::{SpawnError, Spawner, WorkerKind};
+use vm_system_store::{BoxFuture, StoreHandle};
+
+/// Commands that may wait for a session's owner task.
+const COMMANDS: usize = 16;
+
+/// All live sessions. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Runtime(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    durables: Arc<Durables>,
+    max_sessions: usize,
+    tasks: TaskTracker,
+}
+
+/// Why the runtime did not come up.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// There is no jail.
+    #[error(transparent)]
+    Spawn(#[from] SpawnError),
+    /// The sessions of an earlier supervisor could not be marked as crashed.
+    #[error("the store cannot write: {0}")]
+    Store(StoreError),
+}
+
+impl Runtime {
+    /// Builds the jail and marks what an earlier supervisor left behind as `crashed(host_restart)`.
+    pub async fn start(config: RuntimeConfig, store: StoreHandle) -> Result<Self, StartError> {
+        let registry = Arc::new(Registry::default());
+        let jails = Jails::start(config.spawn, Arc::clone(&registry)).await?;
+        let restart = Write::HostRestart { at: timestamp(), alive: Vec::new() };
+        if let Err(error) = store.apply(restart).await {
+            jails.shutdown(Duration::from_secs(1)).await;
+            return Err(StartError::Store(error));
+        }
+        let shared = Shared {
+            store,
+            brokers: Brokers::new(config.brokers),
+            jails,
+            registry,
+            roots: config.roots,
+            workspaces: config.workspaces,
+            administrators: config.administrators,
+            operator: config.operator,
+            started: Instant::now(),
+            files: Semaphore::new(FILES),
+            budget: super::memory::MemoryBudget::new(),
+        };
+        let shared = Arc::new(shared);
+        let durables = Durables::start(Arc::clone(&shared), config.durable);
+        let max_sessions = config.max_sessions;
+        let inner = Inner { shared, durables, max_sessions, tasks: TaskTracker::new() };
+        Ok(Self(Arc::new(inner)))
+    }
+
+    async fn with_events(&self, executed: Executed, wanted: bool) -> Result<Execution, RuntimeError> {
+        let Executed { record, events } = executed;
+        let mut record = Arc::unwrap_or_clone(record);
+        if wanted {
+            record.events = Some(match events {
+                Some(batches) => joined(&batches),
+                None => self.store().events(record.id, 0, 0).await.map_err(RuntimeError::Store)?,
+            });
+        }
+        Ok(record)
+    }
+
+    /// In which live session an execution runs.
+    pub fn session_of_execution(&self, id: ExecutionId) -> Option<SessionId> {
+        self.session_of(id).map(|live| live.id)
+    }
+
+    /// Resolves whenever a session has ended, a record was degraded or restored, or a jail was replaced.
+    pub fn changes(&self) -> watch::Receiver<()> {
+        self.0.shared.registry.changes()
+    }
+
+    /// The present jail: its keeper, zygotes and layers.
+    pub fn jail(&self) -> Spawner {
+        self.0.shared.jails.present()
+    }
+
+    /// Refuses new sessions, closes all, then kills what is left, and ends the jail and the brokers. All of it is over
+    /// when this returns; the store is still open.
+    pub async fn shutdown(&self, deadline: Duration) {
+        let shared = &self.0.shared;
+        let until = Instant::now() + deadline;
+        for live in shared.registry.stop() {
+            let (answer, _) = oneshot::channel();
+            let close = Command::Close { cause: CloseCause::Shutdown, answer };
+            if live.commands.try_send(close).is_err() {
+                let (answer, _) = oneshot::channel();
+                let close = Command::Close { cause: CloseCause::Shutdown, answer };
+                let commands = live.commands.clone();
+                self.0.tasks.spawn(async move { drop(commands.send(close).await) });
+            }
+        }
+        self.0.tasks.close();
+        if tokio::time::timeout_at(until, self.0.tasks.wait()).await.is_err() {
+            tracing::warn!(
+                left = shared.registry.ids().len(),
+                "sessions did not close in time; killing them"
+            );
+        }
+        self.0
+            .durables
+            .shutdown(Duration::from_secs(1).max(until.saturating_duration_since(Instant::now())))
+            .await;
+        // The jail takes every worker with it that is still there; their ends are recorded as they come.
+        let left = Duration::from_secs(1).max(until.saturating_duration_since(Instant::now()));
+        tokio::join!(shared.jails.shutdown(left), shared.brokers.shutdown(left));
+        let _ = tokio::time::timeout(left, self.0.tasks.wait()).await;
+        shared.files.close();
+    }
+
+    /// Executions of durable programs.
+    pub fn durables(&self) -> &Arc<Durables> {
+        &self.0.durables
+    }
+
+    pub(super) fn store(&self) -> &StoreHandle {
+        &self.0.shared.store
+    }
+
+    pub(super) fn session_of(&self, execution: ExecutionId) -> Option<Arc<Live>> {
+        self.0.shared.registry.session_of(execution)
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.0.shared
+    }
+
+    pub(super) fn tasks(&self) -> &TaskTracker {
+        &self.0.tasks
+    }
+
+    /// Admits a session, if there may be one more.
+    pub(super) fn admit(&self, live: &Arc<Live>) -> Result<(), RuntimeError> {
+        let admitted = self.0.shared.registry.insert(Arc::clone(live), self.0.max_sessions);
+        admitted.map_err(|refused| match refused {
+            AdmissionError::Full => RuntimeError::Full(self.0.max_sessions),
+            AdmissionError::Duplicate => RuntimeError::Duplicate,
+            AdmissionError::Stopping => RuntimeError::ShuttingDown,
+        })
+    }
+
+    pub(super) fn live(&self, id: SessionId) -> Result<Arc<Live>, RuntimeError> {
+        self.0.shared.registry.get(id).ok_or(RuntimeError::NotLive)
+    }
+
+    pub(super) async fn ask(
+        &self,
+        live: &Live,
+        command: impl FnOnce(Answering) -> Command,
+    ) -> Result<SessionReply, RuntimeError> {
+        let (answer, answered) = oneshot::channel();
+        live.commands.send(command(answer)).await.map_err(|_| RuntimeError::NotLive)?;
+        Ok(answered.await.map_err(|_| RuntimeError::NotLive)??)
+    }
+}
+
+impl RuntimeApi for Runtime {
+    fn create_session(&self, request: CreateSession) -> BoxFuture<'_, Result<Session, RuntimeError>> {
+        Box::pin(async move {
+            let shared = &self.0.shared;
+            if shared.registry.is_stopping() {
+                return Err(RuntimeError::ShuttingDown);
+            }
+            let worktree =
+                shared.open_worktree(request.worktree_path.clone(), request.worktree_client.clone()).await?;
+            let (commands, inbox) = commands();
+            let CreateSession { id, owner, policy, libraries, .. } = request.clone();
+            let live = Arc::new(Live::new(id, owner.clone(), commands, Arc::clone(&policy)));
+            self.admit(&live)?;
+            let machine = SessionMachine::new(spec(&request, &live.policy(None, &shared.operator)));
+            let writes = SessionWrites::new(shared.store.clone(), owner, policy);
+            let task = SessionTask::new(machine, (shared, &live), inbox, writes, worktree, libraries);
+            self.0.tasks.spawn(task.run());
+            match self.ask(&live, |answer| Command::Create { answer }).await? {
+                SessionReply::Session(session) => {
+                    shared.registry.sessions_created.fetch_add(1, Ordering::Relaxed);
+                    Ok(*session)
+                }
+                other => Err(unexpected(&other)),
+            }
+        })
+    }
+
+    fn fork_session(&self, request: ForkSession) -> BoxFuture<'_, Result<Vec<Session>, RuntimeError>> {
+        Box::pin(self.fork(request))
+    }
+
+    fn close_session(&self, id: SessionId) -> BoxFuture<'_, Result<Option<Session>, RuntimeError>> {
+        Box::pin(async move {
+            let Some(live) = self.0.shared.registry.get(id) else { return Ok(None) };
+            match self.ask(&live, |answer| Command::Close { cause: CloseCause::Request, answer }).await {
+                Ok(SessionReply::Session(session)) => Ok(Some(*session)),
+                Ok(other) => Err(unexpected(&other)),
+                Err(RuntimeError::NotLive) => Ok(None),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn kill_session(&self, id: SessionId, signal: i32) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            if !(1..=64).contains(&signal) {
+                return Err(RuntimeError::Invalid(format!("{signal} is not the number of a signal")));
+            }
+            if let Some(worker) = self.0.durables.worker(id) {
+                // Its program goes on from its last checkpoint.
+                return worker.process.signal(signal).map_err(|_| RuntimeError::NotLive);
+            }
+            let live = self.live(id)?;
+            self.ask(&live, |answer| Command::Kill { signal, answer }).await.map(|_| ())
+        })
+    }
+
+    fn inspect_session(&self, id: SessionId) -> BoxFuture<'_, Result<SessionInspection, RuntimeError>> {
+        Box::pin(async move {
+            let facts = if let Some(worker) = self.0.durables.worker(id) {
+                Facts::of_program(worker)
+            } else {
+                let live = self.live(id)?;
+                let (answer, answered) = oneshot::channel();
+                live.commands.send(Command::Inspect { answer }).await.map_err(|_| RuntimeError::NotLive)?;
+                answered.await.map_err(|_| RuntimeError::NotLive)?
+            };
+            let inspected = tokio::task::spawn_blocking(move || inspect(id, facts)).await;
+            inspected.map_err(|error| RuntimeError::Internal(error.to_string()))?.ok_or(RuntimeError::NotLive)
+        })
+    }
+
+    fn execute(
+        &self,
+        session: SessionId,
+        mut request: Box<ExecuteRequest>,
+        template: Option<Arc<PolicySnapshot>>,
+        follower: Option<Follower>,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(async move {
+            let live = self.live(session)?;
+            let policy = live.policy(template.as_ref(), &self.0.shared.operator);
+            if let Source::File { path, .. } = &mut request.source {
+                *path = clean_relative(path)?;
+            }
+            let (id, wants_events) = (request.id, request.collect_events);
+            let follower = follower.filter(|_| request.wait);
+            let (answer, answered) = oneshot::channel();
+            let (sender, batches) = follower.as_ref().map(|_| followers::channel()).unzip();
+            let command = Command::Execute { request, policy, follower: sender, answer };
+            live.commands.send(command).await.map_err(|_| RuntimeError::NotLive)?;
+            let (result, tail) = match (follower, batches) {
+                (Some(follower), Some(batches)) => {
+                    let mut tail = Tail::new(0, follower);
+                    (tail.live_until(batches, answered).await, Some(tail))
+                }
+                _ => (answered.await, None),
+            };
+            let executed = match result.map_err(|_| RuntimeError::NotLive)?? {
+                SessionReply::Executed(executed) => executed,
+                other => return Err(unexpected(&other)),
+            };
+            if let Some(mut tail) = tail {
+                // A follower that was too slow for the live events gets the rest from the store.
+                if tail.is_behind(&executed.record) {
+                    tail.stored(self.store(), id).await.map_err(RuntimeError::Store)?;
+                }
+                return Ok(Arc::unwrap_or_clone(executed.record));
+            }
+            self.with_events(executed, wants_events).await
+        })
+    }
+
+    fn submit_answer(
+        &self,
+        execution: ExecutionId,
+        (task, given): (Option<TaskId>, GivenAnswer),
+        wait: bool,
+    ) -> BoxFuture<'_, Result<Execution, RuntimeError>> {
+        Box::pin(async move {
+            let not_pending = || RuntimeError::Refused(Refusal::Task(Refused::NotPending));
+            let live = self.session_of(execution).ok_or_else(not_pending)?;
+            match self.ask(&live, |answer| Command::Submit { execution, task, given, wait, answer }).await {
+                Ok(SessionReply::Executed(executed)) => Ok(Arc::unwrap_or_clone(executed.record)),
+                Ok(other) => Err(unexpected(&other)),
+                // It ended meanwhile.
+                Err(RuntimeError::NotLive) => Err(not_pending()),
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn cancel_execution(&self, execution: ExecutionId) -> BoxFuture<'_, Result<(), RuntimeError>> {
+        Box::pin(async move {
+            let Some(live) = self.session_of(execution) else { return Ok(()) };
+            match self.ask(&live, |answer| Command::Cancel { execution, answer }).await {
+                Ok(_) | Err(RuntimeError::NotLive | RuntimeError::Refused(Refusal::NoSuchExecution)) => {
+                    Ok(())
+                }
+                Err(error) => Err(error),
+            }
+        })
+    }
+
+    fn follow(&self, id: ExecutionId, after_seq: u64, follower: Follower) -> BoxFuture<'_, Option<()>> {
+        Box::pin(self.follow_events(id, after_seq, follower))
+    }
+
+    fn session_owner(&self, id: SessionId) -> Option<Owner> {
+        self.0.shared.registry.get(id).map(|live| live.owner.clone())
+    }
+
+    fn live_sessions(&self) -> Vec<SessionId> {
+        self.0.shared.registry.ids()
+    }
+
+    fn degraded(&self, execution: ExecutionId) -> Option<Arc<Execution>> {
+        self.0.shared.registry.degraded(execution)
+    }
+
+    fn facts(&self) -> RuntimeFacts {
+        let Shared { jails, registry, .. } = &*self.0.shared;
+        let jail = jails.present();
+        let info = |kind: &WorkerKind, pid, forks| ZygoteInfo {
+            engine: kind.engine().to_owned(),
+            libraries: kind.libraries(),
+            pid,
+            forks,
+        };
+        let further = jail.further_zygotes().into_iter().map(|set| info(&set.kind, set.pid, set.forks));
+        let plain = WorkerKind::plain();
+        RuntimeFacts {
+            keeper_pid: Some(jail.keeper_pid()),
+            sandbox: doctor::layers(&jail, jails.config().sandbox),
+            zygotes: jail.zygote_pids().into_iter().map(|pid| info(&plain, pid, 0)).chain(further).collect(),
+            sessions_created: registry.sessions_created.load(Ordering::Relaxed),
+            executions_started: registry.executions_started.load(Ordering::Relaxed),
+        }
+    }
+
+    fn durables(&self) -> Option<&Arc<Durables>> {
+        Some(&self.0.durables)
+    }
+
+    fn doctor(&self) -> BoxFuture<'_, DoctorReport> {
+        Box::pin(async move {
+            let jails = &self.0.shared.jails;
+            doctor::report(jails.config(), Ok(&jails.present())).await
+        })
+    }
+}
+
+/// The way to an owner task.
+pub(super) fn commands() -> (mpsc::Sender<Command>, mpsc::Receiver<Command>) {
+    mpsc::channel(COMMANDS)
+}
+
+pub(super) fn unexpected(answer: &SessionReply) -> RuntimeError {
+    RuntimeError::Internal(format!("an answer of the wrong kind: {answer:?}"))
+}

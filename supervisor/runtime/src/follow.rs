@@ -1,0 +1,140 @@
+//! Following an execution without a gap: subscribe first, read the store after, then pass on what is newer.
+
+use super::facade::Runtime;
+use super::followers::Batches;
+use super::task::Command;
+use std::sync::Arc;
+use tokio::sync::{mpsc, oneshot};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Event, Execution};
+use vm_system_record::is_last_page;
+use vm_system_store::StoreHandle;
+
+/// Where events go: in order, without a gap. A receiver that is gone ends the following, never the execution.
+pub type Follower = mpsc::Sender<Vec<Event>>;
+
+/// Events read from the store at a time.
+const PAGE: u32 = 1_000;
+
+/// Passes on what is newer than what was passed on before.
+pub(super) struct Tail {
+    last_seq: u64,
+    follower: Follower,
+    gone: bool,
+}
+
+impl Tail {
+    pub(super) fn new(last_seq: u64, follower: Follower) -> Self {
+        Self { last_seq, follower, gone: false }
+    }
+
+    async fn pass(&mut self, events: &[Event]) {
+        let newer = events.partition_point(|event| event.seq <= self.last_seq);
+        let Some(last) = events.last().filter(|_| newer < events.len()) else { return };
+        self.last_seq = last.seq;
+        self.gone |= self.follower.send(events[newer..].to_vec()).await.is_err();
+    }
+
+    /// Until the execution ends or the owner task lets a slow reader go.
+    pub(super) async fn live(&mut self, mut batches: Batches) {
+        while !self.gone {
+            tokio::select! {
+                batch = batches.recv() => match batch {
+                    Some(batch) => self.pass(&batch).await,
+                    None => return,
+                },
+                // Also while nothing happens: the owner task must not wait for a reader that has left.
+                () = self.follower.closed() => self.gone = true,
+            }
+        }
+    }
+
+    /// Until the answer comes, and what had come before it. All events are published before the answer is given.
+    pub(super) async fn live_until<T>(
+        &mut self,
+        mut batches: Batches,
+        mut answer: oneshot::Receiver<T>,
+    ) -> Result<T, oneshot::error::RecvError> {
+        loop {
+            tokio::select! {
+                biased;
+                Some(batch) = batches.recv(), if !self.gone => self.pass(&batch).await,
+                answer = &mut answer => {
+                    while let Ok(batch) = batches.try_recv() {
+                        self.pass(&batch).await;
+                    }
+                    return answer;
+                }
+            }
+        }
+    }
+
+    /// Whether the follower is gone.
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Whether events of an ended execution were not passed on.
+    pub(super) fn is_behind(&self, record: &Execution) -> bool {
+        !self.gone && self.last_seq < record.metrics.events
+    }
+
+    /// Everything that is stored and newer.
+    pub(super) async fn stored(
+        &mut self,
+        store: &StoreHandle,
+        execution: ExecutionId,
+    ) -> Result<(), vm_system_record::StoreError> {
+        while !self.gone {
+            let events = store.events(execution, self.last_seq, PAGE).await?;
+            self.pass(&events).await;
+            if is_last_page(&events, PAGE) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Runtime {
+    /// The body of [`super::RuntimeApi::follow`].
+    pub(super) async fn follow_events(
+        &self,
+        execution: ExecutionId,
+        after_seq: u64,
+        follower: Follower,
+    ) -> Option<()> {
+        let Some(mut batches) = self.subscribe(execution).await else {
+            return self.durables().follow(execution, after_seq, follower).await;
+        };
+        let mut tail = Tail::new(after_seq, follower);
+        loop {
+            // A store that cannot be read now: the live events still come, and the reader sees the hole by their numbers.
+            if let Err(error) = tail.stored(self.store(), execution).await {
+                tracing::warn!(%execution, %error, "cannot read stored events");
+            }
+            tail.live(batches).await;
+            if tail.gone {
+                return Some(());
+            }
+            let Some(again) = self.subscribe(execution).await else {
+                let _ = tail.stored(self.store(), execution).await;
+                return Some(());
+            };
+            // It was too slow: from the store once more.
+            batches = again;
+        }
+    }
+
+    async fn subscribe(&self, execution: ExecutionId) -> Option<Batches> {
+        let live = self.session_of(execution)?;
+        let (answer, answered) = oneshot::channel();
+        live.commands.send(Command::Follow { execution, answer }).await.ok()?;
+        answered.await.ok().flatten()
+    }
+}
+
+/// The events of an answer, put together.
+pub(super) fn joined(batches: &[Arc<[Event]>]) -> Vec<Event> {
+    batches.iter().flat_map(|batch| batch.iter().cloned()).collect()
+}

@@ -1,0 +1,280 @@
+//! Forks of a live session: the owner task has its worker fork, and [`Runtime::fork_session`] makes sessions of the children.
+
+use super::api::{Libraries, RuntimeError};
+use super::facade::Runtime;
+use super::registry::Live;
+use super::rows::SessionWrites;
+use super::session_task::SessionTask;
+use super::task::{Command, Shared, fault, spawn_failure};
+use crate::worktree::Worktree;
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use tokio::sync::{mpsc, oneshot};
+use vm_system_core::{Action, ForkFault, Input, SessionMachine, SessionReply};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::Session;
+use vm_system_protocol::worker::ToWorker;
+use vm_system_record::Owner;
+use vm_system_spawn::{ForkError, ForkUnderWay, Spawner, WorkerHandle};
+
+/// A worker that was forked for a session that is still to be made, and what it has of its parent.
+#[derive(Debug)]
+pub(super) struct ForkedWorker {
+    pub(super) handle: WorkerHandle,
+    /// It lives where its parent does.
+    pub(super) jail: Spawner,
+    parent: Session,
+    worktree: Worktree,
+}
+
+impl ForkedWorker {
+    /// It is not wanted.
+    fn end(self) {
+        end(&self.handle);
+    }
+}
+
+pub(super) fn end(handle: &WorkerHandle) {
+    // It may have exited already.
+    let _ = handle.process.kill();
+    handle.process.forget();
+}
+
+/// A request to fork, in the owner task.
+#[derive(Debug)]
+pub(super) struct Forks {
+    children: VecDeque<SessionId>,
+    made: mpsc::Sender<ForkedWorker>,
+    under_way: Option<ForkUnderWay>,
+    /// Its result was taken.
+    told: bool,
+    born: Option<WorkerHandle>,
+    order: u64,
+}
+
+impl Forks {
+    pub(super) fn new(children: Vec<SessionId>, made: mpsc::Sender<ForkedWorker>) -> Self {
+        Self { children: children.into(), made, under_way: None, told: false, born: None, order: 0 }
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<Result<WorkerHandle, ForkError>> {
+        match &mut self.under_way {
+            Some(under_way) if !self.told => {
+                let result = Pin::new(under_way).poll(context);
+                self.told = result.is_ready();
+                result
+            }
+            _ => Poll::Pending,
+        }
+    }
+}
+
+/// What came of the fork under way, if there is one. Cancel safe.
+pub(super) async fn next(forks: Option<&mut Forks>) -> Result<WorkerHandle, ForkError> {
+    match forks {
+        Some(forks) => poll_fn(|context| forks.poll(context)).await,
+        None => std::future::pending().await,
+    }
+}
+
+impl SessionTask {
+    /// Lets the worker fork once, and sends it the order.
+    pub(super) fn fork(&mut self, order: u64) {
+        if let Some(requested) = self.forks.requested.take() {
+            self.forks.current = Some(requested);
+        }
+        let (Some(forks), Some(worker), Some(jail)) =
+            (&mut self.forks.current, &mut self.worker.link, &self.worker.jail)
+        else {
+            return;
+        };
+        let Some(child) = forks.children.pop_front() else { return };
+        match jail.fork_worker(&worker.process, child) {
+            Ok((under_way, way)) => {
+                (forks.under_way, forks.told, forks.order) = (Some(under_way), false, order);
+                if let Some(error) = worker.outbox.push_with(ToWorker::Fork { order }, Some(way)) {
+                    self.next.push(Input::ChannelFailed(fault(error)));
+                }
+            }
+            Err(error) => {
+                let result = Err(ForkFault::NotOrdered(spawn_failure(&error)));
+                self.next.push(Input::ForkEnded { order, result });
+            }
+        }
+    }
+
+    /// There is a child, or there is none.
+    pub(super) fn forked(&mut self, result: Result<WorkerHandle, ForkError>, actions: &mut Vec<Action>) {
+        let Some(forks) = &mut self.forks.current else {
+            return drop(result.map(|unwanted| end(&unwanted)));
+        };
+        let order = forks.order;
+        let result = match result {
+            Ok(handle) => {
+                forks.born = Some(handle);
+                Ok(())
+            }
+            Err(ForkError::Failed(error)) => Err(ForkFault::Failed(spawn_failure(&error))),
+            Err(ForkError::Lie(what)) => Err(ForkFault::Violation(what)),
+        };
+        self.step(Input::ForkEnded { order, result }, actions);
+    }
+
+    /// The child is the caller's.
+    pub(super) fn fork_taken(&mut self) {
+        let (Some(forks), Some(jail)) = (&mut self.forks.current, &self.worker.jail) else { return };
+        forks.under_way = None;
+        let Some(handle) = forks.born.take() else { return };
+        let parent = self.machine.record().clone();
+        let forked =
+            ForkedWorker { handle, jail: jail.clone(), parent, worktree: self.host.worktree.clone() };
+        if let Err(refused) = forks.made.try_send(forked) {
+            match refused {
+                mpsc::error::TrySendError::Full(unwanted) | mpsc::error::TrySendError::Closed(unwanted) => {
+                    unwanted.end();
+                }
+            }
+        }
+    }
+
+    /// A child that was not taken has no owner: it is killed.
+    pub(super) fn forks_over(&mut self) {
+        if let Some(forks) = self.forks.current.take()
+            && let Some(unwanted) = forks.born
+        {
+            end(&unwanted);
+        }
+    }
+}
+
+/// Sessions that are to be forked from a live one.
+#[derive(Debug, Clone)]
+pub struct ForkSession {
+    /// The live one.
+    pub parent: SessionId,
+    /// The ids of those that are made, chosen by the caller; at least one.
+    pub children: Vec<SessionId>,
+}
+
+impl Runtime {
+    /// The body of [`super::RuntimeApi::fork_session`].
+    pub(super) async fn fork(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
+        let parent = self.live(request.parent)?;
+        let runtime = self.clone();
+        // The caller may go away in the middle; the workers must not be left without an owner.
+        let forks = self.tasks().spawn(async move { runtime.fork_all(&parent, request.children).await });
+        forks.await.map_err(|error| RuntimeError::Internal(error.to_string()))?
+    }
+
+    async fn fork_all(&self, parent: &Arc<Live>, ids: Vec<SessionId>) -> Result<Vec<Session>, RuntimeError> {
+        let reserved = self.reserve(parent, &ids)?;
+        let (made, mut workers) = mpsc::channel(ids.len().max(1));
+        let forked = self.ask(parent, |answer| Command::Fork { children: ids, made, answer }).await;
+        let mut born = Vec::with_capacity(reserved.len());
+        while let Ok(child) = workers.try_recv() {
+            born.push(child);
+        }
+        let refused = match forked {
+            Ok(_) if born.len() == reserved.len() => return self.begin_all(parent, reserved, born).await,
+            Ok(answer) => RuntimeError::Internal(format!("{} workers for {answer:?}", born.len())),
+            Err(error) => error,
+        };
+        born.into_iter().for_each(ForkedWorker::end);
+        for (live, _) in reserved {
+            self.shared().registry.remove(live.id);
+        }
+        Err(refused)
+    }
+
+    /// Admits all of them among the live sessions, before the first is made.
+    fn reserve(&self, parent: &Live, ids: &[SessionId]) -> Result<Vec<Reserved>, RuntimeError> {
+        let mut reserved: Vec<Reserved> = Vec::with_capacity(ids.len());
+        for id in ids {
+            let (commands, inbox) = super::facade::commands();
+            let live = Arc::new(parent.for_fork(*id, commands));
+            if let Err(refused) = self.admit(&live) {
+                for (live, _) in reserved {
+                    self.shared().registry.remove(live.id);
+                }
+                return Err(refused);
+            }
+            reserved.push((live, inbox));
+        }
+        Ok(reserved)
+    }
+
+    async fn begin_all(
+        &self,
+        parent: &Live,
+        reserved: Vec<Reserved>,
+        born: Vec<ForkedWorker>,
+    ) -> Result<Vec<Session>, RuntimeError> {
+        let mut answers = Vec::with_capacity(reserved.len());
+        for ((live, inbox), child) in reserved.into_iter().zip(born) {
+            let (answer, answered) = oneshot::channel();
+            let task = forked_task(self.shared(), parent, &live, inbox, child);
+            self.tasks().spawn(task.run());
+            let asked = live.commands.send(Command::Create { answer }).await;
+            answers.push((live, asked.is_ok().then_some(answered)));
+        }
+        let (mut sessions, mut failure) = (Vec::with_capacity(answers.len()), None);
+        for (live, answered) in &mut answers {
+            match self.created(answered.take()).await {
+                Ok(session) => sessions.push(session),
+                Err(error) => {
+                    tracing::warn!(session = %live.id, %error, "a fork did not get ready");
+                    failure.get_or_insert(error);
+                }
+            }
+        }
+        let Some(failure) = failure else { return Ok(sessions) };
+        for (live, _) in answers {
+            let _ = self.ask(&live, |answer| Command::Kill { signal: libc::SIGKILL, answer }).await;
+        }
+        Err(failure)
+    }
+
+    async fn created(&self, answered: Option<Answered>) -> Result<Session, RuntimeError> {
+        let answered = answered.ok_or(RuntimeError::NotLive)?;
+        match answered.await.map_err(|_| RuntimeError::NotLive)?? {
+            SessionReply::Session(session) => {
+                self.shared().registry.sessions_created.fetch_add(1, Ordering::Relaxed);
+                Ok(*session)
+            }
+            other => Err(super::facade::unexpected(&other)),
+        }
+    }
+}
+
+type Reserved = (Arc<Live>, mpsc::Receiver<Command>);
+type Answered = oneshot::Receiver<Result<SessionReply, vm_system_core::Refusal>>;
+
+fn forked_task(
+    shared: &Arc<Shared>,
+    parent: &Live,
+    live: &Arc<Live>,
+    inbox: mpsc::Receiver<Command>,
+    forked: ForkedWorker,
+) -> SessionTask {
+    let ForkedWorker { handle, jail, parent: record, worktree } = forked;
+    let snapshot = Arc::clone(live.snapshot());
+    let policy = live.policy(None, &shared.operator);
+    let spec = super::specs::spec_of_fork(live.id, &record, &snapshot, &policy, forked_from(parent.id));
+    let owner: Owner = live.owner.clone();
+    let writes = SessionWrites::new(shared.store.clone(), owner, snapshot);
+    // Its memory has its parent's libraries in it already.
+    let libraries = Libraries::Installed(vm_system_spawn::LibrarySet::default());
+    let machine = SessionMachine::new(spec);
+    let mut task = SessionTask::new(machine, (shared, live), inbox, writes, worktree, libraries);
+    task.worker.unassigned = Some((handle, jail));
+    task
+}
+
+fn forked_from(parent: SessionId) -> JsonText {
+    JsonText::from_untrusted(format!("{{\"forked_from\":\"{parent}\"}}"))
+}

@@ -1,0 +1,143 @@
+//! What a session requests of the host: files to run, modules, calls of the `fs` module. The policy was checked before.
+
+use super::memory::{Reservation, largest_answer};
+use super::task::Shared;
+use crate::brokers::Call;
+use crate::workspaces::Workspace;
+use crate::worktree::{Wanted, Worktree, WorktreeError, resolve};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use vm_system_core::run_file_format;
+use vm_system_core::{Input, LoadFailure, LoadedSource};
+use vm_system_policy::{EffectivePolicy, Permit};
+use vm_system_protocol::broker::{BrokerCall, BrokerReply};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::worker::{HostError, HostReply, SourceFormat};
+
+/// Work that is under way; dropping it gives up the answer.
+pub(super) type HostWork = Pin<Box<dyn Future<Output = Input> + Send>>;
+
+/// Reads a file that is to be run.
+pub(super) fn load_source(
+    shared: Arc<Shared>,
+    worktree: Worktree,
+    execution: ExecutionId,
+    path: String,
+    format: Option<SourceFormat>,
+    policy: Arc<EffectivePolicy>,
+) -> HostWork {
+    Box::pin(async move {
+        let cap = u64::from(policy.wire.limits.max_source_kb) * 1024;
+        let format = format.unwrap_or_else(|| run_file_format(&path, policy.esm));
+        let read = shared.files(move || worktree.read_text(&path, cap)).await;
+        let result = match read {
+            Some(Ok(text)) => Ok(LoadedSource { text, format }),
+            Some(Err(error)) => Err(load_failure(&error)),
+            None => Err(LoadFailure::Unreadable(
+                "the file could not be read: the supervisor is stopping".to_owned(),
+            )),
+        };
+        Input::SourceLoaded { execution, result }
+    })
+}
+
+fn load_failure(error: &WorktreeError) -> LoadFailure {
+    let text = error.to_string();
+    match error {
+        WorktreeError::InvalidPath(_) | WorktreeError::NotPermitted(_) => LoadFailure::InvalidPath(text),
+        WorktreeError::NotFound(_) => LoadFailure::NotFound(text),
+        WorktreeError::TooLarge { .. } => LoadFailure::TooLarge(format!("{text} (max_source_kb)")),
+        WorktreeError::Unreadable(_) | WorktreeError::Worktree(_) => LoadFailure::Unreadable(text),
+    }
+}
+
+/// The caller of a host call.
+pub(super) struct Caller {
+    pub(super) session: SessionId,
+    pub(super) execution: ExecutionId,
+    /// The owner of the databases that it uses.
+    pub(super) workspace: Workspace,
+    /// The memory of the reply, until it is sent.
+    pub(super) reservation: Reservation,
+}
+
+/// Carries out a host call.
+pub(super) fn call(
+    shared: Arc<Shared>,
+    worktree: Worktree,
+    caller: Caller,
+    call: u64,
+    permit: Permit,
+    policy: Arc<EffectivePolicy>,
+) -> HostWork {
+    Box::pin(async move {
+        let reply = match permit {
+            Permit::LoadModule { specifier, referrer, import } => {
+                let most = u64::from(policy.wire.limits.max_source_kb) * 1024;
+                let held = shared.budget.wait(most).await;
+                let reply = load_module(&shared, worktree, policy, specifier, referrer, import).await;
+                caller.reservation.hold(held);
+                reply
+            }
+            Permit::Broker(request) => broker_call(&shared, &worktree, caller, request, &policy)
+                .await
+                .unwrap_or_else(HostReply::Failed),
+        };
+        Input::HostReplied { call, reply }
+    })
+}
+
+async fn broker_call(
+    shared: &Arc<Shared>,
+    worktree: &Worktree,
+    caller: Caller,
+    request: BrokerCall,
+    policy: &EffectivePolicy,
+) -> Result<HostReply, HostError> {
+    let Caller { session, execution, workspace, reservation } = caller;
+    let held = shared.budget.wait(largest_answer(&request)).await;
+    let call = Call {
+        execution,
+        request,
+        access: policy.broker_access(),
+        worktree: worktree.clone(),
+        workspaces: shared.workspaces.clone(),
+        workspace,
+    };
+    let reply = shared.brokers.call(session, call).await?;
+    reservation.hold(held);
+    Ok(match reply {
+        BrokerReply::Fs(reply) => HostReply::Fs(reply),
+        BrokerReply::Database(reply) => HostReply::Database(reply),
+        BrokerReply::Exec(reply) => HostReply::Exec(reply),
+    })
+}
+
+async fn load_module(
+    shared: &Shared,
+    worktree: Worktree,
+    policy: Arc<EffectivePolicy>,
+    specifier: String,
+    referrer: String,
+    import: bool,
+) -> HostReply {
+    let found = shared
+        .files(move || {
+            let (esm, cap) = (policy.esm, u64::from(policy.wire.limits.max_source_kb) * 1024);
+            let load = policy.load.as_ref();
+            let wanted = Wanted { specifier: &specifier, referrer: &referrer, import, esm, cap, load };
+            resolve(&worktree, &policy.wire.resolver, wanted)
+        })
+        .await;
+    match found {
+        Some(Ok(module)) => {
+            HostReply::Module { path: module.path, source: module.source, format: module.format }
+        }
+        Some(Err(error)) => HostReply::Failed(error),
+        None => HostReply::Failed(HostError {
+            code: "EIO".to_owned(),
+            message: "the supervisor is stopping".to_owned(),
+        }),
+    }
+}

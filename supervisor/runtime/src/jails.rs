@@ -1,0 +1,129 @@
+//! The jail that new workers are started in. One that loses its keeper or its zygotes is replaced; workers of the old one
+//! that still live keep it up.
+
+use super::registry::Registry;
+use super::task::Command;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::{mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use vm_system_sandbox::pidfd::PidFd;
+use vm_system_spawn::{SpawnConfig, SpawnError, SpawnEvent, Spawner};
+
+/// First and longest pause before another jail is tried.
+const PAUSE_MIN: Duration = Duration::from_millis(100);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// The present jail.
+#[derive(Debug)]
+pub(super) struct Jails {
+    present: Mutex<Spawner>,
+    /// How many jails there were; changes when the present one does.
+    count: watch::Sender<u64>,
+    config: SpawnConfig,
+    stop: CancellationToken,
+}
+
+impl Jails {
+    /// Builds the first jail; whoever cannot have one does not start.
+    pub(super) async fn start(config: SpawnConfig, registry: Arc<Registry>) -> Result<Arc<Self>, SpawnError> {
+        let (spawner, events) = Spawner::start(config.clone()).await?;
+        let (count, _) = watch::channel(1);
+        let present = Mutex::new(spawner);
+        let jails = Arc::new(Self { present, count, config, stop: CancellationToken::new() });
+        tokio::spawn(Arc::clone(&jails).watch(registry, events));
+        Ok(jails)
+    }
+
+    /// What every jail is built by.
+    pub(super) fn config(&self) -> &SpawnConfig {
+        &self.config
+    }
+
+    /// The jail for a new worker.
+    pub(super) fn present(&self) -> Spawner {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Changes when the present jail is another one. To be taken before [`Self::present`].
+    pub(super) fn changes(&self) -> watch::Receiver<u64> {
+        self.count.subscribe()
+    }
+
+    /// Ends the present jail; older ones end with their last worker.
+    pub(super) async fn shutdown(&self, deadline: Duration) {
+        self.stop.cancel();
+        let present = self.present();
+        present.shutdown(deadline).await;
+    }
+
+    async fn watch(self: Arc<Self>, registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
+        loop {
+            let event = tokio::select! {
+                () = self.stop.cancelled() => return,
+                event = events.recv() => event,
+            };
+            match event {
+                Some(SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost) | None => {
+                    tracing::warn!(?event, "the jail is lost; building another");
+                    // While it is built and afterwards the old one's workers live on, and may still break its rules.
+                    tokio::spawn(relay_rest(Arc::clone(&registry), events));
+                    let Some(next) = self.replace().await else { return };
+                    events = next;
+                    registry.has_changed();
+                }
+                Some(event) => relay(&registry, event).await,
+            }
+        }
+    }
+
+    async fn replace(&self) -> Option<mpsc::Receiver<SpawnEvent>> {
+        let mut pause = PAUSE_MIN;
+        loop {
+            match Spawner::start(self.config.clone()).await {
+                Ok((spawner, events)) => {
+                    *self.present.lock().unwrap_or_else(PoisonError::into_inner) = spawner;
+                    self.count.send_modify(|count| *count += 1);
+                    return Some(events);
+                }
+                Err(error) => tracing::error!(%error, "no new jail; trying again"),
+            }
+            tokio::select! {
+                () = self.stop.cancelled() => return None,
+                () = tokio::time::sleep(pause) => {}
+            }
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    }
+}
+
+/// What a lost jail still reports of its workers; ends with the last of them.
+async fn relay_rest(registry: Arc<Registry>, mut events: mpsc::Receiver<SpawnEvent>) {
+    while let Some(event) = events.recv().await {
+        relay(&registry, event).await;
+    }
+}
+
+/// Reports to a session what its worker did.
+async fn relay(registry: &Registry, event: SpawnEvent) {
+    match event {
+        SpawnEvent::UnorderedFork { pid } => {
+            if let Some(live) = registry.by_pid(pid) {
+                let what = "tried to make a process".to_owned();
+                let _ = live.commands.send(Command::Violation(what)).await;
+            }
+        }
+        SpawnEvent::ForbiddenCall { pid, call } => {
+            if let Some(live) = registry.by_pid(pid) {
+                let _ = live.commands.send(Command::Forbidden(call)).await;
+            } else {
+                // A program's worker, whose owner task finds the name at its exit; a zygote; or one that is not
+                // known yet.
+                registry.note_forbidden(pid, call);
+                let _ = PidFd::open(pid).and_then(|process| process.kill());
+            }
+        }
+        // Of a jail that is replaced already.
+        SpawnEvent::KeeperLost | SpawnEvent::ZygotesLost => {}
+    }
+}

@@ -1,0 +1,56 @@
+//! Live sessions: one owner task each, which drives [`vm_system_core`] with real time, processes and the store.
+//!
+//! The machine decides, this module carries out. Owns no rule about sessions; knows no API, no SQL, no wall of the jail.
+//! An owner task never waits for one thing only: sending to a worker, submitting to the store, host calls and the
+//! worker's words are all polled side by side, so that a stopped worker or a slow disk never keeps it from hearing
+//! `cancel` or `kill`.
+//!
+//! Reading order:
+//! - [`api`]: requests and errors ([`CreateSession`], [`RuntimeError`]; code is run by a [`vm_system_core::ExecuteRequest`])
+//! - [`interface`]: [`RuntimeApi`], what the verbs do with live sessions; [`facade`]: [`Runtime`], which does it
+//! - [`specs`]: what the machine of a session is made from
+//! - [`registry`]: which sessions and executions live here
+//! - [`task`]: what all sessions share, and what callers want of an owner task
+//! - [`session_task`]: the owner task of a session; [`carry_out`]: the actions of its machine
+//! - [`clock`], [`callers`], [`writes`], [`link`] with [`outbox`]: what both kinds of owner task have: time, callers, the store,
+//!   a worker
+//! - [`rows`], [`memory`], [`host`], [`followers`]: what is a session's own
+//! - [`fork`]: sessions out of a live one
+//! - [`jails`]: keepers and zygotes, replaced when they die
+//! - [`inspect`]: a worker as the kernel sees it; [`doctor`]: the host and the jail
+//! - [`durable`]: the same for executions of durable programs
+
+mod api;
+pub mod brokers;
+mod callers;
+mod carry_out;
+mod clock;
+mod doctor;
+mod durable;
+mod facade;
+mod follow;
+mod followers;
+mod fork;
+mod host;
+mod inspect;
+mod interface;
+mod jails;
+mod link;
+mod memory;
+mod outbox;
+mod registry;
+mod rows;
+mod session_task;
+mod specs;
+mod task;
+pub mod workspaces;
+pub mod worktree;
+mod writes;
+
+pub use api::{Administrators, CreateSession, Libraries, RuntimeConfig, RuntimeError};
+pub use doctor::examine_host;
+pub use durable::{DurableConfig, Durables, Identity, StartProgram};
+pub use facade::{Runtime, StartError};
+pub use follow::Follower;
+pub use fork::ForkSession;
+pub use interface::{RuntimeApi, RuntimeFacts};

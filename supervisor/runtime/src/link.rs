@@ -1,0 +1,132 @@
+//! A running worker and the channel to it, as both owner tasks use it. Knows no message and decides nothing.
+
+use super::memory::Reservation;
+use super::outbox::Outbox;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+use std::time::Duration;
+use tokio::time::Instant;
+use vm_system_spawn::{ChannelError, Received, WorkerDeath, WorkerHandle, WorkerProcess, WorkerReceiver};
+
+type Exit = Pin<Box<dyn Future<Output = WorkerDeath> + Send>>;
+
+/// A worker that its owner task sends to, receives from and waits for.
+pub(super) struct WorkerLink {
+    pub(super) process: WorkerProcess,
+    pub(super) outbox: Outbox,
+    receiver: WorkerReceiver,
+    exited: Exit,
+    /// Nothing more is received: only its exit is still to come.
+    closed: bool,
+    last_received: LastReceived,
+}
+
+/// When the last message of a worker was received; shared with those who only inspect the worker.
+#[derive(Debug, Clone)]
+pub(super) struct LastReceived(Arc<Mutex<Instant>>);
+
+impl LastReceived {
+    fn now() -> Self {
+        Self(Arc::new(Mutex::new(Instant::now())))
+    }
+
+    fn update(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+
+    /// For how long nothing was received.
+    pub(super) fn elapsed(&self) -> Duration {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+}
+
+/// What happened on a link.
+pub(super) enum LinkEvent {
+    Received(Received),
+    /// Nothing more will be received.
+    ReceiveFailed(ChannelError),
+    /// Nothing more will be sent.
+    SendFailed(ChannelError),
+    Exited(WorkerDeath),
+}
+
+impl WorkerLink {
+    /// The reservation is given back whenever everything is sent.
+    pub(super) fn new(handle: WorkerHandle, reservation: Reservation) -> Self {
+        let WorkerHandle { sender, receiver, process } = handle;
+        let watched = process.clone();
+        Self {
+            process,
+            outbox: Outbox::new(sender, reservation),
+            receiver,
+            exited: Box::pin(async move { watched.exited().await }),
+            closed: false,
+            last_received: LastReceived::now(),
+        }
+    }
+
+    pub(super) fn last_received(&self) -> &LastReceived {
+        &self.last_received
+    }
+
+    /// The next event; sends what is in the outbox meanwhile. Messages are received if `receive` says so and the worker takes
+    /// what is sent to it, and always before the exit. Cancel safe.
+    pub(super) async fn next(&mut self, receive: bool) -> LinkEvent {
+        let Self { outbox, receiver, exited, closed, last_received, .. } = self;
+        let receive = receive && !*closed;
+        let event = {
+            // Made once for the whole wait: what it registers with the reactor lives as long as it does.
+            let mut received = pin!(receiver.recv());
+            poll_fn(move |context| {
+                if let Poll::Ready(error) = outbox.drive(context) {
+                    return Poll::Ready(LinkEvent::SendFailed(error));
+                }
+                if receive
+                    && !outbox.is_behind()
+                    && let Poll::Ready(result) = received.as_mut().poll(context)
+                {
+                    return Poll::Ready(match result {
+                        Ok(message) => LinkEvent::Received(message),
+                        Err(error) => LinkEvent::ReceiveFailed(error),
+                    });
+                }
+                exited.as_mut().poll(context).map(LinkEvent::Exited)
+            })
+            .await
+        };
+        match &event {
+            LinkEvent::Received(_) => last_received.update(),
+            LinkEvent::ReceiveFailed(_) => *closed = true,
+            LinkEvent::SendFailed(_) | LinkEvent::Exited(_) => {}
+        }
+        event
+    }
+
+    /// A message that a worker sent before its exit; none if there are no more, or none comes in time.
+    pub(super) async fn final_message(&mut self, until: Instant) -> Option<Received> {
+        if self.closed {
+            return None;
+        }
+        let received = tokio::time::timeout_at(until, self.receiver.recv()).await;
+        self.closed = !matches!(received, Ok(Ok(_)));
+        received.ok()?.ok()
+    }
+}
+
+/// The next event of a link, if there is one.
+pub(super) async fn next_event(link: Option<&mut WorkerLink>, receive: bool) -> LinkEvent {
+    match link {
+        Some(link) => link.next(receive).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A future that is under way, or none.
+pub(super) async fn maybe<F: Future + Unpin>(future: Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,224 @@
+//! Which sessions live here, and which executions run in them. Locks are held for a look-up only, never across an await.
+
+use super::task::Command;
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::{mpsc, watch};
+use vm_system_policy::{EffectivePolicy, Operator, Snapshot, effective};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::model::Execution;
+use vm_system_record::{Owner, PolicySnapshot};
+
+/// Records that are shown in place of what the store has. A store that fails for longer stops executions anyway.
+const DEGRADED: usize = 10_000;
+
+/// Forbidden calls that wait for the exit of their process.
+const FORBIDDEN: usize = 64;
+
+/// What callers need to know of a live session without asking its owner task.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) id: SessionId,
+    pub(super) owner: Owner,
+    pub(super) commands: mpsc::Sender<Command>,
+    /// The worker's pid on the host; 0 while there is none.
+    pub(super) pid: AtomicU32,
+    snapshot: Arc<PolicySnapshot>,
+    cached: Mutex<Option<Cached>>,
+}
+
+/// The policy for one state of the template. Templates change rarely: the same `Arc` means the same state.
+#[derive(Debug)]
+struct Cached {
+    template: Option<Arc<PolicySnapshot>>,
+    policy: Arc<EffectivePolicy>,
+}
+
+impl Live {
+    pub(super) fn new(
+        id: SessionId,
+        owner: Owner,
+        commands: mpsc::Sender<Command>,
+        snapshot: Arc<PolicySnapshot>,
+    ) -> Self {
+        Self { id, owner, commands, pid: AtomicU32::new(0), snapshot, cached: Mutex::new(None) }
+    }
+
+    /// Of a session that is forked from this one: the same owner, the same rights.
+    pub(super) fn for_fork(&self, id: SessionId, commands: mpsc::Sender<Command>) -> Self {
+        Self::new(id, self.owner.clone(), commands, Arc::clone(&self.snapshot))
+    }
+
+    /// The session's template as it was when the session was made.
+    pub(super) fn snapshot(&self) -> &Arc<PolicySnapshot> {
+        &self.snapshot
+    }
+
+    /// The rights of the session's next execution.
+    pub(super) fn policy(
+        &self,
+        template: Option<&Arc<PolicySnapshot>>,
+        operator: &Operator,
+    ) -> Arc<EffectivePolicy> {
+        let mut cached = lock(&self.cached);
+        if let Some(cached) = &*cached
+            && same(cached.template.as_ref(), template)
+        {
+            return Arc::clone(&cached.policy);
+        }
+        let now = template.map(|template| snapshot(template));
+        let policy = Arc::new(effective(&snapshot(&self.snapshot), now.as_ref(), operator));
+        *cached = Some(Cached { template: template.cloned(), policy: Arc::clone(&policy) });
+        policy
+    }
+}
+
+fn same(a: Option<&Arc<PolicySnapshot>>, b: Option<&Arc<PolicySnapshot>>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+        (None, None) => true,
+        _ => false,
+    }
+}
+
+fn snapshot(stored: &PolicySnapshot) -> Snapshot {
+    Snapshot {
+        settings: stored.settings.clone(),
+        modules: stored.modules.clone(),
+        capabilities: stored.capabilities.clone(),
+    }
+}
+
+/// All that lives here.
+#[derive(Debug, Default)]
+pub(super) struct Registry {
+    sessions: Mutex<HashMap<SessionId, Arc<Live>>>,
+    executions: Mutex<HashMap<ExecutionId, Arc<Live>>>,
+    degraded: Mutex<HashMap<ExecutionId, Arc<Execution>>>,
+    /// Forbidden calls of processes that are no session's, by pid, until their exit is known.
+    forbidden: Mutex<VecDeque<(u32, String)>>,
+    stopping: AtomicBool,
+    changed: watch::Sender<()>,
+    pub(super) sessions_created: AtomicU64,
+    pub(super) executions_started: AtomicU64,
+}
+
+/// Why a session is not taken in.
+pub(super) enum AdmissionError {
+    Full,
+    Duplicate,
+    Stopping,
+}
+
+impl Registry {
+    pub(super) fn insert(&self, live: Arc<Live>, most: usize) -> Result<(), AdmissionError> {
+        let mut sessions = lock(&self.sessions);
+        // Under the lock, so that whoever stops the runtime sees every session that was let in.
+        if self.stopping.load(Ordering::Acquire) {
+            return Err(AdmissionError::Stopping);
+        }
+        if sessions.len() >= most {
+            return Err(AdmissionError::Full);
+        }
+        if sessions.contains_key(&live.id) {
+            return Err(AdmissionError::Duplicate);
+        }
+        sessions.insert(live.id, live);
+        Ok(())
+    }
+
+    pub(super) fn remove(&self, id: SessionId) {
+        if lock(&self.sessions).remove(&id).is_some() {
+            self.has_changed();
+        }
+    }
+
+    /// Sees that sessions end, that records are degraded or restored, and that jails are replaced.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Notifies those who watch.
+    pub(super) fn has_changed(&self) {
+        self.changed.send_replace(());
+    }
+
+    pub(super) fn get(&self, id: SessionId) -> Option<Arc<Live>> {
+        lock(&self.sessions).get(&id).cloned()
+    }
+
+    /// Sorted.
+    pub(super) fn ids(&self) -> Vec<SessionId> {
+        let mut ids: Vec<SessionId> = lock(&self.sessions).keys().copied().collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    pub(super) fn by_pid(&self, pid: u32) -> Option<Arc<Live>> {
+        lock(&self.sessions).values().find(|live| live.pid.load(Ordering::Relaxed) == pid).cloned()
+    }
+
+    pub(super) fn stop(&self) -> Vec<Arc<Live>> {
+        let sessions = lock(&self.sessions);
+        self.stopping.store(true, Ordering::Release);
+        sessions.values().cloned().collect()
+    }
+
+    pub(super) fn is_stopping(&self) -> bool {
+        self.stopping.load(Ordering::Acquire)
+    }
+
+    pub(super) fn execution_began(&self, id: ExecutionId, live: &Arc<Live>) {
+        self.executions_started.fetch_add(1, Ordering::Relaxed);
+        lock(&self.executions).insert(id, Arc::clone(live));
+    }
+
+    pub(super) fn execution_ended(&self, id: ExecutionId) {
+        lock(&self.executions).remove(&id);
+    }
+
+    pub(super) fn session_of(&self, id: ExecutionId) -> Option<Arc<Live>> {
+        lock(&self.executions).get(&id).cloned()
+    }
+
+    pub(super) fn degraded(&self, id: ExecutionId) -> Option<Arc<Execution>> {
+        lock(&self.degraded).get(&id).cloned()
+    }
+
+    pub(super) fn degrade(&self, record: Arc<Execution>) {
+        let mut degraded = lock(&self.degraded);
+        if degraded.len() < DEGRADED {
+            degraded.insert(record.id, record);
+        }
+        drop(degraded);
+        self.has_changed();
+    }
+
+    /// A process that is no session's made a call that its filter does not know, and is to be killed.
+    pub(super) fn note_forbidden(&self, pid: u32, call: String) {
+        let mut forbidden = lock(&self.forbidden);
+        if forbidden.len() >= FORBIDDEN {
+            forbidden.pop_front();
+        }
+        forbidden.push_back((pid, call));
+    }
+
+    /// The forbidden call that such a process made, once.
+    pub(super) fn take_forbidden(&self, pid: u32) -> Option<String> {
+        let mut forbidden = lock(&self.forbidden);
+        let at = forbidden.iter().rposition(|(of, _)| *of == pid)?;
+        forbidden.remove(at).map(|(_, call)| call)
+    }
+
+    pub(super) fn restore(&self, id: ExecutionId) {
+        if lock(&self.degraded).remove(&id).is_some() {
+            self.has_changed();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing under these locks can panic half-way through a change.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,301 @@
+//! The owner task of one session: everything that happens to it comes through here, one thing at a time. Decides nothing about
+//! sessions and carries nothing out: [`super::carry_out`] does that, and never waits.
+
+use super::api::Libraries;
+use super::callers::Callers;
+use super::clock::Clock;
+use super::followers::{self, Followers};
+use super::fork::{self, Forks};
+use super::host::HostWork;
+use super::inspect::Facts;
+use super::link::{LinkEvent, WorkerLink, maybe, next_event};
+use super::memory::Reservation;
+use super::registry::Live;
+use super::rows::SessionWrites;
+use super::task::{Command, Shared, fault, no_worker};
+use crate::worktree::Worktree;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use vm_system_core::{Action, ChannelFault, Input, Refusal, SessionMachine, SessionReply};
+use vm_system_spawn::{ForkError, SpawnError, Spawner, WorkerDeath, WorkerHandle, WorkerProcess};
+
+/// What a worker sent before its exit is read within this time.
+const FINAL_MESSAGES: Duration = Duration::from_secs(1);
+
+type Spawning = Pin<Box<dyn Future<Output = Result<WorkerHandle, SpawnError>> + Send>>;
+
+/// The owner task.
+pub(super) struct SessionTask {
+    pub(super) machine: SessionMachine,
+    pub(super) shared: Arc<Shared>,
+    pub(super) live: Arc<Live>,
+    pub(super) callers: Callers<SessionReply, Refusal>,
+    pub(super) followers: Followers,
+    pub(super) writes: SessionWrites,
+    pub(super) worker: SessionWorker,
+    pub(super) forks: ForkRequests,
+    pub(super) host: HostCalls,
+    /// Inputs that came out of carrying out an action.
+    pub(super) next: Vec<Input>,
+    pub(super) released: bool,
+    inbox: mpsc::Receiver<Command>,
+    clock: Clock,
+}
+
+/// The session's worker, from its start to its exit.
+pub(super) struct SessionWorker {
+    pub(super) libraries: Libraries,
+    pub(super) spawning: Option<Spawning>,
+    /// The worker of a forked session, until the machine wants one, and its jail.
+    pub(super) unassigned: Option<(WorkerHandle, Spawner)>,
+    pub(super) link: Option<WorkerLink>,
+    /// The last one; kept when it has exited.
+    pub(super) process: Option<WorkerProcess>,
+    /// The jail of the worker; it must not end before it.
+    pub(super) jail: Option<Spawner>,
+}
+
+/// Requests to fork the session.
+#[derive(Default)]
+pub(super) struct ForkRequests {
+    /// What the machine has not decided on.
+    pub(super) requested: Option<Forks>,
+    pub(super) current: Option<Forks>,
+}
+
+/// What the worker wants of the host.
+pub(super) struct HostCalls {
+    pub(super) worktree: Worktree,
+    pub(super) work: Option<HostWork>,
+    pub(super) reservation: Reservation,
+}
+
+/// What woke the task up.
+enum Woken {
+    Input(Input),
+    Command(Option<Command>),
+    HostReplied(Input),
+    Spawned(Result<WorkerHandle, SpawnError>),
+    Forked(Result<WorkerHandle, ForkError>),
+    Link(LinkEvent),
+}
+
+impl SessionTask {
+    pub(super) fn new(
+        machine: SessionMachine,
+        (shared, live): (&Arc<Shared>, &Arc<Live>),
+        inbox: mpsc::Receiver<Command>,
+        writes: SessionWrites,
+        worktree: Worktree,
+        libraries: Libraries,
+    ) -> Self {
+        let worker = SessionWorker {
+            libraries,
+            spawning: None,
+            unassigned: None,
+            link: None,
+            process: None,
+            jail: None,
+        };
+        Self {
+            machine,
+            shared: Arc::clone(shared),
+            live: Arc::clone(live),
+            callers: Callers::default(),
+            followers: Followers::default(),
+            writes,
+            worker,
+            forks: ForkRequests::default(),
+            host: HostCalls { worktree, work: None, reservation: Reservation::default() },
+            next: Vec::new(),
+            released: false,
+            inbox,
+            clock: Clock::new(shared.started),
+        }
+    }
+
+    /// Lives as long as the session.
+    pub(super) async fn run(mut self) {
+        let mut actions = Vec::new();
+        while !self.released {
+            let deadline = self.machine.deadline();
+            if deadline.is_some_and(|at| at <= self.clock.now().mono_ms) {
+                self.step(Input::Tick, &mut actions);
+                continue;
+            }
+            self.clock.set_alarm(deadline);
+            match self.wait().await {
+                Woken::Input(input) => self.step(input, &mut actions),
+                Woken::Command(Some(command)) => self.command(command, &mut actions),
+                // Only if the runtime was dropped.
+                Woken::Command(None) => break,
+                Woken::HostReplied(input) => {
+                    self.host.work = None;
+                    self.step(input, &mut actions);
+                }
+                Woken::Spawned(spawned) => self.spawned(spawned, &mut actions),
+                Woken::Forked(result) => self.forked(result, &mut actions),
+                Woken::Link(LinkEvent::Exited(exit)) => self.exited(exit, &mut actions).await,
+                Woken::Link(event) => self.step(link_input(event), &mut actions),
+            }
+        }
+        self.let_go();
+    }
+
+    async fn wait(&mut self) -> Woken {
+        let Self { inbox, writes, worker, forks, host, clock, .. } = self;
+        let receive = !writes.is_behind();
+        tokio::select! {
+            biased;
+            input = writes.next() => Woken::Input(input),
+            command = inbox.recv() => Woken::Command(command),
+            () = clock.alarm() => Woken::Input(Input::Tick),
+            input = maybe(host.work.as_mut()) => Woken::HostReplied(input),
+            spawned = maybe(worker.spawning.as_mut()) => Woken::Spawned(spawned),
+            result = fork::next(forks.current.as_mut()) => Woken::Forked(result),
+            event = next_event(worker.link.as_mut(), receive) => Woken::Link(event),
+        }
+    }
+
+    /// Drives the machine, and itself with what comes of that.
+    pub(super) fn step(&mut self, input: Input, actions: &mut Vec<Action>) {
+        self.next.push(input);
+        while !self.next.is_empty() {
+            for input in std::mem::take(&mut self.next) {
+                // Only where an execution may end or be over its limit: the kernel is queried for it. The next one begins
+                // where the last one ended; the little that a worker does between them counts for it.
+                if matches!(input, Input::Message { .. } | Input::Tick)
+                    && let Some(link) = &self.worker.link
+                {
+                    self.clock.sample_cpu(&link.process);
+                }
+                self.machine.step(input, self.clock.now(), actions);
+                if self.machine.is_released() {
+                    // Before the replies: a caller that is told of the end of a session no longer finds it alive.
+                    self.shared.registry.remove(self.live.id);
+                }
+                for action in actions.drain(..) {
+                    self.carry_out(action);
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, command: Command, actions: &mut Vec<Action>) {
+        let input = match command {
+            Command::Create { answer } => Input::Create { token: self.callers.add(answer) },
+            Command::Fork { children, made, answer } => {
+                let count = u32::try_from(children.len()).unwrap_or(u32::MAX);
+                self.forks.requested = Some(Forks::new(children, made));
+                let token = self.callers.add(answer);
+                self.step(Input::Fork { token, count }, actions);
+                // If it was refused, the caller knows by now.
+                self.forks.requested = None;
+                return;
+            }
+            Command::Execute { request, policy, follower, answer } => {
+                if let Some(follower) = follower {
+                    self.followers.add(request.id, follower);
+                }
+                Input::Execute { token: self.callers.add(answer), request, policy }
+            }
+            Command::Submit { execution, task, given, wait, answer } => {
+                Input::Submit { token: self.callers.add(answer), execution, task, answer: given, wait }
+            }
+            Command::Cancel { execution, answer } => {
+                Input::Cancel { token: self.callers.add(answer), execution }
+            }
+            Command::Close { cause, answer } => Input::Close { token: self.callers.add(answer), cause },
+            Command::Kill { signal, answer } => Input::Kill { token: self.callers.add(answer), signal },
+            Command::Forbidden(call) => Input::ForbiddenCall(call),
+            Command::Violation(what) => Input::ChannelFailed(ChannelFault::Violation(what)),
+            Command::Follow { execution, answer } => {
+                // Until its end is published: before, the last events may not be in the store yet.
+                let runs = self.shared.registry.session_of(execution).is_some();
+                let _ = answer.send(runs.then(|| {
+                    let (follower, batches) = followers::channel();
+                    self.followers.add(execution, follower);
+                    batches
+                }));
+                return;
+            }
+            Command::Inspect { answer } => {
+                let _ = answer.send(self.facts());
+                return;
+            }
+        };
+        self.step(input, actions);
+    }
+
+    fn facts(&self) -> Facts {
+        let link = self.worker.link.as_ref();
+        Facts {
+            status: self.machine.record().status,
+            process: link.map(|link| link.process.clone()),
+            running: self.machine.running(),
+            heap_bytes: self.machine.heap_bytes(),
+            silent_for: link.map(|link| link.last_received().elapsed()).unwrap_or_default(),
+            adopted: self.machine.is_adopted(),
+        }
+    }
+
+    fn spawned(&mut self, spawned: Result<WorkerHandle, SpawnError>, actions: &mut Vec<Action>) {
+        self.worker.spawning = None;
+        let input = match spawned {
+            Ok(handle) => {
+                self.live.pid.store(handle.process.pid(), Ordering::Relaxed);
+                self.worker.process = Some(handle.process.clone());
+                self.worker.link = Some(WorkerLink::new(handle, self.host.reservation.clone()));
+                Input::Spawned
+            }
+            Err(error) => {
+                self.worker.jail = None;
+                no_worker(error)
+            }
+        };
+        self.step(input, actions);
+    }
+
+    /// The worker has exited: its final messages come first.
+    async fn exited(&mut self, exit: WorkerDeath, actions: &mut Vec<Action>) {
+        let until = Instant::now() + FINAL_MESSAGES;
+        while let Some(link) = &mut self.worker.link
+            && let Some(received) = link.final_message(until).await
+        {
+            self.step(link_input(LinkEvent::Received(received)), actions);
+        }
+        self.worker.link = None;
+        self.live.pid.store(0, Ordering::Relaxed);
+        self.step(Input::Exited(crate::task::exit_status(exit)), actions);
+    }
+
+    /// Everything of this session that is elsewhere.
+    fn let_go(&mut self) {
+        self.shared.brokers.end(self.live.id);
+        self.forks_over();
+        if let Some((handle, _)) = self.worker.unassigned.take() {
+            fork::end(&handle);
+        }
+        if let Some(process) = &self.worker.process {
+            if self.worker.link.is_some() {
+                // Only if the runtime was dropped: the worker has no owner task any more.
+                let _ = process.kill();
+            }
+            process.forget();
+        }
+        self.shared.registry.remove(self.live.id);
+    }
+}
+
+fn link_input(event: LinkEvent) -> Input {
+    match event {
+        LinkEvent::Received(received) => Input::Message { seq: received.seq, message: received.message },
+        LinkEvent::ReceiveFailed(error) | LinkEvent::SendFailed(error) => Input::ChannelFailed(fault(error)),
+        LinkEvent::Exited(exit) => Input::Exited(crate::task::exit_status(exit)),
+    }
+}

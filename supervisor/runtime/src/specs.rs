@@ -1,0 +1,115 @@
+//! What the machine of a session is made from.
+
+use super::api::CreateSession;
+use std::sync::Arc;
+use std::time::SystemTime;
+use uuid::Uuid;
+use vm_system_core::run_file_format;
+use vm_system_core::{ExecuteRequest, SessionSpec, Source};
+use vm_system_policy::EffectivePolicy;
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, ExecutionKind, Session, SessionStatus, StartupFile, StartupMode};
+use vm_system_protocol::time::Timestamp;
+use vm_system_protocol::worker::{SourceFormat, Start};
+use vm_system_record::PolicySnapshot;
+
+pub(super) fn timestamp() -> Timestamp {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// A session that is to be made, as its machine needs it.
+pub(super) fn spec(request: &CreateSession, policy: &Arc<EffectivePolicy>) -> SessionSpec {
+    let settings = &request.policy.settings;
+    SessionSpec {
+        record: Session {
+            id: request.id,
+            name: request.name.clone(),
+            template_id: request.template_id,
+            vm_id: request.template_id,
+            workspace_id: request.workspace_id.clone(),
+            base_commit_oid: request.base_commit_oid.clone(),
+            worktree_path: request.worktree_path.to_string_lossy().into_owned(),
+            status: SessionStatus::Starting,
+            created_at: timestamp(),
+            closed_at: None,
+            last_error: None,
+            close_reason: None,
+            runtime_meta: JsonText::empty_object(),
+            engine: Engine::Quickjs,
+            execution_id: None,
+        },
+        start: start_of(request.id, policy, settings.runtime.console),
+        startup: request.policy.startup_files.iter().map(startup).collect(),
+        startup_policy: Arc::clone(policy),
+        ttl_s: settings.runtime.ttl_s,
+        idle_timeout_s: settings.runtime.idle_timeout_s,
+    }
+}
+
+/// The first message to a worker.
+fn start_of(session: SessionId, policy: &EffectivePolicy, console: bool) -> Start {
+    Start { session, limits: policy.wire.limits.clone(), random_seed: seed(), console }
+}
+
+/// A session that goes on from where its parent is: the same worktree and rights, no name, no startup files.
+pub(super) fn spec_of_fork(
+    id: SessionId,
+    parent: &Session,
+    snapshot: &PolicySnapshot,
+    policy: &Arc<EffectivePolicy>,
+    runtime_meta: JsonText,
+) -> SessionSpec {
+    let runtime = &snapshot.settings.runtime;
+    SessionSpec {
+        record: Session {
+            id,
+            name: None,
+            status: SessionStatus::Starting,
+            created_at: timestamp(),
+            runtime_meta,
+            ..parent.clone()
+        },
+        start: start_of(id, policy, runtime.console),
+        startup: Vec::new(),
+        startup_policy: Arc::clone(policy),
+        ttl_s: runtime.ttl_s,
+        idle_timeout_s: runtime.idle_timeout_s,
+    }
+}
+
+/// 244 random bits from the kernel, in the form of two version 4 UUIDs.
+fn seed() -> [u8; 32] {
+    let mut seed = [0; 32];
+    seed[..16].copy_from_slice(Uuid::new_v4().as_bytes());
+    seed[16..].copy_from_slice(Uuid::new_v4().as_bytes());
+    seed
+}
+
+fn startup(file: &StartupFile) -> ExecuteRequest {
+    let format = match file.mode {
+        StartupMode::Import => Some(as_module(&file.path)),
+        // A script even where files of other kinds are modules.
+        StartupMode::Eval => Some(run_file_format(&file.path, false)),
+    };
+    ExecuteRequest {
+        id: ExecutionId::from_uuid(Uuid::now_v7()),
+        kind: ExecutionKind::Startup,
+        source: Source::File { path: file.path.clone(), format },
+        args: JsonText::empty_object(),
+        env: Vec::new(),
+        argv: Vec::new(),
+        recorded_args: JsonText::empty_object(),
+        recorded_env: JsonText::empty_object(),
+        wait: true,
+        collect_events: false,
+    }
+}
+
+fn as_module(path: &str) -> SourceFormat {
+    match run_file_format(path, true) {
+        SourceFormat::TypeScript | SourceFormat::TypeScriptModule => SourceFormat::TypeScriptModule,
+        _ => SourceFormat::Module,
+    }
+}

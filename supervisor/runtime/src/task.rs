@@ -1,0 +1,168 @@
+//! What all sessions share, what callers want of an owner task, and errors from below as inputs of the machines.
+
+use super::api::{Administrators, RuntimeError};
+use super::callers::Responder;
+use super::followers::Batches;
+use super::fork::ForkedWorker;
+use super::inspect::Facts;
+use super::jails::Jails;
+use super::memory::MemoryBudget;
+use super::registry::Registry;
+use crate::brokers::Brokers;
+use crate::workspaces::Workspaces;
+use crate::worktree::{Roots, Worktree, WorktreeClient};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
+use vm_system_core::{
+    ChannelFault, CloseCause, ExecuteRequest, ExitStatus, Input, LibraryFailure, LibraryProblem, Refusal,
+    SessionReply, SpawnFailure, SpawnFault,
+};
+use vm_system_policy::{EffectivePolicy, Operator};
+use vm_system_protocol::control::GivenAnswer;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TaskId};
+use vm_system_protocol::model::Event;
+use vm_system_spawn::{ChannelError, LibraryError, SpawnError, WorkerDeath};
+use vm_system_store::StoreHandle;
+
+/// Files of all sessions that are looked up or read at a time.
+pub(super) const FILES: usize = 64;
+
+/// What all sessions share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) store: StoreHandle,
+    pub(super) brokers: Brokers,
+    pub(super) jails: Arc<Jails>,
+    pub(super) registry: Arc<Registry>,
+    pub(super) roots: Roots,
+    pub(super) administrators: Administrators,
+    pub(super) workspaces: Workspaces,
+    pub(super) operator: Operator,
+    pub(super) started: Instant,
+    pub(super) files: Semaphore,
+    pub(super) budget: MemoryBudget,
+}
+
+impl Shared {
+    /// Does blocking work on files, when it is its turn. `None`: the runtime is ending.
+    pub(super) async fn files<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        let _turn = self.files.acquire().await.ok()?;
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+
+    /// Opens a worktree, if it is one that the operator lets the client use.
+    pub(super) async fn open_worktree(
+        &self,
+        path: PathBuf,
+        client: WorktreeClient,
+    ) -> Result<Worktree, RuntimeError> {
+        if let Some(opened) = Worktree::open_cached(&path, &self.roots, &client) {
+            return Ok(opened);
+        }
+        let roots = self.roots.clone();
+        let opened = self.files(move || Worktree::open(&path, &roots, &client)).await;
+        Ok(opened.ok_or(RuntimeError::ShuttingDown)??)
+    }
+}
+
+/// What callers ask of an owner task.
+#[derive(Debug)]
+pub(super) enum Command {
+    Create {
+        answer: Answering,
+    },
+    Fork {
+        children: Vec<SessionId>,
+        made: mpsc::Sender<ForkedWorker>,
+        answer: Answering,
+    },
+    Execute {
+        request: Box<ExecuteRequest>,
+        policy: Arc<EffectivePolicy>,
+        follower: Option<mpsc::Sender<Arc<[Event]>>>,
+        answer: Answering,
+    },
+    Submit {
+        execution: ExecutionId,
+        task: Option<TaskId>,
+        given: GivenAnswer,
+        wait: bool,
+        answer: Answering,
+    },
+    Cancel {
+        execution: ExecutionId,
+        answer: Answering,
+    },
+    Close {
+        cause: CloseCause,
+        answer: Answering,
+    },
+    Kill {
+        signal: i32,
+        answer: Answering,
+    },
+    Follow {
+        execution: ExecutionId,
+        answer: oneshot::Sender<Option<Batches>>,
+    },
+    Inspect {
+        answer: oneshot::Sender<Facts>,
+    },
+    Violation(String),
+    Forbidden(String),
+}
+
+/// Where an answer goes.
+pub(super) type Answering = Responder<SessionReply, Refusal>;
+
+/// The machine's input when no worker was started.
+pub(super) fn no_worker(error: SpawnError) -> Input {
+    match error {
+        SpawnError::Library(error) => Input::LibraryFailed(library_failure(&error)),
+        error => Input::SpawnFailed(spawn_failure(&error)),
+    }
+}
+
+pub(super) fn spawn_failure(error: &SpawnError) -> SpawnFailure {
+    let fault = match error {
+        SpawnError::WrongHello { .. } | SpawnError::NotJailed(_) => SpawnFault::Wrong,
+        _ if error.is_temporary() => SpawnFault::Busy,
+        _ => SpawnFault::Host,
+    };
+    SpawnFailure { why: error.to_string(), fault, hint: error.hint() }
+}
+
+pub(super) fn fault(error: ChannelError) -> ChannelFault {
+    match error {
+        ChannelError::Closed => ChannelFault::Closed,
+        ChannelError::WriteTimeout => ChannelFault::Stuck,
+        ChannelError::MessageTimeout => ChannelFault::Violation("did not complete a message".to_owned()),
+        ChannelError::Violation(what) => ChannelFault::Violation(what),
+        ChannelError::TooLarge(what) => ChannelFault::Violation(format!("cannot be told: {what}")),
+        ChannelError::Io(error) => ChannelFault::Violation(format!("channel: {error}")),
+    }
+}
+
+fn library_failure(error: &LibraryError) -> LibraryFailure {
+    let problem = match error {
+        LibraryError::NotInstalled(_) => LibraryProblem::NotInstalled,
+        LibraryError::Corrupt { .. } => LibraryProblem::Corrupt,
+        LibraryError::Failed { .. } => LibraryProblem::Failed,
+    };
+    LibraryFailure { library: error.library().to_owned(), problem, text: error.to_string() }
+}
+
+/// How a worker exited, as the machines take it.
+pub(super) fn exit_status(death: WorkerDeath) -> ExitStatus {
+    match death {
+        WorkerDeath::Exited(code) => ExitStatus::Exited(code),
+        WorkerDeath::Signaled(signal) => ExitStatus::Signaled(signal),
+        WorkerDeath::KeeperLost => ExitStatus::KeeperLost,
+        WorkerDeath::Unknown => ExitStatus::Unknown,
+    }
+}

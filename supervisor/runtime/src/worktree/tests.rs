@@ -1,0 +1,360 @@
+//! Paths, links and resolution against real folders.
+
+use super::{RootSettings, Roots, Wanted, Worktree, WorktreeClient, WorktreeError, clean_relative, resolve};
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
+use std::path::Path;
+use tempfile::TempDir;
+use vm_system_policy::paths::{PathRules, Pattern};
+use vm_system_protocol::model::Resolver;
+use vm_system_protocol::worker::SourceFormat;
+
+const CAP: u64 = 1_024;
+
+/// As an administrator.
+fn open(path: &Path, roots: &Roots) -> Result<Worktree, WorktreeError> {
+    Worktree::open(path, roots, &WorktreeClient::Administrator)
+}
+
+fn everywhere() -> Roots {
+    Roots::of_this_process().expect("there is a root")
+}
+
+fn root(path: &Path) -> RootSettings {
+    RootSettings { path: path.to_owned(), ..RootSettings::default() }
+}
+
+fn roots(settings: &[RootSettings]) -> Roots {
+    Roots::new(settings).expect("the roots are there")
+}
+
+fn worktree() -> (TempDir, Worktree) {
+    let dir = TempDir::new().expect("a temporary folder");
+    fs::create_dir_all(dir.path().join("lib/deep")).expect("folders");
+    fs::create_dir(dir.path().join("src")).expect("a folder");
+    for (name, text) in [
+        ("main.js", "main"),
+        ("lib/a.js", "a"),
+        ("lib/a.mjs", "a as a module"),
+        ("lib/index.js", "index"),
+        ("lib/deep/b.js", "b"),
+        ("src/c.js", "c"),
+        ("data.json", "{}"),
+    ] {
+        fs::write(dir.path().join(name), text).expect("a file");
+    }
+    let worktree = open(dir.path(), &everywhere()).expect("the worktree opens");
+    (dir, worktree)
+}
+
+fn find(worktree: &Worktree, resolver: &Resolver, specifier: &str, referrer: &str) -> Result<String, String> {
+    find_among(worktree, resolver, (specifier, referrer), Some(&PathRules::everything()))
+}
+
+fn find_among(
+    worktree: &Worktree,
+    resolver: &Resolver,
+    (specifier, referrer): (&str, &str),
+    load: Option<&PathRules>,
+) -> Result<String, String> {
+    let wanted = Wanted { specifier, referrer, import: false, esm: false, cap: CAP, load };
+    resolve(worktree, resolver, wanted).map(|found| found.path).map_err(|error| error.code)
+}
+
+#[test]
+fn lexical_rules_refuse_what_can_only_lead_outside() {
+    for bad in ["", "  ", "/etc/passwd", "../x", "a/../../x", "a/..", "a\0b", ".", "./", &"x/".repeat(3_000)]
+    {
+        assert!(matches!(clean_relative(bad), Err(WorktreeError::InvalidPath(_))), "{bad:?}");
+    }
+    assert_eq!(clean_relative("./a//b/./c.js").expect("clean"), "a/b/c.js");
+    assert_eq!(clean_relative("..a/b..js").expect("names with dots"), "..a/b..js");
+}
+
+#[test]
+fn links_inside_are_followed_and_links_outside_are_refused() {
+    let (dir, worktree) = worktree();
+    let outside = TempDir::new().expect("another folder");
+    fs::write(outside.path().join("secret.js"), "secret").expect("a file");
+    symlink("lib/a.js", dir.path().join("inside.js")).expect("a link");
+    symlink(outside.path().join("secret.js"), dir.path().join("outside.js")).expect("a link");
+    symlink(outside.path(), dir.path().join("folder")).expect("a link");
+    symlink("../main.js", dir.path().join("lib/up.js")).expect("a link");
+    symlink("loop.js", dir.path().join("loop.js")).expect("a link");
+    assert_eq!(worktree.read_text("inside.js", CAP).expect("followed"), "a");
+    assert_eq!(worktree.read_text("lib/up.js", CAP).expect("stays inside"), "main");
+    for bad in ["outside.js", "folder/secret.js", "loop.js"] {
+        assert!(matches!(worktree.read_text(bad, CAP), Err(WorktreeError::InvalidPath(_))), "{bad}");
+    }
+}
+
+#[test]
+fn only_regular_utf8_files_below_the_cap_are_read() {
+    let (dir, worktree) = worktree();
+    nix::unistd::mkfifo(&dir.path().join("fifo"), nix::sys::stat::Mode::S_IRWXU).expect("a fifo");
+    fs::write(dir.path().join("latin1.js"), [0xe9]).expect("a file");
+    fs::write(dir.path().join("bom.js"), "\u{feff}1").expect("a file");
+    fs::write(dir.path().join("cap.js"), "x".repeat(CAP as usize)).expect("a file");
+    fs::write(dir.path().join("big.js"), "x".repeat(CAP as usize + 1)).expect("a file");
+    for missing in ["nothing.js", "lib", "fifo", "main.js/x"] {
+        assert!(matches!(worktree.read_text(missing, CAP), Err(WorktreeError::NotFound(_))), "{missing}");
+    }
+    assert!(matches!(worktree.read_text("latin1.js", CAP), Err(WorktreeError::Unreadable(_))));
+    assert!(matches!(worktree.read_text("big.js", CAP), Err(WorktreeError::TooLarge { .. })));
+    assert_eq!(worktree.read_text("cap.js", CAP).expect("exactly the cap").len() as u64, CAP);
+    assert_eq!(worktree.read_text("bom.js", CAP).expect("without the mark"), "1");
+}
+
+#[test]
+fn worktrees_outside_the_operators_roots_are_refused_wherever_links_point() {
+    let allowed = TempDir::new().expect("a folder");
+    let other = TempDir::new().expect("a folder");
+    fs::create_dir(allowed.path().join("w")).expect("a folder");
+    symlink(other.path(), allowed.path().join("link")).expect("a link");
+    let roots = roots(&[root(allowed.path())]);
+    assert!(open(&allowed.path().join("w"), &roots).is_ok());
+    for bad in [other.path().to_owned(), allowed.path().join("link")] {
+        assert!(matches!(open(&bad, &roots), Err(WorktreeError::NotPermitted(_))), "{bad:?}");
+    }
+    for bad in ["relative", "/nowhere/at/all", "/etc/passwd"] {
+        let opened = open(bad.as_ref(), &everywhere());
+        assert!(matches!(opened, Err(WorktreeError::Worktree(_))), "{bad}");
+    }
+}
+
+#[test]
+fn nobody_learns_what_is_outside_of_the_operators_roots() {
+    let (allowed, other) = (TempDir::new().expect("a folder"), TempDir::new().expect("a folder"));
+    fs::write(other.path().join("file"), "").expect("a file");
+    fs::write(allowed.path().join("file"), "").expect("a file");
+    symlink(other.path(), allowed.path().join("link")).expect("a link");
+    let roots = roots(&[root(allowed.path())]);
+    let said = |path: &std::path::Path| {
+        let opened = open(path, &roots);
+        assert!(Worktree::open_cached(path, &roots, &WorktreeClient::Administrator).is_none(), "{path:?}");
+        let error = opened.expect_err("refused");
+        (error.to_string().replace(&path.display().to_string(), "…"), error)
+    };
+    let up = allowed.path().join("..").join(other.path().file_name().expect("a name"));
+    for outside in [other.path(), &up, &allowed.path().join("link")] {
+        let there = said(outside);
+        assert!(matches!(there.1, WorktreeError::NotPermitted(_)), "{there:?}");
+        for name in ["file", "nothing", "nothing/more", "file/more"] {
+            assert_eq!(said(&outside.join(name)).0, there.0, "{outside:?} {name}");
+        }
+    }
+    for (name, why) in [("nothing", "does not exist"), ("file", "is not a folder"), ("a/b", "does not exist")]
+    {
+        assert!(said(&allowed.path().join(name)).0.ends_with(why), "{name}");
+    }
+}
+
+#[test]
+fn relative_specifiers_start_at_the_asking_file() {
+    let (_dir, worktree) = worktree();
+    let resolver = Resolver::default();
+    let found = |specifier, referrer| find(&worktree, &resolver, specifier, referrer);
+    assert_eq!(found("./a.js", "lib/x.js").as_deref(), Ok("lib/a.js"));
+    assert_eq!(found("./a", "lib/x.js").as_deref(), Ok("lib/a.js"), "extensions in order");
+    assert_eq!(found("../main", "lib/x.js").as_deref(), Ok("main.js"));
+    assert_eq!(found("..", "lib/deep/b.js").as_deref(), Ok("lib/index.js"));
+    assert_eq!(found("./lib", "").as_deref(), Ok("lib/index.js"), "a folder's index");
+    assert_eq!(found("./lib/deep/b", "").as_deref(), Ok("lib/deep/b.js"));
+    assert_eq!(found("../../x", "lib/a.js"), Err("MODULE_NOT_ALLOWED".to_owned()));
+    assert_eq!(found("./nothing", "lib/a.js"), Err("MODULE_NOT_FOUND".to_owned()));
+    assert_eq!(found("./a", "../../../etc/x.js"), Err("MODULE_NOT_ALLOWED".to_owned()), "a lying referrer");
+}
+
+#[test]
+fn bare_specifiers_are_looked_up_in_the_roots() {
+    let (_dir, worktree) = worktree();
+    let mut resolver = Resolver::default();
+    assert_eq!(find(&worktree, &resolver, "main", "lib/a.js").as_deref(), Ok("main.js"));
+    assert_eq!(find(&worktree, &resolver, "c", "main.js"), Err("MODULE_NOT_FOUND".to_owned()));
+    resolver.roots = vec!["src".to_owned(), "lib".to_owned(), "../..".to_owned()];
+    assert_eq!(find(&worktree, &resolver, "c", "main.js").as_deref(), Ok("src/c.js"));
+    assert_eq!(find(&worktree, &resolver, "a", "main.js").as_deref(), Ok("lib/a.js"));
+    assert_eq!(find(&worktree, &resolver, "main", "lib/a.js"), Err("MODULE_NOT_FOUND".to_owned()));
+}
+
+#[test]
+fn absolute_specifiers_need_the_setting() {
+    let (_dir, worktree) = worktree();
+    let mut resolver = Resolver::default();
+    assert_eq!(find(&worktree, &resolver, "/lib/a.js", "main.js"), Err("MODULE_NOT_ALLOWED".to_owned()));
+    resolver.allow_absolute_repo_imports = true;
+    assert_eq!(find(&worktree, &resolver, "/lib/a.js", "main.js").as_deref(), Ok("lib/a.js"));
+    assert_eq!(find(&worktree, &resolver, "/../etc/passwd", "main.js"), Err("MODULE_NOT_FOUND".to_owned()));
+}
+
+#[test]
+fn only_what_path_patterns_cover_is_loaded_and_by_no_other_name() {
+    let (dir, worktree) = worktree();
+    symlink("../main.js", dir.path().join("lib/link.js")).expect("a link");
+    symlink("src", dir.path().join("lib/folder")).expect("a link");
+    let rules = PathRules::one(vec![Pattern::parse("lib/**").expect("a pattern")]);
+    let found =
+        |specifier| find_among(&worktree, &Resolver::default(), (specifier, "lib/x.js"), Some(&rules));
+    assert_eq!(found("./a").as_deref(), Ok("lib/a.js"));
+    for bad in ["../main", "main", "../data.json", "./nothing", "./link", "./folder/c"] {
+        assert_eq!(found(bad), Err("MODULE_NOT_ALLOWED".to_owned()), "{bad}");
+    }
+    let nothing = find_among(&worktree, &Resolver::default(), ("./a", "lib/x.js"), None);
+    assert_eq!(nothing, Err("MODULE_NOT_ALLOWED".to_owned()));
+}
+
+#[test]
+fn a_referrer_has_a_length() {
+    let (_dir, worktree) = worktree();
+    let referrer = format!("{}x.js", "lib/".repeat(1_000_000));
+    assert_eq!(find(&worktree, &Resolver::default(), "./a", &referrer), Err("MODULE_NOT_FOUND".to_owned()));
+}
+
+#[test]
+fn what_the_worktrees_owner_may_not_read_is_closed_to_a_daemon_of_root() {
+    if !nix::unistd::geteuid().is_root() {
+        vm_system_testkit::skip("root", "only root can read what others closed");
+        return;
+    }
+    let (dir, worktree) = worktree();
+    let closed = dir.path().join("closed.js");
+    fs::write(&closed, "secret").expect("a file");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o600)).expect("closed");
+    chown(dir.path(), Some(65534), Some(65534)).expect("root may");
+    // The owner at the time of opening counts.
+    let of_nobody = open(dir.path(), &everywhere()).expect("it opens");
+    assert_eq!(worktree.read_text("closed.js", CAP).expect("opened as root's"), "secret");
+    assert!(matches!(of_nobody.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
+    let required = find(&of_nobody, &Resolver::default(), "./closed.js", "");
+    assert_eq!(required, Err("EACCES".to_owned()));
+    assert_eq!(of_nobody.read_text("main.js", CAP).expect("open to all"), "main");
+    // A root that owns the folder has no capability either.
+    chown(&closed, Some(65534), Some(65534)).expect("root may");
+    assert!(matches!(worktree.read_text("closed.js", CAP), Err(WorktreeError::Unreadable(_))));
+}
+
+/// Users of every Linux, with passwd entries.
+const ALICE: u32 = 1;
+const BOB: u32 = 2;
+
+/// A root for everybody with a folder of a user's.
+fn folder_of(uid: u32, above: &Path, name: &str) -> std::path::PathBuf {
+    let path = above.join(name);
+    fs::create_dir(&path).expect("a folder");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("chmod");
+    chown(&path, Some(uid), Some(uid)).expect("root may");
+    path
+}
+
+fn open_to_all(path: &Path) {
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("chmod");
+}
+
+#[test]
+fn links_of_proc_and_other_mounts_lead_nowhere() {
+    let dir = TempDir::new().expect("a folder");
+    symlink("/proc/self/root", dir.path().join("link")).expect("a link");
+    symlink(format!("/proc/{}/cwd", std::process::id()), dir.path().join("cwd")).expect("a link");
+    let fd = fs::File::open(dir.path()).expect("open");
+    let by_number = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&fd));
+    let everywhere = everywhere();
+    for magic in ["/proc/self/root/etc", "/proc/self/cwd", "/proc/1/root", "/dev/fd/0", &by_number] {
+        let opened = open(magic.as_ref(), &everywhere);
+        assert!(matches!(opened, Err(WorktreeError::NotPermitted(_))), "{magic}: {opened:?}");
+    }
+    let beneath = roots(&[root(dir.path())]);
+    for link in ["link", "link/etc", "cwd"] {
+        let opened = open(&dir.path().join(link), &beneath);
+        assert!(matches!(opened, Err(WorktreeError::NotPermitted(_))), "{link}: {opened:?}");
+    }
+    // `/proc` is a mount of its own on every machine.
+    let at = |cross_mounts| roots(&[RootSettings { cross_mounts, ..root("/".as_ref()) }]);
+    assert!(matches!(open("/proc".as_ref(), &at(false)), Err(WorktreeError::NotPermitted(_))));
+    assert!(open("/proc".as_ref(), &at(true)).is_ok());
+    let worktree = open("/".as_ref(), &at(false)).expect("the root itself");
+    let read = worktree.read_text("proc/version", CAP);
+    assert!(matches!(read, Err(WorktreeError::InvalidPath(_))), "{read:?}");
+    let worktree = open("/".as_ref(), &at(true)).expect("the root itself");
+    assert!(matches!(worktree.read_text("proc/version", CAP), Ok(_) | Err(WorktreeError::NotFound(_))));
+}
+
+#[test]
+fn a_user_names_only_folders_that_it_owns_and_can_reach() {
+    if !nix::unistd::geteuid().is_root() {
+        vm_system_testkit::skip("root", "only root can give folders to users");
+        return;
+    }
+    let dir = TempDir::new().expect("a folder");
+    open_to_all(dir.path());
+    let closed = dir.path().join("closed");
+    fs::create_dir(&closed).expect("a folder");
+    let own = folder_of(ALICE, dir.path(), "alice");
+    let bobs = folder_of(BOB, dir.path(), "bob");
+    let unreachable = folder_of(ALICE, &closed, "alice");
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).expect("chmod");
+    symlink("bob", dir.path().join("link")).expect("a link");
+    let settings = root(dir.path());
+    let unlisted = roots(std::slice::from_ref(&settings));
+    let named = |roots: &Roots, path: &Path| Worktree::open(path, roots, &WorktreeClient::User(ALICE));
+    let refused = |roots: &Roots, path: &Path| {
+        let opened = named(roots, path);
+        assert!(matches!(opened, Err(WorktreeError::NotPermitted(_))), "{path:?}: {opened:?}");
+    };
+    assert_eq!(named(&unlisted, &own).expect("its own").user().expect("an identity").ids.uid, ALICE);
+    for other in [bobs.as_path(), &unreachable, &dir.path().join("link"), dir.path()] {
+        refused(&unlisted, other);
+        assert!(open(other, &unlisted).is_ok(), "an administrator names any: {other:?}");
+    }
+    // A root with owners is theirs alone; a daemon of root still takes on the user's rights.
+    let of =
+        |owner: &str| roots(&[RootSettings { owners: Some(vec![owner.to_owned()]), ..settings.clone() }]);
+    refused(&of("uid:2"), &own);
+    refused(&of("uid:1"), &bobs);
+    assert!(named(&of("uid:1"), &own).is_ok());
+    let name = nix::unistd::User::from_uid(ALICE.into()).expect("NSS answers").expect("a system user").name;
+    assert!(named(&of(&format!("user:{name}")), &own).is_ok());
+    // The longest path decides.
+    let nested = [settings.clone(), RootSettings { owners: Some(Vec::new()), ..root(&own) }];
+    refused(&roots(&nested), &own);
+    let stranger = Worktree::open(&own, &unlisted, &WorktreeClient::User(3_999_999_999));
+    assert!(matches!(stranger, Err(WorktreeError::NotPermitted(_))), "no passwd entry");
+}
+
+#[test]
+fn a_token_names_only_folders_beneath_roots_that_list_it() {
+    let dir = TempDir::new().expect("a folder");
+    let open_as = |owners: Option<&[&str]>, token: &str| {
+        let owners = owners.map(|owners| owners.iter().map(|&owner| owner.to_owned()).collect());
+        let roots = roots(&[RootSettings { owners, ..root(dir.path()) }]);
+        Worktree::open(dir.path(), &roots, &WorktreeClient::new(token, false)).is_ok()
+    };
+    assert!(open_as(Some(&["uid:1", "ci"]), "ci"));
+    assert!(!open_as(Some(&["uid:1", "ci"]), "other"));
+    assert!(!open_as(None, "ci"));
+    for (owner, why) in [("user:no-such-user-here", "no user"), ("uid:x", "uid:NUMBER"), ("", "token")] {
+        let settings = RootSettings { owners: Some(vec![owner.to_owned()]), ..root(dir.path()) };
+        let error = Roots::new(&[settings]).expect_err("refused").to_string();
+        assert!(error.contains(why), "{error}");
+    }
+}
+
+#[test]
+fn without_a_users_rights_the_modes_of_the_folders_decide() {
+    let dir = TempDir::new().expect("a folder");
+    let uid = dir.path().metadata().expect("facts").uid();
+    open_to_all(dir.path());
+    fs::create_dir_all(dir.path().join("open/own")).expect("folders");
+    fs::create_dir_all(dir.path().join("closed/own")).expect("folders");
+    symlink("open", dir.path().join("link")).expect("a link");
+    open_to_all(&dir.path().join("open"));
+    fs::set_permissions(dir.path().join("closed"), fs::Permissions::from_mode(0o750)).expect("chmod");
+    let ids = vm_system_sandbox::namespaces::Ids { uid: uid + 1, gid: 3_999_999_999 };
+    let root = super::roots::Root::open(&root(dir.path())).expect("a root");
+    let walk = |beneath: &str| root.walk_by_modes(beneath.as_ref(), &ids.into()).map(|_| ()).err();
+    assert_eq!(walk("open/own"), None);
+    assert_eq!(walk("."), None);
+    assert_eq!(walk("closed/own"), Some(nix::errno::Errno::EACCES));
+    assert_eq!(walk("closed/nothing"), Some(nix::errno::Errno::EACCES), "it learns nothing of what is in it");
+    assert_eq!(walk("link/own"), Some(nix::errno::Errno::ELOOP));
+    assert_eq!(walk("open/../open"), Some(nix::errno::Errno::EXDEV));
+}

@@ -1,0 +1,182 @@
+//! A worker's channel: logical messages in both directions. The worker is hostile: every packet is judged before its
+//! bytes are kept, and the first thing wrong ends the channel for good.
+
+use super::packets;
+use super::ready::Successor;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, timeout_at};
+use vm_system_protocol::codec::{decode, encode};
+use vm_system_protocol::limits::{HOST_MESSAGE_BYTES, MESSAGE_MS, WORKER_MESSAGE_BYTES, WRITE_MS};
+use vm_system_protocol::packet::{Message, Reassembler, pieces};
+use vm_system_protocol::worker::{FromWorker, ToWorker};
+
+/// The channel is over.
+#[derive(Debug, thiserror::Error)]
+pub enum ChannelError {
+    /// The worker's end is closed: it is dead or dying ([`super::WorkerProcess::exited`] says how).
+    #[error("the worker closed its channel")]
+    Closed,
+    /// The worker broke the protocol; says how.
+    #[error("protocol violation: {0}")]
+    Violation(String),
+    /// The worker did not take a message in time.
+    #[error("the worker does not read its channel")]
+    WriteTimeout,
+    /// A message that had begun was not completed in time.
+    #[error("the worker did not complete a message")]
+    MessageTimeout,
+    /// A message of ours is too large to be sent; the channel is unharmed.
+    #[error("a message for the worker is too large: {0}")]
+    TooLarge(String),
+    /// The operating system refused.
+    #[error("worker channel: {0}")]
+    Io(io::Error),
+}
+
+/// The two halves of a channel whose hello has been taken.
+pub(super) fn split(socket: AsyncFd<OwnedFd>) -> (WorkerSender, WorkerReceiver) {
+    let socket = Arc::new(socket);
+    let receiver = WorkerReceiver {
+        socket: Arc::clone(&socket),
+        incoming: Reassembler::new(WORKER_MESSAGE_BYTES),
+        must_be_complete: None,
+        successor: None,
+    };
+    (WorkerSender { socket, next_seq: 1 }, receiver)
+}
+
+/// Sends messages to a worker.
+#[derive(Debug)]
+pub struct WorkerSender {
+    socket: Arc<AsyncFd<OwnedFd>>,
+    next_seq: u64,
+}
+
+impl WorkerSender {
+    /// Sends one message; waits at most `WRITE_MS` for a worker that does not read. Not cancel safe: a message cut in
+    /// the middle ends the channel.
+    pub async fn send(&mut self, message: &ToWorker) -> Result<(), ChannelError> {
+        let bytes = encoded(message)?;
+        self.write(&bytes).await
+    }
+
+    /// As [`WorkerSender::send`]; while the worker takes it, it is in memory once.
+    pub async fn send_away(&mut self, message: ToWorker) -> Result<(), ChannelError> {
+        let bytes = encoded(&message)?;
+        drop(message);
+        self.write(&bytes).await
+    }
+
+    /// As [`WorkerSender::send_away`], with a descriptor beside the message's first packet.
+    pub async fn send_with(&mut self, message: ToWorker, fd: OwnedFd) -> Result<(), ChannelError> {
+        let bytes = encoded(&message)?;
+        self.write_with(&bytes, Some(fd)).await
+    }
+
+    async fn write(&mut self, bytes: &[u8]) -> Result<(), ChannelError> {
+        self.write_with(bytes, None).await
+    }
+
+    async fn write_with(&mut self, bytes: &[u8], mut fd: Option<OwnedFd>) -> Result<(), ChannelError> {
+        let seq = self.next_seq;
+        self.next_seq += 1;
+        let deadline = Instant::now() + Duration::from_millis(WRITE_MS);
+        for (header, piece) in pieces(seq, bytes) {
+            let beside = fd.take();
+            let fds: Vec<BorrowedFd<'_>> = beside.iter().map(AsFd::as_fd).collect();
+            packets::send(&self.socket, &[&header, piece], &fds, deadline).await.map_err(on_send)?;
+        }
+        Ok(())
+    }
+}
+
+fn encoded(message: &ToWorker) -> Result<Vec<u8>, ChannelError> {
+    encode(message, HOST_MESSAGE_BYTES).map_err(|error| ChannelError::TooLarge(error.to_string()))
+}
+
+fn on_send(error: io::Error) -> ChannelError {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => ChannelError::Closed,
+        io::ErrorKind::TimedOut => ChannelError::WriteTimeout,
+        _ => ChannelError::Io(error),
+    }
+}
+
+impl WorkerSender {
+    /// Of a channel without a handshake: for tests of what sends.
+    #[doc(hidden)]
+    pub fn over(socket: OwnedFd) -> io::Result<Self> {
+        Ok(split(packets::register(socket)?).0)
+    }
+}
+
+/// One message of a worker.
+#[derive(Debug)]
+pub struct Received {
+    /// Its number, to be acknowledged once it is committed.
+    pub seq: u64,
+    /// What it says: hostile input.
+    pub message: FromWorker,
+}
+
+/// Receives a worker's messages.
+#[derive(Debug)]
+pub struct WorkerReceiver {
+    socket: Arc<AsyncFd<OwnedFd>>,
+    incoming: Reassembler,
+    /// When the message under way must be complete.
+    must_be_complete: Option<Instant>,
+    /// Has the next worker of its kind made when this one has spoken.
+    successor: Option<Successor>,
+}
+
+impl WorkerReceiver {
+    /// What is dropped as soon as the worker has said its first word.
+    pub(super) fn succeeded_by(&mut self, successor: Option<Successor>) {
+        self.successor = successor;
+    }
+
+    /// The next message. Cancel safe.
+    pub async fn recv(&mut self) -> Result<Received, ChannelError> {
+        loop {
+            let incoming = &mut self.incoming;
+            let packet = packets::receive(&self.socket, |got, bytes| {
+                if got.len == 0 {
+                    return Err(ChannelError::Closed);
+                }
+                if got.truncated || !got.fds.is_empty() {
+                    return Err(ChannelError::Violation("a packet with descriptors or too long".to_owned()));
+                }
+                incoming.push(bytes).map_err(|error| ChannelError::Violation(error.to_string()))
+            });
+            let taken = match self.must_be_complete {
+                None => packet.await,
+                Some(deadline) => {
+                    timeout_at(deadline, packet).await.map_err(|_| ChannelError::MessageTimeout)?
+                }
+            };
+            let message = match taken {
+                Ok(taken) => taken?,
+                Err(error) => return Err(ChannelError::Io(error)),
+            };
+            if let Some(message) = message {
+                self.must_be_complete = None;
+                self.successor = None;
+                return read(&message);
+            }
+            let in_time = Instant::now() + Duration::from_millis(MESSAGE_MS);
+            self.must_be_complete = self.must_be_complete.or(Some(in_time));
+        }
+    }
+}
+
+fn read(message: &Message) -> Result<Received, ChannelError> {
+    match decode::<FromWorker>(&message.bytes) {
+        Ok(value) => Ok(Received { seq: message.seq, message: value }),
+        Err(error) => Err(ChannelError::Violation(error.to_string())),
+    }
+}

@@ -1,0 +1,88 @@
+//! Why a database cannot be opened, with what to do about it.
+
+use std::path::PathBuf;
+
+/// Why a store could not be opened. The message says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// Another supervisor owns the state directory.
+    #[error(
+        "{} is in use by another supervisor{}: stop it first, or choose another --state-dir",
+        path.display(), pid.map(|pid| format!(" (pid {pid})")).unwrap_or_default()
+    )]
+    InUse {
+        /// The state directory.
+        path: PathBuf,
+        /// Its owner, if the lock file says so.
+        pid: Option<u32>,
+    },
+    /// A newer version of the program has migrated the database.
+    #[error(
+        "{} has schema version {found}, this program knows up to {known}: start the newer program, or restore a backup",
+        path.display()
+    )]
+    Newer {
+        /// The database file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+        /// The newest version that this program knows.
+        known: u32,
+    },
+    /// A program before the first release has made the database.
+    #[error(
+        "{} has schema version {found}, of a program before the first release: move it away, or choose another --state-dir",
+        path.display()
+    )]
+    Unreleased {
+        /// The database file.
+        path: PathBuf,
+        /// Its version.
+        found: u32,
+    },
+    /// The file is not a database of ours, or damaged.
+    #[error(
+        "{} is damaged or not a database ({detail}): move it away and restore a backup, or start with an empty state directory",
+        path.display()
+    )]
+    Corrupt {
+        /// The database file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+    /// Another process holds the database without the lock file (a shell, a backup tool).
+    #[error("{} is locked by another process: end it and try again", path.display())]
+    Locked {
+        /// The database file.
+        path: PathBuf,
+    },
+    /// Somebody else's.
+    #[error("{}: permission denied: start as its owner, or choose another --state-dir", path.display())]
+    Denied {
+        /// The directory or file.
+        path: PathBuf,
+    },
+    /// The state directory is something else.
+    #[error("{} is no folder: choose another --state-dir", path.display())]
+    NotAFolder {
+        /// What was named.
+        path: PathBuf,
+    },
+    /// There is no folder for a database that ends with its process.
+    #[error("{}: no folder for temporary files can be made ({detail}): set TMPDIR to a folder that you may write", path.display())]
+    NoTemporaryFolder {
+        /// Where it was to be made.
+        path: PathBuf,
+        /// What happened.
+        detail: String,
+    },
+    /// The directory or file cannot be used.
+    #[error("{}: {detail}", path.display())]
+    Unusable {
+        /// The directory or file.
+        path: PathBuf,
+        /// What happened.
+        detail: String,
+    },
+}

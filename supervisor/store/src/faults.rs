@@ -1,0 +1,120 @@
+//! A store that fails when a test says so, as a full or broken disk would: a decorator of any [`Store`]. Stores nothing itself.
+
+use super::handle::{StoreHandle, Ticket};
+use super::{BoxFuture, Store, StoreStatus, Urgency};
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::sync::watch;
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_record::{Answer, Batch, Query, StoreError, Write};
+
+/// Makes a store fail.
+#[derive(Clone)]
+pub struct Faults {
+    switches: Arc<Mutex<Switches>>,
+    full: watch::Sender<bool>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self { switches: Arc::default(), full: watch::Sender::new(false) }
+    }
+}
+
+#[derive(Default)]
+struct Switches {
+    writing: Option<String>,
+    reading: Option<String>,
+    over_quota: bool,
+    /// Executions of which writes were lost: marked with the next batch, as the SQLite store does.
+    lost: BTreeSet<ExecutionId>,
+}
+
+impl Faults {
+    /// A store in front of `store` that fails when this value says so.
+    pub fn of(store: StoreHandle) -> (StoreHandle, Self) {
+        let faults = Self::default();
+        (StoreHandle::new(Arc::new(FaultyStore { store, faults: faults.clone() })), faults)
+    }
+
+    /// From now on every batch is `Unavailable(why)`; none = works again.
+    pub fn set(&self, why: Option<&str>) {
+        self.switches().writing = why.map(str::to_owned);
+    }
+    /// From now on every query is `Unavailable(why)`; none = works again.
+    pub fn set_reading(&self, why: Option<&str>) {
+        self.switches().reading = why.map(str::to_owned);
+    }
+    /// Whether batches wait for capacity of the queue, as they do behind a slow disk.
+    pub fn set_full(&self, full: bool) {
+        self.full.send_replace(full);
+    }
+    /// Whether the status says that the quota is exceeded.
+    pub fn set_over_quota(&self, over: bool) {
+        self.switches().over_quota = over;
+    }
+
+    fn switches(&self) -> MutexGuard<'_, Switches> {
+        self.switches.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The executions to mark before a batch that goes through, or why it does not.
+    fn before(&self, batch: &Batch) -> Result<BTreeSet<ExecutionId>, StoreError> {
+        let mut switches = self.switches();
+        match switches.writing.clone() {
+            None => Ok(std::mem::take(&mut switches.lost)),
+            Some(why) => {
+                switches.lost.extend(batch.incomplete());
+                Err(StoreError::Unavailable(why))
+            }
+        }
+    }
+}
+
+struct FaultyStore {
+    store: StoreHandle,
+    faults: Faults,
+}
+
+impl Store for FaultyStore {
+    fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>> {
+        Box::pin(async move {
+            // It cannot fail: the sender is right here.
+            let _ = self.faults.full.subscribe().wait_for(|full| !full).await;
+            let lost = match self.faults.before(&batch) {
+                Ok(lost) => lost,
+                Err(error) => return Ok(Ticket::failed(error)),
+            };
+            for id in lost {
+                // Refused where the execution itself was lost: there is nothing to mark.
+                let mark = Write::ExecutionDegraded { id };
+                self.store.submit_with(mark.into(), urgency).await?;
+            }
+            self.store.submit_with(batch, urgency).await
+        })
+    }
+
+    fn read(&self, query: Query) -> BoxFuture<'_, Result<Answer, StoreError>> {
+        let fault = self.faults.switches().reading.clone();
+        Box::pin(async move {
+            match fault {
+                Some(why) => Err(StoreError::Unavailable(why)),
+                None => self.store.read(query).await,
+            }
+        })
+    }
+
+    fn status(&self) -> StoreStatus {
+        let status = self.store.status();
+        let switches = self.faults.switches();
+        StoreStatus {
+            over_quota: status.over_quota || switches.over_quota,
+            failing: switches.writing.clone().or(status.failing),
+            ..status
+        }
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.store.shutdown())
+    }
+}

@@ -1,0 +1,404 @@
+//! What the rest of the supervisor holds: a clonable handle with a method for each question. Owns no state.
+
+use super::{Store, StoreStatus, Urgency};
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId, TaskId, TemplateId};
+use vm_system_protocol::model::Event;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{
+    Answer, Applied, AuditEntry, Batch, CheckpointRow, DueTask, ExecutionRow, IdKind, KeyRow, LibraryRow,
+    Owner, Page, PageVersion, PolicySnapshot, ProgramCode, ProgramRow, Query, RunRow, Scope, SessionQuery,
+    SessionRow, Standing, StoreError, TaskRow, TemplateRow, VersionRow,
+};
+
+/// A queued batch. Resolves when it is committed or has failed; dropping it does not take the batch back.
+#[derive(Debug)]
+pub struct Ticket(pub(super) oneshot::Receiver<Result<Applied, StoreError>>);
+
+impl Ticket {
+    /// Of a batch that was not even queued.
+    pub(super) fn failed(error: StoreError) -> Self {
+        let (sender, ticket) = oneshot::channel();
+        // The receiver is right here.
+        let _ = sender.send(Err(error));
+        Self(ticket)
+    }
+}
+
+impl Future for Ticket {
+    type Output = Result<Applied, StoreError>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        Pin::new(&mut self.0).poll(context).map(|result| result.unwrap_or(Err(StoreError::Closed)))
+    }
+}
+
+/// The store as callers hold it.
+#[derive(Clone)]
+pub struct StoreHandle(Arc<dyn Store>);
+
+impl fmt::Debug for StoreHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StoreHandle").field(&self.status()).finish()
+    }
+}
+
+/// Asks a query and unpacks its one kind of answer.
+macro_rules! ask {
+    ($self:ident, $query:expr, $answer:ident) => {
+        match $self.read($query).await? {
+            Answer::$answer(value) => Ok(value),
+            other => Err(StoreError::Corrupt(format!("an answer of the wrong kind: {other:?}"))),
+        }
+    };
+}
+
+impl StoreHandle {
+    pub(super) fn new(store: Arc<dyn Store>) -> Self {
+        Self(store)
+    }
+
+    /// Queues a batch for the next commit; waits only for room.
+    pub async fn submit(&self, batch: impl Into<Batch>) -> Result<Ticket, StoreError> {
+        self.submit_with(batch.into(), Urgency::Now).await
+    }
+
+    /// Queues a batch that may wait for the next urgent one ([`LAZY_MS`](super::LAZY_MS)).
+    pub async fn submit_lazy(&self, batch: impl Into<Batch>) -> Result<Ticket, StoreError> {
+        self.submit_with(batch.into(), Urgency::Lazy).await
+    }
+
+    pub(super) async fn submit_with(&self, batch: Batch, urgency: Urgency) -> Result<Ticket, StoreError> {
+        self.0.submit(batch, urgency).await
+    }
+
+    /// Queues a batch and waits until it is committed.
+    pub async fn apply(&self, batch: impl Into<Batch>) -> Result<Applied, StoreError> {
+        self.submit(batch).await?.await
+    }
+
+    /// Asks any query.
+    pub async fn read(&self, query: Query) -> Result<Answer, StoreError> {
+        self.0.read(query).await
+    }
+
+    /// How the store does.
+    pub fn status(&self) -> StoreStatus {
+        self.0.status()
+    }
+
+    /// Commits what is queued and closes.
+    pub async fn shutdown(&self) {
+        self.0.shutdown().await;
+    }
+
+    /// An active template.
+    pub async fn template(
+        &self,
+        scope: &Scope,
+        id: TemplateId,
+    ) -> Result<Option<Box<TemplateRow>>, StoreError> {
+        ask!(self, Query::Template(scope.clone(), id), Template)
+    }
+
+    /// An active template by its name.
+    pub async fn template_by_name(
+        &self,
+        scope: &Scope,
+        name: &str,
+    ) -> Result<Option<Box<TemplateRow>>, StoreError> {
+        ask!(self, Query::TemplateByName(scope.clone(), name.to_owned()), Template)
+    }
+
+    /// Active templates, newest first.
+    pub async fn templates(&self, scope: &Scope, page: Page) -> Result<Vec<TemplateRow>, StoreError> {
+        ask!(self, Query::Templates(scope.clone(), page), Templates)
+    }
+
+    /// Installed libraries by name.
+    pub async fn libraries(&self) -> Result<Vec<LibraryRow>, StoreError> {
+        ask!(self, Query::Libraries, Libraries)
+    }
+
+    /// A session.
+    pub async fn session(&self, scope: &Scope, id: SessionId) -> Result<Option<Box<SessionRow>>, StoreError> {
+        ask!(self, Query::Session(scope.clone(), id), Session)
+    }
+
+    /// What a session was made with.
+    pub async fn session_policy(&self, id: SessionId) -> Result<Option<Arc<PolicySnapshot>>, StoreError> {
+        ask!(self, Query::SessionPolicy(id), Policy)
+    }
+
+    /// Sessions, newest first.
+    pub async fn sessions(
+        &self,
+        scope: &Scope,
+        filter: SessionQuery,
+        page: Page,
+    ) -> Result<Vec<SessionRow>, StoreError> {
+        ask!(self, Query::Sessions(scope.clone(), filter, page), Sessions)
+    }
+
+    /// An execution, without its events.
+    pub async fn execution(
+        &self,
+        scope: &Scope,
+        id: ExecutionId,
+    ) -> Result<Option<Box<ExecutionRow>>, StoreError> {
+        ask!(self, Query::Execution(scope.clone(), id), Execution)
+    }
+
+    /// An execution by its name: the unfinished one, else the newest.
+    pub async fn execution_by_name(
+        &self,
+        scope: &Scope,
+        name: &str,
+    ) -> Result<Option<Box<ExecutionRow>>, StoreError> {
+        ask!(self, Query::ExecutionByName(scope.clone(), name.to_owned()), Execution)
+    }
+
+    /// Executions of a session, newest first, without their events.
+    pub async fn executions(
+        &self,
+        scope: &Scope,
+        session: SessionId,
+        page: Page,
+    ) -> Result<Vec<ExecutionRow>, StoreError> {
+        ask!(self, Query::Executions(scope.clone(), session, page), Executions)
+    }
+
+    /// Events of an execution in order; `limit` 0 = all.
+    pub async fn events(
+        &self,
+        execution: ExecutionId,
+        after_seq: u64,
+        limit: u32,
+    ) -> Result<Vec<Event>, StoreError> {
+        ask!(self, Query::Events(execution, after_seq, limit), Events)
+    }
+
+    /// Ids between two bounds (inclusive), ascending.
+    pub async fn ids(
+        &self,
+        scope: &Scope,
+        kind: IdKind,
+        from: [u8; 16],
+        to: [u8; 16],
+        limit: u32,
+    ) -> Result<Vec<[u8; 16]>, StoreError> {
+        ask!(self, Query::Ids { scope: scope.clone(), kind, from, to, limit }, Ids)
+    }
+
+    /// The newest version of an active program.
+    pub async fn program(&self, scope: &Scope, id: ProgramId) -> Result<Option<Box<ProgramRow>>, StoreError> {
+        ask!(self, Query::Program(scope.clone(), id), Program)
+    }
+
+    /// The newest version of an active program by its name.
+    pub async fn program_by_name(
+        &self,
+        scope: &Scope,
+        name: &str,
+    ) -> Result<Option<Box<ProgramRow>>, StoreError> {
+        ask!(self, Query::ProgramByName(scope.clone(), name.to_owned()), Program)
+    }
+
+    /// Active programs, newest first.
+    pub async fn programs(&self, scope: &Scope, page: Page) -> Result<Vec<ProgramRow>, StoreError> {
+        ask!(self, Query::Programs(scope.clone(), page), Programs)
+    }
+
+    /// Source and code of a version.
+    pub async fn program_code(
+        &self,
+        id: ProgramId,
+        version: u32,
+    ) -> Result<Option<Box<ProgramCode>>, StoreError> {
+        ask!(self, Query::ProgramCode(id, version), Code)
+    }
+
+    /// Versions of a program, newest first, below a number.
+    pub async fn program_versions(
+        &self,
+        program: ProgramId,
+        below: Option<u32>,
+        limit: u32,
+    ) -> Result<Vec<VersionRow>, StoreError> {
+        ask!(self, Query::ProgramVersions { program, below, limit }, Versions)
+    }
+
+    /// Which version of which program an execution runs.
+    pub async fn program_run(&self, execution: ExecutionId) -> Result<Option<(ProgramId, u32)>, StoreError> {
+        ask!(self, Query::ProgramRun(execution), Run)
+    }
+
+    /// The execution that an owner's client means when it names none.
+    pub async fn current(&self, owner: &Owner, client: &str) -> Result<Option<ExecutionId>, StoreError> {
+        ask!(self, Query::Current(owner.clone(), client.to_owned()), Current)
+    }
+
+    /// A question.
+    pub async fn task(&self, scope: &Scope, id: TaskId) -> Result<Option<Box<TaskRow>>, StoreError> {
+        ask!(self, Query::Task(scope.clone(), id), Task)
+    }
+
+    /// The pending question of an execution.
+    pub async fn pending_task(&self, execution: ExecutionId) -> Result<Option<Box<TaskRow>>, StoreError> {
+        ask!(self, Query::PendingTask(execution), Task)
+    }
+
+    /// Pending questions, oldest first.
+    pub async fn pending_tasks(&self, scope: &Scope, page: Page) -> Result<Vec<TaskRow>, StoreError> {
+        ask!(self, Query::PendingTasks(scope.clone(), page), Tasks)
+    }
+
+    /// The beginnings of what these executions ask, of those that wait for an answer.
+    pub async fn prompts(
+        &self,
+        scope: &Scope,
+        executions: Vec<ExecutionId>,
+        bytes: u32,
+    ) -> Result<Vec<(ExecutionId, String)>, StoreError> {
+        ask!(self, Query::Prompts { scope: scope.clone(), executions, bytes }, Prompts)
+    }
+
+    /// How many active programs and executions of programs there are.
+    pub async fn program_counts(&self, scope: &Scope) -> Result<(u64, u64), StoreError> {
+        ask!(self, Query::ProgramCounts(scope.clone()), Counts)
+    }
+
+    /// The last question that an execution had asked as of a checkpoint, or now.
+    pub async fn task_of(
+        &self,
+        execution: ExecutionId,
+        checkpoint: Option<u64>,
+    ) -> Result<Option<Box<TaskRow>>, StoreError> {
+        ask!(self, Query::TaskOf(execution, checkpoint), Task)
+    }
+
+    /// Pending questions whose time is over before a moment, the longest first, behind one.
+    pub async fn due_tasks(
+        &self,
+        until: Timestamp,
+        after: Option<(Timestamp, TaskId)>,
+        limit: u32,
+    ) -> Result<Vec<DueTask>, StoreError> {
+        ask!(self, Query::DueTasks { until, after, limit }, Due)
+    }
+
+    /// Executions of programs that have something to do, by id, behind one.
+    pub async fn running_programs(
+        &self,
+        after: ExecutionId,
+        limit: u32,
+    ) -> Result<Vec<[u8; 16]>, StoreError> {
+        ask!(self, Query::RunningPrograms { after, limit }, Ids)
+    }
+
+    /// Executions of programs, newest first: all, those of a program, or this one.
+    pub async fn runs(
+        &self,
+        scope: &Scope,
+        program: Option<ProgramId>,
+        execution: Option<ExecutionId>,
+        page: Page,
+    ) -> Result<Vec<RunRow>, StoreError> {
+        ask!(self, Query::Runs { scope: scope.clone(), program, execution, page }, Runs)
+    }
+
+    /// An execution of a program by its name: the unfinished one, else the newest; at most one.
+    pub async fn run_by_name(&self, scope: &Scope, name: &str) -> Result<Vec<RunRow>, StoreError> {
+        ask!(self, Query::RunByName(scope.clone(), name.to_owned()), Runs)
+    }
+
+    /// How an execution of a program goes on, by all of its rows as of one moment.
+    pub async fn standing(&self, execution: ExecutionId) -> Result<Option<Box<Standing>>, StoreError> {
+        ask!(self, Query::Standing(execution), Standing)
+    }
+
+    /// The newest checkpoint of an execution; at most one.
+    pub async fn last_checkpoint(&self, execution: ExecutionId) -> Result<Vec<CheckpointRow>, StoreError> {
+        ask!(self, Query::LastCheckpoint(execution), Checkpoints)
+    }
+
+    /// Checkpoints of an execution in order.
+    pub async fn checkpoints(&self, execution: ExecutionId) -> Result<Vec<CheckpointRow>, StoreError> {
+        ask!(self, Query::Checkpoints(execution), Checkpoints)
+    }
+
+    /// The pages of a state as of a checkpoint, by number.
+    pub async fn state(
+        &self,
+        execution: ExecutionId,
+        checkpoint: u64,
+    ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        self.state_part(execution, checkpoint, None, usize::MAX).await
+    }
+
+    /// A part of it: pages behind one, until there are so many bytes. Fewer than that: they are the last.
+    pub async fn state_part(
+        &self,
+        execution: ExecutionId,
+        checkpoint: u64,
+        behind: Option<u64>,
+        bytes: usize,
+    ) -> Result<Vec<(u64, Vec<u8>)>, StoreError> {
+        ask!(self, Query::State { execution, checkpoint, behind, bytes }, Pages)
+    }
+
+    /// Questions of an execution behind a checkpoint, in the order in which they were asked.
+    pub async fn tasks_of_run(
+        &self,
+        execution: ExecutionId,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<TaskRow>, StoreError> {
+        ask!(self, Query::TasksOfRun { execution, after, limit }, Tasks)
+    }
+
+    /// Versions of an execution's pages behind one, by page and checkpoint: no more once there are so many bytes.
+    pub async fn page_versions(
+        &self,
+        execution: ExecutionId,
+        after: Option<(u64, u64)>,
+        bytes: usize,
+    ) -> Result<Vec<PageVersion>, StoreError> {
+        ask!(self, Query::PageVersions { execution, after, bytes }, PageVersions)
+    }
+
+    /// Versions of a program with this source, newest first.
+    pub async fn versions_of_source(
+        &self,
+        program: ProgramId,
+        source_hash: [u8; 32],
+        limit: u32,
+    ) -> Result<Vec<VersionRow>, StoreError> {
+        ask!(self, Query::VersionsOfSource { program, source_hash, limit }, Versions)
+    }
+
+    /// An idempotency key.
+    pub async fn key(&self, owner: &Owner, key: &str) -> Result<Option<KeyRow>, StoreError> {
+        ask!(self, Query::Key(owner.clone(), key.to_owned()), Key)
+    }
+
+    /// Audit entries with their numbers, newest first.
+    pub async fn audit(
+        &self,
+        scope: &Scope,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<(u64, AuditEntry)>, StoreError> {
+        ask!(self, Query::Audit { scope: scope.clone(), before, limit }, Audit)
+    }
+
+    /// A value of the store's book-keeping.
+    pub async fn meta(&self, key: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        ask!(self, Query::Meta(key.to_owned()), Meta)
+    }
+}

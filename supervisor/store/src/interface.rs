@@ -1,0 +1,49 @@
+//! What a store does: takes batches, answers queries. Knows no implementation.
+
+use crate::Ticket;
+use std::future::Future;
+use std::pin::Pin;
+use vm_system_record::{Answer, Batch, Query, StoreError};
+
+/// A future of a trait method.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// When a batch must be committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Urgency {
+    /// With the next commit: somebody waits for it.
+    Now,
+    /// With the next urgent batch, after at most [`LAZY_MS`]: the start of a short execution and its end share a commit.
+    Lazy,
+}
+
+/// How long a lazy batch may wait for company (milliseconds).
+pub const LAZY_MS: u64 = 5;
+
+/// How the store does.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct StoreStatus {
+    /// `full`, `normal`, or `off`.
+    pub durability: &'static str,
+    /// Batches that wait for their commit.
+    pub queued_batches: u64,
+    /// Space in use (bytes), without pages that were freed.
+    pub bytes_used: u64,
+    /// Above the quota: nothing new should be admitted.
+    pub over_quota: bool,
+    /// Why the last commit failed; none once one has succeeded again.
+    pub failing: Option<String>,
+}
+
+/// The control database.
+pub trait Store: Send + Sync {
+    /// Queues a batch, waiting for room; batches of one caller are committed in the order of their calls. The ticket
+    /// resolves when the batch is committed or has failed.
+    fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>>;
+    /// Answers from the last commit.
+    fn read(&self, query: Query) -> BoxFuture<'_, Result<Answer, StoreError>>;
+    /// How it does; cheap.
+    fn status(&self) -> StoreStatus;
+    /// Commits what is queued and closes; everything later is [`StoreError::Closed`].
+    fn shutdown(&self) -> BoxFuture<'_, ()>;
+}

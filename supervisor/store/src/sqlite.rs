@@ -1,0 +1,209 @@
+//! The real store: opening a database file, and the threads that own its connections.
+//!
+//! One writer thread (`writer.rs`), a few read-only connections (`readers.rs`), one checkpoint thread (`wal.rs`).
+
+mod failure;
+mod heaviest;
+mod log;
+mod open;
+mod read;
+mod readers;
+mod wal;
+mod write;
+mod writer;
+
+use super::error::OpenError;
+use super::handle::Ticket;
+use super::lock::StoreLock;
+use super::queue::Queue;
+use super::temporary::TemporaryFolder;
+use super::{BoxFuture, Store, StoreHandle, StoreStatus, Urgency};
+#[cfg(test)]
+pub(super) use open::VERSION as SCHEMA_VERSION;
+use readers::Readers;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+use vm_system_record::{Answer, Batch, Query, Retention, StoreError};
+use writer::{Shared, Writer};
+
+/// What a commit survives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Power loss: every commit is on the disk before it is acknowledged.
+    #[default]
+    Full,
+    /// Every crash of ours; power loss may take the last moments.
+    Normal,
+    /// Nothing: the database ends with its process.
+    Off,
+}
+
+impl Durability {
+    /// `full`, `normal` or `off`, as SQLite's `synchronous` and the status call it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Normal => "normal",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// How to open a store.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// Folder of the lock file, and of the database if that is not elsewhere. Made (0700) if it is not there.
+    pub state_dir: PathBuf,
+    /// The database file; none = `vm-system.db` in the state directory.
+    pub database: Option<PathBuf>,
+    /// What a commit survives.
+    pub durability: Durability,
+    /// How long to wait for another process that has the database locked.
+    pub busy_timeout: Duration,
+    /// What is forgotten when.
+    pub retention: Retention,
+}
+
+impl StoreOptions {
+    /// The defaults: full durability, 5 s of patience.
+    pub fn new(state_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            state_dir: state_dir.into(),
+            database: None,
+            durability: Durability::Full,
+            busy_timeout: Duration::from_secs(5),
+            retention: Retention::default(),
+        }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.database.clone().unwrap_or_else(|| self.state_dir.join("vm-system.db"))
+    }
+}
+
+/// Opens, checks and migrates the database, and starts its threads. Blocks on the disk.
+pub fn open_sqlite(options: StoreOptions) -> Result<StoreHandle, OpenError> {
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, None)?)))
+}
+
+/// Opens an empty database that ends with this process, in a private folder beneath `$TMPDIR` (else `/tmp`). Nothing in it grows old,
+/// and nothing waits for the disk. Of a process that was killed the folder stays, until the same user opens another one.
+pub fn open_temporary() -> Result<StoreHandle, OpenError> {
+    let folder = TemporaryFolder::make()?;
+    let retention = Retention { max_age: None, key_life: Duration::MAX, ..Retention::default() };
+    let options = StoreOptions { durability: Durability::Off, retention, ..StoreOptions::new(folder.path()) };
+    Ok(StoreHandle::new(Arc::new(SqliteStore::open(options, Some(folder))?)))
+}
+
+/// How connections that write are made.
+struct Place {
+    path: PathBuf,
+    durability: Durability,
+    busy_timeout: Duration,
+}
+
+impl Place {
+    fn connect(&self) -> Result<rusqlite::Connection, rusqlite::Error> {
+        open::writable(&self.path, self.durability, self.busy_timeout)
+    }
+}
+
+struct SqliteStore {
+    queue: Arc<Queue>,
+    readers: Arc<Readers>,
+    shared: Arc<Shared>,
+    durability: Durability,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl SqliteStore {
+    /// `folder` is the state directory if that is to go with the store.
+    fn open(options: StoreOptions, folder: Option<TemporaryFolder>) -> Result<Self, OpenError> {
+        let path = options.path();
+        let StoreOptions { state_dir, durability, busy_timeout, retention, .. } = options;
+        open::make_folder(&state_dir)?;
+        let lock = StoreLock::acquire(&state_dir)?;
+        let connection = open::first_connection(&path, durability, busy_timeout)?;
+        let queue = Arc::new(Queue::new());
+        let shared = Arc::new(Shared::default());
+        let place = Place { path: path.clone(), durability, busy_timeout };
+        let writer = Writer::new(connection, place, retention, Arc::clone(&queue), Arc::clone(&shared))
+            .map_err(|error| unusable(&path, &error))?;
+        let last = Abandon(Arc::clone(&queue));
+        let thread = std::thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || {
+                let _last = last;
+                writer.run();
+                // The directory is free only when nothing of ours touches the database any more.
+                drop(folder);
+                drop(lock);
+            })
+            .map_err(|error| OpenError::Unusable { path: path.clone(), detail: error.to_string() })?;
+        Ok(Self {
+            queue,
+            readers: Arc::new(Readers::new(path, busy_timeout)),
+            shared,
+            durability,
+            writer: Mutex::new(Some(thread)),
+        })
+    }
+}
+
+/// However the writer ends: nobody waits for it for ever. By a bug: a process whose records nobody writes any more serves
+/// nobody, and a new one finds everything that was acknowledged.
+struct Abandon(Arc<Queue>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::process::abort();
+        }
+        self.0.abandon();
+    }
+}
+
+fn unusable(path: &Path, error: &StoreError) -> OpenError {
+    OpenError::Unusable { path: path.to_owned(), detail: error.to_string() }
+}
+
+impl Store for SqliteStore {
+    fn submit(&self, batch: Batch, urgency: Urgency) -> BoxFuture<'_, Result<Ticket, StoreError>> {
+        Box::pin(self.queue.push(batch, urgency))
+    }
+
+    fn read(&self, query: Query) -> BoxFuture<'_, Result<Answer, StoreError>> {
+        Box::pin(Arc::clone(&self.readers).read(query))
+    }
+
+    fn status(&self) -> StoreStatus {
+        StoreStatus {
+            durability: self.durability.as_str(),
+            queued_batches: self.queue.len(),
+            bytes_used: self.shared.bytes_used(),
+            over_quota: self.shared.over_quota(),
+            failing: self.shared.failing(),
+        }
+    }
+
+    fn shutdown(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            self.queue.close();
+            self.readers.close().await;
+            let thread = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            if let Some(thread) = thread {
+                // Waits for at most one turn and one checkpoint; a panic of the thread was reported by the runtime.
+                let _ = tokio::task::spawn_blocking(move || thread.join()).await;
+            }
+        })
+    }
+}
+
+impl Drop for SqliteStore {
+    fn drop(&mut self) {
+        // The writer commits what is queued and ends by itself.
+        self.queue.close();
+    }
+}

@@ -1,0 +1,102 @@
+//! SQLite's errors → ours. The only place that judges what an error code means for the caller and for the writer.
+
+use rusqlite::ErrorCode;
+use rusqlite::ffi;
+use vm_system_record::{Entity, StoreError};
+
+/// What went wrong inside a transaction.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The batch itself is at fault; the transaction goes on without it.
+    Batch(StoreError),
+    /// The database is at fault.
+    Database(rusqlite::Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        Self::Batch(error)
+    }
+}
+
+impl Failure {
+    pub(super) fn into_store_error(self) -> StoreError {
+        match self {
+            Self::Batch(error) => error,
+            Self::Database(error) => store_error(&error),
+        }
+    }
+}
+
+/// Turns violated constraints into rejections of what the statement is about.
+pub(super) trait Constrained<T> {
+    /// A taken key is `Conflict(conflict)`, a missing parent (or what is taken over from it) `Missing(missing)`.
+    fn constrained(self, conflict: Entity, missing: Entity) -> Result<T, Failure>;
+}
+
+impl<T> Constrained<T> for Result<T, rusqlite::Error> {
+    fn constrained(self, conflict: Entity, missing: Entity) -> Result<T, Failure> {
+        self.map_err(|error| match error.sqlite_extended_error_code() {
+            Some(ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY) => {
+                Failure::Batch(StoreError::conflict(conflict))
+            }
+            Some(ffi::SQLITE_CONSTRAINT_FOREIGNKEY | ffi::SQLITE_CONSTRAINT_NOTNULL) => {
+                Failure::Batch(StoreError::missing(missing))
+            }
+            _ => Failure::Database(error),
+        })
+    }
+}
+
+/// What the caller is told. Messages carry no statement and no path.
+pub(super) fn store_error(error: &rusqlite::Error) -> StoreError {
+    let text = match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => "the disk is full",
+        Some(ErrorCode::ReadOnly) => "the database is read-only",
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+            "the database is locked by another process"
+        }
+        Some(ErrorCode::SystemIoFailure) => "the disk reports an error",
+        Some(ErrorCode::CannotOpen) => "the database file cannot be opened",
+        Some(ErrorCode::OutOfMemory) => "there is not enough memory",
+        Some(ErrorCode::PermissionDenied | ErrorCode::AuthorizationForStatementDenied) => {
+            "the database may not be accessed"
+        }
+        Some(ErrorCode::FileLockingProtocolFailed) => "the database's locks fail",
+        Some(ErrorCode::TooBig) => "a value is too large",
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            return StoreError::Corrupt("the database file is damaged".to_owned());
+        }
+        _ => return StoreError::Corrupt(format!("unexpected database error: {error}")),
+    };
+    StoreError::Unavailable(text.to_owned())
+}
+
+/// Whether every other batch would fail the same way, so that trying them singly only costs time.
+pub(super) fn hopeless(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::ReadOnly)
+    )
+}
+
+/// Whether the connection should be made anew before it is used again.
+pub(super) fn poisoned(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::SystemIoFailure
+                | ErrorCode::DatabaseCorrupt
+                | ErrorCode::NotADatabase
+                | ErrorCode::CannotOpen
+                | ErrorCode::FileLockingProtocolFailed
+                | ErrorCode::ReadOnly
+        )
+    )
+}

@@ -1,0 +1,188 @@
+//! Opening: permissions, pragmas, the checks that refuse a file by name, the schema and its versions.
+
+use super::Durability;
+use super::failure::store_error;
+use super::log;
+use crate::error::OpenError;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
+use std::fs::{DirBuilder, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+use vm_system_record::StoreError;
+
+/// `vmsy`: tells our database from any other.
+const APPLICATION_ID: i32 = 0x766d_7379;
+/// Statements that each connection keeps prepared.
+const STATEMENTS: usize = 128;
+/// Databases up to this size are checked in full when they are opened (bytes); larger ones by their first pages.
+const FULL_CHECK_BYTES: u64 = 16 << 20;
+/// Space of the log that is kept for reuse when a checkpoint has emptied it (bytes).
+const WAL_KEPT_BYTES: u32 = 32 << 20;
+
+/// The schema version of `schema.sql`. Not 1: nine versions before the first release have the numbers below, and their files
+/// are refused by them.
+const FIRST_VERSION: u32 = 10;
+const SCHEMA: &str = include_str!("schema.sql");
+/// What brings version `FIRST_VERSION + n` to the next one. A new step needs a golden database of its version
+/// (`store/tests/golden.rs`), and the older ones stay: every later program opens them.
+const STEPS: [&str; 0] = [];
+/// The version that this program writes.
+pub(crate) const VERSION: u32 = FIRST_VERSION + STEPS.len() as u32;
+
+pub(super) fn make_folder(path: &Path) -> Result<(), OpenError> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(|error| match error.kind() {
+        ErrorKind::PermissionDenied => OpenError::Denied { path: path.to_owned() },
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+            OpenError::NotAFolder { path: path.to_owned() }
+        }
+        _ => OpenError::Unusable { path: path.to_owned(), detail: error.to_string() },
+    })
+}
+
+/// Makes or opens the database, checks it and brings it to the newest schema.
+pub(super) fn first_connection(
+    path: &Path,
+    durability: Durability,
+    busy_timeout: Duration,
+) -> Result<Connection, OpenError> {
+    make_private(path)?;
+    let judged = |error: &rusqlite::Error| judge(path, error);
+    let mut connection = writable(path, durability, busy_timeout).map_err(|error| judged(&error))?;
+    let found = identify(&connection, path)?;
+    if found != Some(VERSION) {
+        migrate(&mut connection, found).map_err(|error| judged(&error))?;
+    }
+    if found.is_some() {
+        check(&connection, path)?;
+    }
+    Ok(connection)
+}
+
+/// The file is 0600 before SQLite opens it; its log and index files take over these permissions.
+fn make_private(path: &Path) -> Result<(), OpenError> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .and_then(|file| file.set_permissions(Permissions::from_mode(0o600)))
+        .map_err(|error| OpenError::Unusable { path: path.to_owned(), detail: error.to_string() })
+}
+
+/// A connection that may write.
+pub(super) fn writable(
+    path: &Path,
+    durability: Durability,
+    busy_timeout: Duration,
+) -> Result<Connection, rusqlite::Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_EXRESCODE;
+    // Without our file of the log everything is as durable, and slower.
+    let connection = match log::vfs(durability) {
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs)?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
+    common(&connection, busy_timeout)?;
+    // First, so that a new file is not flushed for the change of its mode where nothing is flushed.
+    connection.pragma_update(None, "synchronous", durability.as_str())?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, durability == Durability::Off)?;
+    // Checkpoints are made by `wal.rs`, never inside a caller's commit.
+    connection.pragma_update(None, "wal_autocheckpoint", 0)?;
+    connection.pragma_update(None, "journal_size_limit", WAL_KEPT_BYTES)?;
+    connection.pragma_update(None, "cache_size", -8_192)?;
+    Ok(connection)
+}
+
+/// A connection that may only read.
+pub(super) fn read_only(path: &Path, busy_timeout: Duration) -> Result<Connection, rusqlite::Error> {
+    let connection = Connection::open_with_flags(
+        path,
+        OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_EXRESCODE,
+    )?;
+    common(&connection, busy_timeout)?;
+    connection.pragma_update(None, "query_only", true)?;
+    Ok(connection)
+}
+
+fn common(connection: &Connection, busy_timeout: Duration) -> Result<(), rusqlite::Error> {
+    connection.busy_timeout(busy_timeout)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.pragma_update(None, "foreign_keys", true)?;
+    connection.pragma_update(None, "temp_store", "memory")?;
+    // Plans do not depend on the values that are bound: else SQLite compiles a statement anew for each value that may have
+    // mattered, and that is most of what a small query costs.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // A damaged schema must not run code of its own.
+    connection.pragma_update(None, "trusted_schema", false)
+}
+
+/// The schema version of a database of ours; none = a new file. Refuses databases of other programs, of newer versions, and of
+/// versions before the first release.
+fn identify(connection: &Connection, path: &Path) -> Result<Option<u32>, OpenError> {
+    let judged = |error: rusqlite::Error| judge(path, &error);
+    let version: i64 =
+        connection.pragma_query_value(None, "user_version", |row| row.get(0)).map_err(judged)?;
+    let application: i32 =
+        connection.pragma_query_value(None, "application_id", |row| row.get(0)).map_err(judged)?;
+    let tables: i64 =
+        connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(judged)?;
+    let path = path.to_owned();
+    match (application, tables, u32::try_from(version)) {
+        (0, 0, Ok(0)) => Ok(None),
+        (APPLICATION_ID, _, Ok(found)) if found > VERSION => {
+            Err(OpenError::Newer { path, found, known: VERSION })
+        }
+        (APPLICATION_ID, _, Ok(found)) if found >= FIRST_VERSION => Ok(Some(found)),
+        (APPLICATION_ID, _, Ok(found)) => Err(OpenError::Unreleased { path, found }),
+        (APPLICATION_ID, _, Err(_)) => {
+            Err(OpenError::Corrupt { path, detail: format!("schema version {version}") })
+        }
+        _ => Err(OpenError::Corrupt { path, detail: "it belongs to another program".to_owned() }),
+    }
+}
+
+/// Makes the schema, or brings an older one to the newest version: all of it or nothing.
+fn migrate(connection: &mut Connection, found: Option<u32>) -> Result<(), rusqlite::Error> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    if found.is_none() {
+        transaction.execute_batch(SCHEMA)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    }
+    let done = found.unwrap_or(FIRST_VERSION) - FIRST_VERSION;
+    for step in STEPS.iter().skip(done as usize) {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "user_version", VERSION)?;
+    transaction.commit()
+}
+
+fn check(connection: &Connection, path: &Path) -> Result<(), OpenError> {
+    let size = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    if size > FULL_CHECK_BYTES {
+        return Ok(());
+    }
+    let verdict: String = connection
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| judge(path, &error))?;
+    if verdict == "ok" { Ok(()) } else { Err(OpenError::Corrupt { path: path.to_owned(), detail: verdict }) }
+}
+
+fn judge(path: &Path, error: &rusqlite::Error) -> OpenError {
+    let path = path.to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => OpenError::Locked { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            OpenError::Corrupt { path, detail: "damaged".to_owned() }
+        }
+        _ => match store_error(error) {
+            StoreError::Corrupt(detail) => OpenError::Corrupt { path, detail },
+            other => OpenError::Unusable { path, detail: other.to_string() },
+        },
+    }
+}

@@ -1,0 +1,268 @@
+//! One [`Query`] → its [`Answer`], on a read-only connection. Every list is served by an index in its order.
+
+mod books;
+#[cfg(test)]
+pub(super) mod costs;
+mod durable;
+mod executions;
+mod pages;
+mod sessions;
+mod templates;
+
+use crate::sqlite::failure::store_error;
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, StatementStatus, params_from_iter};
+use std::str::FromStr;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{Answer, Cursor, PAGE_BYTES, Page, Query, Scope, StoreError};
+
+/// Why a query failed.
+pub(super) enum ReadError {
+    Database(rusqlite::Error),
+    Damaged(&'static str),
+}
+
+impl ReadError {
+    /// The row has something in it that is none of ours; the database itself can be read.
+    fn is_of_one_row(&self) -> bool {
+        use rusqlite::Error as Sql;
+        match self {
+            Self::Damaged(_) => true,
+            Self::Database(error) => matches!(
+                error,
+                Sql::FromSqlConversionFailure(..)
+                    | Sql::IntegralValueOutOfRange(..)
+                    | Sql::InvalidColumnType(..)
+                    | Sql::Utf8Error(..)
+            ),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for ReadError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+impl From<ReadError> for StoreError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Database(error) => store_error(&error),
+            ReadError::Damaged(what) => Self::Corrupt(format!("a stored {what} cannot be read")),
+        }
+    }
+}
+
+type Read<T> = Result<T, ReadError>;
+
+pub(super) fn answer(c: &Connection, query: &Query) -> Read<Answer> {
+    Ok(match query {
+        Query::Template(scope, id) => Answer::Template(templates::by_id(c, scope, *id)?.map(Box::new)),
+        Query::TemplateByName(scope, name) => {
+            Answer::Template(templates::by_name(c, scope, name)?.map(Box::new))
+        }
+        Query::Templates(scope, page) => Answer::Templates(templates::list(c, scope, *page)?),
+        Query::Libraries => Answer::Libraries(templates::libraries(c)?),
+        Query::Session(scope, id) => Answer::Session(sessions::by_id(c, scope, *id)?.map(Box::new)),
+        Query::SessionPolicy(id) => Answer::Policy(sessions::policy(c, *id)?),
+        Query::Sessions(scope, filter, page) => Answer::Sessions(sessions::list(c, scope, filter, *page)?),
+        Query::Execution(scope, id) => Answer::Execution(executions::by_id(c, scope, *id)?.map(Box::new)),
+        Query::ExecutionByName(scope, name) => {
+            Answer::Execution(executions::by_name(c, scope, name)?.map(Box::new))
+        }
+        Query::Executions(scope, session, page) => {
+            Answer::Executions(executions::list(c, scope, *session, *page)?)
+        }
+        Query::Events(execution, after, limit) => {
+            Answer::Events(executions::events(c, *execution, *after, *limit)?)
+        }
+        Query::Ids { scope, kind, from, to, limit } => {
+            Answer::Ids(books::ids(c, scope, *kind, *from, *to, *limit)?)
+        }
+        Query::Program(scope, id) => Answer::Program(durable::program(c, scope, *id)?.map(Box::new)),
+        Query::ProgramByName(scope, name) => {
+            Answer::Program(durable::program_by_name(c, scope, name)?.map(Box::new))
+        }
+        Query::Programs(scope, page) => Answer::Programs(durable::programs(c, scope, *page)?),
+        Query::ProgramCode(id, version) => Answer::Code(durable::code(c, *id, *version)?.map(Box::new)),
+        Query::ProgramVersions { program, below, limit } => {
+            Answer::Versions(durable::versions(c, *program, *below, *limit)?)
+        }
+        Query::ProgramRun(execution) => Answer::Run(durable::run(c, *execution)?),
+        Query::Current(owner, client) => Answer::Current(durable::current(c, owner, client)?),
+        Query::Task(scope, id) => Answer::Task(durable::task(c, scope, *id)?.map(Box::new)),
+        Query::PendingTask(execution) => Answer::Task(durable::pending_task(c, *execution)?.map(Box::new)),
+        Query::Prompts { scope, executions, bytes } => {
+            Answer::Prompts(durable::prompts(c, scope, executions, *bytes)?)
+        }
+        Query::ProgramCounts(scope) => Answer::Counts(durable::counts(c, scope)?),
+        Query::PendingTasks(scope, page) => Answer::Tasks(durable::pending_tasks(c, scope, *page)?),
+        Query::TaskOf(execution, at) => Answer::Task(durable::task_of(c, *execution, *at)?.map(Box::new)),
+        Query::DueTasks { until, after, limit } => {
+            Answer::Due(durable::due_tasks(c, *until, *after, *limit)?)
+        }
+        Query::RunningPrograms { after, limit } => Answer::Ids(durable::running(c, *after, *limit)?),
+        Query::Runs { scope, program, execution, page } => {
+            Answer::Runs(durable::runs(c, scope, *program, *execution, *page)?)
+        }
+        Query::TasksOfRun { execution, after, limit } => {
+            Answer::Tasks(durable::tasks_of_run(c, *execution, *after, *limit)?)
+        }
+        Query::PageVersions { execution, after, bytes } => {
+            Answer::PageVersions(durable::page_versions(c, *execution, *after, *bytes)?)
+        }
+        Query::VersionsOfSource { program, source_hash, limit } => {
+            Answer::Versions(durable::versions_of_source(c, *program, source_hash, *limit)?)
+        }
+        Query::RunByName(scope, name) => Answer::Runs(match executions::by_name(c, scope, name)? {
+            Some(row) => durable::runs(c, scope, None, Some(row.execution.id), Page::first(1))?,
+            None => Vec::new(),
+        }),
+        Query::Standing(execution) => Answer::Standing(durable::standing(c, *execution)?.map(Box::new)),
+        Query::LastCheckpoint(execution) => Answer::Checkpoints(durable::last_checkpoint(c, *execution)?),
+        Query::Checkpoints(execution) => Answer::Checkpoints(durable::checkpoints(c, *execution)?),
+        Query::State { execution, checkpoint, behind, bytes } => {
+            Answer::Pages(pages::state(c, *execution, *checkpoint, *behind, *bytes)?)
+        }
+        Query::Key(owner, key) => Answer::Key(books::key(c, owner, key)?),
+        Query::Audit { scope, before, limit } => Answer::Audit(books::audit(c, scope, *before, *limit)?),
+        Query::Meta(key) => Answer::Meta(books::meta(c, key)?),
+    })
+}
+
+/// A `SELECT` that is put together from the conditions that a query has. Only fixed texts go into the statement; all
+/// values are parameters.
+struct Select {
+    sql: String,
+    values: Vec<Value>,
+    conditions: usize,
+    /// Its order must come from an index: the cost of a page must not grow with the table.
+    paged: bool,
+}
+
+impl Select {
+    fn new(head: &str) -> Self {
+        Self { sql: head.to_owned(), values: Vec::new(), conditions: 0, paged: false }
+    }
+
+    fn and(&mut self, condition: &str) -> &mut Self {
+        self.sql.push_str(if self.conditions == 0 { " WHERE " } else { " AND " });
+        self.sql.push_str(condition);
+        self.conditions += 1;
+        self
+    }
+
+    /// A condition that ends in an operator, and its operand.
+    fn and_value(&mut self, condition: &str, value: impl Into<Value>) -> &mut Self {
+        self.and(condition).value(value)
+    }
+
+    fn value(&mut self, value: impl Into<Value>) -> &mut Self {
+        self.sql.push_str(" ?");
+        self.values.push(value.into());
+        self
+    }
+
+    fn text(&mut self, text: &str) -> &mut Self {
+        self.sql.push_str(text);
+        self
+    }
+
+    fn scope(&mut self, scope: &Scope) -> &mut Self {
+        match scope {
+            Scope::All => self,
+            Scope::Owner(owner) => self.and_value("owner =", owner.as_str().to_owned()),
+        }
+    }
+
+    /// Newest first by `column`, ties by id, behind the page's cursor.
+    fn newest_first(&mut self, column: &str, page: Page) -> &mut Self {
+        self.paged = true;
+        if let Some(Cursor { at, id }) = page.after {
+            self.and(&format!("({column}, id) < (")).value(at.0).text(",").value(id.to_vec()).text(")");
+        }
+        self.text(&format!(" ORDER BY {column} DESC, id DESC LIMIT")).value(i64::from(page.limit))
+    }
+
+    fn rows<T>(&self, c: &Connection, mut map: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Vec<T>> {
+        let mut out = Vec::new();
+        self.each(c, |row| {
+            out.push(map(row)?);
+            Ok(true)
+        })?;
+        Ok(out)
+    }
+
+    /// Of a list: as many rows as have room by their `weight` (bytes), and one at least. A row that cannot be read costs itself
+    /// and not the others.
+    fn readable_rows<T>(
+        &self,
+        c: &Connection,
+        weight: impl Fn(&T) -> usize,
+        mut map: impl FnMut(&Row<'_>) -> Read<T>,
+    ) -> Read<Vec<T>> {
+        let (mut out, mut room) = (Vec::new(), PAGE_BYTES);
+        self.each(c, |row| {
+            match map(row) {
+                Ok(value) => {
+                    room = room.saturating_sub(weight(&value));
+                    out.push(value);
+                }
+                Err(error) if error.is_of_one_row() => {
+                    tracing::error!(error = %StoreError::from(error), "a list leaves out a row that cannot be read");
+                }
+                Err(error) => return Err(error),
+            }
+            Ok(room > 0)
+        })?;
+        Ok(out)
+    }
+
+    fn first<T>(&self, c: &Connection, mut map: impl FnMut(&Row<'_>) -> Read<T>) -> Read<Option<T>> {
+        let mut first = None;
+        self.each(c, |row| {
+            first = Some(map(row)?);
+            Ok(false)
+        })?;
+        Ok(first)
+    }
+
+    /// Until there are no more rows or `row` says false.
+    fn each(&self, c: &Connection, mut row: impl FnMut(&Row<'_>) -> Read<bool>) -> Read<()> {
+        let mut statement = c.prepare_cached(&self.sql)?;
+        let mut rows = statement.query(params_from_iter(self.values.iter()))?;
+        while let Some(next) = rows.next()? {
+            if !row(next)? {
+                break;
+            }
+        }
+        drop(rows);
+        #[cfg(test)]
+        costs::add(statement.reset_status(StatementStatus::VmStep));
+        let sorts = statement.reset_status(StatementStatus::Sort);
+        debug_assert!(!self.paged || sorts == 0, "a list without an index in its order: {}", self.sql);
+        Ok(())
+    }
+}
+
+fn parsed<T: FromStr>(row: &Row<'_>, column: usize, what: &'static str) -> Read<T> {
+    let text = row.get_ref(column)?.as_str().map_err(|_| ReadError::Damaged(what))?;
+    text.parse().map_err(|_| ReadError::Damaged(what))
+}
+
+fn count(row: &Row<'_>, column: usize) -> Read<u64> {
+    Ok(u64::try_from(row.get::<_, i64>(column)?).unwrap_or(0))
+}
+
+fn small(row: &Row<'_>, column: usize, what: &'static str) -> Read<u32> {
+    u32::try_from(row.get::<_, i64>(column)?).map_err(|_| ReadError::Damaged(what))
+}
+
+fn moment(row: &Row<'_>, column: usize) -> Read<Timestamp> {
+    Ok(Timestamp(row.get(column)?))
+}
+
+fn maybe_moment(row: &Row<'_>, column: usize) -> Read<Option<Timestamp>> {
+    Ok(row.get::<_, Option<i64>>(column)?.map(Timestamp))
+}

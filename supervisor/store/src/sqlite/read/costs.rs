@@ -1,0 +1,212 @@
+//! What lists cost does not depend on what others have: instructions of SQLite's machine are counted, not time.
+
+use super::answer;
+use crate::Durability;
+use crate::sqlite::open::first_connection;
+use crate::sqlite::write::{Passed, prune_piece};
+use rusqlite::Connection;
+use std::cell::Cell;
+use std::time::Duration;
+use vm_system_protocol::ids::{ExecutionId, ProgramId, SessionId};
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{Answer, Cursor, Owner, Page, Query, Scope, SessionQuery};
+
+thread_local! {
+    static STEPS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A query took so many instructions.
+pub(super) fn add(steps: i32) {
+    STEPS.set(STEPS.get() + u64::from(steps.unsigned_abs()));
+}
+
+/// What somebody else has of everything.
+const OTHERS: u32 = 10_000;
+/// What a query for three rows may cost, with all that is looked up for each.
+const FEW: u64 = 3_000;
+
+/// Each owner has a template, a session for each execution, a program, and a question for each execution that waits.
+fn fill(c: &Connection, owner: &str, first: u32, count: u32) {
+    let ids = format!(
+        "WITH RECURSIVE n(i) AS (VALUES ({first}) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < {first} + {count})"
+    );
+    let key = "unhex(printf('%012x7000%016x', i, i))";
+    let own = format!("(SELECT id FROM templates WHERE owner = '{owner}')");
+    let program = format!("(SELECT id FROM programs WHERE owner = '{owner}')");
+    c.execute_batch(&format!(
+        "INSERT OR IGNORE INTO policies VALUES (zeroblob(32), '{{}}');
+         INSERT INTO templates VALUES (randomblob(16), '{owner}', 't', 'cvm', 1, '{{}}', 0, 0);
+         INSERT INTO programs VALUES (randomblob(16), '{owner}', 'p', 1, 1, 0, 0);
+         INSERT INTO program_versions SELECT id, 1, zeroblob(32), 1, 0, '', x'' FROM programs WHERE owner = '{owner}';
+         {ids} INSERT INTO sessions (id, owner, template, policy, durable, workspace_id, base_commit_oid, worktree_path,
+             status, created_at, runtime_meta)
+             SELECT {key}, '{owner}', {own}, zeroblob(32), 1, '', '', '', 'ready', i, '{{}}' FROM n;
+         {ids} INSERT INTO executions (id, session, owner, kind, status, args, env, started_at)
+             SELECT {key}, {key}, '{owner}', 'program', 'waiting', '[]', '{{}}', i FROM n;
+         {ids} INSERT INTO program_runs (execution, owner, program, version)
+             SELECT {key}, '{owner}', {program}, 1 FROM n;
+         {ids} INSERT INTO tasks (id, execution, owner, prompt, attempts, created_at, checkpoint)
+             SELECT {key}, {key}, '{owner}', '?', 0, i, 0 FROM n;
+         {ids} INSERT INTO audit_log (at, owner, verb, subject, outcome, door)
+             SELECT i, '{owner}', 'v', 's', 'ok', 'rest' FROM n;"
+    ))
+    .expect("rows of a schema of our own");
+}
+
+/// Mine are the oldest: whoever walks from the newest passes everybody else's first.
+pub(in crate::sqlite) fn filled() -> (tempfile::TempDir, Connection) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join("store.db");
+    let connection = first_connection(&path, Durability::Normal, Duration::ZERO).expect("an empty folder");
+    connection.execute_batch("BEGIN").expect("idle");
+    fill(&connection, "me", 1, 3);
+    fill(&connection, "they", 100, OTHERS);
+    connection.execute_batch("COMMIT").expect("open");
+    (folder, connection)
+}
+
+fn cost(c: &Connection, query: &Query) -> u64 {
+    STEPS.set(0);
+    assert!(answer(c, query).is_ok(), "{query:?}");
+    STEPS.get()
+}
+
+#[test]
+fn lists_of_one_owner_cost_nothing_for_what_others_have() {
+    let (_folder, c) = filled();
+    let me = || Scope::Owner(Owner::new("me"));
+    let page = || Page::first(100);
+    let program = c
+        .query_row("SELECT id FROM programs WHERE owner = 'me'", [], |row| row.get(0))
+        .map(ProgramId::from_bytes)
+        .expect("it was made");
+    let runs = |program, execution| Query::Runs { scope: me(), program, execution, page: Page::first(100) };
+    let one = c
+        .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
+        .map(ExecutionId::from_bytes)
+        .expect("it was made");
+    for query in [
+        Query::Templates(me(), page()),
+        Query::Programs(me(), page()),
+        Query::Sessions(me(), SessionQuery::default(), page()),
+        Query::Executions(me(), SessionId::from_bytes(*one.as_bytes()), page()),
+        Query::PendingTasks(me(), page()),
+        Query::Audit { scope: me(), before: None, limit: 100 },
+        Query::Prompts { scope: me(), executions: vec![one], bytes: 100 },
+        Query::ProgramCounts(me()),
+        runs(None, None),
+        runs(Some(program), None),
+        runs(None, Some(one)),
+        Query::RunningPrograms { after: ExecutionId::from_bytes([0; 16]), limit: 100 },
+        Query::DueTasks { until: Timestamp(i64::MAX), after: None, limit: 100 },
+    ] {
+        let steps = cost(&c, &query);
+        assert!(steps <= FEW, "{steps} instructions for {query:?}");
+    }
+    let all =
+        cost(&c, &Query::Runs { scope: Scope::All, program: None, execution: None, page: Page::first(3) });
+    assert!(all <= FEW, "{all} instructions for the newest of all");
+}
+
+#[test]
+fn a_state_costs_its_pages_and_not_what_is_kept_to_go_back_to() {
+    let (_folder, c) = filled();
+    let execution = c
+        .query_row("SELECT id FROM executions WHERE owner = 'me'", [], |row| row.get(0))
+        .map(ExecutionId::from_bytes)
+        .expect("it was made");
+    // Page 2 has one version, the others as many as there are checkpoints; page 3 is gone since the last one.
+    c.execute(
+        "WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < 1000)
+         INSERT INTO state_pages SELECT ?1, page, i, iif(page = 3 AND i = 1000, NULL, unhex(printf('%04x', i)))
+         FROM n, (SELECT 1 AS page UNION SELECT 2 UNION SELECT 3 UNION SELECT 4) WHERE page <> 2 OR i = 7",
+        [execution.as_bytes()],
+    )
+    .expect("rows of a schema of our own");
+    let whole = Query::State { execution, checkpoint: 1_000, behind: None, bytes: usize::MAX };
+    let steps = cost(&c, &whole);
+    assert!(steps <= FEW / 10, "{steps} instructions for three pages");
+    let pages = |query: &Query| {
+        let Ok(Answer::Pages(pages)) = answer(&c, query) else { panic!("no pages for {query:?}") };
+        pages
+    };
+    let page = |number, version: u16| (number, version.to_be_bytes().to_vec());
+    assert_eq!(pages(&whole), [page(1, 1_000), page(2, 7), page(4, 1_000)]);
+    let part = |behind, bytes| Query::State { execution, checkpoint: 500, behind, bytes };
+    assert_eq!(pages(&part(None, usize::MAX)), [page(1, 500), page(2, 7), page(3, 500), page(4, 500)]);
+    // A part ends with the page that fills it, whichever way that one was found.
+    assert_eq!(pages(&part(None, 1)), [page(1, 500)]);
+    assert_eq!(pages(&part(Some(1), 2)), [page(2, 7)]);
+    assert_eq!(pages(&part(Some(1), 3)), [page(2, 7), page(3, 500)]);
+    assert_eq!(pages(&part(Some(3), 3)), [page(4, 500)]);
+    assert!(pages(&part(Some(4), 3)).is_empty());
+}
+
+#[test]
+fn what_does_not_end_is_passed_in_pieces_and_once() {
+    let (_folder, c) = filled();
+    let (mut passed, mut pieces) = (Passed::default(), 0);
+    let next = |passed| {
+        let piece = prune_piece(&c, Timestamp(1 << 40), Timestamp(0), 1_000_000, passed).ok();
+        piece.expect("a database of our own")
+    };
+    let rows = loop {
+        let piece = next(passed);
+        (passed, pieces) = (piece.passed, pieces + 1);
+        if !piece.more {
+            break piece.rows;
+        }
+    };
+    assert_eq!((pieces, rows), (3, 0), "4 096 rows are looked at in one piece");
+    let again = next(passed);
+    assert!(!again.more && again.passed == passed, "nothing is looked at twice");
+}
+
+#[test]
+fn a_row_that_cannot_be_read_costs_itself_and_not_the_others() {
+    let (_folder, c) = filled();
+    c.execute_batch(
+        "UPDATE tasks SET deadline = created_at;
+         UPDATE tasks SET attempts = 1 << 40, deadline = 0 WHERE created_at = 1 AND owner = 'me';
+         UPDATE tasks SET outcome = 'lost' WHERE created_at = 2 AND owner = 'me';
+         UPDATE executions SET status = 'lost' WHERE started_at = 2 AND owner = 'me';
+         INSERT INTO programs VALUES (randomblob(16), 'me', 'q', 1, 1 << 40, 0, 0);
+         INSERT INTO program_versions SELECT id, 1 << 40, zeroblob(32), 1, 0, '', x'' FROM programs WHERE name = 'q';",
+    )
+    .expect("rows of a schema of our own");
+    let me = || Scope::Owner(Owner::new("me"));
+    let page = || Page::first(100);
+    let count = |query: &Query| match answer(&c, query) {
+        Ok(Answer::Tasks(rows)) => rows.len(),
+        Ok(Answer::Due(rows)) => rows.len(),
+        Ok(Answer::Runs(rows)) => rows.len(),
+        Ok(Answer::Programs(rows)) => rows.len(),
+        other => panic!("{query:?}: {}", other.is_ok()),
+    };
+    assert_eq!(count(&Query::PendingTasks(me(), page())), 2);
+    assert_eq!(count(&Query::Runs { scope: me(), program: None, execution: None, page: page() }), 2);
+    assert_eq!(count(&Query::Programs(me(), page())), 1);
+    let due = |after| Query::DueTasks { until: Timestamp(3), after, limit: 100 };
+    assert_eq!(count(&due(None)), 3, "when a question ends can be read of every one");
+    let Ok(Answer::Due(rows)) = answer(&c, &due(None)) else { panic!("it was just read") };
+    assert_eq!(rows.iter().map(|row| row.deadline.0).collect::<Vec<_>>(), [0, 2, 3]);
+    assert_eq!(count(&due(Some((rows[0].deadline, rows[0].id)))), 2);
+    assert_eq!(count(&due(Some((rows[2].deadline, rows[2].id)))), 0);
+}
+
+#[test]
+fn a_page_of_large_rows_ends_early_and_the_next_one_goes_on_behind_it() {
+    let (_folder, c) = filled();
+    c.execute_batch("UPDATE tasks SET prompt = printf('%.*c', 10485760, 'x') WHERE owner = 'me'")
+        .expect("rows of a schema of our own");
+    let read = |after| {
+        let page = Page { after, ..Page::first(100) };
+        match answer(&c, &Query::PendingTasks(Scope::Owner(Owner::new("me")), page)) {
+            Ok(Answer::Tasks(rows)) => rows,
+            _ => panic!("another answer"),
+        }
+    };
+    let first = read(None);
+    let last = first.last().map(|row| Cursor { at: row.created_at, id: *row.id.as_bytes() });
+    assert_eq!((first.len(), read(last).len()), (2, 1));
+}

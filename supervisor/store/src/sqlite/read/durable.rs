@@ -1,0 +1,389 @@
+//! Programs, tasks, checkpoints and pages.
+
+use super::{
+    Read, ReadError, Select, count, executions, maybe_moment, moment, pages, sessions, small, templates,
+};
+use rusqlite::{Connection, Row};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{
+    CheckpointRow, Cursor, DueTask, Owner, Page, PageVersion, ProgramCode, ProgramRow, RunRow,
+    STANDING_BYTES, Scope, Standing, TaskOutcome, TaskRow, VersionRow,
+};
+
+const PROGRAM: &str = "SELECT id, owner, name, is_active, programs.created_at, modified_at, programs.version,
+    source_hash, format FROM programs
+    JOIN program_versions ON program = id AND program_versions.version = programs.version";
+
+pub(super) fn program(c: &Connection, scope: &Scope, id: ProgramId) -> Read<Option<ProgramRow>> {
+    let mut select = Select::new(PROGRAM);
+    select.and_value("id =", id.as_bytes().to_vec()).and("is_active = 1").scope(scope);
+    select.first(c, program_row)
+}
+
+pub(super) fn program_by_name(c: &Connection, scope: &Scope, name: &str) -> Read<Option<ProgramRow>> {
+    let mut select = Select::new(PROGRAM);
+    select.and_value("name =", name.to_owned()).and("is_active = 1").scope(scope);
+    select.newest_first("programs.created_at", Page::first(1));
+    select.first(c, program_row)
+}
+
+pub(super) fn programs(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<ProgramRow>> {
+    let mut select = Select::new(PROGRAM);
+    select.and("is_active = 1").scope(scope).newest_first("programs.created_at", page);
+    select.readable_rows(c, |_| 512, program_row)
+}
+
+fn program_row(row: &Row<'_>) -> Read<ProgramRow> {
+    Ok(ProgramRow {
+        id: ProgramId::from_bytes(row.get(0)?),
+        owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("program"))?),
+        name: row.get(2)?,
+        is_active: row.get(3)?,
+        created_at: moment(row, 4)?,
+        modified_at: moment(row, 5)?,
+        version: small(row, 6, "program")?,
+        source_hash: row.get(7)?,
+        format: small(row, 8, "program")?,
+    })
+}
+
+pub(super) fn code(c: &Connection, id: ProgramId, version: u32) -> Read<Option<ProgramCode>> {
+    let mut select = Select::new("SELECT source, format, code FROM program_versions");
+    select.and_value("program =", id.as_bytes().to_vec()).and_value("version =", i64::from(version));
+    select.first(c, |row| {
+        Ok(ProgramCode { source: row.get(0)?, format: small(row, 1, "program")?, code: row.get(2)? })
+    })
+}
+
+pub(super) fn versions(
+    c: &Connection,
+    program: ProgramId,
+    below: Option<u32>,
+    limit: u32,
+) -> Read<Vec<VersionRow>> {
+    let mut select = Select::new("SELECT version, source_hash, format, created_at FROM program_versions");
+    select.and_value("program =", program.as_bytes().to_vec());
+    if let Some(below) = below {
+        select.and_value("version <", i64::from(below));
+    }
+    newest_versions(c, select, limit)
+}
+
+pub(super) fn versions_of_source(
+    c: &Connection,
+    program: ProgramId,
+    source_hash: &[u8; 32],
+    limit: u32,
+) -> Read<Vec<VersionRow>> {
+    let mut select = Select::new(
+        "SELECT version, source_hash, format, created_at FROM program_versions
+         INDEXED BY program_versions_by_source",
+    );
+    select.and_value("program =", program.as_bytes().to_vec());
+    select.and_value("source_hash =", source_hash.to_vec());
+    newest_versions(c, select, limit)
+}
+
+fn newest_versions(c: &Connection, mut select: Select, limit: u32) -> Read<Vec<VersionRow>> {
+    select.paged = true;
+    select.text(" ORDER BY version DESC LIMIT").value(i64::from(limit));
+    select.rows(c, |row| {
+        Ok(VersionRow {
+            version: small(row, 0, "program")?,
+            source_hash: row.get(1)?,
+            format: small(row, 2, "program")?,
+            created_at: moment(row, 3)?,
+        })
+    })
+}
+
+pub(super) fn run(c: &Connection, execution: ExecutionId) -> Read<Option<(ProgramId, u32)>> {
+    let mut select = Select::new("SELECT program, version FROM program_runs");
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    select.first(c, |row| Ok((ProgramId::from_bytes(row.get(0)?), small(row, 1, "program run")?)))
+}
+
+pub(super) fn current(c: &Connection, owner: &Owner, client: &str) -> Read<Option<ExecutionId>> {
+    let mut select = Select::new("SELECT execution FROM current_executions");
+    select.and_value("owner =", owner.as_str().to_owned()).and_value("client =", client.to_owned());
+    select.first(c, |row| Ok(ExecutionId::from_bytes(row.get(0)?)))
+}
+
+const TASK: &str =
+    "SELECT id, owner, execution, prompt, schema, attempts, created_at, deadline, ended_at, answer,
+    checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at FROM tasks";
+
+pub(super) fn task(c: &Connection, scope: &Scope, id: TaskId) -> Read<Option<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and_value("id =", id.as_bytes().to_vec()).scope(scope);
+    select.first(c, task_row)
+}
+
+pub(super) fn pending_task(c: &Connection, execution: ExecutionId) -> Read<Option<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL");
+    select.first(c, task_row)
+}
+
+pub(super) fn pending_tasks(c: &Connection, scope: &Scope, page: Page) -> Read<Vec<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and("ended_at IS NULL").scope(scope);
+    if let Some(Cursor { at, id }) = page.after {
+        select.and("(created_at, id) > (").value(at.0).text(",").value(id.to_vec()).text(")");
+    }
+    select.paged = true;
+    select.text(" ORDER BY created_at, id LIMIT").value(i64::from(page.limit));
+    select.readable_rows(c, task_weight, task_row)
+}
+
+pub(super) fn prompts(
+    c: &Connection,
+    scope: &Scope,
+    executions: &[ExecutionId],
+    bytes: u32,
+) -> Read<Vec<(ExecutionId, String)>> {
+    let mut prompts = Vec::new();
+    for execution in executions {
+        let mut select = Select::new("SELECT prompt FROM tasks");
+        select.and_value("execution =", execution.as_bytes().to_vec()).and("ended_at IS NULL").scope(scope);
+        let beginning = |row: &Row<'_>| {
+            let prompt = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("task"))?;
+            Ok((*execution, prompt[..prompt.floor_char_boundary(bytes as usize)].to_owned()))
+        };
+        prompts.extend(select.readable_rows(c, |_| 0, beginning)?);
+    }
+    Ok(prompts)
+}
+
+pub(super) fn counts(c: &Connection, scope: &Scope) -> Read<(u64, u64)> {
+    let mut programs = Select::new("SELECT count(*) FROM programs");
+    programs.and("is_active = 1").scope(scope);
+    let mut runs = Select::new("SELECT count(*) FROM program_runs");
+    runs.scope(scope);
+    let number = |select: &Select| select.first(c, |row| count(row, 0)).map(Option::unwrap_or_default);
+    Ok((number(&programs)?, number(&runs)?))
+}
+
+fn task_weight(task: &TaskRow) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    256 + task.prompt.len() + text(&task.schema) + text(&task.fallback) + text(&task.answer)
+}
+
+fn run_weight(run: &RunRow) -> usize {
+    let execution = &run.row.execution;
+    let result = execution.result.as_ref().map_or(0, |json| json.as_str().len());
+    768 + execution.args.as_str().len() + execution.env.as_str().len() + result
+}
+
+fn task_row(row: &Row<'_>) -> Read<TaskRow> {
+    Ok(TaskRow {
+        id: TaskId::from_bytes(row.get(0)?),
+        owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("task"))?),
+        execution: ExecutionId::from_bytes(row.get(2)?),
+        prompt: row.get(3)?,
+        schema: row.get(4)?,
+        attempts: u32::try_from(count(row, 5)?).unwrap_or(u32::MAX),
+        created_at: moment(row, 6)?,
+        deadline: maybe_moment(row, 7)?,
+        ended_at: maybe_moment(row, 8)?,
+        answer: row.get(9)?,
+        checkpoint: count(row, 10)?,
+        retries: row.get(11)?,
+        fallback: row.get(12)?,
+        outcome: match row.get::<_, Option<String>>(13)? {
+            Some(text) => Some(TaskOutcome::from_text(&text).ok_or(ReadError::Damaged("task"))?),
+            None => None,
+        },
+        first_attempt_at: maybe_moment(row, 14)?,
+        last_attempt_at: maybe_moment(row, 15)?,
+    })
+}
+
+pub(super) fn task_of(c: &Connection, execution: ExecutionId, at: Option<u64>) -> Read<Option<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    if let Some(checkpoint) = at {
+        select.and_value("checkpoint <=", i64::try_from(checkpoint).unwrap_or(i64::MAX));
+    }
+    select.text(" ORDER BY checkpoint DESC LIMIT 1");
+    select.first(c, task_row)
+}
+
+pub(super) fn tasks_of_run(
+    c: &Connection,
+    execution: ExecutionId,
+    after: u64,
+    limit: u32,
+) -> Read<Vec<TaskRow>> {
+    let mut select = Select::new(TASK);
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    select.and_value("checkpoint >", i64::try_from(after).unwrap_or(i64::MAX));
+    select.paged = true;
+    select.text(" ORDER BY checkpoint LIMIT").value(i64::from(limit));
+    select.readable_rows(c, task_weight, task_row)
+}
+
+pub(super) fn page_versions(
+    c: &Connection,
+    execution: ExecutionId,
+    after: Option<(u64, u64)>,
+    bytes: usize,
+) -> Read<Vec<PageVersion>> {
+    let mut select = Select::new("SELECT page, checkpoint, bytes FROM state_pages");
+    select.and_value("execution =", execution.as_bytes().to_vec());
+    if let Some((page, checkpoint)) = after {
+        let place = |number| i64::try_from(number).unwrap_or(i64::MAX);
+        select.and("(page, checkpoint) > (").value(place(page)).text(",").value(place(checkpoint)).text(")");
+    }
+    select.paged = true;
+    select.text(" ORDER BY page, checkpoint");
+    let (mut versions, mut room) = (Vec::new(), bytes);
+    select.each(c, |row| {
+        let version: PageVersion = (count(row, 0)?, count(row, 1)?, row.get(2)?);
+        // Rows cost, too.
+        room = room.saturating_sub(64 + version.2.as_ref().map_or(0, Vec::len));
+        versions.push(version);
+        Ok(room > 0)
+    })?;
+    Ok(versions)
+}
+
+pub(super) fn due_tasks(
+    c: &Connection,
+    until: Timestamp,
+    after: Option<(Timestamp, TaskId)>,
+    limit: u32,
+) -> Read<Vec<DueTask>> {
+    let mut select = Select::new("SELECT id, execution, deadline FROM tasks");
+    select.and("ended_at IS NULL").and("deadline IS NOT NULL").and_value("deadline <=", until.0);
+    // Those of sessions are their owner task's to end.
+    select.and("EXISTS (SELECT 1 FROM program_runs WHERE program_runs.execution = tasks.execution)");
+    if let Some((deadline, id)) = after {
+        select.and("(deadline, id) > (").value(deadline.0).text(",").value(id.as_bytes().to_vec()).text(")");
+    }
+    select.paged = true;
+    select.text(" ORDER BY deadline, id LIMIT").value(i64::from(limit));
+    select.readable_rows(
+        c,
+        |_| 64,
+        |row| {
+            Ok(DueTask {
+                id: TaskId::from_bytes(row.get(0)?),
+                execution: ExecutionId::from_bytes(row.get(1)?),
+                deadline: moment(row, 2)?,
+            })
+        },
+    )
+}
+
+pub(super) fn running(c: &Connection, after: ExecutionId, limit: u32) -> Read<Vec<[u8; 16]>> {
+    let mut select = Select::new("SELECT id FROM executions");
+    select.and("kind = 'program'").and("status = 'running'").and_value("id >", after.as_bytes().to_vec());
+    select.paged = true;
+    select.text(" ORDER BY id LIMIT").value(i64::from(limit));
+    select.rows(c, |row| Ok(row.get(0)?))
+}
+
+/// Ids of executions begin with their time, so that the order of ids is the order in which they were made.
+pub(super) fn runs(
+    c: &Connection,
+    scope: &Scope,
+    program: Option<ProgramId>,
+    execution: Option<ExecutionId>,
+    page: Page,
+) -> Read<Vec<RunRow>> {
+    let columns = executions::COLUMNS
+        .replacen("SELECT id, owner, name,", "SELECT executions.id, executions.owner, executions.name,", 1)
+        .replacen(" FROM executions", "", 1);
+    let mut select = Select::new(&format!(
+        "{columns}, program, program_runs.version, programs.name, programs.is_active FROM program_runs
+         CROSS JOIN executions ON executions.id = program_runs.execution
+         CROSS JOIN programs ON programs.id = program_runs.program"
+    ));
+    if let Some(program) = program {
+        select.and_value("program =", program.as_bytes().to_vec());
+    }
+    if let Some(execution) = execution {
+        select.and_value("execution =", execution.as_bytes().to_vec());
+    }
+    if let Scope::Owner(owner) = scope {
+        // One execution, or one program's, is found by it: they are all of one owner.
+        let found = program.is_some() || execution.is_some();
+        let owned = if found { "+program_runs.owner =" } else { "program_runs.owner =" };
+        select.and_value(owned, owner.as_str().to_owned());
+    }
+    if let Some(after) = page.after {
+        select.and_value("execution <", after.id.to_vec());
+    }
+    if execution.is_none() {
+        select.paged = true;
+        select.text(" ORDER BY program_runs.execution DESC");
+    }
+    select.text(" LIMIT").value(i64::from(page.limit));
+    let found = |row: &Row<'_>| {
+        Ok(RunRow {
+            row: executions::execution(row)?,
+            program: ProgramId::from_bytes(row.get(23)?),
+            version: small(row, 24, "program run")?,
+            program_name: if row.get(26)? { row.get(25)? } else { None },
+        })
+    };
+    if execution.is_some() { select.rows(c, found) } else { select.readable_rows(c, run_weight, found) }
+}
+
+pub(super) fn standing(c: &Connection, execution: ExecutionId) -> Read<Option<Standing>> {
+    let Some(row) = executions::by_id(c, &Scope::All, execution)? else { return Ok(None) };
+    let Some((program, version)) = run(c, execution)? else { return Ok(None) };
+    let session = row.execution.session_id;
+    let damaged = || ReadError::Damaged("execution");
+    let policy = sessions::policy(c, session)?.ok_or_else(damaged)?;
+    let session = sessions::by_id(c, &Scope::All, session)?.ok_or_else(damaged)?.session;
+    let checkpoint = last_checkpoint(c, execution)?.pop();
+    let state = match &checkpoint {
+        Some(last) => complete(pages::state(c, execution, last.seq, None, STANDING_BYTES)?),
+        None => None,
+    };
+    Ok(Some(Standing {
+        execution: row.execution,
+        program,
+        version,
+        owner: row.owner,
+        worktree_path: session.worktree_path,
+        policy,
+        template: templates::by_id(c, &Scope::All, session.template_id)?,
+        checkpoint,
+        task: task_of(c, execution, None)?,
+        state,
+    }))
+}
+
+/// All pages of a state; none if there may be more than these.
+fn complete(pages: Vec<(u64, Vec<u8>)>) -> Option<Vec<(u64, Vec<u8>)>> {
+    let bytes: usize = pages.iter().map(|(_, page)| page.len()).sum();
+    (bytes < STANDING_BYTES).then_some(pages)
+}
+
+pub(super) fn last_checkpoint(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
+    let mut select = Select::new("SELECT seq, at, cause, bytes, unweighed, written FROM checkpoints");
+    select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq DESC LIMIT 1");
+    select.rows(c, checkpoint_row)
+}
+
+fn checkpoint_row(row: &Row<'_>) -> Read<CheckpointRow> {
+    let unweighed: Option<i64> = row.get(4)?;
+    Ok(CheckpointRow {
+        seq: count(row, 0)?,
+        at: moment(row, 1)?,
+        cause: row.get(2)?,
+        bytes: count(row, 3)?,
+        unweighed: unweighed.and_then(|bytes| u64::try_from(bytes).ok()),
+        written: count(row, 5)?,
+    })
+}
+
+pub(super) fn checkpoints(c: &Connection, execution: ExecutionId) -> Read<Vec<CheckpointRow>> {
+    let mut select = Select::new("SELECT seq, at, cause, bytes, unweighed, written FROM checkpoints");
+    select.and_value("execution =", execution.as_bytes().to_vec()).text(" ORDER BY seq");
+    select.rows(c, checkpoint_row)
+}

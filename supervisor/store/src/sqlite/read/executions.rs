@@ -1,0 +1,125 @@
+//! Executions and their events.
+
+use super::{Read, ReadError, Select, count, maybe_moment, moment, parsed};
+use rusqlite::{Connection, Row};
+use vm_system_protocol::ids::{ExecutionId, SessionId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionError, Metrics};
+use vm_system_record::{ExecutionRow, Owner, PAGE_BYTES, Page, Scope, weight_of_event};
+
+pub(super) const COLUMNS: &str =
+    "SELECT id, owner, name, session, kind, status, degraded, input, path, args, env, started_at,
+    ended_at, result, error_code, error_message, error_reason, duration_ms, cpu_ms, host_wait_ms, events,
+    output_bytes, heap_peak_bytes FROM executions";
+
+pub(super) fn by_id(c: &Connection, scope: &Scope, id: ExecutionId) -> Read<Option<ExecutionRow>> {
+    let mut select = Select::new(COLUMNS);
+    select.and_value("id =", id.as_bytes().to_vec()).scope(scope);
+    select.first(c, execution)
+}
+
+pub(super) fn by_name(c: &Connection, scope: &Scope, name: &str) -> Read<Option<ExecutionRow>> {
+    let mut unfinished = Select::new(COLUMNS);
+    unfinished.and_value("name =", name.to_owned()).and("status IN ('running', 'waiting')").scope(scope);
+    unfinished.newest_first("started_at", Page::first(1));
+    if let Some(row) = unfinished.first(c, execution)? {
+        return Ok(Some(row));
+    }
+    let mut any = Select::new(COLUMNS);
+    any.and_value("name =", name.to_owned()).scope(scope).newest_first("started_at", Page::first(1));
+    any.first(c, execution)
+}
+
+pub(super) fn list(c: &Connection, scope: &Scope, session: SessionId, page: Page) -> Read<Vec<ExecutionRow>> {
+    let mut select = Select::new(COLUMNS);
+    select.text(" INDEXED BY executions_by_session").and_value("session =", session.as_bytes().to_vec());
+    select.scope(scope).newest_first("started_at", page);
+    select.rows(c, execution)
+}
+
+pub(super) fn execution(row: &Row<'_>) -> Read<ExecutionRow> {
+    let error = match row.get::<_, Option<String>>(14)? {
+        Some(code) => Some(ExecutionError {
+            code,
+            message: row.get::<_, Option<String>>(15)?.unwrap_or_default(),
+            reason: row.get(16)?,
+        }),
+        None => None,
+    };
+    Ok(ExecutionRow {
+        owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("execution"))?),
+        name: row.get(2)?,
+        execution: Execution {
+            id: ExecutionId::from_bytes(row.get(0)?),
+            session_id: SessionId::from_bytes(row.get(3)?),
+            kind: parsed(row, 4, "execution")?,
+            input: row.get(7)?,
+            path: row.get(8)?,
+            args: JsonText::from_untrusted(row.get(9)?),
+            env: JsonText::from_untrusted(row.get(10)?),
+            status: parsed(row, 5, "execution")?,
+            started_at: moment(row, 11)?,
+            ended_at: maybe_moment(row, 12)?,
+            result: row.get::<_, Option<String>>(13)?.map(JsonText::from_untrusted),
+            error,
+            metrics: Metrics {
+                duration_ms: count(row, 17)?,
+                cpu_ms: count(row, 18)?,
+                host_wait_ms: count(row, 19)?,
+                events: count(row, 20)?,
+                output_bytes: count(row, 21)?,
+                heap_peak_bytes: count(row, 22)?,
+            },
+            degraded: row.get(6)?,
+            events: None,
+        },
+    })
+}
+
+pub(super) fn events(c: &Connection, id: ExecutionId, after: u64, limit: u32) -> Read<Vec<Event>> {
+    let limit = if limit == 0 { -1 } else { i64::from(limit) };
+    let mut select = Select::new("SELECT seq, ts, type, label, text, extra FROM events");
+    select.and_value("execution =", id.as_bytes().to_vec());
+    select.and_value("seq >", i64::try_from(after).unwrap_or(i64::MAX));
+    select.text(" ORDER BY seq LIMIT").value(limit);
+    let event = |row: &Row<'_>| {
+        Ok(Event { execution_id: id, seq: count(row, 0)?, ts: moment(row, 1)?, payload: payload(row)? })
+    };
+    if limit < 0 {
+        return select.rows(c, event);
+    }
+    // One that cannot be read is an error: whoever follows would not see that it is missing.
+    let (mut events, mut room) = (Vec::new(), PAGE_BYTES);
+    select.each(c, |row| {
+        let event = event(row)?;
+        room = room.saturating_sub(weight_of_event(&event));
+        events.push(event);
+        Ok(room > 0)
+    })?;
+    Ok(events)
+}
+
+/// The way back from `Columns` of `write/executions.rs`.
+fn payload(row: &Row<'_>) -> Read<EventPayload> {
+    const WHAT: &str = "event";
+    let text: String = row.get(4)?;
+    let kind = row.get_ref(2)?.as_str().map_err(|_| ReadError::Damaged(WHAT))?;
+    Ok(match kind {
+        "input_echo" => EventPayload::InputEcho { text },
+        "console" => EventPayload::Console { level: parsed(row, 3, WHAT)?, text },
+        "value" => EventPayload::Value {
+            kind: parsed(row, 3, WHAT)?,
+            preview: text,
+            json: row.get::<_, Option<String>>(5)?.map(JsonText::from_untrusted),
+        },
+        "exception" => EventPayload::Exception {
+            message: text,
+            stack: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
+        },
+        "system" => EventPayload::System { message: text, level: parsed(row, 3, WHAT)? },
+        "stdout" => EventPayload::Stdout { text },
+        "stderr" => EventPayload::Stderr { text },
+        "task" => EventPayload::Task { task_id: parsed(row, 3, WHAT)?, prompt: text },
+        _ => return Err(ReadError::Damaged(WHAT)),
+    })
+}

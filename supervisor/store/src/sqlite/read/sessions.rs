@@ -1,0 +1,149 @@
+//! Sessions and their snapshots.
+
+use super::{Read, ReadError, Select, count, maybe_moment, moment, parsed};
+use rusqlite::{Connection, Row};
+use std::sync::Arc;
+use vm_system_protocol::ids::{ExecutionId, SessionId, TemplateId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, Session, SessionStatus};
+use vm_system_record::{Owner, Page, PolicySnapshot, Scope, SessionQuery, SessionRow};
+
+const COLUMNS: &str =
+    "SELECT id, owner, name, template, workspace_id, base_commit_oid, worktree_path, status,
+    created_at, closed_at, last_error, close_reason, runtime_meta, worker_seq, durable,
+    CASE WHEN durable THEN (SELECT executions.id FROM executions WHERE executions.session = sessions.id
+        ORDER BY executions.started_at, executions.id LIMIT 1) END
+    FROM sessions";
+
+pub(super) fn by_id(c: &Connection, scope: &Scope, id: SessionId) -> Read<Option<SessionRow>> {
+    let mut select = Select::new(COLUMNS);
+    select.and_value("id =", id.as_bytes().to_vec()).scope(scope);
+    select.first(c, session)
+}
+
+pub(super) fn list(
+    c: &Connection,
+    scope: &Scope,
+    filter: &SessionQuery,
+    page: Page,
+) -> Read<Vec<SessionRow>> {
+    let mut select = Select::new(COLUMNS);
+    conditions(&mut select, scope, filter, page);
+    select.rows(c, session)
+}
+
+fn conditions(select: &mut Select, scope: &Scope, filter: &SessionQuery, page: Page) {
+    select.text(&format!(" INDEXED BY {}", index(scope, filter)));
+    if let Some(template) = filter.template {
+        select.and_value("template =", template.as_bytes().to_vec());
+    }
+    if let Some(workspace) = &filter.workspace_id {
+        select.and_value("workspace_id =", workspace.clone());
+    }
+    if let Some(name) = &filter.name {
+        select.and_value("name =", name.clone());
+    }
+    if filter.template.is_none() && filter.name.is_none() {
+        select.and_value("durable =", i64::from(filter.durable));
+    }
+    if let Some(status) = filter.status {
+        select.and_value("status =", status.as_str().to_owned());
+    }
+    select.scope(scope).newest_first("created_at", page);
+}
+
+/// The index that leaves least to filter. All of them end in (`created_at`, `id`), the order of the list, behind
+/// `durable` where that is always given.
+fn index(scope: &Scope, filter: &SessionQuery) -> &'static str {
+    let live = matches!(filter.status, Some(SessionStatus::Starting | SessionStatus::Ready));
+    match (scope, filter) {
+        (Scope::Owner(_), SessionQuery { name: Some(_), .. }) => "sessions_by_name",
+        (Scope::All, SessionQuery { name: Some(_), .. }) => "sessions_by_name_of_all",
+        (_, SessionQuery { template: Some(_), .. }) => "sessions_by_template",
+        (_, SessionQuery { workspace_id: Some(_), .. }) => "sessions_by_workspace",
+        (_, SessionQuery { status: Some(_), .. }) if live => "sessions_by_status",
+        (Scope::Owner(_), _) => "sessions_by_owner",
+        (Scope::All, SessionQuery { status: Some(_), .. }) => "sessions_by_status",
+        (Scope::All, _) => "sessions_by_time",
+    }
+}
+
+fn session(row: &Row<'_>) -> Read<SessionRow> {
+    let template = TemplateId::from_bytes(row.get(3)?);
+    Ok(SessionRow {
+        owner: Owner::new(row.get_ref(1)?.as_str().map_err(|_| ReadError::Damaged("session"))?),
+        worker_seq: count(row, 13)?,
+        session: Session {
+            id: SessionId::from_bytes(row.get(0)?),
+            name: row.get(2)?,
+            template_id: template,
+            vm_id: template,
+            workspace_id: row.get(4)?,
+            base_commit_oid: row.get(5)?,
+            worktree_path: row.get(6)?,
+            status: parsed(row, 7, "session")?,
+            created_at: moment(row, 8)?,
+            closed_at: maybe_moment(row, 9)?,
+            last_error: row.get(10)?,
+            close_reason: row.get(11)?,
+            runtime_meta: JsonText::from_untrusted(row.get(12)?),
+            engine: if row.get(14)? { Engine::Cvm } else { Engine::Quickjs },
+            execution_id: row.get::<_, Option<_>>(15)?.map(ExecutionId::from_bytes),
+        },
+    })
+}
+
+pub(super) fn policy(c: &Connection, id: SessionId) -> Read<Option<Arc<PolicySnapshot>>> {
+    let mut select = Select::new(
+        "SELECT policies.snapshot FROM sessions JOIN policies ON policies.hash = sessions.policy",
+    );
+    select.and_value("sessions.id =", id.as_bytes().to_vec());
+    select.first(c, |row| {
+        let text = row.get_ref(0)?.as_str().map_err(|_| ReadError::Damaged("policy"))?;
+        serde_json::from_str(text).map(Arc::new).map_err(|_| ReadError::Damaged("policy"))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Durability;
+    use crate::sqlite::open::first_connection;
+    use std::time::Duration;
+
+    /// What a list with these conditions steps through: the index, and whether it is entered by a search.
+    fn plan(connection: &Connection, scope: &Scope, filter: &SessionQuery) -> String {
+        let mut select = Select::new(&format!("EXPLAIN QUERY PLAN {COLUMNS}"));
+        conditions(&mut select, scope, filter, Page::first(1));
+        let lines = select.rows(connection, |row| Ok(row.get::<_, String>(3)?));
+        // The execution of a program's session is looked up behind it.
+        lines.unwrap_or_else(|_| panic!("cannot be prepared: {}", select.sql)).swap_remove(0)
+    }
+
+    #[test]
+    fn every_list_is_served_by_the_index_that_leaves_least_to_filter() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("store.db");
+        let connection =
+            first_connection(&path, Durability::Normal, Duration::ZERO).expect("an empty folder");
+        let owner = Scope::Owner(Owner::new("o"));
+        let none = SessionQuery::default;
+        let named = SessionQuery { name: Some("n".to_owned()), ..none() };
+        let of_template = SessionQuery { template: Some(TemplateId::from_bytes([1; 16])), ..none() };
+        let of_workspace = SessionQuery { workspace_id: Some("w".to_owned()), ..none() };
+        let ready = SessionQuery { status: Some(SessionStatus::Ready), ..none() };
+        let closed = SessionQuery { status: Some(SessionStatus::Closed), ..none() };
+        for (scope, filter, wanted) in [
+            (&owner, &named, "SEARCH sessions USING INDEX sessions_by_name (owner=? AND name=?)"),
+            (&Scope::All, &named, "SEARCH sessions USING INDEX sessions_by_name_of_all (name=?)"),
+            (&owner, &of_template, "SEARCH sessions USING INDEX sessions_by_template (template=?)"),
+            (&owner, &of_workspace, "SEARCH sessions USING INDEX sessions_by_workspace (workspace_id=?)"),
+            (&owner, &ready, "SEARCH sessions USING INDEX sessions_by_status (status=? AND durable=?)"),
+            (&owner, &closed, "SEARCH sessions USING INDEX sessions_by_owner (owner=? AND durable=?)"),
+            (&Scope::All, &closed, "SEARCH sessions USING INDEX sessions_by_status (status=? AND durable=?)"),
+            (&Scope::All, &none(), "SEARCH sessions USING INDEX sessions_by_time (durable=?)"),
+        ] {
+            assert_eq!(plan(&connection, scope, filter), wanted, "{scope:?} {filter:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A small pool of read-only connections. Every query runs off the reactor, in one read transaction.
+
+use super::open;
+use super::{failure::store_error, read};
+use rusqlite::Connection;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+use vm_system_record::{Answer, Query, StoreError};
+
+/// Queries at a time; the rest wait. More would only compete for the same disk and cores.
+const CONNECTIONS: u32 = 4;
+
+pub(super) struct Readers {
+    path: PathBuf,
+    busy_timeout: Duration,
+    idle: Mutex<Vec<Connection>>,
+    room: Arc<Semaphore>,
+}
+
+impl Readers {
+    pub(super) fn new(path: PathBuf, busy_timeout: Duration) -> Self {
+        Self {
+            path,
+            busy_timeout,
+            idle: Mutex::default(),
+            room: Arc::new(Semaphore::new(CONNECTIONS as usize)),
+        }
+    }
+
+    pub(super) async fn read(self: Arc<Self>, query: Query) -> Result<Answer, StoreError> {
+        // The permit goes with the query: it is running until it is answered, also when the caller has gone.
+        let room = Arc::clone(&self.room).acquire_owned().await.map_err(|_| StoreError::Closed)?;
+        tokio::task::spawn_blocking(move || {
+            let answer = self.answer(&query);
+            drop(room);
+            answer
+        })
+        .await
+        .unwrap_or_else(|_| Err(StoreError::Unavailable("a query was broken off".to_owned())))
+    }
+
+    fn answer(&self, query: &Query) -> Result<Answer, StoreError> {
+        let connection = match self.idle().pop() {
+            Some(connection) => connection,
+            None => open::read_only(&self.path, self.busy_timeout).map_err(|error| store_error(&error))?,
+        };
+        let result = transaction(&connection, query);
+        // After a failure the connection may be in any state; a new one costs less than a doubt.
+        if result.is_ok() {
+            self.idle().push(connection);
+        }
+        result
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Connection>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits for running queries and closes the connections.
+    pub(super) async fn close(&self) {
+        if let Ok(all) = self.room.acquire_many(CONNECTIONS).await {
+            all.forget();
+        }
+        self.room.close();
+        self.idle().clear();
+    }
+}
+
+fn transaction(connection: &Connection, query: &Query) -> Result<Answer, StoreError> {
+    let judged = |error: rusqlite::Error| store_error(&error);
+    // Prepared once; SQLite's own helper compiles both anew each time. After a failure the connection is closed.
+    let run = |sql| connection.prepare_cached(sql).and_then(|mut statement| statement.execute([]));
+    run("BEGIN").map_err(judged)?;
+    let answer = read::answer(connection, query)?;
+    run("COMMIT").map_err(judged)?;
+    Ok(answer)
+}

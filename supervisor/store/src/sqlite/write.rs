@@ -1,0 +1,114 @@
+//! One [`Write`] → statements, inside a transaction that the writer thread opened. Knows nothing of queues or commits.
+
+mod compact;
+mod durable;
+mod ends;
+mod executions;
+mod keep;
+mod sessions;
+mod templates;
+
+pub(super) use ends::Ends;
+pub(super) use keep::{Passed, prune_piece};
+
+use super::failure::Failure;
+use rusqlite::{Connection, Params};
+use vm_system_record::{Batch, Write};
+
+/// Applies all writes of a batch; on an error the caller rolls back.
+pub(super) fn apply(connection: &Connection, batch: &Batch, ends: &Ends<'_>) -> Result<u64, Failure> {
+    let mut rows = 0;
+    for write in &batch.0 {
+        rows += apply_one(connection, write, ends)?;
+    }
+    Ok(rows)
+}
+
+fn apply_one(c: &Connection, write: &Write, ends: &Ends<'_>) -> Result<u64, Failure> {
+    match write {
+        Write::TemplateInsert { owner, detail } => templates::insert(c, owner, detail),
+        Write::TemplateUpdate { id, name, settings, at } => {
+            templates::update(c, *id, name.as_deref(), settings.as_deref(), *at)
+        }
+        Write::TemplateDelete { id, at } => templates::delete(c, *id, *at),
+        Write::ModuleAdd { template, name, at } => templates::add_name(c, "modules", *template, name, *at),
+        Write::ModuleRemove { template, name, at } => {
+            templates::remove_name(c, "modules", *template, name, *at)
+        }
+        Write::LibraryAdd { template, name, at } => templates::add_name(c, "libraries", *template, name, *at),
+        Write::LibraryRemove { template, name, at } => {
+            templates::remove_name(c, "libraries", *template, name, *at)
+        }
+        Write::CapabilityAdd { capability, at } => templates::add_capability(c, capability, *at),
+        Write::CapabilityRemove { template, id, at } => templates::remove_capability(c, *template, *id, *at),
+        Write::StartupFileAdd { file, at } => templates::add_startup_file(c, file, *at),
+        Write::StartupFileRemove { template, id, at } => {
+            templates::remove_startup_file(c, *template, *id, *at)
+        }
+        Write::LibraryInstall(row) => templates::install_library(c, row),
+        Write::LibraryUninstall { name } => templates::uninstall_library(c, name),
+        Write::SessionInsert { owner, session, policy } => sessions::insert(c, owner, session, policy),
+        Write::SessionReady { id } => sessions::ready(c, *id),
+        Write::SessionEnd { id, status, at, reason, last_error } => {
+            sessions::end(c, *id, *status, *at, reason, last_error.as_deref())
+        }
+        Write::SessionMeta { id, runtime_meta } => sessions::meta(c, *id, runtime_meta),
+        Write::WorkerSeq { session, seq } => sessions::worker_seq(c, *session, *seq),
+        Write::ExecutionStarted { name, execution } => {
+            let end = ends.of(execution.id).unwrap_or(execution);
+            executions::start(c, name.as_deref(), execution, end)
+        }
+        Write::ExecutionStatus { id, status } => executions::status(c, *id, *status),
+        // Written with its start: one row.
+        Write::ExecutionEnded(execution) if ends.of(execution.id).is_some() => Ok(1),
+        Write::ExecutionEnded(execution) => executions::end(c, execution),
+        Write::ExecutionDegraded { id } => executions::degraded(c, *id),
+        Write::Events(events) => executions::events(c, events),
+        Write::HostRestart { at, alive } => sessions::host_restart(c, *at, alive),
+        Write::ProgramVersion(version) => durable::program_version(c, version),
+        Write::ProgramRun { execution, program, version } => {
+            durable::program_run(c, *execution, *program, *version)
+        }
+        Write::ProgramDelete { id, at } => durable::program_delete(c, *id, *at),
+        Write::TaskInsert(task) => durable::task_insert(c, task),
+        Write::TaskAttempt { id, at } => durable::task_attempt(c, *id, *at),
+        Write::TasksWithdraw { execution, at } => durable::tasks_withdraw(c, *execution, *at),
+        Write::TaskEnd { id, outcome, answer, at } => {
+            durable::task_end(c, *id, *outcome, answer.as_deref(), *at)
+        }
+        Write::Checkpoint(checkpoint) => durable::checkpoint(c, checkpoint),
+        Write::CheckpointCopy { from, checkpoint, to, at } => durable::copy(c, *from, *checkpoint, *to, *at),
+        Write::RunProgress { id, status, metrics } => executions::progress(c, *id, *status, metrics),
+        Write::ExecutionUnname { id } => executions::unname(c, *id),
+        Write::CheckpointCompact { execution, keep_from, keep_bytes } => {
+            compact::compact(c, *execution, *keep_from, *keep_bytes)
+        }
+        Write::StateBound { execution, most } => compact::bound(c, *execution, *most),
+        Write::RunDelete { id } => keep::delete_run(c, *id),
+        Write::CurrentSet { owner, client, execution, at } => {
+            durable::current_set(c, owner, client, *execution, *at)
+        }
+        Write::KeyClaim(claim) => keep::claim(c, claim),
+        Write::KeyAnswer { owner, key, reply } => keep::answer(c, owner, key, reply),
+        Write::KeyRelease { owner, key } => keep::release(c, owner, key),
+        Write::Audit(entry) => keep::audit(c, entry),
+        Write::MetaSet { key, value } => keep::meta(c, key, value.as_deref()),
+        Write::Prune { before, keys_before, max_rows } => keep::prune(c, *before, *keys_before, *max_rows),
+        Write::PruneOwner { owner, before, max_rows } => keep::prune_owner(c, owner, *before, *max_rows),
+    }
+}
+
+/// Runs one statement through the cache; how many rows it changed.
+fn run(c: &Connection, sql: &str, params: impl Params) -> Result<u64, rusqlite::Error> {
+    Ok(c.prepare_cached(sql)?.execute(params)? as u64)
+}
+
+/// Whether a query has a row.
+fn exists(c: &Connection, sql: &str, params: impl Params) -> Result<bool, rusqlite::Error> {
+    c.prepare_cached(sql)?.exists(params)
+}
+
+/// The database's integers are signed; counts beyond 2^63 do not occur and are held there.
+fn int(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}

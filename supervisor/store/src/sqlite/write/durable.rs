@@ -1,0 +1,220 @@
+//! Programs, tasks, checkpoints and pages of durable executions. Code and pages are opaque bytes.
+
+use super::{exists, int, run};
+use crate::sqlite::failure::{Constrained, Failure};
+use rusqlite::{Connection, OptionalExtension, params};
+use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
+use vm_system_protocol::limits::DURABLE_PAGE_BYTES;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{
+    CLIENTS_OF_AN_OWNER, Checkpoint, Entity, NewProgramVersion, Owner, StoreError, TaskOutcome, TaskRow,
+};
+
+pub(super) fn program_version(c: &Connection, new: &NewProgramVersion) -> Result<u64, Failure> {
+    let known: Option<([u8; 16], i64)> = c
+        .prepare_cached("SELECT id, version FROM programs WHERE owner = ?1 AND name = ?2 AND is_active = 1")?
+        .query_row(params![new.owner.as_str(), new.name], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    if let Some((id, newest)) = known {
+        let same = "SELECT 1 FROM program_versions WHERE program = ?1 AND version = ?2 AND source_hash = ?3
+             AND format = ?4 AND code = ?5";
+        if exists(c, same, params![id, newest, new.source_hash, new.format, new.code])? {
+            return Ok(0);
+        }
+    }
+    let (id, version) = if let Some((id, newest)) = known {
+        run(
+            c,
+            "UPDATE programs SET version = ?2, modified_at = ?3 WHERE id = ?1",
+            params![id, newest + 1, new.at.0],
+        )?;
+        (id, newest + 1)
+    } else {
+        run(
+            c,
+            "INSERT INTO programs (id, owner, name, is_active, version, created_at, modified_at)
+             VALUES (?1, ?2, ?3, 1, 1, ?4, ?4)",
+            params![new.id.as_bytes(), new.owner.as_str(), new.name, new.at.0],
+        )
+        .constrained(Entity::Program, Entity::Program)?;
+        (*new.id.as_bytes(), 1)
+    };
+    run(
+        c,
+        "INSERT INTO program_versions (program, version, source_hash, format, created_at, source, code)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![id, version, new.source_hash, new.format, new.at.0, new.source, new.code],
+    )
+    .constrained(Entity::Program, Entity::Program)
+}
+
+pub(super) fn program_run(
+    c: &Connection,
+    execution: ExecutionId,
+    program: ProgramId,
+    version: u32,
+) -> Result<u64, Failure> {
+    let rows = run(
+        c,
+        "INSERT INTO program_runs (execution, owner, program, version)
+         SELECT id, owner, ?2, ?3 FROM executions WHERE id = ?1",
+        params![execution.as_bytes(), program.as_bytes(), version],
+    )
+    .constrained(Entity::Execution, Entity::Program)?;
+    if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
+}
+
+pub(super) fn program_delete(c: &Connection, id: ProgramId, at: Timestamp) -> Result<u64, Failure> {
+    let sql = "UPDATE programs SET is_active = 0, modified_at = ?2 WHERE id = ?1 AND is_active = 1";
+    match run(c, sql, params![id.as_bytes(), at.0])? {
+        0 => Err(StoreError::missing(Entity::Program).into()),
+        rows => Ok(rows),
+    }
+}
+
+/// One row for each client; the ones that were not used for longest make room.
+pub(super) fn current_set(
+    c: &Connection,
+    owner: &Owner,
+    client: &str,
+    execution: ExecutionId,
+    at: Timestamp,
+) -> Result<u64, Failure> {
+    let rows = run(
+        c,
+        "INSERT INTO current_executions (owner, client, execution, at) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT (owner, client) DO UPDATE SET execution = ?3, at = ?4",
+        params![owner.as_str(), client, execution.as_bytes(), at.0],
+    )
+    .constrained(Entity::Execution, Entity::Execution)?;
+    let sql = "DELETE FROM current_executions WHERE owner = ?1 AND client IN
+             (SELECT client FROM current_executions WHERE owner = ?1 ORDER BY at DESC, client LIMIT -1 OFFSET ?2)";
+    run(c, sql, params![owner.as_str(), CLIENTS_OF_AN_OWNER])?;
+    Ok(rows)
+}
+
+pub(super) fn task_insert(c: &Connection, task: &TaskRow) -> Result<u64, Failure> {
+    let rows = run(
+        c,
+        "INSERT INTO tasks (id, execution, owner, prompt, schema, attempts, created_at, deadline, ended_at, answer,
+             checkpoint, retries, fallback, outcome, first_attempt_at, last_attempt_at)
+         SELECT ?1, id, owner, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15 FROM executions WHERE id = ?2",
+        params![
+            task.id.as_bytes(),
+            task.execution.as_bytes(),
+            task.prompt,
+            task.schema,
+            task.attempts,
+            task.created_at.0,
+            task.deadline.map(|at| at.0),
+            task.ended_at.map(|at| at.0),
+            task.answer,
+            int(task.checkpoint),
+            task.retries,
+            task.fallback,
+            task.outcome.map(TaskOutcome::as_str),
+            task.first_attempt_at.map(|at| at.0),
+            task.last_attempt_at.map(|at| at.0)
+        ],
+    )
+    .constrained(Entity::Task, Entity::Execution)?;
+    if rows == 0 { Err(StoreError::missing(Entity::Execution).into()) } else { Ok(rows) }
+}
+
+fn missing_or_finished(c: &Connection, id: TaskId) -> Failure {
+    match exists(c, "SELECT 1 FROM tasks WHERE id = ?1", params![id.as_bytes()]) {
+        Ok(true) => StoreError::finished(Entity::Task).into(),
+        Ok(false) => StoreError::missing(Entity::Task).into(),
+        Err(error) => error.into(),
+    }
+}
+
+pub(super) fn task_attempt(c: &Connection, id: TaskId, at: Timestamp) -> Result<u64, Failure> {
+    let sql = "UPDATE tasks SET attempts = min(attempts + 1, 4294967295), first_attempt_at = coalesce(first_attempt_at, ?2),
+            last_attempt_at = ?2 WHERE id = ?1 AND ended_at IS NULL";
+    let rows = run(c, sql, params![id.as_bytes(), at.0])?;
+    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+pub(super) fn task_end(
+    c: &Connection,
+    id: TaskId,
+    outcome: TaskOutcome,
+    answer: Option<&str>,
+    at: Timestamp,
+) -> Result<u64, Failure> {
+    let sql = "UPDATE tasks SET ended_at = ?2, answer = ?3, outcome = ?4 WHERE id = ?1 AND ended_at IS NULL";
+    let rows = run(c, sql, params![id.as_bytes(), at.0, answer, outcome.as_str()])?;
+    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+pub(super) fn tasks_withdraw(c: &Connection, execution: ExecutionId, at: Timestamp) -> Result<u64, Failure> {
+    let sql = "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE execution = ?1 AND ended_at IS NULL";
+    Ok(run(c, sql, params![execution.as_bytes(), at.0, TaskOutcome::Withdrawn.as_str()])?)
+}
+
+pub(super) fn checkpoint(c: &Connection, checkpoint: &Checkpoint) -> Result<u64, Failure> {
+    run(
+        c,
+        "INSERT INTO checkpoints (execution, seq, at, cause, bytes, pages, unweighed, written)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        params![
+            checkpoint.execution.as_bytes(),
+            int(checkpoint.seq),
+            checkpoint.at.0,
+            checkpoint.cause,
+            int(checkpoint.bytes()),
+            super::compact::pages_of(c, checkpoint)?,
+            checkpoint.unweighed.map(int),
+            int(checkpoint.written)
+        ],
+    )
+    .constrained(Entity::Checkpoint, Entity::Execution)?;
+    for (page, bytes) in &checkpoint.pages {
+        run(
+            c,
+            "INSERT INTO state_pages (execution, page, checkpoint, bytes) VALUES (?1, ?2, ?3, ?4)",
+            params![checkpoint.execution.as_bytes(), int(*page), int(checkpoint.seq), bytes],
+        )
+        .constrained(Entity::Checkpoint, Entity::Execution)?;
+    }
+    Ok(1 + checkpoint.pages.len() as u64)
+}
+
+/// A bare column beside `max()` comes from the row that has the maximum (SQLite, "Bare columns in an aggregate query").
+pub(super) fn copy(
+    c: &Connection,
+    from: ExecutionId,
+    checkpoint: u64,
+    to: ExecutionId,
+    at: Timestamp,
+) -> Result<u64, Failure> {
+    let source = params![from.as_bytes(), int(checkpoint)];
+    if !exists(c, "SELECT 1 FROM checkpoints WHERE execution = ?1 AND seq = ?2", source)? {
+        return Err(StoreError::missing(Entity::Checkpoint).into());
+    }
+    run(
+        c,
+        "INSERT INTO checkpoints (execution, seq, at, cause, bytes, unweighed, written)
+         SELECT ?3, seq, ?4, cause, 0, unweighed, written FROM checkpoints WHERE execution = ?1 AND seq = ?2",
+        params![from.as_bytes(), int(checkpoint), to.as_bytes(), at.0],
+    )
+    .constrained(Entity::Checkpoint, Entity::Execution)?;
+    let pages = run(
+        c,
+        "INSERT INTO state_pages (execution, page, checkpoint, bytes)
+         SELECT ?3, page, ?2, bytes FROM
+             (SELECT page, bytes, max(checkpoint) FROM state_pages WHERE execution = ?1 AND checkpoint <= ?2 GROUP BY page)
+         WHERE bytes IS NOT NULL",
+        params![from.as_bytes(), int(checkpoint), to.as_bytes()],
+    )
+    .constrained(Entity::Checkpoint, Entity::Execution)?;
+    run(
+        c,
+        "UPDATE checkpoints SET bytes =
+             (SELECT coalesce(sum(?3 + length(bytes)), 0) FROM state_pages WHERE execution = ?1)
+         WHERE execution = ?1 AND seq = ?2",
+        params![to.as_bytes(), int(checkpoint), int(DURABLE_PAGE_BYTES)],
+    )?;
+    Ok(1 + pages)
+}

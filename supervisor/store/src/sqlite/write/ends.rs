@@ -1,0 +1,57 @@
+//! Ends of executions that are committed together with their starts: a short execution is one row that is written once,
+//! not a row that is inserted, entered among the unfinished ones, changed and taken out again. Decides what may be
+//! merged; writes nothing.
+
+use std::collections::{HashMap, HashSet};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::Execution;
+use vm_system_record::{Batch, Write};
+
+/// The ends that are written with their starts. What comes of it is the same as one after the other.
+#[derive(Default)]
+pub(crate) struct Ends<'a>(HashMap<ExecutionId, &'a Execution>);
+
+impl<'a> Ends<'a> {
+    /// Of batches that become durable together, in order.
+    pub(crate) fn among(batches: impl Iterator<Item = &'a Batch>) -> Self {
+        let mut started = HashSet::new();
+        let mut ends = HashMap::new();
+        // Ended where no start was seen: one after the other, so that a wrong end is refused.
+        let mut ended_alone = HashSet::new();
+        for write in batches.flat_map(|batch| &batch.0) {
+            match write {
+                // A name is taken as long as its execution is unfinished, so that it matters for how long that is.
+                Write::ExecutionStarted { name: None, execution }
+                    if !execution.status.is_final() && !ended_alone.contains(&execution.id) =>
+                {
+                    started.insert(execution.id);
+                }
+                Write::ExecutionEnded(execution) => {
+                    if started.remove(&execution.id) {
+                        ends.insert(execution.id, &**execution);
+                    } else {
+                        ends.remove(&execution.id);
+                        ended_alone.insert(execution.id);
+                    }
+                }
+                // Have nothing to do with whether an execution is unfinished.
+                Write::ExecutionStarted { .. }
+                | Write::Events(_)
+                | Write::WorkerSeq { .. }
+                | Write::SessionInsert { .. }
+                | Write::SessionReady { .. }
+                | Write::SessionMeta { .. }
+                | Write::KeyClaim(_)
+                | Write::KeyAnswer { .. }
+                | Write::KeyRelease { .. }
+                | Write::Audit(_) => {}
+                _ => started.clear(),
+            }
+        }
+        Self(ends)
+    }
+
+    pub(super) fn of(&self, execution: ExecutionId) -> Option<&'a Execution> {
+        self.0.get(&execution).copied()
+    }
+}

@@ -1,0 +1,195 @@
+//! Executions and their events.
+
+use super::{exists, int, run};
+use crate::sqlite::failure::{Constrained, Failure};
+use rusqlite::{Connection, params};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::model::{Event, EventPayload, Execution, ExecutionStatus, Metrics};
+use vm_system_record::{Entity, StoreError};
+
+/// `end` says what is known of its end: the same record, or, if it ends with the same commit, the last one.
+pub(super) fn start(
+    c: &Connection,
+    name: Option<&str>,
+    execution: &Execution,
+    end: &Execution,
+) -> Result<u64, Failure> {
+    let error = end.error.as_ref();
+    let metrics = &end.metrics;
+    // Not `INSERT … SELECT`: before a statement that may insert many rows SQLite keeps a copy of each page that it changes.
+    run(
+        c,
+        "INSERT INTO executions (id, session, owner, name, kind, status, degraded, input, path, args, env, started_at,
+             ended_at, result, error_code, error_message, error_reason, duration_ms, cpu_ms, host_wait_ms, events,
+             output_bytes, heap_peak_bytes)
+         VALUES (?1, ?2, (SELECT owner FROM sessions WHERE id = ?2), ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
+             ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)",
+        params![
+            execution.id.as_bytes(),
+            execution.session_id.as_bytes(),
+            name,
+            execution.kind.as_str(),
+            end.status.as_str(),
+            execution.degraded || end.degraded,
+            execution.input,
+            execution.path,
+            execution.args.as_str(),
+            execution.env.as_str(),
+            execution.started_at.0,
+            end.ended_at.map(|at| at.0),
+            end.result.as_ref().map(vm_system_protocol::json::JsonText::as_str),
+            error.map(|error| &error.code),
+            error.map(|error| &error.message),
+            error.and_then(|error| error.reason.as_ref()),
+            int(metrics.duration_ms),
+            int(metrics.cpu_ms),
+            int(metrics.host_wait_ms),
+            int(metrics.events),
+            int(metrics.output_bytes),
+            int(metrics.heap_peak_bytes)
+        ],
+    )
+    .constrained(Entity::Execution, Entity::Session)
+}
+
+/// A statement that found no row: is there none, or has it ended?
+fn missing_or_finished(c: &Connection, id: ExecutionId) -> Failure {
+    match exists(c, "SELECT 1 FROM executions WHERE id = ?1", params![id.as_bytes()]) {
+        Ok(true) => StoreError::finished(Entity::Execution).into(),
+        Ok(false) => StoreError::missing(Entity::Execution).into(),
+        Err(error) => error.into(),
+    }
+}
+
+pub(super) fn status(c: &Connection, id: ExecutionId, status: ExecutionStatus) -> Result<u64, Failure> {
+    let sql = "UPDATE executions SET status = ?2 WHERE id = ?1 AND status IN ('running', 'waiting')";
+    let rows = run(c, sql, params![id.as_bytes(), status.as_str()])?;
+    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+pub(super) fn progress(
+    c: &Connection,
+    id: ExecutionId,
+    status: ExecutionStatus,
+    metrics: &Metrics,
+) -> Result<u64, Failure> {
+    // SQLite writes the entry of each index that knows the status, also if the status is what it was: most are.
+    const SAME: &str = "UPDATE executions SET duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5, events = ?6,
+             output_bytes = ?7, heap_peak_bytes = ?8
+         WHERE id = ?1 AND status = ?2 AND status IN ('running', 'waiting')";
+    const OTHER: &str = "UPDATE executions SET status = ?2, duration_ms = ?3, cpu_ms = ?4, host_wait_ms = ?5,
+             events = ?6, output_bytes = ?7, heap_peak_bytes = ?8
+         WHERE id = ?1 AND status IN ('running', 'waiting')";
+    for sql in [SAME, OTHER] {
+        let values = params![
+            id.as_bytes(),
+            status.as_str(),
+            int(metrics.duration_ms),
+            int(metrics.cpu_ms),
+            int(metrics.host_wait_ms),
+            int(metrics.events),
+            int(metrics.output_bytes),
+            int(metrics.heap_peak_bytes)
+        ];
+        let rows = run(c, sql, values)?;
+        if rows > 0 {
+            return Ok(rows);
+        }
+    }
+    Err(missing_or_finished(c, id))
+}
+
+pub(super) fn unname(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {
+    match run(c, "UPDATE executions SET name = NULL WHERE id = ?1", params![id.as_bytes()])? {
+        0 => Err(StoreError::missing(Entity::Execution).into()),
+        rows => Ok(rows),
+    }
+}
+
+pub(super) fn end(c: &Connection, execution: &Execution) -> Result<u64, Failure> {
+    let error = execution.error.as_ref();
+    let metrics = &execution.metrics;
+    let rows = run(
+        c,
+        "UPDATE executions SET status = ?2, degraded = max(degraded, ?3), ended_at = ?4, result = ?5, error_code = ?6,
+             error_message = ?7, error_reason = ?8, duration_ms = ?9, cpu_ms = ?10, host_wait_ms = ?11, events = ?12,
+             output_bytes = ?13, heap_peak_bytes = ?14
+         WHERE id = ?1 AND status IN ('running', 'waiting')",
+        params![
+            execution.id.as_bytes(),
+            execution.status.as_str(),
+            execution.degraded,
+            execution.ended_at.map(|at| at.0),
+            execution.result.as_ref().map(vm_system_protocol::json::JsonText::as_str),
+            error.map(|error| &error.code),
+            error.map(|error| &error.message),
+            error.and_then(|error| error.reason.as_ref()),
+            int(metrics.duration_ms),
+            int(metrics.cpu_ms),
+            int(metrics.host_wait_ms),
+            int(metrics.events),
+            int(metrics.output_bytes),
+            int(metrics.heap_peak_bytes)
+        ],
+    )?;
+    if rows == 0 { Err(missing_or_finished(c, execution.id)) } else { Ok(rows) }
+}
+
+pub(super) fn degraded(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {
+    match run(c, "UPDATE executions SET degraded = 1 WHERE id = ?1", params![id.as_bytes()])? {
+        0 => Err(StoreError::missing(Entity::Execution).into()),
+        rows => Ok(rows),
+    }
+}
+
+pub(super) fn events(c: &Connection, events: &[Event]) -> Result<u64, Failure> {
+    let mut statement = c.prepare_cached(
+        "INSERT INTO events (execution, seq, ts, type, label, text, extra) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    for event in events {
+        let columns = Columns::of(&event.payload);
+        statement
+            .execute(params![
+                event.execution_id.as_bytes(),
+                int(event.seq),
+                event.ts.0,
+                event.payload.type_name(),
+                columns.label,
+                columns.text,
+                columns.extra
+            ])
+            .constrained(Entity::Event, Entity::Execution)?;
+    }
+    Ok(events.len() as u64)
+}
+
+/// A payload as columns; `read/executions.rs` has the way back.
+struct Columns<'a> {
+    /// Level, JavaScript type, or the task's id.
+    label: Option<std::borrow::Cow<'a, str>>,
+    text: &'a str,
+    /// JSON of a value, or stack of an exception.
+    extra: Option<&'a str>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(payload: &'a EventPayload) -> Self {
+        let plain = |text| Self { label: None, text, extra: None };
+        let labelled = |label: &'static str, text| Self { label: Some(label.into()), text, extra: None };
+        match payload {
+            EventPayload::InputEcho { text }
+            | EventPayload::Stdout { text }
+            | EventPayload::Stderr { text } => plain(text),
+            EventPayload::Console { level, text } => labelled(level.as_str(), text),
+            EventPayload::System { message, level } => labelled(level.as_str(), message),
+            EventPayload::Value { kind, preview, json } => Self {
+                extra: json.as_ref().map(vm_system_protocol::json::JsonText::as_str),
+                ..labelled(kind.as_str(), preview)
+            },
+            EventPayload::Exception { message, stack } => Self { extra: Some(stack), ..plain(message) },
+            EventPayload::Task { task_id, prompt } => {
+                Self { label: Some(task_id.to_string().into()), ..plain(prompt) }
+            }
+        }
+    }
+}

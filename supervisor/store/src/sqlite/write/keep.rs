@@ -1,0 +1,398 @@
+//! The books: idempotency keys, audit log, meta values, and forgetting.
+
+use super::run;
+use crate::sqlite::failure::{Constrained, Failure};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{AuditEntry, Entity, KeyClaim, Owner, StoreError, oldest_id_at};
+
+pub(super) fn claim(c: &Connection, claim: &KeyClaim) -> Result<u64, Failure> {
+    run(
+        c,
+        "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2 AND created_at < ?3",
+        params![claim.owner.as_str(), claim.key, claim.expired_before.0],
+    )?;
+    run(
+        c,
+        "INSERT INTO idempotency_keys (owner, key, request_hash, subject, created_at, reply)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![claim.owner.as_str(), claim.key, claim.request_hash, claim.subject, claim.at.0, claim.reply],
+    )
+    .constrained(Entity::Key, Entity::Key)
+}
+
+pub(super) fn answer(c: &Connection, owner: &Owner, key: &str, reply: &[u8]) -> Result<u64, Failure> {
+    let sql = "UPDATE idempotency_keys SET reply = ?3 WHERE owner = ?1 AND key = ?2";
+    match run(c, sql, params![owner.as_str(), key, reply])? {
+        0 => Err(StoreError::missing(Entity::Key).into()),
+        rows => Ok(rows),
+    }
+}
+
+pub(super) fn release(c: &Connection, owner: &Owner, key: &str) -> Result<u64, Failure> {
+    let sql = "DELETE FROM idempotency_keys WHERE owner = ?1 AND key = ?2";
+    Ok(run(c, sql, params![owner.as_str(), key])?)
+}
+
+pub(super) fn audit(c: &Connection, entry: &AuditEntry) -> Result<u64, Failure> {
+    Ok(run(
+        c,
+        "INSERT INTO audit_log (at, owner, verb, subject, outcome, door) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![entry.at.0, entry.owner.as_str(), entry.verb, entry.subject, entry.outcome, entry.door],
+    )?)
+}
+
+pub(super) fn meta(c: &Connection, key: &str, value: Option<&[u8]>) -> Result<u64, Failure> {
+    Ok(match value {
+        Some(value) => run(
+            c,
+            "INSERT INTO meta (key, value) VALUES (?1, ?2) ON CONFLICT (key) DO UPDATE SET value = ?2",
+            params![key, value],
+        )?,
+        None => run(c, "DELETE FROM meta WHERE key = ?1", params![key])?,
+    })
+}
+
+/// How far a pass over what is in the order of its making has come: the next piece of it goes on behind.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(in crate::sqlite) struct Passed {
+    executions: [u8; 16],
+    versions: i64,
+}
+
+/// What one piece did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::sqlite) struct Piece {
+    /// Rows that went.
+    pub(in crate::sqlite) rows: u64,
+    /// The pass is not over: there may be more to go.
+    pub(in crate::sqlite) more: bool,
+    /// Where it goes on.
+    pub(in crate::sqlite) passed: Passed,
+}
+
+/// Rows of a kind that one piece looks at: what is unfinished, however much of it there is, holds up nobody.
+const LOOKS: u64 = 4_096;
+
+/// A whole pass, up to its bound.
+pub(super) fn prune(
+    c: &Connection,
+    before: Timestamp,
+    keys_before: Timestamp,
+    max_rows: u32,
+) -> Result<u64, Failure> {
+    let (mut rows, mut passed) = (0, Passed::default());
+    loop {
+        let left = max_rows.saturating_sub(u32::try_from(rows).unwrap_or(u32::MAX));
+        let piece = prune_piece(c, before, keys_before, left, passed)?;
+        rows += piece.rows;
+        if !piece.more || rows >= u64::from(max_rows) {
+            return Ok(rows);
+        }
+        passed = piece.passed;
+    }
+}
+
+/// Whole executions and sessions go, oldest first, so that no reader ever sees half of one's events.
+pub(in crate::sqlite) fn prune_piece(
+    c: &Connection,
+    before: Timestamp,
+    keys_before: Timestamp,
+    max_rows: u32,
+    passed: Passed,
+) -> Result<Piece, Failure> {
+    let budget = u64::from(max_rows);
+    let mut rows = run(
+        c,
+        "DELETE FROM idempotency_keys WHERE (owner, key) IN
+             (SELECT owner, key FROM idempotency_keys WHERE created_at < ?1 ORDER BY created_at LIMIT ?2)",
+        params![keys_before.0, max_rows],
+    )?;
+    // The first lines are the oldest, but for those of a calendar that was set: they are looked at, and too new ones stay.
+    rows += run(
+        c,
+        "DELETE FROM audit_log WHERE at < ?1 AND id IN (SELECT id FROM audit_log ORDER BY id LIMIT ?2)",
+        params![before.0, budget.saturating_sub(rows).cast_signed()],
+    )?;
+    let mut piece = Piece { rows, more: rows >= budget, passed };
+    prune_executions(c, before, budget, &mut piece)?;
+    piece.rows += prune_sessions(c, before, budget.saturating_sub(piece.rows))?;
+    prune_versions(c, before, budget, &mut piece)?;
+    piece.more |= piece.rows >= budget;
+    Ok(piece)
+}
+
+fn prune_executions(
+    c: &Connection,
+    before: Timestamp,
+    budget: u64,
+    piece: &mut Piece,
+) -> Result<(), Failure> {
+    // Ids are time-ordered, so the primary key finds the oldest without an index of its own.
+    let mut statement = c.prepare_cached(
+        "SELECT id, ended_at < ?3 FROM executions WHERE id > ?1 AND id < ?2 ORDER BY id LIMIT ?4",
+    )?;
+    let looks = params![piece.passed.executions, oldest_id_at(before), before.0, LOOKS.cast_signed()];
+    let seen: Vec<([u8; 16], Option<bool>)> =
+        statement.query_map(looks, |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
+    piece.more |= seen.len() as u64 == LOOKS;
+    for (id, may_go) in seen {
+        if piece.rows >= budget {
+            piece.more = true;
+            break;
+        }
+        if may_go == Some(true) {
+            piece.rows += delete_execution(c, id)?;
+        }
+        piece.passed.executions = id;
+    }
+    Ok(())
+}
+
+/// Versions of programs that are not the newest of theirs and that no execution has any more; programs that were deleted go
+/// with their last one.
+fn prune_versions(c: &Connection, before: Timestamp, budget: u64, piece: &mut Piece) -> Result<(), Failure> {
+    let mut statement = c.prepare_cached(
+        "SELECT v.rowid, v.created_at, v.program, p.is_active = 0, (p.is_active = 0 OR p.version <> v.version)
+             AND NOT EXISTS (SELECT 1 FROM program_runs WHERE program = v.program AND version = v.version)
+         FROM program_versions AS v CROSS JOIN programs AS p ON p.id = v.program
+         WHERE v.rowid > ?1 ORDER BY v.rowid LIMIT ?2",
+    )?;
+    let mut gone = Vec::new();
+    let mut rows = statement.query(params![piece.passed.versions, LOOKS.cast_signed()])?;
+    let (mut seen, mut looks) = (0, 0);
+    while let Some(row) = rows.next()? {
+        if piece.rows + gone.len() as u64 >= budget {
+            piece.more = true;
+            break;
+        }
+        let version: i64 = row.get(0)?;
+        let old = row.get::<_, i64>(1)? < before.0;
+        // What is too new is looked at again, unless what came later is old: then its time is wrong.
+        seen += 1;
+        if old {
+            looks = seen;
+            piece.passed.versions = version;
+        }
+        if old && row.get(4)? {
+            gone.push((version, row.get::<_, [u8; 16]>(2)?, row.get::<_, bool>(3)?));
+        }
+    }
+    drop(rows);
+    piece.more |= looks == LOOKS;
+    for (version, program, deleted) in gone {
+        piece.rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
+        if deleted {
+            let sql = "DELETE FROM programs WHERE id = ?1
+                 AND NOT EXISTS (SELECT 1 FROM program_versions WHERE program = ?1)";
+            piece.rows += run(c, sql, params![program])?;
+        }
+    }
+    Ok(())
+}
+
+fn delete_executions(c: &Connection, ids: &[[u8; 16]], budget: u64) -> Result<u64, Failure> {
+    let mut rows = 0;
+    for id in ids {
+        if rows >= budget {
+            break;
+        }
+        rows += delete_execution(c, *id)?;
+    }
+    Ok(rows)
+}
+
+/// As [`prune`], of one owner's executions and sessions alone: the oldest sessions first.
+pub(super) fn prune_owner(
+    c: &Connection,
+    owner: &Owner,
+    before: Timestamp,
+    max_rows: u32,
+) -> Result<u64, Failure> {
+    let budget = u64::from(max_rows);
+    // In the order of two indexes, so that nothing is sorted and nothing of others is looked at.
+    let ids: Vec<[u8; 16]> = c
+        .prepare_cached(
+            "SELECT executions.id FROM sessions CROSS JOIN executions ON executions.session = sessions.id
+             WHERE sessions.owner = ?1 AND executions.ended_at < ?2
+             ORDER BY sessions.created_at, sessions.id, executions.started_at, executions.id LIMIT ?3",
+        )?
+        .query_map(params![owner.as_str(), before.0, max_rows], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let rows = delete_executions(c, &ids, budget)?;
+    let left = budget.saturating_sub(rows).cast_signed();
+    let gone = c
+        .prepare_cached(
+            "SELECT id, policy, template FROM sessions WHERE owner = ?1 AND closed_at < ?2
+                 AND NOT EXISTS (SELECT 1 FROM executions WHERE session = sessions.id)
+             ORDER BY created_at, id LIMIT ?3",
+        )?
+        .query_map(params![owner.as_str(), before.0, left], gone_session)?
+        .collect::<Result<Vec<_>, _>>()?;
+    let rows = rows + delete_sessions(c, gone)?;
+    // Those of deleted programs go by their age.
+    Ok(rows + unused_versions(c, owner, before, budget.saturating_sub(rows))?)
+}
+
+/// Forgets versions of one owner's programs as [`prune_versions`] does, but the newest of each.
+fn unused_versions(c: &Connection, owner: &Owner, before: Timestamp, budget: u64) -> Result<u64, Failure> {
+    let gone: Vec<i64> = c
+        .prepare_cached(
+            "SELECT v.rowid FROM programs AS p CROSS JOIN program_versions AS v ON v.program = p.id
+             WHERE p.owner = ?1 AND p.is_active = 1 AND p.version <> v.version AND v.created_at < ?2
+                 AND NOT EXISTS (SELECT 1 FROM program_runs WHERE program = v.program AND version = v.version)
+             ORDER BY p.created_at, p.id, v.version LIMIT ?3",
+        )?
+        .query_map(params![owner.as_str(), before.0, budget.cast_signed()], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let mut rows = 0;
+    for version in gone {
+        rows += run(c, "DELETE FROM program_versions WHERE rowid = ?1", params![version])?;
+    }
+    Ok(rows)
+}
+
+fn delete_execution(c: &Connection, id: [u8; 16]) -> Result<u64, Failure> {
+    let mut rows = 0;
+    for sql in [
+        "DELETE FROM events WHERE execution = ?1",
+        "DELETE FROM state_pages WHERE execution = ?1",
+        "DELETE FROM checkpoints WHERE execution = ?1",
+        "DELETE FROM tasks WHERE execution = ?1",
+        "DELETE FROM program_runs WHERE execution = ?1",
+        "DELETE FROM current_executions WHERE execution = ?1",
+        "DELETE FROM executions WHERE id = ?1",
+    ] {
+        rows += run(c, sql, params![id])?;
+    }
+    Ok(rows)
+}
+
+pub(super) fn delete_run(c: &Connection, id: ExecutionId) -> Result<u64, Failure> {
+    let ended: Option<(bool, [u8; 16])> = c
+        .prepare_cached("SELECT ended_at IS NOT NULL, session FROM executions WHERE id = ?1")?
+        .query_row(params![id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    match ended {
+        None => Err(StoreError::missing(Entity::Execution).into()),
+        Some((false, _)) => Err(StoreError::conflict(Entity::Execution).into()),
+        Some((true, session)) => {
+            let rows = delete_execution(c, *id.as_bytes())?;
+            let gone = c
+                .prepare_cached(
+                    "SELECT id, policy, template FROM sessions WHERE id = ?1 AND closed_at IS NOT NULL
+                         AND NOT EXISTS (SELECT 1 FROM executions WHERE session = ?1)",
+                )?
+                .query_row(params![session], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+                .optional()?;
+            Ok(rows + gone.map_or(Ok(0), |gone| delete_session(c, gone))?)
+        }
+    }
+}
+
+fn prune_sessions(c: &Connection, before: Timestamp, budget: u64) -> Result<u64, Failure> {
+    // Only what has no executions left: those that end later than their session's age limit keep it.
+    let gone = c
+        .prepare_cached(
+            "SELECT id, policy, template FROM sessions WHERE closed_at < ?1 AND closed_at IS NOT NULL
+                 AND NOT EXISTS (SELECT 1 FROM executions WHERE session = sessions.id)
+             ORDER BY closed_at LIMIT ?2",
+        )?
+        .query_map(params![before.0, budget.cast_signed()], gone_session)?
+        .collect::<Result<Vec<_>, _>>()?;
+    delete_sessions(c, gone)
+}
+
+/// A session, its policy and its template.
+type GoneSession = ([u8; 16], [u8; 32], [u8; 16]);
+
+fn gone_session(row: &Row<'_>) -> rusqlite::Result<GoneSession> {
+    Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+}
+
+fn delete_sessions(c: &Connection, gone: Vec<GoneSession>) -> Result<u64, Failure> {
+    let mut rows = 0;
+    for session in gone {
+        rows += delete_session(c, session)?;
+    }
+    Ok(rows)
+}
+
+/// A session by its id, policy and template; what it was the last one of goes with it and is not counted.
+fn delete_session(
+    c: &Connection,
+    (session, policy, template): ([u8; 16], [u8; 32], [u8; 16]),
+) -> Result<u64, Failure> {
+    let rows = run(c, "DELETE FROM sessions WHERE id = ?1", params![session])?;
+    run(
+        c,
+        "DELETE FROM policies WHERE hash = ?1 AND NOT EXISTS (SELECT 1 FROM sessions WHERE policy = ?1)",
+        params![policy],
+    )?;
+    run(
+        c,
+        "DELETE FROM templates WHERE id = ?1 AND is_active = 0
+             AND NOT EXISTS (SELECT 1 FROM sessions WHERE template = ?1)",
+        params![template],
+    )?;
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LOOKS, Passed, delete_run, prune_piece};
+    use crate::sqlite::read::costs::filled;
+    use vm_system_protocol::ids::ExecutionId;
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn the_last_session_of_a_deleted_template_takes_it_along() {
+        let (_folder, c) = filled();
+        c.execute_batch(
+            "UPDATE templates SET is_active = 0 WHERE owner = 'me';
+             UPDATE sessions SET closed_at = 1 WHERE owner = 'me';
+             UPDATE executions SET ended_at = 1 WHERE owner = 'me';",
+        )
+        .expect("rows of a schema of our own");
+        let count = |table: &str| {
+            let sql = format!("SELECT count(*) FROM {table} WHERE owner = 'me'");
+            c.query_row(&sql, [], |row| row.get::<_, i64>(0)).expect("a number")
+        };
+        let mut ids = c.prepare("SELECT id FROM executions WHERE owner = 'me'").expect("a table of ours");
+        let ids: Vec<[u8; 16]> =
+            ids.query_map([], |row| row.get(0)).expect("readable").map(|id| id.expect("an id")).collect();
+        for (left, id) in ids.into_iter().enumerate() {
+            assert_eq!(count("templates"), 1, "{left} sessions of it are gone");
+            assert!(delete_run(&c, ExecutionId::from_bytes(id)).is_ok());
+        }
+        assert_eq!(["executions", "sessions", "templates"].map(count), [0, 0, 0]);
+    }
+
+    #[test]
+    fn a_version_of_a_wrong_calendar_does_not_keep_those_behind_it() {
+        let (_folder, c) = filled();
+        // One in the far future, more than one look sees that are the newest of theirs, and one that may go.
+        let many = LOOKS + 100;
+        c.execute_batch(&format!(
+            "INSERT INTO programs VALUES (zeroblob(16), 'me', 'q', 1, 3, 0, 0);
+             INSERT INTO program_versions VALUES (zeroblob(16), 1, zeroblob(32), 1, {future}, '', x'');
+             WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {many})
+                 INSERT INTO programs SELECT unhex(printf('%032x', i)), 'me', 'q' || i, 1, 1, 0, 0 FROM n;
+             WITH RECURSIVE n(i) AS (VALUES (1) UNION ALL SELECT i + 1 FROM n WHERE i < {many})
+                 INSERT INTO program_versions SELECT unhex(printf('%032x', i)), 1, zeroblob(32), 1, 0, '', x'' FROM n;
+             INSERT INTO program_versions VALUES (zeroblob(16), 2, zeroblob(32), 1, 0, '', x'');
+             INSERT INTO program_versions VALUES (zeroblob(16), 3, zeroblob(32), 1, 0, '', x'');",
+            future = i64::MAX / 2,
+        ))
+        .expect("rows of a schema of our own");
+        let mut passed = Passed::default();
+        for _ in 0..4 {
+            let piece = prune_piece(&c, Timestamp(10), Timestamp(0), 1_000, passed);
+            passed = piece.expect("rows of our own").passed;
+        }
+        let versions = "SELECT group_concat(version) FROM program_versions WHERE program = zeroblob(16)";
+        let left: String = c.query_row(versions, [], |row| row.get(0)).expect("some are left");
+        assert_eq!(left, "1,3");
+    }
+}

@@ -1,0 +1,153 @@
+//! Sessions and the snapshots that they keep.
+
+use super::{exists, int, run};
+use crate::sqlite::failure::{Constrained, Failure};
+use rusqlite::{Connection, params};
+use sha2::{Digest, Sha256};
+use vm_system_protocol::ids::SessionId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{Engine, Session, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{Entity, Owner, PolicySnapshot, StoreError, TaskOutcome};
+
+pub(super) fn insert(
+    c: &Connection,
+    owner: &Owner,
+    session: &Session,
+    policy: &PolicySnapshot,
+) -> Result<u64, Failure> {
+    let snapshot = serde_json::to_string(policy)
+        .map_err(|error| StoreError::Corrupt(format!("a snapshot has no JSON form: {error}")))?;
+    let hash: [u8; 32] = Sha256::digest(snapshot.as_bytes()).into();
+    run(
+        c,
+        "INSERT INTO policies (hash, snapshot) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+        params![hash, snapshot],
+    )?;
+    run(
+        c,
+        "INSERT INTO sessions (id, owner, name, template, policy, durable, workspace_id, base_commit_oid,
+             worktree_path, status, created_at, closed_at, last_error, close_reason, runtime_meta)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        params![
+            session.id.as_bytes(),
+            owner.as_str(),
+            session.name,
+            session.template_id.as_bytes(),
+            hash,
+            policy.engine == Engine::Cvm,
+            session.workspace_id,
+            session.base_commit_oid,
+            session.worktree_path,
+            session.status.as_str(),
+            session.created_at.0,
+            session.closed_at.map(|at| at.0),
+            session.last_error,
+            session.close_reason,
+            session.runtime_meta.as_str()
+        ],
+    )
+    .constrained(Entity::Session, Entity::Template)
+}
+
+/// A statement that found no row: is there none, or has it ended?
+fn missing_or_finished(c: &Connection, id: SessionId) -> Failure {
+    match exists(c, "SELECT 1 FROM sessions WHERE id = ?1", params![id.as_bytes()]) {
+        Ok(true) => StoreError::finished(Entity::Session).into(),
+        Ok(false) => StoreError::missing(Entity::Session).into(),
+        Err(error) => error.into(),
+    }
+}
+
+pub(super) fn ready(c: &Connection, id: SessionId) -> Result<u64, Failure> {
+    let sql = "UPDATE sessions SET status = 'ready' WHERE id = ?1 AND status IN ('starting', 'ready')";
+    match run(c, sql, params![id.as_bytes()])? {
+        0 => Err(missing_or_finished(c, id)),
+        rows => Ok(rows),
+    }
+}
+
+pub(super) fn end(
+    c: &Connection,
+    id: SessionId,
+    status: SessionStatus,
+    at: Timestamp,
+    reason: &CloseReason,
+    last_error: Option<&str>,
+) -> Result<u64, Failure> {
+    let rows = run(
+        c,
+        "UPDATE sessions SET status = ?2, closed_at = ?3, close_reason = ?4, last_error = ?5
+         WHERE id = ?1 AND status IN ('starting', 'ready')",
+        params![id.as_bytes(), status.as_str(), at.0, reason.to_string(), last_error],
+    )?;
+    if rows == 0 { Err(missing_or_finished(c, id)) } else { Ok(rows) }
+}
+
+pub(super) fn meta(c: &Connection, id: SessionId, runtime_meta: &JsonText) -> Result<u64, Failure> {
+    let sql = "UPDATE sessions SET runtime_meta = ?2 WHERE id = ?1";
+    found(run(c, sql, params![id.as_bytes(), runtime_meta.as_str()])?)
+}
+
+pub(super) fn worker_seq(c: &Connection, id: SessionId, seq: u64) -> Result<u64, Failure> {
+    found(run(c, "UPDATE sessions SET worker_seq = ?2 WHERE id = ?1", params![id.as_bytes(), int(seq)])?)
+}
+
+fn found(rows: u64) -> Result<u64, Failure> {
+    if rows == 0 { Err(StoreError::missing(Entity::Session).into()) } else { Ok(rows) }
+}
+
+/// Served by an index of its own: however many sessions of durable programs wait.
+const LIVE: &str = "SELECT id FROM sessions INDEXED BY sessions_live
+     WHERE durable = 0 AND status IN ('starting', 'ready')";
+
+pub(super) fn host_restart(c: &Connection, at: Timestamp, alive: &[SessionId]) -> Result<u64, Failure> {
+    let reason = CloseReason::HostRestart.to_string();
+    let alive: std::collections::HashSet<&SessionId> = alive.iter().collect();
+    let gone: Vec<[u8; 16]> = c
+        .prepare_cached(LIVE)?
+        .query_map([], |row| row.get::<_, [u8; 16]>(0))?
+        .filter(|id| id.as_ref().map_or(true, |id| !alive.contains(&SessionId::from_bytes(*id))))
+        .collect::<Result<_, _>>()?;
+    let mut rows = 0;
+    for id in gone {
+        rows += run(
+            c,
+            "UPDATE tasks SET ended_at = ?2, outcome = ?3 WHERE ended_at IS NULL AND execution IN
+                 (SELECT id FROM executions WHERE session = ?1 AND status IN ('running', 'waiting'))",
+            params![id, at.0, TaskOutcome::Withdrawn.as_str()],
+        )?;
+        rows += run(
+            c,
+            "UPDATE executions SET status = 'error', ended_at = ?2, error_code = 'WORKER_DIED',
+                 error_message = 'the worker was gone when the supervisor started', error_reason = ?3,
+                 duration_ms = max(0, ?2 - started_at)
+             WHERE session = ?1 AND status IN ('running', 'waiting')",
+            params![id, at.0, reason],
+        )?;
+        rows += run(
+            c,
+            "UPDATE sessions SET status = 'crashed', closed_at = ?2, close_reason = ?3 WHERE id = ?1",
+            params![id, at.0, reason],
+        )?;
+    }
+    Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LIVE, host_restart};
+    use crate::sqlite::read::costs::filled;
+    use rusqlite::StatementStatus;
+    use vm_system_protocol::time::Timestamp;
+
+    #[test]
+    fn a_start_does_not_look_at_sessions_of_programs_that_wait() {
+        let (_folder, c) = filled();
+        assert_eq!(host_restart(&c, Timestamp(1), &[]).ok(), Some(0));
+        let steps =
+            c.prepare_cached(LIVE).expect("prepared a moment ago").get_status(StatementStatus::VmStep);
+        assert!((1..100).contains(&steps), "{steps} instructions");
+    }
+}

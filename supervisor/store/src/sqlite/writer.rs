@@ -1,0 +1,417 @@
+//! The one thread that writes: each turn takes everything that is queued, commits once, then answers all callers.
+//!
+//! A batch that is refused does not harm its neighbours: the turn is first tried as a whole (the usual case, no
+//! savepoints), then with a savepoint for each batch, and, when the database itself fails, with a transaction for each.
+//! The thread survives every failure; executions whose writes were lost are marked `degraded` with the next commit.
+
+use super::failure::{Failure, hopeless, poisoned, store_error};
+use super::heaviest::Heaviest;
+use super::wal::Checkpoints;
+use super::write::{Ends, Passed, prune_piece};
+use super::{Durability, Place, write};
+use crate::queue::{Job, Queue, Turn};
+use rusqlite::{Connection, params};
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use vm_system_protocol::ids::ExecutionId;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{Applied, Batch, PRUNE_EVERY, PRUNE_ROWS, Retention, StoreError, Write, earlier};
+
+/// Lost executions that are remembered at most; beyond it the oldest ids are forgotten first.
+const LOST_MAX: usize = 100_000;
+/// Time between looks at the database's size.
+const MEASURE_EVERY: Duration = Duration::from_secs(1);
+/// What was unfinished when it was looked at for forgetting is looked at again after this long.
+const PASS_AGAIN: Duration = Duration::from_hours(1);
+
+/// What other threads may see of the writer.
+#[derive(Default)]
+pub(super) struct Shared {
+    bytes_used: AtomicU64,
+    over_quota: AtomicBool,
+    failing: Mutex<Option<String>>,
+}
+
+impl Shared {
+    pub(super) fn bytes_used(&self) -> u64 {
+        self.bytes_used.load(Ordering::Relaxed)
+    }
+    pub(super) fn over_quota(&self) -> bool {
+        self.over_quota.load(Ordering::Relaxed)
+    }
+    pub(super) fn failing(&self) -> Option<String> {
+        self.failing.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+    fn set_failing(&self, failing: Option<String>) {
+        *self.failing.lock().unwrap_or_else(PoisonError::into_inner) = failing;
+    }
+}
+
+pub(super) struct Writer {
+    connection: Option<Connection>,
+    checkpoints: Checkpoints,
+    place: Place,
+    retention: Retention,
+    queue: Arc<Queue>,
+    shared: Arc<Shared>,
+    lost: BTreeSet<ExecutionId>,
+    prune_at: Instant,
+    /// What was looked at for forgetting, and since when: it is looked at again only after a while.
+    passed: Passed,
+    passed_since: Instant,
+    measure_at: Instant,
+    heaviest: Heaviest,
+}
+
+/// What came of each batch of a turn.
+type Verdicts = Vec<Result<Applied, StoreError>>;
+
+impl Writer {
+    pub(super) fn new(
+        connection: Connection,
+        place: Place,
+        retention: Retention,
+        queue: Arc<Queue>,
+        shared: Arc<Shared>,
+    ) -> Result<Self, StoreError> {
+        let checkpoints = Checkpoints::start(&place).map_err(|error| store_error(&error))?;
+        let now = Instant::now();
+        Ok(Self {
+            connection: Some(connection),
+            checkpoints,
+            place,
+            retention,
+            queue,
+            shared,
+            lost: BTreeSet::new(),
+            prune_at: now,
+            passed: Passed::default(),
+            passed_since: now,
+            measure_at: now,
+            heaviest: Heaviest::default(),
+        })
+    }
+
+    pub(super) fn run(mut self) {
+        self.measure();
+        loop {
+            let idle = self.prune_at.saturating_duration_since(Instant::now());
+            match self.queue.take(idle) {
+                Turn::Work(jobs) => self.turn(jobs),
+                Turn::Idle => {}
+                Turn::Closed => break,
+            }
+            self.maintain();
+        }
+        self.checkpoints.stop();
+        if let Some(connection) = self.connection
+            && self.place.durability != Durability::Off
+        {
+            // The last connection to close would do the same, but silently.
+            let emptied = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            if let Err(error) = emptied {
+                tracing::warn!(%error, "the store's log could not be emptied");
+            }
+        }
+    }
+
+    fn turn(&mut self, jobs: Vec<Job>) {
+        let batches = jobs.len();
+        let content_bytes = jobs.iter().map(Job::content_bytes).sum();
+        let verdicts = self.commit(&jobs);
+        self.remember_lost(&jobs, &verdicts);
+        // The last first: a caller waits for its batches in order, and when it hears of the first one, the answers to
+        // all others of this turn are there too. Else it would be woken for each of them.
+        for (job, verdict) in jobs.into_iter().zip(verdicts).rev() {
+            job.finish(verdict);
+        }
+        if let Some(connection) = &self.connection {
+            self.checkpoints.after_commit(connection, batches, content_bytes);
+        }
+    }
+
+    fn commit(&mut self, jobs: &[Job]) -> Verdicts {
+        if self.connection.is_none() {
+            match self.place.connect() {
+                Ok(connection) => self.connection = Some(connection),
+                Err(error) => return all(jobs, &self.failed(&error)),
+            }
+        }
+        let Some(connection) = &self.connection else {
+            return all(jobs, &StoreError::Closed);
+        };
+        match together(connection, jobs, &self.lost) {
+            Ok(verdicts) => {
+                self.succeeded(&verdicts);
+                verdicts
+            }
+            Err(error) if hopeless(&error) || jobs.len() == 1 => all(jobs, &self.failed(&error)),
+            Err(error) => {
+                self.failed(&error);
+                self.singly(jobs)
+            }
+        }
+    }
+
+    /// The database failed somewhere in the turn: finds out whose batch it was.
+    fn singly(&mut self, jobs: &[Job]) -> Verdicts {
+        let mut verdicts = Verdicts::with_capacity(jobs.len());
+        for job in jobs {
+            let result = match &self.connection {
+                Some(connection) => together(connection, std::slice::from_ref(job), &self.lost),
+                None => self.place.connect().and_then(|connection| {
+                    let connection = self.connection.insert(connection);
+                    together(connection, std::slice::from_ref(job), &self.lost)
+                }),
+            };
+            match result {
+                Ok(mut verdict) => {
+                    self.succeeded(&verdict);
+                    verdicts.append(&mut verdict);
+                }
+                Err(error) => verdicts.push(Err(self.failed(&error))),
+            }
+        }
+        verdicts
+    }
+
+    /// The database did as it was told. Where all batches were refused, or changed nothing, it had nothing to write: that says
+    /// nothing about whether it can.
+    fn succeeded(&mut self, verdicts: &Verdicts) {
+        let has_written =
+            |verdict: &Result<Applied, _>| verdict.as_ref().is_ok_and(|applied| applied.rows > 0);
+        if !verdicts.iter().any(has_written) {
+            return;
+        }
+        self.lost.clear();
+        if self.shared.failing().is_some() {
+            tracing::info!("the store can write again");
+            self.shared.set_failing(None);
+        }
+    }
+
+    fn failed(&mut self, error: &rusqlite::Error) -> StoreError {
+        let told = store_error(error);
+        if self.shared.failing().is_none() {
+            tracing::error!(%error, "the store cannot write");
+        }
+        self.shared.set_failing(Some(told.to_string()));
+        if poisoned(error) {
+            self.connection = None;
+        }
+        self.drop_stuck();
+        told
+    }
+
+    /// A transaction that could not even be rolled back would refuse every later one.
+    fn drop_stuck(&mut self) {
+        self.connection.take_if(|connection| !connection.is_autocommit());
+    }
+
+    fn remember_lost(&mut self, jobs: &[Job], verdicts: &Verdicts) {
+        for (job, verdict) in jobs.iter().zip(verdicts) {
+            if matches!(verdict, Err(StoreError::Unavailable(_) | StoreError::Corrupt(_))) {
+                self.lost.extend(job.batch.incomplete());
+            }
+        }
+        while self.lost.len() > LOST_MAX {
+            self.lost.pop_first();
+        }
+    }
+
+    /// A bounded piece of the work that nobody waits for.
+    fn maintain(&mut self) {
+        let now = Instant::now();
+        if now >= self.measure_at {
+            self.measure();
+            self.measure_at = now + MEASURE_EVERY;
+            // Too much does not wait for the next look at what is too old.
+            if self.shared.bytes_used() > self.retention.prune_above_bytes {
+                self.prune_at = now;
+            }
+        }
+        if now < self.prune_at {
+            return;
+        }
+        let more = self.prune();
+        // While there is more, the next piece comes after the next turn or pause, not before waiting callers.
+        self.prune_at = Instant::now() + if more { Duration::from_millis(10) } else { PRUNE_EVERY };
+    }
+
+    fn prune(&mut self) -> bool {
+        let Some(connection) = &self.connection else { return false };
+        let clock = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = Timestamp(i64::try_from(clock.as_millis()).unwrap_or(i64::MAX));
+        if self.passed_since.elapsed() >= PASS_AGAIN {
+            (self.passed, self.passed_since) = (Passed::default(), Instant::now());
+        }
+        let (before, keys_before) = (self.retention.cutoff(now), earlier(now, self.retention.key_life));
+        let passed = self.passed;
+        let piece = transaction(connection, |c| prune_piece(c, before, keys_before, PRUNE_ROWS, passed));
+        match piece.and_then(|piece| Ok((piece, self.relieve(now)?))) {
+            Ok((piece, relieved)) => {
+                self.passed = piece.passed;
+                if piece.rows > 0 || relieved {
+                    self.after_pruning();
+                }
+                piece.more || relieved
+            }
+            Err(failure) => {
+                // Tried again at the next time; callers are told by their own batches.
+                tracing::warn!(error = %failure.into_store_error(), "the store could not forget old records");
+                self.drop_stuck();
+                false
+            }
+        }
+    }
+
+    /// While the database is too large, a piece of what its heaviest owner has; whether there may be more to do.
+    fn relieve(&mut self, now: Timestamp) -> Result<bool, Failure> {
+        let before = self.shared.bytes_used();
+        let Some(connection) = &self.connection else { return Ok(false) };
+        if before <= self.retention.prune_above_bytes {
+            return Ok(false);
+        }
+        let Some(owner) = self.heaviest.next(connection, Instant::now())? else { return Ok(false) };
+        let piece = Write::PruneOwner { owner: owner.clone(), before: now, max_rows: PRUNE_ROWS };
+        let rows = alone(connection, &Batch::from(piece))?;
+        self.measure();
+        self.heaviest.forgotten(&owner, rows, before.saturating_sub(self.shared.bytes_used()));
+        Ok(true)
+    }
+
+    fn after_pruning(&mut self) {
+        if let Some(connection) = &self.connection {
+            self.checkpoints.after_commit(connection, PRUNE_ROWS as usize, 0);
+        }
+        self.measure();
+    }
+
+    fn measure(&mut self) {
+        let Some(connection) = &self.connection else { return };
+        let pragma =
+            |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).unwrap_or(0);
+        let pages = pragma("page_count") - pragma("freelist_count");
+        let bytes = u64::try_from(pages.saturating_mul(pragma("page_size"))).unwrap_or(0);
+        self.shared.bytes_used.store(bytes, Ordering::Relaxed);
+        self.shared.over_quota.store(bytes > self.retention.quota_bytes, Ordering::Relaxed);
+    }
+}
+
+fn all(jobs: &[Job], error: &StoreError) -> Verdicts {
+    jobs.iter().map(|_| Err(error.clone())).collect()
+}
+
+/// One transaction for all batches. An error means that nothing was written.
+fn together(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, rusqlite::Error> {
+    match transaction(c, |c| plain(c, jobs, lost)) {
+        Ok(verdicts) => Ok(verdicts),
+        Err(Failure::Database(error)) => Err(error),
+        // A caller's mistake: the others must not pay for it.
+        Err(Failure::Batch(error)) if jobs.len() == 1 && lost.is_empty() => Ok(all(jobs, &error)),
+        Err(Failure::Batch(_)) => {
+            transaction(c, |c| guarded(c, jobs, lost)).map_err(|failure| match failure {
+                Failure::Database(error) => error,
+                Failure::Batch(_) => rusqlite::Error::InvalidQuery,
+            })
+        }
+    }
+}
+
+fn alone(c: &Connection, batch: &Batch) -> Result<u64, Failure> {
+    transaction(c, |c| write::apply(c, batch, &Ends::default()))
+}
+
+fn transaction<T>(
+    c: &Connection,
+    body: impl FnOnce(&Connection) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    c.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    let result = body(c).and_then(|value| {
+        c.prepare_cached("COMMIT")?.execute([])?;
+        Ok(value)
+    });
+    // SQLite ends the transaction itself after some errors (disk full, I/O).
+    if result.is_err() && !c.is_autocommit() {
+        c.prepare_cached("ROLLBACK")?.execute([])?;
+    }
+    result
+}
+
+fn plain(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, Failure> {
+    mark_lost(c, lost)?;
+    let ends = Ends::among(jobs.iter().map(|job| &job.batch));
+    jobs.iter().map(|job| write::apply(c, &job.batch, &ends).map(|rows| Ok(Applied { rows }))).collect()
+}
+
+fn guarded(c: &Connection, jobs: &[Job], lost: &BTreeSet<ExecutionId>) -> Result<Verdicts, Failure> {
+    mark_lost(c, lost)?;
+    // Each batch may fail alone: nothing is merged.
+    let ends = Ends::default();
+    let mut verdicts = Verdicts::with_capacity(jobs.len());
+    for job in jobs {
+        c.prepare_cached("SAVEPOINT batch")?.execute([])?;
+        let verdict = match write::apply(c, &job.batch, &ends) {
+            Ok(rows) => Ok(Applied { rows }),
+            Err(Failure::Batch(error)) => {
+                c.prepare_cached("ROLLBACK TO batch")?.execute([])?;
+                Err(error)
+            }
+            Err(failure) => return Err(failure),
+        };
+        c.prepare_cached("RELEASE batch")?.execute([])?;
+        verdicts.push(verdict);
+    }
+    Ok(verdicts)
+}
+
+fn mark_lost(c: &Connection, lost: &BTreeSet<ExecutionId>) -> Result<(), Failure> {
+    for id in lost {
+        c.prepare_cached("UPDATE executions SET degraded = 1 WHERE id = ?1")?
+            .execute(params![id.as_bytes()])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, Shared, Writer};
+    use crate::queue::{Queue, Turn};
+    use crate::sqlite::open::first_connection;
+    use crate::{Durability, Urgency};
+    use std::sync::Arc;
+    use std::time::Duration;
+    use vm_system_record::{Retention, Write};
+
+    #[tokio::test]
+    async fn a_transaction_that_cannot_be_left_costs_its_connection_and_not_the_store() {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let path = folder.path().join("store.db");
+        let (durability, busy_timeout) = (Durability::Normal, Duration::ZERO);
+        let connection = first_connection(&path, durability, busy_timeout).expect("an empty folder");
+        let place = Place { path, durability, busy_timeout };
+        let (queue, shared) = (Arc::new(Queue::new()), Arc::new(Shared::default()));
+        let mut writer =
+            Writer::new(connection, place, Retention::default(), Arc::clone(&queue), Arc::clone(&shared))
+                .expect("the folder is ours");
+        let stuck = writer.connection.as_ref().expect("it was just opened");
+        stuck.execute_batch("BEGIN IMMEDIATE").expect("it is idle");
+        let mut tickets = Vec::new();
+        for _ in 0..2 {
+            let set = Write::MetaSet { key: "k".to_owned(), value: Some(Vec::new()) };
+            tickets.push(queue.push(set.into(), Urgency::Now).await.expect("there is room"));
+            let Turn::Work(jobs) = queue.take(Duration::ZERO) else { panic!("there is work") };
+            writer.turn(jobs);
+        }
+        let mut verdicts = Vec::new();
+        for ticket in tickets {
+            verdicts.push(ticket.await.map(|applied| applied.rows));
+        }
+        assert!(matches!(verdicts[..], [Err(_), Ok(1)]), "{verdicts:?}");
+        assert_eq!(shared.failing(), None);
+        queue.close();
+        writer.run();
+    }
+}

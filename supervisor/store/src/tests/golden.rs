@@ -1,0 +1,363 @@
+//! Databases of released versions, as SQL text in `golden/`: every later program opens them and finds what is in them.
+//!
+//! With a new schema version: `VM_SYSTEM_BLESS=1` writes the file of that version; add it to [`GOLDEN`] and keep the others.
+
+use super::fixture::{
+    console, detail, ended, events, execution_id, execution_record, mine, options, owner, session_id,
+    session_record, template_id,
+};
+use crate::sqlite::SCHEMA_VERSION;
+use crate::{StoreHandle, open_sqlite};
+use rusqlite::Connection;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use vm_system_protocol::ids::{CapabilityId, ProgramId, StartupFileId, TaskId};
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{
+    Capability, CapabilityKind, Engine, Event, EventPayload, Execution, ExecutionError, ExecutionKind,
+    ExecutionStatus, JsType, Metrics, SessionStatus, Settings, StartupFile, StartupMode, TemplateDetail,
+};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{
+    AuditEntry, Batch, Checkpoint, IdKind, KeyClaim, LibraryRow, NewProgramVersion, Page, PolicySnapshot,
+    Query, Scope, SessionQuery, TaskOutcome, TaskRow, Write,
+};
+
+/// Each released schema version.
+const GOLDEN: [u32; 1] = [10];
+
+fn golden(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/store/tests/golden/v{version}.sql"))
+}
+
+/// Every setting, so that no default of a later program is in the rows.
+const SETTINGS: &str = r#"{
+    "limits": {"cpu_ms": 1, "wall_ms": 2, "mem_mb": 3, "max_events": 4, "max_output_kb": 5, "max_source_kb": 6,
+        "max_steps": 7, "max_stack_depth": 8, "max_state_mb": 9},
+    "resolver": {"roots": ["lib"], "extensions": [".js"], "allow_absolute_repo_imports": true},
+    "runtime": {"esm": true, "strict": true, "console": false, "on_crash": "close", "ttl_s": 10, "idle_timeout_s": 11}}"#;
+
+const PROGRAM: ProgramId = ProgramId::from_bytes([7; 16]);
+const FIRST_TASK: TaskId = TaskId::from_bytes([8; 16]);
+const LAST_TASK: TaskId = TaskId::from_bytes([9; 16]);
+
+fn json(text: &str) -> JsonText {
+    JsonText::from_untrusted(text.to_owned())
+}
+
+fn template() -> TemplateDetail {
+    let mut detail = detail(1, "t");
+    detail.settings = serde_json::from_str::<Settings>(SETTINGS).expect("settings");
+    detail.template.exposed_modules = vec!["fs".to_owned()];
+    detail.template.libraries = vec!["dayjs-1".to_owned()];
+    detail.capabilities = vec![Capability {
+        id: CapabilityId::from_bytes([4; 16]),
+        vm_id: template_id(1),
+        kind: CapabilityKind::Module,
+        name: "fs".to_owned(),
+        enabled: true,
+        config: json(r#"{"read":["**"]}"#),
+    }];
+    detail.startup_files = vec![StartupFile {
+        id: StartupFileId::from_bytes([5; 16]),
+        vm_id: template_id(1),
+        path: "start.js".to_owned(),
+        order_index: -1,
+        mode: StartupMode::Import,
+    }];
+    detail
+}
+
+/// A session of scripts that has ended, with two executions: one with every kind of output, and one that failed.
+fn script_rows() -> Vec<Write> {
+    let mut session = session_record(1, 1);
+    session.name = Some("s".to_owned());
+    let payloads = [
+        EventPayload::InputEcho { text: "1 + 2".to_owned() },
+        EventPayload::Value { kind: JsType::Number, preview: "3".to_owned(), json: Some(json("3")) },
+        EventPayload::Exception { message: "Error: no".to_owned(), stack: "at a.js:1".to_owned() },
+        EventPayload::Stdout { text: "out".to_owned() },
+        EventPayload::Task { task_id: FIRST_TASK, prompt: "go on?".to_owned() },
+    ];
+    let output = (2..).zip(payloads).map(|(seq, payload)| Event { payload, ..console(1, seq) });
+    let file = Execution {
+        kind: ExecutionKind::RunFile,
+        input: None,
+        path: Some("a.js".to_owned()),
+        ..execution_record(2, 1)
+    };
+    let failed = Execution {
+        status: ExecutionStatus::Error,
+        ended_at: Some(Timestamp(4_002)),
+        error: Some(ExecutionError {
+            code: "EXCEPTION".to_owned(),
+            message: "no".to_owned(),
+            reason: Some("because".to_owned()),
+        }),
+        degraded: true,
+        ..file.clone()
+    };
+    let (started, failed) = (Arc::new(execution_record(1, 1)), Arc::new(failed));
+    let end = Write::SessionEnd {
+        id: session_id(1),
+        status: SessionStatus::Crashed,
+        at: Timestamp(5_000),
+        reason: CloseReason::KeeperLost,
+        last_error: Some("the keeper is lost".to_owned()),
+    };
+    let policy = Arc::new(PolicySnapshot::from(&template()));
+    vec![
+        Write::SessionInsert { owner: owner(1), session: Arc::new(session), policy },
+        Write::WorkerSeq { session: session_id(1), seq: 12 },
+        Write::ExecutionStarted { name: Some("e".to_owned()), execution: started },
+        events(1, [1]),
+        Write::Events(output.collect()),
+        ended(1, 1),
+        Write::ExecutionStarted { name: None, execution: Arc::new(file) },
+        Write::ExecutionEnded(failed),
+        end,
+    ]
+}
+
+fn task(id: TaskId, checkpoint: u64) -> Write {
+    Write::TaskInsert(Box::new(TaskRow {
+        id,
+        owner: owner(1),
+        execution: execution_id(3),
+        prompt: "go on?".to_owned(),
+        schema: Some(r#"{"type":"boolean"}"#.to_owned()),
+        attempts: 0,
+        created_at: Timestamp(4_000),
+        deadline: Some(Timestamp(9_000)),
+        ended_at: None,
+        outcome: None,
+        answer: None,
+        checkpoint,
+        retries: Some(3),
+        fallback: Some("false".to_owned()),
+        first_attempt_at: None,
+        last_attempt_at: None,
+    }))
+}
+
+fn checkpoint(seq: u64, pages: Vec<(u64, Option<Vec<u8>>)>) -> Write {
+    let (execution, at) = (execution_id(3), Timestamp(4_000));
+    let cause = "pause".to_owned();
+    let (unweighed, written) = (Some(100 * seq), 20 * seq);
+    Write::Checkpoint(Box::new(Checkpoint { execution, seq, at, cause, pages, unweighed, written }))
+}
+
+/// An execution of a program that waits for the answer to its second question.
+fn program_rows() -> Vec<Write> {
+    let session = vm_system_protocol::model::Session { engine: Engine::Cvm, ..session_record(2, 1) };
+    let policy = Arc::new(PolicySnapshot { engine: Engine::Cvm, ..PolicySnapshot::from(&template()) });
+    let run = Execution { kind: ExecutionKind::Program, ..execution_record(3, 2) };
+    vec![
+        Write::ProgramVersion(Box::new(NewProgramVersion {
+            id: PROGRAM,
+            owner: owner(1),
+            name: "p".to_owned(),
+            source: "CC('go on?')".to_owned(),
+            source_hash: [6; 32],
+            format: 1,
+            code: vec![0, 1, 255],
+            at: Timestamp(3_000),
+        })),
+        Write::SessionInsert { owner: owner(1), session: Arc::new(session), policy },
+        Write::SessionReady { id: session_id(2) },
+        Write::ExecutionStarted { name: Some("run".to_owned()), execution: Arc::new(run) },
+        Write::ProgramRun { execution: execution_id(3), program: PROGRAM, version: 1 },
+        checkpoint(1, vec![(0, Some(vec![1; 8])), (1, Some(vec![2; 8]))]),
+        task(FIRST_TASK, 1),
+        Write::TaskAttempt { id: FIRST_TASK, at: Timestamp(4_100) },
+        Write::TaskAttempt { id: FIRST_TASK, at: Timestamp(4_200) },
+        Write::TaskEnd {
+            id: FIRST_TASK,
+            outcome: TaskOutcome::Answered,
+            answer: Some("true".to_owned()),
+            at: Timestamp(4_300),
+        },
+        checkpoint(2, vec![(0, Some(vec![3; 8])), (1, None)]),
+        task(LAST_TASK, 2),
+        Write::RunProgress {
+            id: execution_id(3),
+            status: ExecutionStatus::Waiting,
+            metrics: Metrics { duration_ms: 5, cpu_ms: 4, ..Metrics::default() },
+        },
+        Write::CurrentSet {
+            owner: owner(1),
+            client: "agent".to_owned(),
+            execution: execution_id(3),
+            at: Timestamp(4_000),
+        },
+    ]
+}
+
+/// A row in every table, and a value in every column.
+fn rows() -> Batch {
+    let mut writes = vec![
+        Write::LibraryInstall(Box::new(LibraryRow {
+            name: "dayjs-1".to_owned(),
+            id: "dayjs".to_owned(),
+            version: "1".to_owned(),
+            global: Some("dayjs".to_owned()),
+            hash: [3; 32],
+            bytes: 1_234,
+            installed_at: Timestamp(500),
+        })),
+        Write::TemplateInsert { owner: owner(1), detail: Box::new(template()) },
+    ];
+    writes.extend(script_rows());
+    writes.extend(program_rows());
+    writes.extend([
+        Write::KeyClaim(Box::new(KeyClaim {
+            owner: owner(1),
+            key: "k".to_owned(),
+            request_hash: [1; 32],
+            subject: [2; 16],
+            at: Timestamp(100),
+            expired_before: Timestamp(0),
+            reply: Some(vec![1, 2, 3]),
+        })),
+        Write::Audit(Box::new(AuditEntry {
+            at: Timestamp(200),
+            owner: owner(1),
+            door: "rest".to_owned(),
+            verb: "template create".to_owned(),
+            subject: "t".to_owned(),
+            outcome: "ok".to_owned(),
+        })),
+        Write::MetaSet { key: "m".to_owned(), value: Some(vec![9]) },
+    ]);
+    Batch(writes)
+}
+
+/// Everything that is in [`rows`].
+fn queries() -> Vec<Query> {
+    let (all, page) = (Scope::All, Page::ALL);
+    let durable = SessionQuery { durable: true, ..SessionQuery::default() };
+    let (from, to) = ([0; 16], [255; 16]);
+    vec![
+        Query::Libraries,
+        Query::Templates(all.clone(), page),
+        Query::Sessions(mine(), SessionQuery::default(), page),
+        Query::Sessions(mine(), durable, page),
+        Query::SessionPolicy(session_id(1)),
+        Query::SessionPolicy(session_id(2)),
+        Query::Executions(all.clone(), session_id(1), page),
+        Query::ExecutionByName(mine(), "e".to_owned()),
+        Query::Events(execution_id(1), 0, 0),
+        Query::Ids { scope: mine(), kind: IdKind::Execution, from, to, limit: 100 },
+        Query::Programs(all.clone(), page),
+        Query::ProgramVersions { program: PROGRAM, below: None, limit: 100 },
+        Query::ProgramCode(PROGRAM, 1),
+        Query::Runs { scope: mine(), program: None, execution: None, page },
+        Query::Standing(execution_id(3)),
+        Query::Checkpoints(execution_id(3)),
+        Query::State { execution: execution_id(3), checkpoint: 1, behind: None, bytes: usize::MAX },
+        Query::PageVersions { execution: execution_id(3), after: None, bytes: usize::MAX },
+        Query::Task(all.clone(), FIRST_TASK),
+        Query::PendingTasks(all.clone(), page),
+        Query::Current(owner(1), "agent".to_owned()),
+        Query::Key(owner(1), "k".to_owned()),
+        Query::Audit { scope: all, before: None, limit: 100 },
+        Query::Meta("m".to_owned()),
+    ]
+}
+
+/// A store with these rows, in this folder.
+async fn written(folder: &Path) -> StoreHandle {
+    let store = open_sqlite(options(folder)).expect("an empty folder can be opened");
+    store.apply(rows()).await.expect("new");
+    store
+}
+
+fn database(folder: &Path) -> Connection {
+    Connection::open(folder.join("vm-system.db")).expect("readable")
+}
+
+fn texts(connection: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = connection.prepare(sql).expect("SQL of ours");
+    let rows = statement.query_map([], |row| row.get(0)).expect("readable");
+    rows.collect::<Result<_, _>>().expect("texts")
+}
+
+fn schema(connection: &Connection) -> Vec<String> {
+    texts(connection, "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
+}
+
+/// A database as SQL text: what `.dump` of SQLite's shell gives, with the two numbers of the header that are ours.
+fn dump(connection: &Connection) -> String {
+    let number =
+        |name| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).expect("a number");
+    let mut text = format!(
+        "PRAGMA application_id = {};\nPRAGMA user_version = {};\n",
+        number("application_id"),
+        number("user_version")
+    );
+    for sql in schema(connection) {
+        let _ = writeln!(text, "{sql};");
+    }
+    for table in tables(connection) {
+        let columns =
+            texts(connection, &format!("SELECT 'quote(' || name || ')' FROM pragma_table_info('{table}')"));
+        let values = columns.join(" || ', ' || ");
+        for row in texts(connection, &format!("SELECT {values} FROM {table} ORDER BY 1")) {
+            let _ = writeln!(text, "INSERT INTO {table} VALUES ({row});");
+        }
+    }
+    text
+}
+
+fn tables(connection: &Connection) -> Vec<String> {
+    texts(
+        connection,
+        "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY rowid",
+    )
+}
+
+#[tokio::test]
+async fn database_of_every_released_version_is_opened_with_all_that_is_in_it() {
+    let fresh = tempfile::tempdir().expect("a temporary folder can be made");
+    let expected = written(fresh.path()).await;
+    for version in GOLDEN {
+        let sql = std::fs::read_to_string(golden(version)).expect("a golden database");
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        database(folder.path()).execute_batch(&sql).expect("a database of a release");
+        let store = open_sqlite(options(folder.path())).expect("a released version");
+        for query in queries() {
+            let found = store.read(query.clone()).await.expect("readable");
+            assert_eq!(Ok(found), expected.read(query.clone()).await, "version {version}: {query:?}");
+        }
+        store.apply(events(3, [1])).await.expect("it can be written");
+        store.shutdown().await;
+    }
+    expected.shutdown().await;
+}
+
+#[tokio::test]
+async fn schema_of_a_released_version_never_changes() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    written(folder.path()).await.shutdown().await;
+    let fresh = database(folder.path());
+    if std::env::var_os("VM_SYSTEM_BLESS").is_some() {
+        std::fs::write(golden(SCHEMA_VERSION), dump(&fresh)).expect("the source is writable");
+    }
+    assert_eq!(GOLDEN[GOLDEN.len() - 1], SCHEMA_VERSION, "the newest version has no golden database");
+    let sql = std::fs::read_to_string(golden(SCHEMA_VERSION)).expect("a golden database");
+    let golden = Connection::open_in_memory().expect("memory");
+    golden.execute_batch(&sql).expect("a database of a release");
+    assert_eq!(schema(&fresh), schema(&golden), "a change of the schema is a new version");
+    let mut empty = Vec::new();
+    for table in tables(&golden) {
+        for column in texts(&golden, &format!("SELECT name FROM pragma_table_info('{table}')")) {
+            let sql = format!("SELECT 1 FROM {table} WHERE {column} IS NOT NULL");
+            if !golden.prepare(&sql).and_then(|mut statement| statement.exists([])).expect("SQL of ours") {
+                empty.push(format!("{table}.{column}"));
+            }
+        }
+    }
+    assert_eq!(empty, [""; 0], "columns without a value in the golden database");
+}

@@ -1,0 +1,182 @@
+//! What a real file can be when it is opened, and what must survive.
+
+use super::fixture::{
+    events, execution_id, mine, on_disk, options, running, session_id, template, template_id,
+};
+use crate::{Durability, OpenError, StoreOptions, open_sqlite};
+use rusqlite::Connection;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::Duration;
+use vm_system_record::{Page, Write};
+
+fn database(folder: &Path) -> std::path::PathBuf {
+    folder.join("vm-system.db")
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).expect("the file is there").permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn files_are_private_to_the_service() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let state = folder.path().join("state");
+    let store = open_sqlite(options(&state)).expect("an empty folder can be opened");
+    store.apply(template(1, "t")).await.expect("new");
+    assert_eq!(mode(&state), 0o700);
+    for name in ["vm-system.db", "vm-system.db-wal", "vm-system.db-shm", "lock"] {
+        assert_eq!(mode(&state.join(name)), 0o600, "{name}");
+    }
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn second_owner_of_a_state_directory_is_refused_by_name() {
+    let disk = on_disk();
+    let error = open_sqlite(options(disk.folder.path())).expect_err("the directory has an owner");
+    let OpenError::InUse { pid, .. } = &error else { panic!("refused for another reason: {error}") };
+    assert_eq!(*pid, Some(std::process::id()));
+    assert!(error.to_string().contains("--state-dir"), "{error}");
+    disk.store.shutdown().await;
+    let store = open_sqlite(options(disk.folder.path())).expect("the owner has gone");
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_is_there_after_opening_again() {
+    for durability in [Durability::Full, Durability::Normal] {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let options = StoreOptions { durability, ..options(folder.path()) };
+        let store = open_sqlite(options.clone()).expect("an empty folder can be opened");
+        assert_eq!(store.status().durability, durability.as_str());
+        store.apply(running()).await.expect("new");
+        store.apply(events(1, 1..=100)).await.expect("running");
+        store.shutdown().await;
+        let store = open_sqlite(options.clone()).expect("our own database");
+        assert_eq!(store.events(execution_id(1), 0, 0).await.expect("readable").len(), 100);
+        store.shutdown().await;
+    }
+}
+
+/// Copies the files as a crash would leave them: in mid-life, with everything still in the log.
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_death_without_a_close() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    let after = tempfile::tempdir().expect("a temporary folder can be made");
+    for name in ["vm-system.db", "vm-system.db-wal"] {
+        std::fs::copy(disk.folder.path().join(name), after.path().join(name)).expect("the file is there");
+    }
+    let store = open_sqlite(options(after.path())).expect("a log without its end is normal");
+    assert!(store.session(&mine(), session_id(1)).await.expect("readable").is_some());
+    store.shutdown().await;
+    disk.store.shutdown().await;
+}
+
+#[tokio::test]
+async fn database_of_a_newer_program_is_refused_by_name() {
+    let disk = on_disk();
+    disk.store.shutdown().await;
+    let path = database(disk.folder.path());
+    Connection::open(&path)
+        .and_then(|connection| connection.pragma_update(None, "user_version", 999))
+        .expect("nobody else has it");
+    let error = open_sqlite(options(disk.folder.path())).expect_err("it is newer");
+    assert!(matches!(error, OpenError::Newer { found: 999, known: 10, .. }), "{error}");
+    assert!(error.to_string().contains("version 999"), "{error}");
+}
+
+#[tokio::test]
+async fn database_of_a_program_before_the_first_release_is_refused_by_name() {
+    let disk = on_disk();
+    disk.store.shutdown().await;
+    Connection::open(database(disk.folder.path()))
+        .and_then(|connection| connection.pragma_update(None, "user_version", 9))
+        .expect("nobody else has it");
+    let error = open_sqlite(options(disk.folder.path())).expect_err("no release wrote it");
+    assert!(matches!(error, OpenError::Unreleased { found: 9, .. }), "{error}");
+    assert!(error.to_string().contains("--state-dir"), "{error}");
+}
+
+#[tokio::test]
+async fn database_of_another_program_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    Connection::open(database(folder.path()))
+        .and_then(|connection| connection.execute_batch("CREATE TABLE mine (a)"))
+        .expect("nobody else has it");
+    let error = open_sqlite(options(folder.path())).expect_err("it is not ours");
+    assert!(error.to_string().contains("another program"), "{error}");
+}
+
+#[tokio::test]
+async fn file_that_is_no_database_is_refused() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    std::fs::write(database(folder.path()), vec![b'x'; 8_192]).expect("the folder is writable");
+    let error = open_sqlite(options(folder.path())).expect_err("it is no database");
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn damaged_page_is_found_when_the_database_is_opened() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    disk.store.apply(events(1, 1..=2_000)).await.expect("running");
+    disk.store.shutdown().await;
+    let path = database(disk.folder.path());
+    let mut bytes = std::fs::read(&path).expect("the file is there");
+    let middle = bytes.len() / 2 / 4_096 * 4_096;
+    bytes[middle..middle + 4_096].fill(0xa5);
+    std::fs::write(&path, bytes).expect("the file is ours");
+    let error = open_sqlite(options(disk.folder.path())).expect_err("a page is damaged");
+    assert!(matches!(error, OpenError::Corrupt { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn database_locked_by_another_process_is_refused_at_opening() {
+    let disk = on_disk();
+    disk.store.shutdown().await;
+    let other = Connection::open(database(disk.folder.path())).expect("nobody else has it");
+    other
+        .execute_batch("PRAGMA locking_mode = exclusive; BEGIN IMMEDIATE; DELETE FROM meta")
+        .expect("nobody else has it");
+    let options = StoreOptions { busy_timeout: Duration::from_millis(20), ..options(disk.folder.path()) };
+    let error = open_sqlite(options.clone()).expect_err("it is locked");
+    assert!(matches!(error, OpenError::Locked { .. }), "{error}");
+}
+
+#[test]
+fn state_directory_that_is_a_file_is_refused() {
+    let file = tempfile::NamedTempFile::new().expect("a temporary file can be made");
+    let error = open_sqlite(options(file.path())).expect_err("it is a file");
+    assert!(matches!(error, OpenError::NotAFolder { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn old_records_are_forgotten_without_being_asked() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let store = open_sqlite(options(folder.path())).expect("an empty folder can be opened");
+    store.apply(running()).await.expect("new");
+    let end = Write::SessionEnd {
+        id: session_id(1),
+        status: vm_system_protocol::model::SessionStatus::Closed,
+        at: vm_system_protocol::time::Timestamp(5_000),
+        reason: vm_system_protocol::reason::CloseReason::Exited,
+        last_error: None,
+    };
+    store.apply(vec![super::fixture::ended(1, 1), end]).await.expect("live");
+    store.shutdown().await;
+    let store = open_sqlite(StoreOptions::new(folder.path())).expect("our own database");
+    // Commits drive the turns behind which the writer forgets.
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while store.session(&mine(), session_id(1)).await.expect("readable").is_some() {
+        assert!(std::time::Instant::now() < deadline, "an ended session of 1970 is still there");
+        store.apply(Write::MetaSet { key: "k".to_owned(), value: None }).await.expect("always");
+    }
+    assert!(
+        store.template(&mine(), template_id(1)).await.expect("readable").is_some(),
+        "templates do not age"
+    );
+    assert_eq!(store.templates(&mine(), Page::ALL).await.expect("readable").len(), 1);
+    store.shutdown().await;
+}

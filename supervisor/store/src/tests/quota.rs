@@ -1,0 +1,179 @@
+//! What is forgotten when there is too much, and what is said until then.
+
+use super::fixture::{
+    console, ended, execution_id, execution_record, mine, options, owner, policy, running, session_id,
+    session_record, started, template_id,
+};
+use crate::{StoreHandle, StoreOptions, open_sqlite};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use vm_system_protocol::ids::ProgramId;
+use vm_system_protocol::model::{Event, EventPayload, SessionStatus};
+use vm_system_protocol::reason::CloseReason;
+use vm_system_protocol::time::Timestamp;
+use vm_system_record::{AuditEntry, Batch, NewProgramVersion, Retention, Scope, Write, is_last_page};
+
+fn session_ended() -> Write {
+    Write::SessionEnd {
+        id: session_id(1),
+        status: SessionStatus::Closed,
+        at: Timestamp(5_000),
+        reason: CloseReason::Exited,
+        last_error: None,
+    }
+}
+
+/// Commits drive the turns behind which the writer measures and forgets.
+async fn until(store: &StoreHandle, what: &str, holds: impl AsyncFn(&StoreHandle) -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !holds(store).await {
+        assert!(Instant::now() < deadline, "{what}");
+        store.apply(Write::MetaSet { key: "k".to_owned(), value: None }).await.expect("always");
+    }
+}
+
+async fn fill(store: &StoreHandle, mebibytes: u64) {
+    for seq in 1..=4 * mebibytes {
+        let payload = EventPayload::Stdout { text: "x".repeat(256 << 10) };
+        let event = Event { payload, ..console(1, seq) };
+        store.apply(Write::Events([event].into())).await.expect("there is room");
+    }
+}
+
+fn retention(prune_above_mib: u64, quota_mib: u64) -> Retention {
+    Retention {
+        max_age: None,
+        key_life: Duration::MAX,
+        prune_above_bytes: prune_above_mib << 20,
+        quota_bytes: quota_mib << 20,
+    }
+}
+
+#[tokio::test]
+async fn above_its_mark_the_oldest_ended_records_go_and_live_ones_stay() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let retention = retention(2, 64);
+    let store = open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("empty");
+    store.apply(running()).await.expect("new");
+    fill(&store, 4).await;
+    until(&store, "the size is never measured", async |store| store.status().bytes_used > 2 << 20).await;
+    // Nothing has ended: nothing may go, however much it is.
+    assert_eq!(store.events(execution_id(1), 0, 0).await.expect("readable").len(), 16);
+    store.apply(vec![ended(1, 1), session_ended()]).await.expect("live");
+    until(&store, "an ended session stays", async |store| {
+        store.session(&mine(), session_id(1)).await.expect("readable").is_none()
+    })
+    .await;
+    assert!(store.events(execution_id(1), 0, 0).await.expect("readable").is_empty(), "with its events");
+    assert!(store.template(&mine(), template_id(1)).await.expect("readable").is_some(), "templates stay");
+    until(&store, "the size does not shrink", async |store| store.status().bytes_used < 2 << 20).await;
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn above_its_quota_the_store_says_so_until_it_has_forgotten_enough() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let retention = retention(1, 2);
+    let store = open_sqlite(StoreOptions { retention, ..options(folder.path()) }).expect("empty");
+    assert!(!store.status().over_quota);
+    store.apply(running()).await.expect("new");
+    fill(&store, 4).await;
+    until(&store, "over its quota and silent", async |store| store.status().over_quota).await;
+    // Admission is for those who ask; what runs is written to its end.
+    store.apply(started(2, 1)).await.expect("still written");
+    store.apply(vec![ended(1, 1), ended(2, 1), session_ended()]).await.expect("still written");
+    until(&store, "over its quota for ever", async |store| !store.status().over_quota).await;
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn who_takes_most_loses_records_first_and_nobody_else_and_no_line_of_the_audit_log() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let store =
+        open_sqlite(StoreOptions { retention: retention(2, 64), ..options(folder.path()) }).expect("empty");
+    let audit = AuditEntry {
+        at: Timestamp(1),
+        owner: owner(1),
+        door: "rest".to_owned(),
+        verb: "template create".to_owned(),
+        subject: "t".to_owned(),
+        outcome: "ok".to_owned(),
+    };
+    // Execution 1 takes almost everything and runs on; 3 is the same owner's and has ended; 2 is another's and has ended.
+    let mut metrics = execution_record(1, 1).metrics;
+    metrics.output_bytes = 4 << 20;
+    let status = execution_record(1, 1).status;
+    let mut writes = running().0;
+    writes.extend([
+        Write::SessionInsert { owner: owner(2), session: Arc::new(session_record(2, 1)), policy: policy() },
+        Write::SessionReady { id: session_id(2) },
+        started(2, 2),
+        ended(2, 2),
+        started(3, 1),
+        ended(3, 1),
+        Write::RunProgress { id: execution_id(1), status, metrics },
+        Write::Audit(Box::new(audit)),
+    ]);
+    store.apply(Batch(writes)).await.expect("new");
+    fill(&store, 4).await;
+    until(&store, "what has ended of the heaviest stays", async |store| {
+        store.execution(&Scope::All, execution_id(3)).await.expect("readable").is_none()
+    })
+    .await;
+    // It goes on taking; the next looks find nothing more of it.
+    let until_measured = Instant::now() + Duration::from_secs(2);
+    until(&store, "time stands still", async |_| Instant::now() > until_measured).await;
+    let others = store.execution(&Scope::All, execution_id(2)).await.expect("readable");
+    assert!(others.is_some(), "another owner pays for it");
+    assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_some(), "it runs");
+    assert_eq!(store.audit(&Scope::All, None, 10).await.expect("readable").len(), 1);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn events_are_read_in_pages_that_fit_into_memory() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let store = open_sqlite(StoreOptions { retention: retention(64, 64), ..options(folder.path()) });
+    let store = store.expect("empty");
+    store.apply(running()).await.expect("new");
+    fill(&store, 20).await;
+    let first = store.events(execution_id(1), 0, 1_000).await.expect("readable");
+    assert!((60..70).contains(&first.len()), "{}", first.len());
+    assert!(!is_last_page(&first, 1_000), "there are more");
+    let rest = store.events(execution_id(1), first.len() as u64, 1_000).await.expect("readable");
+    assert_eq!(first.len() + rest.len(), 80);
+    assert!(is_last_page(&rest, 1_000));
+    store.shutdown().await;
+}
+
+fn version(name: &str, text: &str, at: i64) -> Write {
+    let (id, digest) = (ProgramId::from_bytes([7; 16]), [text.len() as u8; 32]);
+    Write::ProgramVersion(Box::new(NewProgramVersion {
+        id,
+        owner: owner(1),
+        name: name.to_owned(),
+        source: text.to_owned(),
+        source_hash: digest,
+        format: 1,
+        code: Vec::new(),
+        at: Timestamp(at),
+    }))
+}
+
+#[tokio::test]
+async fn versions_that_nobody_runs_go_when_their_owner_takes_most_however_young_they_are() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let store = open_sqlite(StoreOptions { retention: retention(2, 64), ..options(folder.path()) });
+    let store = store.expect("empty");
+    for length in 1..=8 {
+        store.apply(version("p", &"x".repeat((1 << 20) + length), 1)).await.expect("new");
+    }
+    let id = ProgramId::from_bytes([7; 16]);
+    until(&store, "they stay", async |store| {
+        store.program_versions(id, None, 100).await.expect("readable").len() == 1
+    })
+    .await;
+    let newest = store.program_code(id, 8).await.expect("readable");
+    assert!(newest.is_some(), "the newest one is what starts");
+    store.shutdown().await;
+}

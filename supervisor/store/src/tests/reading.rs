@@ -1,0 +1,60 @@
+//! A disk that cannot be read: the query that meets it fails and says so, all else goes on, and nothing is cached.
+
+use super::fixture::{events, execution_id, faulty, mine, on_disk, options, running};
+use crate::open_sqlite;
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use vm_system_record::StoreError;
+
+const EVENTS: u64 = 2_000;
+
+#[tokio::test]
+async fn damaged_pages_fail_the_query_that_meets_them_and_heal() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    disk.store.apply(events(1, 1..=EVENTS)).await.expect("running");
+    disk.store.shutdown().await;
+    let store = open_sqlite(options(disk.folder.path())).expect("the database is whole");
+    // Behind the daemon's back: the end of the file, where nothing but events is.
+    let path = disk.folder.path().join("vm-system.db");
+    let whole = std::fs::read(&path).expect("the file is there");
+    let place = whole.len() / 4 * 3 / 4_096 * 4_096;
+    let file = File::options().write(true).open(&path).expect("the file is ours");
+    file.write_all_at(&vec![0xa5; whole.len() - place], place as u64).expect("room is there");
+    let error = store.events(execution_id(1), 0, 0).await.expect_err("its pages are damaged");
+    assert_eq!(error, StoreError::Corrupt("the database file is damaged".to_owned()));
+    let row = store.execution(&mine(), execution_id(1)).await.expect("its page is whole");
+    assert!(row.is_some_and(|row| !row.execution.degraded));
+    file.write_all_at(&whole[place..], place as u64).expect("room is there");
+    let read = store.events(execution_id(1), 0, 0).await.expect("whole again");
+    assert_eq!(read.len() as u64, EVENTS);
+    store.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_out_of_reach_fails_queries_until_it_is_back() {
+    let disk = on_disk();
+    disk.store.apply(running()).await.expect("new");
+    let (path, away) = (disk.folder.path().join("vm-system.db"), disk.folder.path().join("away"));
+    std::fs::rename(&path, &away).expect("the file is ours");
+    // No reader has been needed before, so one is opened now.
+    let error = disk.store.execution(&mine(), execution_id(1)).await.expect_err("there is no file");
+    assert_eq!(error, StoreError::Unavailable("the database file cannot be opened".to_owned()));
+    assert!(!path.exists(), "no empty database takes its place");
+    std::fs::rename(&away, &path).expect("the file is ours");
+    let row = disk.store.execution(&mine(), execution_id(1)).await.expect("readable");
+    assert!(row.is_some());
+    disk.store.apply(events(1, 1..=1)).await.expect("writing goes on");
+    disk.store.shutdown().await;
+}
+
+#[tokio::test]
+async fn store_that_fails_queries_on_request_goes_on_writing() {
+    let (store, faults) = faulty();
+    faults.set_reading(Some("the disk reports an error"));
+    store.apply(running()).await.expect("new");
+    let error = store.execution(&mine(), execution_id(1)).await.expect_err("not readable");
+    assert_eq!(error, StoreError::Unavailable("the disk reports an error".to_owned()));
+    faults.set_reading(None);
+    assert!(store.execution(&mine(), execution_id(1)).await.expect("readable").is_some());
+}

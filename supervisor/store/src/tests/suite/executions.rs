@@ -1,0 +1,90 @@
+//! Executions and their events.
+
+use super::rejected;
+use crate::tests::fixture::{
+    console, ended, events, execution_id, execution_record, id, mine, owner, running, session_id, started,
+    with_store,
+};
+use std::sync::Arc;
+use vm_system_protocol::ids::TaskId;
+use vm_system_protocol::json::JsonText;
+use vm_system_protocol::model::{ConsoleLevel, Event, EventPayload, ExecutionStatus, JsType};
+use vm_system_record::{Batch, Entity, Rejection, Scope, Write};
+
+#[tokio::test]
+async fn execution_runs_to_its_end_once() {
+    with_store(|store| async move {
+        store.apply(running()).await.expect("new");
+        let seq = Write::WorkerSeq { session: session_id(1), seq: 5 };
+        store.apply(Batch(vec![events(1, 1..=3), ended(1, 1), seq])).await.expect("running");
+        let row = store.execution(&mine(), execution_id(1)).await.expect("readable").expect("there");
+        assert_eq!(row.execution.status, ExecutionStatus::Ok);
+        assert_eq!(row.execution.result, Some(JsonText::from_untrusted("3".to_owned())));
+        assert_eq!(row.execution.metrics.duration_ms, 7);
+        assert_eq!(row.owner, owner(1));
+        let session = store.session(&mine(), session_id(1)).await.expect("readable").expect("there");
+        assert_eq!(session.worker_seq, 5);
+        assert_eq!(store.apply(ended(1, 1)).await, rejected(Rejection::Finished(Entity::Execution)));
+        assert_eq!(store.apply(ended(2, 1)).await, rejected(Rejection::Missing(Entity::Execution)));
+        assert_eq!(store.apply(started(2, 2)).await, rejected(Rejection::Missing(Entity::Session)));
+        assert_eq!(store.apply(started(1, 1)).await, rejected(Rejection::Conflict(Entity::Execution)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn events_of_every_kind_come_back_as_they_were() {
+    with_store(|store| async move {
+        store.apply(running()).await.expect("new");
+        let text = "päge\0\u{1F600}".to_owned();
+        let payloads = [
+            EventPayload::InputEcho { text: text.clone() },
+            EventPayload::Console { level: ConsoleLevel::Debug, text: String::new() },
+            EventPayload::Value { kind: JsType::Bigint, preview: "1n".to_owned(), json: None },
+            EventPayload::Value {
+                kind: JsType::Object,
+                preview: text.clone(),
+                json: Some(JsonText::from_untrusted(r#"{"z":1.0,"a":1e400}"#.to_owned())),
+            },
+            EventPayload::Exception { message: "m".to_owned(), stack: String::new() },
+            EventPayload::System { message: "m".to_owned(), level: ConsoleLevel::Warn },
+            EventPayload::Stdout { text: text.clone() },
+            EventPayload::Stderr { text: text.clone() },
+            EventPayload::Task { task_id: TaskId::from_bytes(id(1, 1)), prompt: text },
+        ];
+        let written: Vec<Event> =
+            (1..).zip(payloads).map(|(seq, payload)| Event { payload, ..console(1, seq) }).collect();
+        store.apply(Write::Events(written.clone().into())).await.expect("new");
+        assert_eq!(store.events(execution_id(1), 0, 0).await, Ok(written.clone()));
+        assert_eq!(store.events(execution_id(1), 2, 3).await, Ok(written[2..5].to_vec()));
+        assert_eq!(store.events(execution_id(1), 9, 0).await, Ok(Vec::new()));
+        assert_eq!(store.apply(events(1, [9])).await, rejected(Rejection::Conflict(Entity::Event)));
+        assert_eq!(store.apply(events(2, [1])).await, rejected(Rejection::Missing(Entity::Execution)));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn execution_name_is_unique_among_the_owners_unfinished_ones() {
+    with_store(|store| async move {
+        store.apply(running()).await.expect("new");
+        let named = |n| Write::ExecutionStarted {
+            name: Some("job".to_owned()),
+            execution: Arc::new(execution_record(n, 1)),
+        };
+        store.apply(named(2)).await.expect("the name is free");
+        assert_eq!(store.apply(named(3)).await, rejected(Rejection::Conflict(Entity::Execution)));
+        store.apply(ended(2, 1)).await.expect("running");
+        store.apply(named(3)).await.expect("the name is free again");
+        store.apply(ended(3, 1)).await.expect("running");
+        store.apply(named(4)).await.expect("the name is free again");
+        let by_name = || async {
+            store.execution_by_name(&mine(), "job").await.expect("readable").map(|row| row.execution.id)
+        };
+        assert_eq!(by_name().await, Some(execution_id(4)));
+        store.apply(ended(4, 1)).await.expect("running");
+        assert_eq!(by_name().await, Some(execution_id(4)), "the newest when none is unfinished");
+        assert_eq!(store.execution_by_name(&Scope::Owner(owner(2)), "job").await, Ok(None));
+    })
+    .await;
+}
