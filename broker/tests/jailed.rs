@@ -181,7 +181,7 @@ fn a_broker_of_root_runs_as_the_worktrees_owner_without_capabilities() {
     let request = FsRequest::ReadFile { path: "private".to_owned() };
     let error = broker.ask(BrokerCall::Fs { request, terms: ALL }).expect_err("was read");
     assert_eq!(error.code, "EACCES");
-    // Open to all but the members of its group, whom the owner is one of.
+    // Open to all but the members of its group, and the owner is a member.
     std::os::unix::fs::chown(&private, Some(0), Some(GROUP)).expect("chown");
     std::fs::set_permissions(&private, std::fs::Permissions::from_mode(0o604)).expect("chmod");
     let request = FsRequest::ReadFile { path: "private".to_owned() };

@@ -12,13 +12,46 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("cvm", &[]),
     ("worker", &["protocol", "sandbox", "cvm"]),
     ("broker", &["protocol", "sandbox"]),
-    ("supervisor", &["protocol", "sandbox"]),
-    ("cli", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor"]),
-    ("tests", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor", "cli", TESTKIT]),
+    ("supervisor/record", &["protocol"]),
+    ("supervisor/policy", &["protocol"]),
+    ("supervisor/core", &["protocol", "record", "policy"]),
+    ("supervisor/store", &["protocol", "record"]),
+    ("supervisor/spawn", &["protocol", "sandbox", "policy"]),
+    ("supervisor/runtime", &["protocol", "sandbox", "record", "policy", "core", "store", "spawn"]),
+    ("supervisor/ops", &["protocol", "record", "policy", "core", "store", "spawn", "runtime"]),
+    ("supervisor/api", &["protocol", "sandbox", "record", "store", "spawn", "runtime", "ops"]),
+    (
+        "supervisor/daemon",
+        &["protocol", "sandbox", "record", "policy", "store", "spawn", "runtime", "ops", "api"],
+    ),
+    ("cli", &["protocol", "sandbox", "cvm", "worker", "broker", "store", "spawn", "ops", "api", "daemon"]),
+    (
+        "tests",
+        &[
+            "protocol", "sandbox", "cvm", "worker", "broker", "record", "policy", "core", "store", "spawn",
+            "runtime", "ops", "api", "cli", TESTKIT,
+        ],
+    ),
     ("tests/test262", &["cvm"]),
-    ("benches", &["protocol", "sandbox", "cvm", "worker", "broker", "supervisor", "cli", "tests"]),
-    ("fuzz", &["protocol", "cvm", "worker", "supervisor"]),
+    (
+        "benches",
+        &[
+            "protocol", "sandbox", "cvm", "worker", "broker", "record", "store", "spawn", "daemon", "cli",
+            "tests",
+        ],
+    ),
+    ("fuzz", &["protocol", "cvm", "worker"]),
 ];
+
+/// Which crates may name a library; Cargo refuses it in all others.
+const LIBRARIES: &[(&str, &[&str])] = &[
+    (concat!("rusq", "lite"), &["supervisor/store", "broker"]),
+    ("axum", &["supervisor/api"]),
+    ("hyper", &["supervisor/api"]),
+    (concat!("rm", "cp"), &["supervisor/api"]),
+];
+/// Pure crates: no async runtime.
+const PURE: &[&str] = &["protocol", "cvm", "supervisor/record", "supervisor/policy", "supervisor/core"];
 
 /// What every crate's tests may use, and nothing else.
 const TESTKIT: &str = "testkit";
@@ -73,6 +106,22 @@ pub(crate) fn arrows(tree: &Tree) -> Vec<String> {
                 if !allowed.contains(&ours) && !is_testkit {
                     found.push(format!("{}: {folder} must not depend on {ours}", file.path));
                 }
+            }
+        }
+    }
+    found
+}
+
+/// Libraries in crates that must not know them.
+pub(crate) fn libraries(tree: &Tree) -> Vec<String> {
+    let mut found = Vec::new();
+    for (folder, file, manifest) in crates(tree) {
+        for name in names(&manifest, &["dependencies"]) {
+            let allowed = LIBRARIES.iter().find(|(library, _)| *library == name);
+            let refused = allowed.is_some_and(|(_, folders)| !folders.contains(&folder))
+                || name == "tokio" && PURE.contains(&folder);
+            if refused {
+                found.push(format!("{}: {folder} must not depend on {name}", file.path));
             }
         }
     }

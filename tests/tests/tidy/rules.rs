@@ -47,11 +47,11 @@ pub(crate) const RULES: &[Rule] = &[
     Rule {
         name: "only the store and the broker's database know SQLite's library",
         check: |tree| {
-            let rooms = &["supervisor/src/store", "broker/src/database"];
+            let rooms = &["supervisor/store/src", "broker/src/database"];
             words(tree, &[""], rooms, &[concat!("rusq", "lite")], no_exception)
         },
-        bad: &[("supervisor/src/ops/x.rs", concat!("use rusq", "lite::Connection;"))],
-        good: &[("supervisor/src/store/sqlite.rs", concat!("use rusq", "lite::Connection;"))],
+        bad: &[("supervisor/ops/src/x.rs", concat!("use rusq", "lite::Connection;"))],
+        good: &[("supervisor/store/src/sqlite.rs", concat!("use rusq", "lite::Connection;"))],
     },
     Rule {
         name: "only sandbox talks to seccomp and Landlock",
@@ -88,16 +88,16 @@ pub(crate) const RULES: &[Rule] = &[
                 "process::spawn",
                 "tokio::process",
             ];
-            phrases(tree, &["supervisor/src/"], &["supervisor/src/spawn"], ways)
+            phrases(tree, &["supervisor/"], &["supervisor/spawn/src"], ways)
         },
         bad: &[
-            ("supervisor/src/ops/x.rs", "std::process::Command::new(\"ls\")"),
-            ("supervisor/src/ops/x.rs", "process::fork()"),
+            ("supervisor/ops/src/x.rs", "std::process::Command::new(\"ls\")"),
+            ("supervisor/ops/src/x.rs", "process::fork()"),
         ],
         good: &[
-            ("supervisor/src/spawn/x.rs", "process::spawn(program)"),
-            ("supervisor/src/ops/x.rs", "tokio::spawn(async {})"),
-            ("supervisor/src/ops/x.rs", "self.session_fork(call)"),
+            ("supervisor/spawn/src/x.rs", "process::spawn(program)"),
+            ("supervisor/ops/src/x.rs", "tokio::spawn(async {})"),
+            ("supervisor/ops/src/x.rs", "self.session_fork(call)"),
         ],
     },
     Rule {
@@ -117,15 +117,15 @@ pub(crate) const RULES: &[Rule] = &[
                 "libc::",
                 "tracing",
             ];
-            phrases(tree, &["supervisor/src/core"], &[], outside)
+            phrases(tree, &["supervisor/core/src"], &[], outside)
         },
         bad: &[
-            ("supervisor/src/core/x.rs", "use tokio::sync::mpsc;"),
-            ("supervisor/src/core.rs", "let now = Instant::now();"),
+            ("supervisor/core/src/x.rs", "use tokio::sync::mpsc;"),
+            ("supervisor/core/src/lib.rs", "let now = Instant::now();"),
         ],
         good: &[
-            ("supervisor/src/runtime/x.rs", "use tokio::sync::mpsc;"),
-            ("supervisor/src/core/x.rs", "pub fn step(&mut self, event: Event, now: Millis) -> Vec<Action>"),
+            ("supervisor/runtime/src/x.rs", "use tokio::sync::mpsc;"),
+            ("supervisor/core/src/x.rs", "pub fn step(&mut self, event: Event, now: Millis) -> Vec<Action>"),
         ],
     },
     Rule {
@@ -148,39 +148,32 @@ pub(crate) const RULES: &[Rule] = &[
         good: &[("worker/src/x.rs", "std::fs::read(path)"), ("cvm/tests/x.rs", "std::fs::read(path)")],
     },
     Rule {
-        name: "only the supervisor's api knows HTTP",
-        check: |tree| {
-            words(tree, &["supervisor/src/"], &["supervisor/src/api"], &["axum", "hyper"], no_exception)
-        },
-        bad: &[("supervisor/src/ops/x.rs", "use axum::Json;")],
-        good: &[("supervisor/src/api/rest.rs", "use axum::Json;")],
-    },
-    Rule {
-        name: "only the agents' door knows the Model Context Protocol's library",
-        check: |tree| {
-            words(
-                tree,
-                &[""],
-                &["supervisor/src/api/mcp", "cli/src/logging.rs"],
-                &[concat!("rm", "cp")],
-                no_exception,
-            )
-        },
-        bad: &[("supervisor/src/ops/x.rs", concat!("use rm", "cp::model::Tool;"))],
-        good: &[("supervisor/src/api/mcp/x.rs", concat!("use rm", "cp::model::Tool;"))],
+        name: "only the crates that exist for a library depend on it",
+        check: manifests::libraries,
+        bad: &[
+            ("supervisor/ops/Cargo.toml", concat!("[dependencies]\nrusq", "lite.workspace = true")),
+            ("supervisor/core/Cargo.toml", "[dependencies]\ntokio.workspace = true"),
+            ("supervisor/ops/Cargo.toml", "[dependencies]\naxum.workspace = true"),
+        ],
+        good: &[
+            ("supervisor/store/Cargo.toml", concat!("[dependencies]\nrusq", "lite.workspace = true")),
+            ("supervisor/api/Cargo.toml", "[dependencies]\naxum.workspace = true"),
+            ("supervisor/core/Cargo.toml", "[dev-dependencies]\nproptest.workspace = true"),
+        ],
     },
     Rule {
         name: "dependencies point the way the architecture says",
         check: manifests::arrows,
         bad: &[
-            ("supervisor/Cargo.toml", "[dependencies]\nvm-system-worker.workspace = true"),
+            ("supervisor/spawn/Cargo.toml", "[dependencies]\nvm-system-worker.workspace = true"),
+            ("supervisor/core/Cargo.toml", "[dependencies]\nvm-system-store.workspace = true"),
             ("cvm/Cargo.toml", "[dependencies]\nvm-system-protocol.workspace = true"),
             ("protocol/Cargo.toml", "[dev-dependencies]\nvm-system-sandbox.workspace = true"),
             ("worker/Cargo.toml", "[dependencies]\nvm-system-testkit.workspace = true"),
             ("newroom/Cargo.toml", "[package]\nname = \"vm-system-newroom\""),
         ],
         good: &[
-            ("supervisor/Cargo.toml", "[dependencies]\nvm-system-protocol.workspace = true"),
+            ("supervisor/core/Cargo.toml", "[dependencies]\nvm-system-protocol.workspace = true"),
             ("tests/Cargo.toml", "[dependencies]\nvm-system-worker.workspace = true"),
             ("sandbox/Cargo.toml", "[dev-dependencies]\nvm-system-testkit.workspace = true"),
         ],
@@ -191,7 +184,7 @@ pub(crate) const RULES: &[Rule] = &[
         bad: &[("worker/Cargo.toml", "[dependencies]\ntokio.workspace = true")],
         good: &[
             ("worker/Cargo.toml", "[dependencies]\nlibc.workspace = true"),
-            ("supervisor/Cargo.toml", "[dependencies]\ntokio.workspace = true"),
+            ("supervisor/runtime/Cargo.toml", "[dependencies]\ntokio.workspace = true"),
         ],
     },
     Rule {

@@ -7,7 +7,6 @@ use std::path::Path;
 use tempfile::TempDir;
 use vm_system_policy::paths::{PathRules, Pattern};
 use vm_system_protocol::model::Resolver;
-use vm_system_protocol::worker::SourceFormat;
 
 const CAP: u64 = 1_024;
 
