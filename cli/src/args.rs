@@ -41,7 +41,7 @@ pub struct GlobalArgs {
     /// How to print results
     #[arg(long, global = true, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Table)]
     pub output: OutputFormat,
-    /// What to log on stderr: error, warn, info, debug, trace, or a filter such as `warn,vm_system_supervisor=debug`
+    /// What to log on stderr: error, warn, info, debug, trace, or a filter such as `warn,vm_system=debug`
     /// [default: info for serve, warn otherwise]
     #[arg(long, global = true, value_name = "LEVEL")]
     pub log_level: Option<String>,

@@ -107,7 +107,7 @@ fn nonsense_on_the_command_line_is_a_usage_error() {
         &["--output", "xml", "ops", "health"],
         &["--log-level", "a=b=c", "ops", "health"],
         &["--log-level", "inof", "ops", "health"],
-        &["--log-level", "info,vm_system_supervisor", "ops", "health"],
+        &["--log-level", "info,vm_system_runtime", "ops", "health"],
         &["run", "--allow-env", "HOME=/x", "-e", "1"],
         &["run", "--allow-env", "", "-e", "1"],
         &["repl", "--output", "json"],

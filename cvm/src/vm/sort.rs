@@ -1,6 +1,6 @@
 //! Merge sort as an opcode: one step takes the result of a comparison and sets up the next one.
 //!
-//! Owns: [`Opcode::SortStep`](crate::ops::Op::SortStep). The sort's state is in the locals of the prelude's function: comparator, list,
+//! Owns: [`Opcode::SortStep`](crate::ops::Opcode::SortStep). The sort's state is in the locals of the prelude's function: comparator, list,
 //! scratch list of the same length, width of the sorted runs, start of the pair of runs that is merged, positions in both and in
 //! the output. So a comparator may pause, throw or run for ever like any other function. Must not: call.
 

@@ -1,4 +1,5 @@
-//! Forks of a live session: the owner task has its worker fork, and [`RuntimeApi::fork_session`](crate::RuntimeApi::fork_session) makes sessions of the children.
+//! Forks of a live session: the owner task has its worker fork, and
+//! [`RuntimeApi::fork_session`](crate::RuntimeApi::fork_session) makes sessions of the children.
 
 use super::api::{Libraries, RuntimeError};
 use super::facade::Runtime;

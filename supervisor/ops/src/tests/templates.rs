@@ -281,14 +281,14 @@ async fn changes_are_in_the_audit_log_with_their_outcome() {
     let bench = Bench::new();
     let id = bench.template("t").await;
     let _ = bench.ask(template("t")).await;
-    // Its line is committed with the next urgent batch at the latest.
+    // Its line is committed with the next urgent batch at the latest; that of this one may come later.
     bench.template("u").await;
     let log = bench.store.audit(&vm_system_record::Scope::All, None, 10).await.expect("readable");
     let lines: Vec<_> = log
         .iter()
         .map(|(_, entry)| (entry.owner.as_str(), entry.verb.as_str(), entry.outcome.as_str()))
         .collect();
-    let outcomes = ["ok", "CONFLICT", "ok"].map(|outcome| ("alice", "template create", outcome));
-    assert_eq!(lines, outcomes);
-    assert_eq!(log[2].1.subject, id);
+    let outcomes = ["CONFLICT", "ok"].map(|outcome| ("alice", "template create", outcome));
+    assert!(lines.ends_with(&outcomes), "{lines:?}");
+    assert_eq!(log.last().expect("two lines").1.subject, id);
 }

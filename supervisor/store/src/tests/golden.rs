@@ -29,7 +29,7 @@ use vm_system_record::{
 const GOLDEN: [u32; 1] = [10];
 
 fn golden(version: u32) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/store/tests/golden/v{version}.sql"))
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("src/tests/golden/v{version}.sql"))
 }
 
 /// Every setting, so that no default of a later program is in the rows.
