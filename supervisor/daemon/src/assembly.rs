@@ -13,7 +13,7 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_runtime::brokers::BrokerConfig;
 use vm_system_runtime::workspaces::Workspaces;
 use vm_system_runtime::worktree::Roots;
-use vm_system_runtime::{Administrators, DurableConfig, Runtime, RuntimeApi, RuntimeConfig};
+use vm_system_runtime::{DurableConfig, Runtime, RuntimeApi, RuntimeConfig, WorktreeClients};
 use vm_system_sandbox::beneath;
 use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::Shelf;
@@ -38,7 +38,7 @@ pub(super) struct Parts {
     pub(super) roots: Roots,
     /// The operator has configured roots.
     pub(super) worktrees_confined: bool,
-    pub(super) administrators: Administrators,
+    pub(super) worktree_clients: WorktreeClients,
     pub(super) max_sessions: u32,
     pub(super) durable: DurableConfig,
     pub(super) ceilings: Limits,
@@ -58,7 +58,7 @@ impl Assembly {
             spawn,
             roots,
             worktrees_confined,
-            administrators,
+            worktree_clients,
             max_sessions,
             durable,
             ceilings,
@@ -73,7 +73,7 @@ impl Assembly {
                 spawn: SpawnConfig { shelf: shelf.clone(), ..spawn },
                 brokers: BrokerConfig::default(),
                 roots,
-                administrators,
+                worktree_clients,
                 workspaces: Workspaces::new(workspaces),
                 operator,
                 max_sessions: max_sessions as usize,

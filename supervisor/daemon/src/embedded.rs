@@ -10,7 +10,7 @@ use vm_system_policy::Operator;
 use vm_system_protocol::control::{Op, OpError, Reply};
 use vm_system_protocol::model::{Event, Limits};
 use vm_system_record::Owner;
-use vm_system_runtime::Administrators;
+use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::Roots;
 use vm_system_spawn::libraries::Shelf;
 use vm_system_spawn::{SandboxMode, SpawnConfig};
@@ -37,7 +37,9 @@ impl Embedded {
             spawn: SpawnConfig { sandbox, ..SpawnConfig::embedded() },
             roots: Roots::of_this_process().map_err(DaemonError::Roots)?,
             worktrees_confined: false,
-            administrators: Administrators::new(|_| true),
+            worktree_clients: WorktreeClients::new(|_| {
+                vm_system_runtime::worktree::WorktreeClient::Administrator
+            }),
             max_sessions: SESSIONS,
             durable: vm_system_runtime::DurableConfig::default(),
             ceilings: no_ceilings(),

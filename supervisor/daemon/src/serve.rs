@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use vm_system_api::control::{self, ControlLimits, Door, PeerPolicy};
 use vm_system_api::rest::{self, TokenBook};
 use vm_system_ops::VerbHandler;
-use vm_system_runtime::Administrators;
+use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
 use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::Shelf;
@@ -55,8 +55,8 @@ pub async fn serve(config: Config) -> Result<(), DaemonError> {
             return Err(error);
         }
     };
-    let administrators = administrators(peers.clone(), Arc::clone(&http.options.tokens));
-    let parts = parts(&config, (store, shelf), (roots, administrators), stop.clone());
+    let worktree_clients = worktree_clients(peers.clone(), Arc::clone(&http.options.tokens));
+    let parts = parts(&config, (store, shelf), (roots, worktree_clients), stop.clone());
     let assembly = Assembly::start(parts).await?;
     let door = Door::default();
     let ops: Arc<dyn VerbHandler> = assembly.ops.clone();
@@ -152,18 +152,22 @@ async fn open_roots(config: &Config) -> Result<Roots, DaemonError> {
 }
 
 /// Users of this machine by the rules of the sockets, bearers of tokens by the file of tokens as it is now.
-fn administrators(peers: PeerPolicy, tokens: Arc<TokenBook>) -> Administrators {
-    Administrators::new(move |owner| match WorktreeClient::new(owner.as_str(), false) {
-        WorktreeClient::User(uid) => peers.is_administrator(uid),
-        WorktreeClient::Token(name) => tokens.is_administrator(&name),
-        WorktreeClient::Administrator => true,
+fn worktree_clients(peers: PeerPolicy, tokens: Arc<TokenBook>) -> WorktreeClients {
+    WorktreeClients::new(move |owner| match WorktreeClient::new(owner.as_str(), false) {
+        WorktreeClient::User(uid) if peers.is_administrator(uid) => WorktreeClient::Administrator,
+        WorktreeClient::Token(name) => match tokens.is_administrator(&name) {
+            Some(true) => WorktreeClient::Administrator,
+            Some(false) => WorktreeClient::Token(name),
+            None => WorktreeClient::Revoked,
+        },
+        client => client,
     })
 }
 
 fn parts(
     config: &Config,
     (store, shelf): (StoreHandle, Shelf),
-    (roots, administrators): (Roots, Administrators),
+    (roots, worktree_clients): (Roots, WorktreeClients),
     stop: CancellationToken,
 ) -> Parts {
     let spawn = SpawnConfig {
@@ -180,7 +184,7 @@ fn parts(
         spawn,
         roots,
         worktrees_confined: !config.worktree_roots.is_empty(),
-        administrators,
+        worktree_clients,
         max_sessions: config.max_sessions,
         durable: config.durable.clone(),
         ceilings: config.ceilings.clone(),

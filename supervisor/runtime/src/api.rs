@@ -22,8 +22,8 @@ pub struct RuntimeConfig {
     pub brokers: BrokerConfig,
     /// Where worktrees may be.
     pub roots: Roots,
-    /// Which owners may use any of them.
-    pub administrators: Administrators,
+    /// Who names them.
+    pub worktree_clients: WorktreeClients,
     /// Where the databases of workspaces are.
     pub workspaces: Workspaces,
     /// What the operator offers to templates.
@@ -34,26 +34,26 @@ pub struct RuntimeConfig {
     pub durable: super::DurableConfig,
 }
 
-/// Which owners are administrators now. A program opens its worktree again at each file call, long after the request that named
-/// it, and its owner may have lost that role.
+/// As whom each owner names a worktree now. A program opens its worktree again at each file call, long after the request that named
+/// it, and its owner may have lost a role or a token meanwhile.
 #[derive(Clone)]
-pub struct Administrators(Arc<dyn Fn(&Owner) -> bool + Send + Sync>);
+pub struct WorktreeClients(Arc<dyn Fn(&Owner) -> WorktreeClient + Send + Sync>);
 
-impl Administrators {
+impl WorktreeClients {
     /// By a question that is asked each time; it must not block.
-    pub fn new(is_administrator: impl Fn(&Owner) -> bool + Send + Sync + 'static) -> Self {
-        Self(Arc::new(is_administrator))
+    pub fn new(client: impl Fn(&Owner) -> WorktreeClient + Send + Sync + 'static) -> Self {
+        Self(Arc::new(client))
     }
 
-    /// As whom an owner names a worktree.
-    pub fn client(&self, owner: &Owner) -> WorktreeClient {
-        WorktreeClient::new(owner.as_str(), (self.0)(owner))
+    /// Of one owner.
+    pub fn of(&self, owner: &Owner) -> WorktreeClient {
+        (self.0)(owner)
     }
 }
 
-impl std::fmt::Debug for Administrators {
+impl std::fmt::Debug for WorktreeClients {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Administrators")
+        f.write_str("WorktreeClients")
     }
 }
 
@@ -157,7 +157,7 @@ impl RuntimeError {
             ),
             Self::Worktree(WorktreeError::NotPermitted(_)) => Some(
                 "users name folders of their own beneath the operator's `worktree_roots`; a token names folders beneath a \
-                 [[worktree_root]] whose `owners` list it; links and mounts that lead out of a root are not followed",
+                 [[worktree_root]] whose `owners` list it; the path has no `..` and no link, and enters no other mount",
             ),
             Self::Full(_) => Some("close a session that is no longer used, or raise max_sessions"),
             _ => None,

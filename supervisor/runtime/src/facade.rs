@@ -73,7 +73,7 @@ impl Runtime {
             registry,
             roots: config.roots,
             workspaces: config.workspaces,
-            administrators: config.administrators,
+            worktree_clients: config.worktree_clients,
             operator: config.operator,
             started: Instant::now(),
             files: Semaphore::new(FILES),

@@ -47,7 +47,7 @@ pub mod workspaces;
 pub mod worktree;
 mod writes;
 
-pub use api::{Administrators, CreateSession, Libraries, RuntimeConfig, RuntimeError};
+pub use api::{CreateSession, Libraries, RuntimeConfig, RuntimeError, WorktreeClients};
 pub use doctor::examine_host;
 pub use durable::{DurableConfig, Durables, Identity, StartProgram};
 pub use facade::{Runtime, StartError};

@@ -1,6 +1,6 @@
 //! What all sessions share, what callers want of an owner task, and errors from below as inputs of the machines.
 
-use super::api::{Administrators, RuntimeError};
+use super::api::{RuntimeError, WorktreeClients};
 use super::callers::Responder;
 use super::followers::Batches;
 use super::fork::ForkedWorker;
@@ -37,7 +37,7 @@ pub(super) struct Shared {
     pub(super) jails: Arc<Jails>,
     pub(super) registry: Arc<Registry>,
     pub(super) roots: Roots,
-    pub(super) administrators: Administrators,
+    pub(super) worktree_clients: WorktreeClients,
     pub(super) workspaces: Workspaces,
     pub(super) operator: Operator,
     pub(super) started: Instant,

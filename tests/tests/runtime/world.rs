@@ -13,7 +13,7 @@ use vm_system_protocol::model::{
 };
 use vm_system_protocol::worker::SourceFormat;
 use vm_system_record::{Owner, PolicySnapshot, Scope, Write};
-use vm_system_runtime::Administrators;
+use vm_system_runtime::WorktreeClients;
 use vm_system_runtime::brokers::BrokerConfig;
 use vm_system_runtime::workspaces::Workspaces;
 use vm_system_runtime::worktree::{Roots, WorktreeClient};
@@ -59,7 +59,7 @@ pub(crate) async fn start(store: StoreHandle) -> Runtime {
         spawn: SpawnConfig::embedded(),
         brokers: BrokerConfig::default(),
         roots: Roots::of_this_process().expect("a root"),
-        administrators: Administrators::new(|_| true),
+        worktree_clients: WorktreeClients::new(|_| WorktreeClient::Administrator),
         workspaces: Workspaces::default(),
         operator: Operator::default(),
         max_sessions: SESSIONS,

@@ -1,6 +1,10 @@
 //! Which processes may connect, and as whom: the kernel names their user (`SO_PEERCRED`, or its table of sockets over TCP),
 //! never a message. Over the Unix socket its mode has decided already who connects; over TCP the same group is asked here.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{OnceCell, Semaphore};
 use vm_system_ops::Caller;
 use vm_system_record::Owner;
 use vm_system_sandbox::identity::Identity;
@@ -26,13 +30,14 @@ pub struct PeerPolicy {
     refused_uids: Vec<u32>,
     /// The group that may connect besides administrators (`socket_group`).
     group: Option<u32>,
+    users: Arc<UserLookups>,
 }
 
 impl PeerPolicy {
     /// For a supervisor that runs as `own_uid`, with workers that run as `worker_uid`, and the group of its sockets.
     pub fn new(own_uid: u32, worker_uid: u32, group: Option<u32>) -> Self {
         let refused_uids = [OVERFLOW_UID, worker_uid].into_iter().filter(|uid| *uid != own_uid).collect();
-        Self { own_uid, refused_uids, group }
+        Self { own_uid, refused_uids, group, users: Arc::default() }
     }
 
     /// Whether a user of this machine administers the supervisor: root, and the user that it runs as.
@@ -56,25 +61,72 @@ impl PeerPolicy {
         if caller.admin {
             return Ok(caller);
         }
-        let group = self.group;
-        let known = tokio::task::spawn_blocking(move || judge_user(uid, group, transport)).await;
-        known.map_err(|error| format!("your user cannot be looked up: {error}"))??;
-        Ok(caller)
+        // No answer of the user database could admit it.
+        if transport == Transport::Loopback && self.group.is_none() {
+            return Err(format!("uid {uid} needs a token here: no `socket_group` is configured"));
+        }
+        // With subordinate ids one person has 65 536 uids: each would be an owner with shares of its own.
+        let user = self.users.find(uid).await?.ok_or_else(|| format!("uid {uid} has no passwd entry"))?;
+        match (transport, self.group) {
+            (Transport::Loopback, Some(group)) if !user.is_member(group) => {
+                Err(format!("uid {uid} is not a member of `socket_group`"))
+            }
+            _ => Ok(caller),
+        }
     }
 }
 
-/// Whether a user that is no administrator may connect. Blocks.
-fn judge_user(uid: u32, group: Option<u32>, transport: Transport) -> Result<(), String> {
-    let user = Identity::of_user(uid).map_err(|error| format!("uid {uid} cannot be looked up: {error}"))?;
-    // With subordinate ids one person has 65 536 uids: each would be an owner with shares of its own.
-    let user = user.ok_or_else(|| format!("uid {uid} has no passwd entry"))?;
-    match (transport, group) {
-        (Transport::Unix, _) => Ok(()),
-        (Transport::Loopback, Some(group)) if user.is_member(group) => Ok(()),
-        (Transport::Loopback, Some(_)) => Err(format!("uid {uid} is not a member of `socket_group`")),
-        (Transport::Loopback, None) => {
-            Err(format!("uid {uid} needs a token here: no `socket_group` is configured"))
+/// Users that are looked up at a time: a directory server that does not answer holds up this many threads and no more.
+const LOOKUPS: usize = 8;
+/// How long the answer about a user counts: a change in the user or group database takes effect within this time.
+const LOOKUP_AGE: Duration = Duration::from_secs(10);
+/// Answers that are remembered at a time.
+const LOOKUPS_REMEMBERED: usize = 4_096;
+
+/// What the user database answers about a uid; `Ok(None)`: it has no entry.
+type UserAnswer = Result<Option<Identity>, String>;
+
+/// Lookups in the user database (NSS), which may block: few at a time, one for all that ask for the same uid.
+#[derive(Debug)]
+struct UserLookups {
+    turns: Semaphore,
+    answers: Mutex<HashMap<u32, (Instant, Arc<OnceCell<UserAnswer>>)>>,
+}
+
+impl Default for UserLookups {
+    fn default() -> Self {
+        Self { turns: Semaphore::new(LOOKUPS), answers: Mutex::default() }
+    }
+}
+
+impl UserLookups {
+    async fn find(&self, uid: u32) -> UserAnswer {
+        let cell = self.cell(uid);
+        let lookup = || async {
+            let Ok(_turn) = self.turns.acquire().await else {
+                return Err("the supervisor is stopping".to_owned());
+            };
+            let found = tokio::task::spawn_blocking(move || Identity::of_user(uid)).await;
+            let found = found
+                .map_err(|error| error.to_string())
+                .and_then(|found| found.map_err(|error| error.to_string()));
+            found.map_err(|error| format!("uid {uid} cannot be looked up: {error}"))
+        };
+        cell.get_or_init(lookup).await.clone()
+    }
+
+    /// The lookup of a uid that is under way or was done a moment ago, or a new one.
+    fn cell(&self, uid: u32) -> Arc<OnceCell<UserAnswer>> {
+        let now = Instant::now();
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.len() >= LOOKUPS_REMEMBERED {
+            answers.retain(|_, (since, cell)| !cell.initialized() || now - *since < LOOKUP_AGE);
         }
+        let (since, cell) = answers.entry(uid).or_insert_with(|| (now, Arc::default()));
+        if cell.initialized() && now - *since >= LOOKUP_AGE {
+            (*since, *cell) = (now, Arc::default());
+        }
+        Arc::clone(cell)
     }
 }
 
@@ -103,6 +155,31 @@ mod tests {
         for uid in [Some(OVERFLOW_UID), None, Some(NO_ENTRY)] {
             assert!(policy.judge("control", uid, Transport::Unix).await.is_err(), "{uid:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn lookups_of_one_user_are_one_lookup_and_others_have_turns() {
+        let lookups = UserLookups::default();
+        let (first, second) = (lookups.cell(DAEMON), lookups.cell(DAEMON));
+        assert!(Arc::ptr_eq(&first, &second));
+        assert!(lookups.find(DAEMON).await.expect("NSS answers").is_some());
+        assert!(first.initialized(), "what both wait for is answered");
+        // As many as may be under way: the next one waits, and one that is remembered does not.
+        let held = lookups.turns.acquire_many(LOOKUPS as u32).await.expect("open");
+        let waits = lookups.find(NO_ENTRY);
+        tokio::pin!(waits);
+        assert!(is_pending_at_once(waits.as_mut()).await, "there is no turn");
+        assert!(lookups.find(DAEMON).await.expect("remembered").is_some());
+        drop(held);
+        assert_eq!(waits.await, Ok(None));
+    }
+
+    /// Whether a future is not ready at once.
+    async fn is_pending_at_once<F: Future + Unpin>(mut future: F) -> bool {
+        std::future::poll_fn(|context| {
+            std::task::Poll::Ready(std::pin::Pin::new(&mut future).poll(context).is_pending())
+        })
+        .await
     }
 
     #[tokio::test]

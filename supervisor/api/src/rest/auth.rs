@@ -19,7 +19,13 @@ pub(super) enum Peer {
     /// Of the Unix socket: its user, and the caller behind it once somebody has asked.
     Unix { uid: Option<u32>, caller: OnceCell<Result<Caller, String>> },
     /// Of a TCP socket.
-    Tcp { client: SocketAddr, server: SocketAddr, caller: OnceCell<Result<Caller, String>> },
+    Tcp {
+        client: SocketAddr,
+        server: SocketAddr,
+        /// Of our end.
+        inode: u64,
+        caller: OnceCell<Result<Caller, String>>,
+    },
 }
 
 impl Peer {
@@ -27,8 +33,8 @@ impl Peer {
         Self::Unix { uid, caller: OnceCell::new() }
     }
 
-    pub(super) fn tcp(client: SocketAddr, server: SocketAddr) -> Self {
-        Self::Tcp { client, server, caller: OnceCell::new() }
+    pub(super) fn tcp(client: SocketAddr, server: SocketAddr, inode: u64) -> Self {
+        Self::Tcp { client, server, inode, caller: OnceCell::new() }
     }
 
     pub(super) fn is_tcp(&self) -> bool {
@@ -58,21 +64,23 @@ pub(super) async fn caller(app: &App, peer: &Peer, headers: &HeaderMap) -> Resul
     let peers = &app.options.peers;
     let known = match peer {
         Peer::Unix { uid, caller } => caller.get_or_init(|| peers.judge(API, *uid, Transport::Unix)).await,
-        Peer::Tcp { client, server, caller } => {
+        Peer::Tcp { client, server, inode, caller } => {
             let loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
             if app.options.require_token || !loopback(client) || !loopback(server) {
                 return Err(Problem::unauthorized("this door needs a token: Authorization: Bearer TOKEN"));
             }
-            let judged =
-                || async { peers.judge(API, local_user(*client, *server).await, Transport::Loopback).await };
+            let judged = || async {
+                let uid = local_user(*client, *server, *inode).await;
+                peers.judge(API, uid, Transport::Loopback).await
+            };
             caller.get_or_init(judged).await
         }
     };
     known.clone().map_err(Problem::unauthorized)
 }
 
-async fn local_user(client: SocketAddr, server: SocketAddr) -> Option<u32> {
-    tokio::task::spawn_blocking(move || local_uid::find(client, server)).await.ok().flatten()
+async fn local_user(client: SocketAddr, server: SocketAddr, inode: u64) -> Option<u32> {
+    tokio::task::spawn_blocking(move || local_uid::find(client, server, inode)).await.ok().flatten()
 }
 
 /// The token of a request, if it has one.

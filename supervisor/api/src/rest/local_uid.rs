@@ -1,8 +1,12 @@
 //! Who is at the other end of a loopback connection: the kernel says which user holds that TCP socket.
 //!
 //! Asked once for a connection, and only if its client has no token. The kernel's socket diagnosis finds one socket among
-//! any number; where it is not to be had, its table is read, by one reader at a time. Where the kernel does not say, nobody
-//! is assumed.
+//! any number; where it is not to be had, its table is read, by one reader at a time. Without an answer of the kernel there is no
+//! user.
+//!
+//! Two sockets have the same four numbers one after the other: a client that sends a request and resets the connection leaves its
+//! request readable, and the next client from the same port may be another user. So our own end is looked up after the client's,
+//! by its inode: while it is connected, no other socket can have those four numbers.
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockProtocol, SockType, recv, send, socket};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -26,20 +30,34 @@ const INODE: usize = 84;
 /// Connected in both directions, or at least in one of them.
 const HELD: [u8; 4] = [1, 4, 5, 8];
 
-/// The user who holds the socket `client`, connected to `server`. Blocks.
-pub(super) fn find(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+/// A connected socket that a process has open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Holder {
+    uid: u32,
+    inode: u32,
+}
+
+/// The user who holds the socket `client`, connected to our socket `server` with this inode. Blocks.
+pub(super) fn find(client: SocketAddr, server: SocketAddr, own_inode: u64) -> Option<u32> {
     let (client, server) = (canonical(client), canonical(server));
-    match ask(client, server) {
-        Ok(uid) => uid,
+    let uid = holder(client, server)?.uid;
+    // After the client's, see above. Inodes of sockets have 32 bits.
+    (holder(server, client)?.inode == own_inode as u32).then_some(uid)
+}
+
+/// The socket at `local` that is connected to `remote`.
+fn holder(local: SocketAddr, remote: SocketAddr) -> Option<Holder> {
+    match diagnose(local, remote) {
+        Ok(holder) => holder,
         Err(error) => {
             tracing::debug!(%error, "no socket diagnosis; reading the table of sockets");
-            in_tables(client, server)
+            in_tables(local, remote)
         }
     }
 }
 
 /// One socket by its four numbers; an error if the kernel cannot be asked.
-fn ask(client: SocketAddr, server: SocketAddr) -> nix::Result<Option<u32>> {
+fn diagnose(client: SocketAddr, server: SocketAddr) -> nix::Result<Option<Holder>> {
     let netlink = socket(
         AddressFamily::Netlink,
         SockType::Datagram,
@@ -88,15 +106,31 @@ fn request(client: SocketAddr, server: SocketAddr) -> [u8; REQUEST_BYTES] {
 }
 
 /// `nlmsghdr`, then `inet_diag_msg`. A listener that was found instead, and a socket that nobody holds, say nothing.
-fn judge_answer(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> Option<u32> {
+fn judge_answer(answer: &[u8], request: &[u8; REQUEST_BYTES]) -> Option<Holder> {
     let number = |at: usize| Some(u32::from_ne_bytes(answer.get(at..at + 4)?.try_into().ok()?));
-    let same = answer.get(ADDRESSES) == request.get(24..60);
+    let ports = answer.get(ADDRESSES.start..ADDRESSES.start + 4) == request.get(24..28);
+    // A socket of IPv6 that is connected over IPv4 has mapped addresses in its answer.
+    let same = ports
+        && [(0, 28), (16, 44)].into_iter().all(|(answered, asked)| {
+            let part = |bytes: &[u8], at: usize| {
+                bytes.get(at..at + 16).and_then(|bytes| <[u8; 16]>::try_from(bytes).ok())
+            };
+            let answered = part(answer, ADDRESSES.start + 4 + answered);
+            part(request, asked).zip(answered).is_some_and(|(asked, answered)| {
+                asked == answered || mapped(answered).is_some_and(|ip| ip[..] == asked[..4])
+            })
+        });
     let held = HELD.contains(answer.get(STATE)?) && number(INODE)? != 0;
-    (same && held).then(|| number(UID)).flatten()
+    if same && held { Some(Holder { uid: number(UID)?, inode: number(INODE)? }) } else { None }
+}
+
+/// The IPv4 address in a mapped IPv6 one.
+fn mapped(address: [u8; 16]) -> Option<[u8; 4]> {
+    Ipv6Addr::from(address).to_ipv4_mapped().map(|ip| ip.octets())
 }
 
 /// The same from the kernel's table.
-fn in_tables(client: SocketAddr, server: SocketAddr) -> Option<u32> {
+fn in_tables(client: SocketAddr, server: SocketAddr) -> Option<Holder> {
     static ONE_READER: Mutex<()> = Mutex::new(());
     // Guards nothing but the processor.
     let _reader = ONE_READER.lock().unwrap_or_else(PoisonError::into_inner);
@@ -108,15 +142,16 @@ fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// The user of a line, if it is about this connection: `sl local remote state queues timer retransmits uid timeout inode`.
-fn judge(line: &str, client: SocketAddr, server: SocketAddr) -> Option<u32> {
+/// The holder of a line, if it is about this connection: `sl local remote state queues timer retransmits uid timeout inode`.
+fn judge(line: &str, client: SocketAddr, server: SocketAddr) -> Option<Holder> {
     let mut fields = line.split_ascii_whitespace().skip(1);
     let (local, remote, state) = (fields.next()?, fields.next()?, fields.next()?);
     let uid = fields.nth(3)?.parse().ok()?;
     let inode: u64 = fields.nth(1)?.parse().ok()?;
     // A socket without an inode is held by no process any more.
     let held = state != TIME_WAIT && inode != 0;
-    (held && address(local)? == client && address(remote)? == server).then_some(uid)
+    let holder = Holder { uid, inode: inode as u32 };
+    (held && address(local)? == client && address(remote)? == server).then_some(holder)
 }
 
 /// `0100007F:0C8A`: words of the address in the machine's byte order, then the port.
@@ -156,25 +191,36 @@ mod tests {
             let (server, remote) = listener.accept().expect("accepted");
             let local = server.local_addr().expect("connected");
             let us = nix::unistd::geteuid().as_raw();
-            assert_eq!(find(remote, local), Some(us), "{listen}");
-            assert_eq!(in_tables(canonical(remote), canonical(local)), Some(us), "{listen}");
-            if let Ok(answer) = ask(canonical(remote), canonical(local)) {
-                assert_eq!(answer, Some(us), "{listen}");
-            } else {
-                vm_system_testkit::skip("socket-diagnosis", "this machine has no socket diagnosis");
+            let inode = inode(&server);
+            assert_eq!(find(remote, local, inode), Some(us), "{listen}");
+            assert_eq!(find(remote, local, inode + 1), None, "{listen}: another connection's end");
+            let (remote, local) = (canonical(remote), canonical(local));
+            for (one, other, inode) in [(local, remote, Some(inode)), (remote, local, None)] {
+                let by_table = in_tables(one, other).expect("a line");
+                assert_eq!(by_table.uid, us, "{listen}");
+                assert!(inode.is_none_or(|inode| by_table.inode == inode as u32), "{listen}");
+                if let Ok(answer) = diagnose(one, other) {
+                    assert_eq!(answer, Some(by_table), "{listen}");
+                } else {
+                    vm_system_testkit::skip("socket-diagnosis", "this machine has no socket diagnosis");
+                }
             }
             drop(client);
-            assert_eq!(find(local, remote).filter(|uid| *uid != us), None, "{listen}");
+            assert_eq!(find(local, remote, inode).filter(|uid| *uid != us), None, "{listen}");
         }
-        let nobody: SocketAddr = "127.0.0.1:1".parse().expect("an address");
-        assert_eq!(find(nobody, nobody), None);
+        let nowhere: SocketAddr = "127.0.0.1:1".parse().expect("an address");
+        assert_eq!(find(nowhere, nowhere, 1), None);
+    }
+
+    fn inode(socket: &TcpStream) -> u64 {
+        nix::sys::stat::fstat(socket).expect("facts").st_ino
     }
 
     #[test]
     fn a_listener_is_not_the_client() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("bound");
-        assert_eq!(find(address, address), None);
+        assert_eq!(find(address, address, 1), None);
         assert_eq!(judge_answer(&[], &request(address, address)), None);
         assert_eq!(judge_answer(&[0; 88], &request(address, address)), None);
     }
@@ -189,7 +235,7 @@ mod tests {
                 "  1: {word}:0C8A {word}:0050 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1"
             )
         };
-        assert_eq!(judge(&line("01", "77"), client, server), Some(1000));
+        assert_eq!(judge(&line("01", "77"), client, server), Some(Holder { uid: 1000, inode: 77 }));
         assert_eq!(judge(&line("01", "77"), server, client), None);
         assert_eq!(judge(&line(TIME_WAIT, "77"), client, server), None);
         assert_eq!(judge(&line("01", "0"), client, server), None);

@@ -97,7 +97,8 @@ impl Listener for TcpListener {
         let (stream, client) = TcpListener::accept(self).await?;
         let server = stream.local_addr()?;
         stream.set_nodelay(true)?;
-        Ok((stream, Peer::tcp(client, server)))
+        let inode = nix::sys::stat::fstat(&stream)?.st_ino;
+        Ok((stream, Peer::tcp(client, server, inode)))
     }
 
     fn send_now(stream: &TcpStream, bytes: &[u8]) {

@@ -137,10 +137,12 @@ impl TokenBook {
                 .any(|token| token.bearer.name == caller.owner.as_str() && token.bearer.admin == caller.admin)
     }
 
-    /// Whether a token of this name is an administrator's.
-    pub fn is_administrator(&self, name: &str) -> bool {
+    /// Whether the token of this name is an administrator's; `None`: there is none.
+    pub fn is_administrator(&self, name: &str) -> Option<bool> {
         let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
-        tokens.iter().any(|token| token.bearer.admin && token.bearer.name == name)
+        let mut of_this_name = tokens.iter().filter(|token| token.bearer.name == name).peekable();
+        of_this_name.peek()?;
+        Some(of_this_name.any(|token| token.bearer.admin))
     }
 
     /// Whose token this is. Takes the same time wherever it differs from a known one, and looks at all of them.

@@ -154,7 +154,7 @@ impl Live {
 
 fn files_of(call: &Call) -> BrokerFiles<'_> {
     let Call { worktree, .. } = call;
-    BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), cross_mounts: worktree.cross_mounts() }
+    BrokerFiles { worktree: worktree.as_fd(), user: worktree.user(), path: worktree.path() }
 }
 
 /// What an answer to this request must look like.

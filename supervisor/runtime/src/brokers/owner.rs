@@ -8,6 +8,7 @@
 
 use super::live::{BrokerFailure, Live};
 use super::{Call, CallFailure, Shared, broker_error};
+use crate::worktree::Worktree;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -53,6 +54,8 @@ pub(super) struct Owner {
     command: Option<Live>,
     /// What the walls of the living broker leave.
     access: BrokerAccess,
+    /// The files that the running broker was started for.
+    worktree: Option<Worktree>,
     failures: VecDeque<Instant>,
 }
 
@@ -65,6 +68,7 @@ impl Owner {
             broker: None,
             command: None,
             access: BrokerAccess::default(),
+            worktree: None,
             failures: VecDeque::new(),
         }
     }
@@ -133,8 +137,10 @@ impl Owner {
         if let BrokerCall::Exec { .. } = call.request {
             return self.run_command(call).await;
         }
-        if self.broker.is_some() && self.access != call.access {
-            // The policy has changed: other walls, another process.
+        let is_for_this = self.access == call.access
+            && self.worktree.as_ref().is_some_and(|worktree| worktree.is_same(&call.worktree));
+        if self.broker.is_some() && !is_for_this {
+            // The policy, the folder or its owner's rights have changed: other walls, another process.
             self.discard().await;
         }
         if self.broker.is_none() {
@@ -169,6 +175,7 @@ impl Owner {
         let started = match Live::start(&shared.config, call) {
             Ok(broker) => {
                 self.access = call.access;
+                self.worktree = Some(call.worktree.clone());
                 shared.live.fetch_add(1, Ordering::Relaxed);
                 // Owned before anything is awaited: if the session ends meanwhile, the process is still reaped.
                 let broker = self.broker.insert(broker);

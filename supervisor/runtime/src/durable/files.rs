@@ -83,7 +83,7 @@ pub(super) async fn call(
         Some(Value::Array(args)) => args,
         _ => Vec::new(),
     };
-    let client = shared.administrators.client(&context.owner);
+    let client = shared.worktree_clients.of(&context.owner);
     let worktree = match shared.open_worktree(PathBuf::from(&context.worktree), client).await {
         Err(RuntimeError::ShuttingDown) => return stopping().await,
         opened => opened.map_err(|error| format!("the worktree cannot be used: {error}"))?,

@@ -7,8 +7,9 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use vm_system_sandbox::beneath::{WorktreePath, beneath_only};
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::reader::as_user;
 
@@ -48,14 +49,6 @@ pub enum WorktreeError {
     NotPermitted(String),
 }
 
-/// How paths beneath a folder are walked: never out of it, through no link of `/proc`, and into no other mount unless that is
-/// allowed.
-pub(super) fn beneath_only(cross_mounts: bool) -> ResolveFlag {
-    let mut resolve = ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS;
-    resolve.set(ResolveFlag::RESOLVE_NO_XDEV, !cross_mounts);
-    resolve
-}
-
 /// An open worktree. Clones share the handle.
 #[derive(Debug, Clone)]
 pub struct Worktree(Arc<Opened>);
@@ -65,13 +58,18 @@ struct Opened {
     handle: OwnedFd,
     /// The owner of the folder, whose rights are taken on for its files; `None`: the supervisor's own rights.
     user: Option<Arc<Identity>>,
-    cross_mounts: bool,
+    path: WorktreePath,
+    /// Device and inode of the folder.
+    folder: (u64, u64),
 }
 
-impl From<Walked> for Worktree {
-    fn from(walked: Walked) -> Self {
-        let Walked { handle, user, cross_mounts } = walked;
-        Self(Arc::new(Opened { handle, user, cross_mounts }))
+impl TryFrom<Walked> for Worktree {
+    type Error = Errno;
+
+    fn try_from(walked: Walked) -> Result<Self, Errno> {
+        let Walked { handle, user, path } = walked;
+        let facts = nix::sys::stat::fstat(&handle)?;
+        Ok(Self(Arc::new(Opened { handle, user, path, folder: (facts.st_dev, facts.st_ino) })))
     }
 }
 
@@ -90,22 +88,25 @@ impl Worktree {
                 path.display()
             )));
         }
-        roots.walk(path, client).map(Self::from)
+        let walked = roots.walk(path, client)?;
+        walked.try_into().map_err(|errno: Errno| unusable(path, errno))
     }
 
     /// As [`Worktree::open`] for an administrator with what is cached already; `None` where something would have to be
     /// asked, or for any error. Does not block.
     pub fn open_cached(path: &Path, roots: &Roots, client: &WorktreeClient) -> Option<Self> {
         let asked = *client == WorktreeClient::Administrator && path.is_absolute();
-        if asked { roots.walk_cached(path).map(Self::from) } else { None }
+        if asked { roots.walk_cached(path)?.try_into().ok() } else { None }
     }
 
     /// A folder of the operator's own, by any path, with our own rights. Blocks.
     pub fn of_operator(path: &Path) -> Result<Self, WorktreeError> {
         let opened = nix::fcntl::open(path, FOLDER, nix::sys::stat::Mode::empty());
-        let handle = opened
-            .map_err(|errno| WorktreeError::Worktree(format!("{}: {}", path.display(), errno.desc())))?;
-        Ok(Self(Arc::new(Opened { handle, user: None, cross_mounts: true })))
+        let handle = opened.map_err(|errno| unusable(path, errno))?;
+        let location =
+            WorktreePath { root: path.to_owned(), beneath: PathBuf::from("."), cross_mounts: true };
+        let walked = Walked { handle, user: None, path: location };
+        walked.try_into().map_err(|errno| unusable(path, errno))
     }
 
     /// The user whose rights a process takes on that uses the files; `None`: the supervisor's own.
@@ -113,9 +114,14 @@ impl Worktree {
         self.0.user.as_deref()
     }
 
-    /// Whether files of other mounts beneath it may be used.
-    pub fn cross_mounts(&self) -> bool {
-        self.0.cross_mounts
+    /// Where it is, for a process that must open it again in its own mount namespace.
+    pub fn path(&self) -> &WorktreePath {
+        &self.0.path
+    }
+
+    /// Whether it is the same folder, used with the same rights: a process that was started for one may serve the other.
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.0.folder == other.0.folder && self.0.user == other.0.user && self.0.path == other.0.path
     }
 
     /// The text of a regular file; a byte order mark is dropped. `path` is clean. Blocks.
@@ -159,7 +165,7 @@ impl Worktree {
     /// What a path leads to; through links if they are to be followed, and never out of the worktree.
     pub(super) fn look(&self, path: &str, links: bool) -> Result<Found, WorktreeError> {
         let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
-        let mut resolve = beneath_only(self.0.cross_mounts);
+        let mut resolve = beneath_only(self.0.path.cross_mounts);
         resolve.set(ResolveFlag::RESOLVE_NO_SYMLINKS, !links);
         let how = OpenHow::new().flags(flags).resolve(resolve);
         let mut races = 0;
@@ -204,6 +210,10 @@ pub(super) enum Found {
     File(File, u64),
     Folder,
     Nothing,
+}
+
+fn unusable(path: &Path, errno: Errno) -> WorktreeError {
+    WorktreeError::Worktree(format!("the worktree {}: {}", path.display(), errno.desc()))
 }
 
 fn irregular(path: &str) -> WorktreeError {

@@ -2,10 +2,11 @@
 //! to that folder.
 //!
 //! The kernel walks every path (`openat2`), from a handle that was opened when the supervisor started, and refuses each step
-//! that leaves the root, follows a link of `/proc`, or crosses into another mount. No path is read back (`readlink` of a
-//! descriptor shows a path of the attacker's choice for a mount in a foreign namespace). Blocks. Knows no HTTP, no store.
+//! that leaves the root, follows a link, or crosses into another mount. So the path's text says which root decides, and the owner
+//! of a folder cannot replace it by a link to somewhere else. No path is read back (`readlink` of a descriptor shows a path of the
+//! attacker's choice for a mount in a foreign namespace). Blocks. Knows no HTTP, no store.
 
-use super::open::{FOLDER, RACES, WorktreeError, beneath_only};
+use super::open::{FOLDER, RACES, WorktreeError};
 use nix::errno::Errno;
 use nix::fcntl::{OpenHow, ResolveFlag, open, openat2};
 use nix::sys::stat::{Mode, fstat};
@@ -15,6 +16,7 @@ use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+use vm_system_sandbox::beneath::{WorktreePath, beneath_only};
 use vm_system_sandbox::identity::Identity;
 use vm_system_sandbox::namespaces::is_root;
 use vm_system_sandbox::reader::{as_user, can_become, may_search};
@@ -45,6 +47,8 @@ pub enum WorktreeClient {
     User(u32),
     /// The bearer of a token, which stands for no user of this machine.
     Token(String),
+    /// The bearer of a token that was taken back: names none.
+    Revoked,
 }
 
 impl WorktreeClient {
@@ -87,7 +91,7 @@ pub(super) struct Walked {
     pub(super) handle: OwnedFd,
     /// The user whose rights are taken on for its files; `None`: the supervisor's own rights.
     pub(super) user: Option<Arc<Identity>>,
-    pub(super) cross_mounts: bool,
+    pub(super) path: WorktreePath,
 }
 
 impl Roots {
@@ -110,12 +114,18 @@ impl Roots {
     pub(super) fn walk(&self, path: &Path, client: &WorktreeClient) -> Result<Walked, WorktreeError> {
         let outside = || outside(path);
         let (root, beneath) = self.find(path).ok_or_else(outside)?;
+        // What another root says of its folders holds for a folder above it, too.
+        let holds_a_root =
+            |other: &Root| other.paths.iter().any(|inner| inner != path && inner.starts_with(path));
+        if *client != WorktreeClient::Administrator && self.0.roots.iter().any(holds_a_root) {
+            return Err(outside());
+        }
         let own_rights = || root.walk(beneath, false).map_err(|errno| failed(path, errno));
         let listed = |owner: &str| root.owners.as_ref().map(|owners| owners.contains(owner));
         let handle = match client {
             WorktreeClient::Administrator => own_rights()?,
             WorktreeClient::Token(name) if listed(name) == Some(true) => own_rights()?,
-            WorktreeClient::Token(_) => return Err(outside()),
+            WorktreeClient::Token(_) | WorktreeClient::Revoked => return Err(outside()),
             WorktreeClient::User(uid) => match listed(&format!("{UID}{uid}")) {
                 Some(false) => return Err(outside()),
                 Some(true) if !can_become(*uid) => own_rights()?,
@@ -123,7 +133,7 @@ impl Roots {
             },
         };
         let user = self.user_of(&handle).map_err(|error| unusable(path, &error))?;
-        Ok(Walked { handle, user, cross_mounts: root.cross_mounts })
+        Ok(Walked { handle, user, path: root.path(beneath) })
     }
 
     /// As [`Roots::walk`] for an administrator, from what the kernel and the supervisor have cached; `None` where a disk, a
@@ -134,11 +144,15 @@ impl Roots {
         let uid = fstat(&handle).ok()?.st_uid;
         let user = if is_root() { Some(self.remembered(uid)?) } else { None };
         let user = user.filter(|_| can_become(uid));
-        Some(Walked { handle, user, cross_mounts: root.cross_mounts })
+        Some(Walked { handle, user, path: root.path(beneath) })
     }
 
-    /// The root with the longest path above `path`, and the rest of the path.
+    /// The root with the longest path above `path`, and the rest of the path. A path with `..` has none: its text would not say
+    /// where it leads.
     fn find<'a, 'p>(&'a self, path: &'p Path) -> Option<(&'a Root, &'p Path)> {
+        if path.components().any(|component| component == Component::ParentDir) {
+            return None;
+        }
         let beneath = |root: &'a Root| {
             let rests = root.paths.iter().filter_map(|above| {
                 let rest = path.strip_prefix(above).ok()?;
@@ -221,18 +235,19 @@ impl Root {
         Ok(Self { paths, handle, owners: owners.transpose()?, cross_mounts: settings.cross_mounts })
     }
 
+    fn path(&self, beneath: &Path) -> WorktreePath {
+        let [_, root] = self.paths.clone();
+        WorktreePath { root, beneath: beneath.to_owned(), cross_mounts: self.cross_mounts }
+    }
+
     /// With the rights of the calling thread. `cached`: fails where it would have to wait.
     fn walk(&self, beneath: &Path, cached: bool) -> nix::Result<OwnedFd> {
-        let cached_only = ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED);
-        let how = OpenHow::new().flags(FOLDER);
+        let mut resolve = beneath_only(self.cross_mounts) | ResolveFlag::RESOLVE_NO_SYMLINKS;
+        resolve.set(ResolveFlag::from_bits_retain(libc::RESOLVE_CACHED), cached);
+        let how = OpenHow::new().flags(FOLDER).resolve(resolve);
         if cached {
-            return openat2(
-                &self.handle,
-                beneath,
-                how.resolve(beneath_only(self.cross_mounts) | cached_only),
-            );
+            return openat2(&self.handle, beneath, how);
         }
-        let how = how.resolve(beneath_only(self.cross_mounts));
         let mut races = 0;
         loop {
             match openat2(&self.handle, beneath, how) {
@@ -295,7 +310,7 @@ fn outside(path: &Path) -> WorktreeError {
 fn failed(path: &Path, errno: Errno) -> WorktreeError {
     let shown = path.display();
     WorktreeError::Worktree(match errno {
-        // `..`, a link or a mount that leads out of the root, a link of /proc: the same as a path outside.
+        // A link, or a mount that leads out of the root: the same as a path outside.
         Errno::EXDEV | Errno::ELOOP => return outside(path),
         Errno::ENOENT => format!("the worktree {shown} does not exist"),
         Errno::ENOTDIR => format!("the worktree {shown} is not a folder"),

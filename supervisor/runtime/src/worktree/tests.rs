@@ -302,7 +302,14 @@ fn a_user_names_only_folders_that_it_owns_and_can_reach() {
     assert_eq!(named(&unlisted, &own).expect("its own").user().expect("an identity").ids.uid, ALICE);
     for other in [bobs.as_path(), &unreachable, &dir.path().join("link"), dir.path()] {
         refused(&unlisted, other);
-        assert!(open(other, &unlisted).is_ok(), "an administrator names any: {other:?}");
+        let is_link = other.is_symlink();
+        assert_eq!(open(other, &unlisted).is_ok(), !is_link, "an administrator names any folder: {other:?}");
+    }
+    // What a path's text does not say: `..`, and links, even to a folder of the user's own.
+    symlink("alice", dir.path().join("own-link")).expect("a link");
+    for unclear in [dir.path().join("own-link"), own.join("../alice"), own.join("../bob")] {
+        refused(&unlisted, &unclear);
+        assert!(matches!(open(&unclear, &unlisted), Err(WorktreeError::NotPermitted(_))), "{unclear:?}");
     }
     // A root with owners is theirs alone; a daemon of root still takes on the user's rights.
     let of =
@@ -315,6 +322,11 @@ fn a_user_names_only_folders_that_it_owns_and_can_reach() {
     // The longest path decides.
     let nested = [settings.clone(), RootSettings { owners: Some(Vec::new()), ..root(&own) }];
     refused(&roots(&nested), &own);
+    // A folder above another root has what that root closes.
+    fs::create_dir(own.join("inner")).expect("a folder");
+    let inner = [settings.clone(), RootSettings { owners: Some(Vec::new()), ..root(&own.join("inner")) }];
+    refused(&roots(&inner), &own);
+    assert!(open(&own, &roots(&inner)).is_ok(), "an administrator names any");
     let stranger = Worktree::open(&own, &unlisted, &WorktreeClient::User(3_999_999_999));
     assert!(matches!(stranger, Err(WorktreeError::NotPermitted(_))), "no passwd entry");
 }
@@ -356,4 +368,25 @@ fn without_a_users_rights_the_modes_of_the_folders_decide() {
     assert_eq!(walk("closed/nothing"), Some(nix::errno::Errno::EACCES), "it learns nothing of what is in it");
     assert_eq!(walk("link/own"), Some(nix::errno::Errno::ELOOP));
     assert_eq!(walk("open/../open"), Some(nix::errno::Errno::EXDEV));
+}
+
+#[test]
+fn the_bearer_of_a_token_that_was_taken_back_names_no_folder() {
+    let dir = TempDir::new().expect("a folder");
+    let listed = roots(&[RootSettings { owners: Some(vec!["ci".to_owned()]), ..root(dir.path()) }]);
+    assert!(Worktree::open(dir.path(), &listed, &WorktreeClient::Token("ci".to_owned())).is_ok());
+    let revoked = Worktree::open(dir.path(), &listed, &WorktreeClient::Revoked);
+    assert!(matches!(revoked, Err(WorktreeError::NotPermitted(_))));
+}
+
+#[test]
+fn a_folder_that_was_replaced_is_another_worktree() {
+    let dir = TempDir::new().expect("a folder");
+    let path = dir.path().join("w");
+    fs::create_dir(&path).expect("a folder");
+    let first = open(&path, &everywhere()).expect("it opens");
+    assert!(first.is_same(&open(&path, &everywhere()).expect("it opens")));
+    fs::rename(&path, dir.path().join("moved")).expect("renamed");
+    fs::create_dir(&path).expect("a folder");
+    assert!(!first.is_same(&open(&path, &everywhere()).expect("it opens")));
 }
