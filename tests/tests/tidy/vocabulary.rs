@@ -22,7 +22,7 @@ const CHECKED: &[&str] = &[
     "CHANGELOG.md",
 ];
 
-/// This file names what it refuses; `mcp-tools.md` is generated from `supervisor/src/api/mcp`, which is not checked yet.
+/// This file names what it refuses; `mcp-tools.md` is generated from `supervisor/api/src/mcp`, which is not checked yet.
 const EXEMPT: &[&str] = &["tests/tests/tidy/vocabulary.rs", "docs/mcp-tools.md"];
 
 /// Words that this project once used for its concepts, in identifiers, comments and texts.
