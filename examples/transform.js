@@ -1,4 +1,4 @@
-// Turns a nested JSON document into another shape: stock by item, with where it lies, and items by tag.
+// Converts a nested JSON document: stock by item, with its shelves, and items by tag.
 // vm-system run examples/transform.js
 const inventory = require('./data/inventory.json');
 

@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use vm_system_daemon::SandboxMode;
 
-/// Run JavaScript that nobody vouches for, each session in a sandboxed process of its own.
+/// Run untrusted JavaScript, each session in a separate sandboxed process.
 #[derive(Debug, Parser)]
 #[command(
     name = "vm-system",

@@ -1,4 +1,4 @@
-// Makes orders.csv: the same bytes on every machine. The sandbox cannot write files, so run it with Node:
+// Creates orders.csv: the same bytes on every machine. The sandbox cannot write files, so run it with Node:
 //   node examples/data/make-orders.js > examples/data/orders.csv
 const ROWS = 52000;
 const countries = ['AT', 'BR', 'CA', 'DE', 'ES', 'FR', 'GB', 'IN', 'JP', 'KE', 'MX', 'NO', 'PL', 'US', 'ZA'];

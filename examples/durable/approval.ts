@@ -1,6 +1,6 @@
-// A purchase that a person has to approve. Start it with
+// A purchase that a user has to approve. Start it with
 //   vm-system program start examples/durable/approval.ts --name purchase -- 1200
-// answer with `vm-system task submit purchase ANSWER`, today or in a month.
+// and answer with `vm-system task submit purchase ANSWER`, today or in a month.
 
 type Decision = { approved: boolean; reason?: string };
 

@@ -1,5 +1,5 @@
-// A decision tree: each node is a question with a few possible answers. An answer that is none of them is refused to
-// whoever gave it; after three the program decides by itself.
+// A decision tree: each node is a question with a few possible answers. Any other answer is refused with the reason;
+// after three of them the program uses the default branch.
 //   vm-system program start examples/durable/decisions.ts --interactive
 
 type Tree = { question: string; branches: Record<string, Tree | string>; otherwise: string };

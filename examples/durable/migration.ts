@@ -1,5 +1,5 @@
-// A migration in steps, with a plan on record. A step that went wrong is skipped, or ends the migration; whoever finds
-// out later that a decision was wrong goes back to it:
+// A migration in steps. A failed step is skipped, or ends the migration; a decision that turns out to be wrong can be
+// rewound:
 //   vm-system program start examples/durable/migration.ts --name migration
 //   vm-system program checkpoints migration
 //   vm-system program rewind migration CHECKPOINT

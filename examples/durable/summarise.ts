@@ -1,7 +1,7 @@
-// A summary of every text file of a folder, then one of all of them. A thousand files are a thousand questions: whoever
-// answers may stop in between, and so may the machine.
+// A summary of every text file of a folder, then one of all of them. A thousand files are a thousand tasks: the agent
+// may stop in between, and so may the machine.
 //   vm-system program start examples/durable/summarise.ts --name summary --worktree-path . -- notes
-// The questions: `vm-system task get summary`; the answers: `vm-system task submit summary TEXT`.
+// The pending task: `vm-system task get summary`; the answer: `vm-system task submit summary TEXT`.
 
 type Summary = { name: string; text: string };
 

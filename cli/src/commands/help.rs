@@ -37,7 +37,7 @@ const TOPICS: &[Topic] = &[
     },
     Topic {
         name: "architecture",
-        summary: "Which processes there are and what each may do",
+        summary: "The processes and what each of them may do",
         text: include_str!("../help/architecture.md"),
     },
     Topic {
@@ -47,12 +47,12 @@ const TOPICS: &[Topic] = &[
     },
     Topic {
         name: "programs",
-        summary: "Durable programs: writing, driving, what is promised",
+        summary: "Durable programs: writing, running, guarantees",
         text: include_str!("../../../docs/programs.md"),
     },
     Topic {
         name: "api-reference",
-        summary: "The REST interface: sockets, tokens, routes, codes",
+        summary: "The REST API: listeners, tokens, routes, codes",
         text: include_str!("../../../docs/api-reference.md"),
     },
     Topic {
@@ -60,10 +60,10 @@ const TOPICS: &[Topic] = &[
         summary: "All commands, exit codes, formats, environment",
         text: include_str!("../help/cli-command-reference.md"),
     },
-    Topic { name: "examples", summary: "Work to copy from", text: include_str!("../../../docs/examples.md") },
+    Topic { name: "examples", summary: "Examples to copy", text: include_str!("../../../docs/examples.md") },
     Topic {
         name: "security",
-        summary: "What holds a hostile script back",
+        summary: "How hostile scripts are contained",
         text: include_str!("../help/security.md"),
     },
     Topic {

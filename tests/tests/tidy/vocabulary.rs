@@ -15,14 +15,15 @@ const CHECKED: &[&str] = &[
     "protocol/",
     "sandbox/",
     "worker/",
-    "docs/ARCHITECTURE.md",
-    "docs/cvm-differences.md",
-    "docs/durable-state.md",
-    "docs/javascript.md",
+    "docs/",
+    "examples/",
+    "README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
 ];
 
-/// This file names what it refuses.
-const EXEMPT: &[&str] = &["tests/tests/tidy/vocabulary.rs"];
+/// This file names what it refuses; `mcp-tools.md` is generated from `supervisor/api/src/mcp`, which is not checked yet.
+const EXEMPT: &[&str] = &["tests/tests/tidy/vocabulary.rs", "docs/mcp-tools.md"];
 
 /// Words that this project once used for its concepts, in identifiers, comments and texts.
 const BANNED: &[&str] = &[
