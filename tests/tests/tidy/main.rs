@@ -1,7 +1,6 @@
 //! The rules of the rooms (`docs/ARCHITECTURE.md`, Invariants), as plain greps over the tree. A new room or rule gets a
 //! row in [`rules`]; each row brings an example that it must find and one that it must leave alone.
 
-mod dependencies;
 mod manifests;
 mod rules;
 mod tree;
