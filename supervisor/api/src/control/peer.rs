@@ -86,11 +86,14 @@ const LOOKUPS_REMEMBERED: usize = 4_096;
 /// What the user database answers about a uid; `Ok(None)`: it has no entry.
 type UserAnswer = Result<Option<Identity>, String>;
 
+/// When the lookup of a user began, and its answer as soon as there is one.
+type Remembered = (Instant, Arc<OnceCell<UserAnswer>>);
+
 /// Lookups in the user database (NSS), which may block: few at a time, one for all that ask for the same uid.
 #[derive(Debug)]
 struct UserLookups {
     turns: Semaphore,
-    answers: Mutex<HashMap<u32, (Instant, Arc<OnceCell<UserAnswer>>)>>,
+    answers: Mutex<HashMap<u32, Remembered>>,
 }
 
 impl Default for UserLookups {
