@@ -1,4 +1,4 @@
-//! How a file is read, by its name.
+//! The source format of a file (script, module, JSON), by its name.
 
 use vm_system_protocol::worker::SourceFormat;
 

@@ -2,7 +2,7 @@
 
 use super::paths::PathRules;
 use super::rights::{DatabaseRights, ExecRights, FsRights, both};
-use super::row::{NO_HTTP, Row, read_row};
+use super::row::{CapabilityRow, NO_HTTP, read_row};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings};
@@ -32,7 +32,7 @@ pub struct Operator {
 /// What one execution may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectivePolicy {
-    /// The part that the worker is told; the supervisor checks every request against it all the same.
+    /// The part that is sent to the worker; the supervisor checks every request against it all the same.
     pub wire: Policy,
     /// `.js` files are modules.
     pub esm: bool,
@@ -176,17 +176,17 @@ impl Rights {
             Err(error) => return self.senseless(row, &error.to_string()),
         };
         match (meaning, row.enabled) {
-            (Row::Global(name), false) => {
+            (CapabilityRow::Global(name), false) => {
                 self.disabled_globals.insert(name.to_owned());
             }
-            (Row::Env(value), true) => {
+            (CapabilityRow::Env(value), true) => {
                 self.env.insert(row.name.clone(), value);
             }
-            (Row::Fs(_) | Row::Database(_) | Row::Exec(_), false) => {
+            (CapabilityRow::Fs(_) | CapabilityRow::Database(_) | CapabilityRow::Exec(_), false) => {
                 self.refuse(&row.name, "a capability row of the template withdraws it");
             }
             // An enabled module row narrows a module that was added; it does not add one.
-            (Row::Fs(given), true) => {
+            (CapabilityRow::Fs(given), true) => {
                 self.load = both(self.load.take(), given.read.as_ref());
                 if let Some(fs) = &mut self.fs {
                     *fs = FsRights {
@@ -196,17 +196,17 @@ impl Rights {
                     };
                 }
             }
-            (Row::Database(given), true) => {
+            (CapabilityRow::Database(given), true) => {
                 if let Some(database) = &mut self.database {
                     *database = given;
                 }
             }
-            (Row::Exec(given), true) => {
+            (CapabilityRow::Exec(given), true) => {
                 if let Some(exec) = &mut self.exec {
                     *exec = given;
                 }
             }
-            (Row::Read(paths), enabled) => {
+            (CapabilityRow::Read(paths), enabled) => {
                 self.load = if enabled { both(self.load.take(), Some(&paths)) } else { None };
                 if let Some(fs) = &mut self.fs {
                     fs.read = if enabled { both(fs.read.take(), Some(&paths)) } else { None };
@@ -214,7 +214,9 @@ impl Rights {
             }
             // Intrinsics are on without a row; `fs`, `env` and `net` rows that are off change nothing; writing is
             // settled when all rows are read.
-            (Row::Global(_), true) | (Row::Env(_), false) | (Row::Write(_) | Row::Nothing, _) => {}
+            (CapabilityRow::Global(_), true)
+            | (CapabilityRow::Env(_), false)
+            | (CapabilityRow::Write(_) | CapabilityRow::Nothing, _) => {}
         }
     }
 
@@ -245,9 +247,9 @@ impl Rights {
             let row = rows.iter().find(|row| row.kind == kind && row.name == name && row.enabled)?;
             read_row(row.kind, &row.name, &row.config).ok()
         };
-        let Some(Row::Write(granted)) = find(CapabilityKind::Fs, "write") else { return };
+        let Some(CapabilityRow::Write(granted)) = find(CapabilityKind::Fs, "write") else { return };
         fs.write = match find(CapabilityKind::Module, "fs") {
-            Some(Row::Fs(given)) => both(Some(granted), given.write.as_ref()),
+            Some(CapabilityRow::Fs(given)) => both(Some(granted), given.write.as_ref()),
             _ => Some(granted),
         };
     }

@@ -23,8 +23,8 @@ mod usage;
 pub use effective::{BrokerAccess, EffectivePolicy, Operator, Snapshot, effective};
 pub use permit::{Denial, Permit, judge};
 pub use rights::{DatabaseRights, ExecRights, FsRights};
-pub use row::{MODULES, NO_HTTP, Row, RowError, is_command_name, read_row};
-pub use usage::{SessionUsage, Usage};
+pub use row::{CapabilityRow, MODULES, NO_HTTP, RowError, is_command_name, read_row};
+pub use usage::{HostUsage, SessionUsage};
 
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@
 use super::effective::EffectivePolicy;
 use super::paths::{CleanPath, PathRules};
 use super::rights::{DatabaseRights, ExecRights, FsRights};
-use super::usage::{LOADS, SessionUsage, Usage};
+use super::usage::{HostUsage, LOADS, SessionUsage};
 use vm_system_protocol::broker::{
     BrokerCall, DatabaseRequest, DatabaseTerms, ExecRequest, ExecTerms, FsRequest, FsTerms, SqlParameters,
     SqlValue,
@@ -46,7 +46,7 @@ pub struct Denial {
 pub fn judge(
     policy: &EffectivePolicy,
     request: HostRequest,
-    usage: &mut Usage,
+    usage: &mut HostUsage,
     session: &mut SessionUsage,
 ) -> Result<Permit, Denial> {
     match request {
@@ -102,7 +102,7 @@ fn error(code: &str, message: &str) -> HostError {
 
 /// One more call of a module that has a limit of them.
 fn within_calls(
-    usage: &mut Usage,
+    usage: &mut HostUsage,
     module: &'static str,
     name: &'static str,
     bytes_out: u64,
@@ -188,7 +188,7 @@ impl Checked<'_> {
 fn fs(
     rights: &FsRights,
     request: FsRequest,
-    usage: &mut Usage,
+    usage: &mut HostUsage,
     session: &mut SessionUsage,
 ) -> Result<BrokerCall, HostError> {
     let name = fs_name(&request);
@@ -283,7 +283,7 @@ fn database_name(request: &DatabaseRequest) -> &'static str {
 fn database(
     rights: &DatabaseRights,
     request: DatabaseRequest,
-    usage: &mut Usage,
+    usage: &mut HostUsage,
 ) -> Result<BrokerCall, HostError> {
     let (database, sql, parameters) = match &request {
         DatabaseRequest::Configure { database } | DatabaseRequest::Close { database } => (database, "", None),
@@ -339,7 +339,7 @@ fn exec(
     policy: &EffectivePolicy,
     rights: &ExecRights,
     request: ExecRequest,
-    usage: &mut Usage,
+    usage: &mut HostUsage,
 ) -> Result<BrokerCall, HostError> {
     let program = policy.programs.get(&request.command).and_then(|path| path.to_str());
     let Some(program) = program else {

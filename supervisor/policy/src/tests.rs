@@ -5,7 +5,7 @@ mod paths_of_calls;
 
 use super::paths::CleanPath;
 use super::usage::LOADS;
-use super::{EffectivePolicy, Operator, SessionUsage, Snapshot, Usage, judge};
+use super::{EffectivePolicy, HostUsage, Operator, SessionUsage, Snapshot, judge};
 use vm_system_protocol::ids::{CapabilityId, TemplateId};
 use vm_system_protocol::json::JsonText;
 use vm_system_protocol::model::{Capability, CapabilityKind};
@@ -139,7 +139,7 @@ fn modules_are_loaded_from_all_of_the_worktree_unless_rows_about_reading_say_les
 #[test]
 fn one_execution_looks_for_so_many_modules() {
     let policy = effective(&Snapshot::default(), None);
-    let (mut usage, mut session) = (Usage::default(), SessionUsage::default());
+    let (mut usage, mut session) = (HostUsage::default(), SessionUsage::default());
     let mut load = || {
         let request = HostRequest::LoadModule {
             specifier: "./nothing".to_owned(),

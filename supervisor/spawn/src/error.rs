@@ -4,7 +4,7 @@ use std::io;
 use vm_system_protocol::keeper::JailFailure;
 use vm_system_sandbox::inspect::InspectError;
 
-/// A keeper, zygote or worker did not come to life.
+/// A keeper, zygote or worker could not be started.
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
     /// The keeper's program could not be executed.
@@ -52,7 +52,7 @@ pub enum SpawnError {
     /// The zygote could not fork.
     #[error("the zygote could not fork: {0}")]
     Fork(io::Error),
-    /// The newborn did not say hello in time, or died.
+    /// The worker sent no hello in time, or exited.
     #[error("the worker {0} before its hello")]
     WorkerSilent(&'static str),
     /// The limits could not be set from outside.
@@ -63,18 +63,18 @@ pub enum SpawnError {
         /// Why not.
         error: io::Error,
     },
-    /// The keeper is dead, and all its workers.
+    /// The keeper exited, and all its workers.
     #[error("the keeper is gone")]
     KeeperLost,
-    /// A library of the session cannot be had: no worker is made without it.
+    /// A library of the session cannot be loaded: no worker is started without it.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// There is no zygote that has in it what the worker is to be born with. The jail is well: the next need makes another.
+    /// There is no zygote of the worker's kind. The jail is intact: the next request starts another zygote.
     #[error("the zygote of {kind} {what}")]
     ZygoteFailed {
-        /// Whose it is, from [`super::WorkerKind`].
+        /// Its [`super::WorkerKind`], as text.
         kind: String,
-        /// What it did instead of giving birth.
+        /// What it did instead of forking.
         what: &'static str,
     },
     /// No zygote is left to fork from; live workers go on.
@@ -125,7 +125,7 @@ impl SpawnError {
         match self {
             Self::Exec { error, .. } | Self::Io { error, .. } | Self::Fork(error) => is_short(error),
             Self::Jail(failure) => is_short(&io::Error::from_raw_os_error(failure.errno)),
-            // It died meanwhile.
+            // It exited meanwhile.
             Self::Rlimit { error, .. } => error.raw_os_error() == Some(libc::ESRCH),
             Self::KeeperSilent { .. }
             | Self::WorkerSilent(_)

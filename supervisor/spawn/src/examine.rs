@@ -45,7 +45,7 @@ pub async fn examine(config: &SpawnConfig) -> Result<Vec<HostFinding>, SpawnErro
             Ok(findings)
         }
         Some(Err(_)) => Err(silent("said something else")),
-        None => Err(silent("died")),
+        None => Err(silent("exited")),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Paths that no honest script writes: judging one takes no time that grows with them.
 
 use super::{effective, row};
-use crate::usage::{SessionUsage, Usage};
+use crate::usage::{HostUsage, SessionUsage};
 use crate::{EffectivePolicy, Permit, Snapshot, judge};
 use vm_system_protocol::broker::{BrokerCall, FsRequest};
 use vm_system_protocol::json::JsonText;
@@ -20,7 +20,7 @@ fn with_pattern(pattern: &str) -> EffectivePolicy {
 }
 
 fn asked(policy: &EffectivePolicy, request: FsRequest) -> Result<Permit, HostError> {
-    judge(policy, HostRequest::Fs(request), &mut Usage::default(), &mut SessionUsage::default())
+    judge(policy, HostRequest::Fs(request), &mut HostUsage::default(), &mut SessionUsage::default())
         .map_err(|denial| denial.error)
 }
 
