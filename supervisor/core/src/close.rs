@@ -49,7 +49,7 @@ impl SessionMachine {
         }
     }
 
-    /// Ends the running execution; the first reason stands.
+    /// Ends the running execution; the first reason is kept.
     pub(super) fn stop(&mut self, stop: StopCause, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
@@ -157,7 +157,7 @@ impl SessionMachine {
         }
     }
 
-    /// Decides to kill. The first verdict stands.
+    /// Decides to kill. The first verdict is kept.
     pub(super) fn condemn(&mut self, reason: CloseReason, now: Now, out: &mut Vec<SessionAction>) {
         if self.ending.verdict.is_some() || matches!(self.phase, Phase::New | Phase::Ended | Phase::Released)
         {
@@ -230,7 +230,7 @@ impl SessionMachine {
         }
     }
 
-    /// The end is recorded (or the store refused it, then `stored` says why): replies to the callers that wait for it.
+    /// The end is recorded (or the store refused it, then `stored` has the error): replies to the callers that wait for it.
     pub(super) fn report_end(&mut self, stored: Result<(), &str>, out: &mut Vec<SessionAction>) {
         for ender in std::mem::take(&mut self.ending.enders) {
             let result = match stored {

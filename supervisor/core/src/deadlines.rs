@@ -13,7 +13,7 @@ use vm_system_protocol::worker::HostReply;
 
 /// A host call or a file must be answered within (milliseconds); the workers of the host have shorter deadlines.
 pub(super) const HOST_CALL_MS: u64 = 60_000;
-/// A killed worker must be dead within (milliseconds); then its end is recorded without its wait status.
+/// A killed worker must have exited within (milliseconds); then its end is recorded without its wait status.
 pub(super) const EXIT_MS: u64 = 5_000;
 /// An adopted worker must answer within (milliseconds). It may be in the middle of a native that never polls: as long
 /// as the longest default execution.

@@ -48,7 +48,7 @@ pub(super) struct ExecutionJob {
     pub(super) policy: Arc<EffectivePolicy>,
 }
 
-/// A request whose file is being read.
+/// A request with a file that is being read.
 #[derive(Debug)]
 pub(super) struct Loading {
     pub(super) job: ExecutionJob,
@@ -225,7 +225,7 @@ impl Running {
         self.record.id
     }
 
-    /// CPU time used so far (microseconds), as the kernel says.
+    /// CPU time used so far (microseconds), from the kernel.
     pub(super) fn cpu_us(&self, now: Now) -> u64 {
         now.cpu_us.saturating_sub(self.started.cpu_us)
     }

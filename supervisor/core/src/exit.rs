@@ -36,8 +36,8 @@ pub(super) fn judge(
     interrupted: bool,
     status: WorkerExitStatus,
 ) -> CloseReason {
-    // A worker that broke the protocol may have ended itself before our signal came: the breach says more. A channel
-    // that is closed is no breach if the worker had died and only the news came late.
+    // A worker that broke the protocol may have ended itself before our signal came: the violation is the better reason. A
+    // closed channel is no violation if the worker had exited and only the report came late.
     if let Some(violation @ CloseReason::ProtocolViolation(what)) = verdict
         && what != HANG_UP
     {

@@ -71,7 +71,7 @@ impl ExecutionOutcome {
         }
     }
 
-    /// The worker said so, and nothing of ours contradicts it.
+    /// As the worker reported, without a contradicting record of this machine.
     fn reported(outcome: Outcome, running: &Running) -> Self {
         match outcome {
             Outcome::Ok => Self { status: ExecutionStatus::Ok, error: None },
@@ -194,7 +194,7 @@ fn judge_done(running: &Running, done: &Done) -> Result<(), EventRefusal> {
     }
 }
 
-/// A result larger than all output may be is not kept, and the record says so.
+/// A result larger than all output may be is not kept, which the record notes.
 fn keep_result(
     running: &mut Running,
     result: Option<JsonText>,
@@ -283,7 +283,7 @@ fn describe(running: &Running, ending: &ExecutionOutcome, events: &[Event]) -> S
     }
 }
 
-/// The line of the first place in this file that a stack names (`at setup.js:3:7`, `at f (setup.js:3:7)`).
+/// The line of the first position in this file that a stack names (`at setup.js:3:7`, `at f (setup.js:3:7)`).
 fn line_in(file: &str, stack: &str) -> Option<u32> {
     let positions = stack.lines().filter_map(|line| line.trim_start().strip_prefix("at "));
     positions.into_iter().find_map(|position| {

@@ -20,7 +20,7 @@ pub(super) struct Forking {
     /// Children that are still to be made, the one under way included.
     left: u32,
     order: u64,
-    /// What the worker said: the errno of a clone that failed.
+    /// The worker's report: the errno of a clone that failed.
     word: Option<Result<(), i32>>,
     /// What became of the child.
     seen: Option<Result<(), ForkFault>>,
@@ -48,7 +48,7 @@ impl SessionMachine {
             Some(Current::Forking(Box::new(Forking { token, left, order, word: None, seen: None, until })));
     }
 
-    /// The worker says how its clone went.
+    /// The worker's report about its clone.
     pub(super) fn on_fork_result(
         &mut self,
         order: u64,
@@ -131,7 +131,7 @@ impl SessionMachine {
         }
     }
 
-    /// The worker that forks is dead, or will be: what it made belongs to nobody.
+    /// The worker that forks has exited, or will: its child gets no session.
     pub(super) fn drop_forks(&mut self, why: Refusal, out: &mut Vec<SessionAction>) {
         if let Some(Current::Forking(forking)) =
             self.current.take_if(|current| matches!(current, Current::Forking(_)))

@@ -98,7 +98,7 @@ pub struct ExecuteRequest {
     pub collect_events: bool,
 }
 
-/// The text of a file that was asked for with [`SessionAction::LoadSource`].
+/// The text of a file that was requested with [`SessionAction::LoadSource`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LoadedSource {
     /// The text.
@@ -436,7 +436,7 @@ pub enum SessionReply {
 pub struct Executed {
     /// The record, without events.
     pub record: Arc<Execution>,
-    /// Its events in order, in the batches in which they were stored; `None` when they were not asked for or are too
+    /// Its events in order, in the batches in which they were stored; `None` when they were not requested or are too
     /// many to be kept in memory.
     pub events: Option<Vec<Arc<[Event]>>>,
 }

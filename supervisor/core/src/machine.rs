@@ -138,7 +138,7 @@ pub struct AdoptedExecution {
     pub output_bytes: u64,
     /// When the last of them happened.
     pub last_ts: Timestamp,
-    /// Its last question.
+    /// Its last task.
     pub question: Option<TaskRow>,
 }
 
@@ -180,7 +180,7 @@ impl SessionMachine {
         }
     }
 
-    /// A ready session whose worker outlived the previous supervisor. The worker is requested to send again its messages above
+    /// A ready session with a worker that outlived the previous supervisor. The worker is requested to send again its messages above
     /// `last_committed`; everything before its reply was meant for the previous one and is discarded.
     /// Only ready sessions without pending startup files can be adopted.
     pub fn adopt(

@@ -217,7 +217,7 @@ impl SessionMachine {
                 && running.usage.refused(module)
             {
                 let message = format!("denied: {module}: {}", error.message);
-                // As any file error: the script asked for what is not there for it.
+                // Like any file error: the script requested what does not exist for it.
                 self.add_note(&message, ConsoleLevel::Info, now, out);
             }
         }
@@ -256,7 +256,7 @@ impl SessionMachine {
         }
     }
 
-    /// The worker said what an honest one cannot say.
+    /// The worker sent what a correct one cannot send.
     pub(super) fn violation(&mut self, what: &str, now: Now, out: &mut Vec<SessionAction>) {
         self.condemn(CloseReason::ProtocolViolation(what.chars().take(200).collect()), now, out);
     }
@@ -293,14 +293,14 @@ fn copied_bytes(reply: &HostReply) -> u64 {
     if let HostReply::Fs(FsReply::Written(bytes)) = reply { *bytes } else { 0 }
 }
 
-/// Whether an error says that a wall behind the policy stood in the way.
+/// Whether the error comes from a wall behind the policy.
 fn is_refusal(error: &HostError) -> bool {
     ["EACCES", "SQLITE_AUTH"].contains(&error.code.as_str())
 }
 
-/// Why events are not taken.
+/// Why events are refused.
 pub(super) enum EventRefusal {
-    /// No honest worker sends them.
+    /// No correct worker sends them.
     Forbidden(&'static str),
     /// The worker's own limit should have ended the execution before.
     TooMuch(LimitKind),

@@ -111,7 +111,7 @@ impl SessionMachine {
         record.metrics = metrics;
         let mut batch = Vec::with_capacity(4);
         if running.loss.lost.is_some() {
-            // The end of an earlier question may be among what was lost.
+            // The end of an earlier task may be among what was lost.
             batch.push(SessionWrite::TasksWithdrawn { execution: id, at: Timestamp(now.unix_ms) });
         }
         batch.push(SessionWrite::Events(Arc::clone(&events)));
@@ -127,7 +127,7 @@ impl SessionMachine {
         self.persist(pending, batch, true, out);
     }
 
-    /// After an adoption: a question that the store has already. Its answer may have got lost with the previous
+    /// After an adoption: a task that the store has already. Its answer may have got lost with the previous
     /// supervisor, or the worker has it and goes on.
     fn repeat_task(&mut self, call: u64, now: Now, out: &mut Vec<SessionAction>) {
         let Some(Current::Running(running)) = &mut self.current else { return };
@@ -197,7 +197,7 @@ impl SessionMachine {
         now: Now,
         out: &mut Vec<SessionAction>,
     ) {
-        // A question whose time is over is answered already, even if nobody has looked yet.
+        // After its deadline a task is answered already, even if the timer has not fired yet.
         self.expire_task(now, out);
         let usable = self.channel_usable();
         let running = match &mut self.current {
@@ -239,7 +239,7 @@ impl SessionMachine {
         }
     }
 
-    /// The time of the question is over, if it is.
+    /// The time of the task is over, if it is.
     pub(super) fn expire_task(&mut self, now: Now, out: &mut Vec<SessionAction>) {
         if !self.channel_usable() {
             return;
@@ -253,7 +253,7 @@ impl SessionMachine {
         self.persist(Pending { execution: Some(execution), ..Pending::default() }, batch, true, out);
     }
 
-    /// The script goes on with what came of its question; what is to be written about it.
+    /// The script goes on with what came of its task; what is to be written about it.
     fn go_on_with(
         &mut self,
         outcome: TaskOutcome,
@@ -280,7 +280,7 @@ impl SessionMachine {
         ]
     }
 
-    /// The worker goes on although nobody here has answered: it had its answer from the previous supervisor.
+    /// The worker continues without an answer from this supervisor: it had one from the previous supervisor.
     pub(super) fn answered_elsewhere(
         &mut self,
         pending: &PendingTask,
@@ -300,7 +300,7 @@ impl SessionMachine {
     }
 }
 
-/// What no honest worker asks.
+/// Checks a task: violations are those that no correct worker requests.
 fn judge(running: &Running, request: &TaskRequest, repeating: bool) -> Result<(), EventRefusal> {
     let TaskRequest { number, prompt, options } = request;
     let bytes = prompt.len() + options.as_ref().map_or(0, |options| options.as_str().len());
@@ -311,7 +311,7 @@ fn judge(running: &Running, request: &TaskRequest, repeating: bool) -> Result<()
         return Err(EventRefusal::Forbidden("invalid JSON in the options of a question"));
     }
     let again = repeating && *number == running.tasks.count && running.tasks.known.is_some();
-    // Behind an adoption nobody knows how many were refused before they were stored.
+    // After an adoption it is unknown how many were refused before they were stored.
     let next =
         *number == running.tasks.count.saturating_add(1) || (repeating && *number > running.tasks.count);
     if *number == 0 || *number > NUMBER_MAX || !(again || next) {

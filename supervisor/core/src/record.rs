@@ -28,7 +28,7 @@ const UNSAVED_MAX: usize = 16;
 const RETRY_MIN_MS: u64 = 500;
 const RETRY_MAX_MS: u64 = 30_000;
 
-/// An execution whose end is in a batch.
+/// An execution with its end in a batch.
 #[derive(Debug)]
 pub(super) struct Ended {
     pub(super) executed: Executed,
@@ -144,7 +144,7 @@ impl Ledger {
         self.retry_at
     }
 
-    /// Says why no more executions are taken, if the store owes too many ends.
+    /// The reason for taking no more executions, if too many ends are unstored.
     pub(super) fn refuses_more(&self) -> Option<String> {
         (self.owed.len() >= UNSAVED_MAX).then(|| self.last_error.clone())
     }
@@ -278,7 +278,7 @@ impl SessionMachine {
                 Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
             }
             Mark::SessionInserted | Mark::SessionReady => {
-                // Nobody can reach a session whose creation failed.
+                // No client can reach a session that failed to start.
                 if let Some(token) = self.creation.creator.take() {
                     Self::reply(token, Err(Refusal::Storage(error.to_owned())), out);
                 }
@@ -329,7 +329,7 @@ impl SessionMachine {
         }
     }
 
-    /// Marks a record, and shows it with the fallback event in place of what is stored.
+    /// Marks a record, and shows it with the fallback event instead of the stored record.
     fn degrade(record: &mut Arc<Execution>, error: &str, out: &mut Vec<SessionAction>) {
         Arc::make_mut(record).degraded = true;
         let mut shown = Execution::clone(record);
@@ -344,7 +344,7 @@ impl SessionMachine {
         out.push(SessionAction::Degraded(Arc::new(shown)));
     }
 
-    /// Asks the store once more for the first thing that it owes. One at a time: what it refuses for ever must not
+    /// Retries the first unstored write. One at a time: what it refuses for ever must not
     /// take the rest with it.
     pub(super) fn retry_owed(&mut self, out: &mut Vec<SessionAction>) {
         self.ledger.retry_at = None;

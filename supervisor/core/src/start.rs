@@ -78,7 +78,7 @@ impl SessionMachine {
         self.end(reason, now, out);
     }
 
-    /// The worker says that it is set up.
+    /// The worker reports that it is set up.
     pub(super) fn started(&mut self, heap_bytes: u64, now: Now, out: &mut Vec<SessionAction>) {
         if !std::mem::replace(&mut self.peer.setting_up, false) {
             return self.violation("Started twice", now, out);

@@ -1,4 +1,5 @@
-//! The intersection itself.
+//! The effective policy: the intersection of the session's copy of its template, the template as it is now, and the operator's
+//! limits. Enforces nothing.
 
 use super::paths::PathRules;
 use super::rights::{DatabaseRights, ExecRights, FsRights, both};
@@ -8,8 +9,7 @@ use std::path::PathBuf;
 use vm_system_protocol::model::{Capability, CapabilityKind, Limits, Resolver, Settings};
 use vm_system_protocol::worker::Policy;
 
-/// The rights that a template gives at one moment: what a session keeps from its creation, and what the template
-/// says now.
+/// The rights of a template at one time: the session's copy from its creation, or the template as it is now.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Snapshot {
     /// Limits, resolver, runtime.
@@ -40,7 +40,7 @@ pub struct EffectivePolicy {
     pub env: Vec<(String, String)>,
     /// The `fs` module, if it is granted.
     pub fs: Option<FsRights>,
-    /// Files that `require` and `import` may load; `None`: nothing. Rows that say what `fs` reads say this as well, whether or not
+    /// Files that `require` and `import` may load; `None`: nothing. Rows that bound what `fs` reads bound this as well, whether or not
     /// the module was added.
     pub load: Option<PathRules>,
     /// The `database` module, if it is granted.
@@ -74,7 +74,7 @@ impl EffectivePolicy {
         }
     }
 
-    /// Why a module is not granted, if there is more to say than that it is not.
+    /// Why a module is not granted, if there is a special reason.
     pub fn refusal(&self, name: &str) -> Option<&str> {
         let refused = self.wire.refused_modules.iter().find(|(module, _)| module == name);
         refused.map(|(_, why)| why.as_str())

@@ -9,8 +9,8 @@
 //! - [`rights`]: what each module may do, and how two of them narrow each other
 //! - [`globals`]: which globals can be switched off
 //! - [`mod@effective`]: the intersection
-//! - [`permit`]: one call, judged
-//! - [`usage`]: what an execution used, and what is said about it
+//! - [`permit`]: the decision about one host call
+//! - [`usage`]: what an execution used, and the events about it
 
 mod effective;
 pub mod globals;

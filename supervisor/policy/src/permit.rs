@@ -1,5 +1,5 @@
-//! One host call, judged: carried out on which terms, or why not. What the worker checked before does not count; it may
-//! be hostile.
+//! The decision about one host call: its grant with bounds, or the denial. Does not rely on checks of the worker, which may be
+//! hostile.
 
 use super::effective::EffectivePolicy;
 use super::paths::{CleanPath, PathRules};
@@ -75,7 +75,7 @@ pub fn judge(
             let judged = exec(policy, rights, request, usage);
             judged.map(Permit::Broker).map_err(|error| Denial { module: "exec", name: "run", error })
         }
-        // Not the host's to answer: the session's machine has it.
+        // Handled by the session's machine, not by the host.
         HostRequest::Ask { .. } => {
             let (code, message) = ("ENOTSUP".to_owned(), "the host does not answer questions".to_owned());
             Err(Denial { module: "CC", name: "CC", error: HostError { code, message } })
@@ -147,7 +147,7 @@ impl Checked<'_> {
     /// The path as the broker gets it. Where patterns are in force it is the clean one, and links are not followed.
     fn path(&mut self, path: String, rules: Option<&PathRules>, right: &str) -> Result<String, HostError> {
         if path.len() > MAX_PATH_BYTES {
-            // What the kernel would say. It comes first: whatever is done with a path takes time with its length.
+            // The kernel's error. It comes first: every operation on a path takes time with its length.
             return Err(error("ENAMETOOLONG", &format!("name too long, access '{}'", shown(&path))));
         }
         let refused =
@@ -159,7 +159,7 @@ impl Checked<'_> {
             return Ok(path);
         }
         let Some(clean) = CleanPath::of(&path) else {
-            // The broker says of it what it says of any such path.
+            // The broker reports the error of any such path.
             self.terms.links = false;
             return Ok(path);
         };

@@ -1,5 +1,5 @@
-//! One capability row: what its name and its config mean. Unknown names, unknown keys and numbers out of range are
-//! refused when a row is made; a stored row that says nothing sensible gives nothing.
+//! One capability row: the meaning of its name and its config. Unknown names, unknown keys and numbers out of range are
+//! refused when a row is added; an invalid stored row grants nothing.
 
 use super::globals;
 use super::paths::{MAX_PATTERNS, PathRules, Pattern};
@@ -46,7 +46,7 @@ pub enum CapabilityRow {
     Nothing,
 }
 
-/// A row that says nothing sensible.
+/// An invalid row.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct RowError {

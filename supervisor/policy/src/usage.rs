@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 
 /// Denials of one execution that get an event of their own.
 pub(super) const DENIALS_REPORTED: u64 = 16;
-/// Modules that one execution may look for. Each one that is not there is a look at many files by the supervisor, while the
-/// execution's own clocks stand still.
+/// Module loads that one execution may try. A missing module makes the supervisor check many files, while the execution's
+/// clocks are paused.
 pub(super) const LOADS: u32 = 10_000;
 
 /// What one execution used.
@@ -44,7 +44,7 @@ impl HostUsage {
         self.modules.entry(module).or_default()
     }
 
-    /// One more module that is looked for; whether it may be.
+    /// Counts a module load; returns whether it is allowed.
     pub(super) fn loads(&mut self) -> bool {
         self.loads = self.loads.saturating_add(1);
         self.loads <= LOADS
@@ -73,7 +73,7 @@ impl HostUsage {
         *usage.names.entry(name).or_default() += 1;
     }
 
-    /// An answer came.
+    /// Counts a reply.
     pub fn answered(&mut self, module: &'static str, bytes_in: u64, failed: bool) {
         let usage = self.module(module);
         usage.bytes_in = usage.bytes_in.saturating_add(bytes_in);

@@ -1,5 +1,5 @@
-//! A worker's channel: logical messages in both directions. The worker is hostile: every packet is judged before its
-//! bytes are kept, and the first thing wrong ends the channel for good.
+//! A worker's channel: logical messages in both directions. The worker is hostile: every packet is checked before its
+//! bytes are kept, and the first violation ends the channel for good.
 
 use super::packets;
 use super::worker_pool::Successor;
@@ -17,10 +17,10 @@ use vm_system_protocol::worker::{FromWorker, ToWorker};
 /// The channel is over.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerChannelError {
-    /// The worker's end is closed: it is dead or dying ([`super::WorkerProcess::exited`] says how).
+    /// The worker's end is closed: it has exited or is exiting ([`super::WorkerProcess::exited`] returns how).
     #[error("the worker closed its channel")]
     Closed,
-    /// The worker broke the protocol; says how.
+    /// The worker broke the protocol, with the details.
     #[error("protocol violation: {0}")]
     Violation(String),
     /// The worker did not take a message in time.
@@ -37,7 +37,7 @@ pub enum WorkerChannelError {
     Io(io::Error),
 }
 
-/// The two halves of a channel whose hello has been taken.
+/// The two halves of a channel after its handshake.
 pub(super) fn split(socket: AsyncFd<OwnedFd>) -> (WorkerSender, WorkerReceiver) {
     let socket = Arc::new(socket);
     let receiver = WorkerReceiver {
@@ -119,7 +119,7 @@ impl WorkerSender {
 pub struct Received {
     /// Its number, to be acknowledged once it is committed.
     pub seq: u64,
-    /// What it says: hostile input.
+    /// Hostile input.
     pub message: FromWorker,
 }
 
@@ -130,12 +130,12 @@ pub struct WorkerReceiver {
     incoming: Reassembler,
     /// When the message under way must be complete.
     must_be_complete: Option<Instant>,
-    /// Has the next worker of its kind made when this one has spoken.
+    /// Dropped after this worker's first message: the next worker of its kind is prestarted.
     successor: Option<Successor>,
 }
 
 impl WorkerReceiver {
-    /// What is dropped as soon as the worker has said its first word.
+    /// Sets what is dropped as soon as the worker has sent its first message.
     pub(super) fn succeeded_by(&mut self, successor: Option<Successor>) {
         self.successor = successor;
     }

@@ -1,4 +1,4 @@
-//! Why a keeper or a worker could not be started. Every text says what happened and what to do.
+//! Why a keeper or a worker could not be started. Every message states what happened and what to do.
 
 use std::io;
 use vm_system_protocol::keeper::JailFailure;
@@ -26,13 +26,13 @@ pub enum SpawnError {
     /// A wall could not be built.
     #[error("the sandbox could not be built: {}", describe(.0))]
     Jail(JailFailure),
-    /// The keeper ended or said nothing during the start.
+    /// The keeper exited or sent nothing during the start.
     #[error("the keeper {what} during its start; run `vm-system ops doctor`")]
     KeeperSilent {
         /// What it did instead.
         what: &'static str,
     },
-    /// Something in the jail speaks another protocol, or none.
+    /// A process of the jail uses another protocol version, or none.
     #[error("{who} did not begin with the hello of this build: {what}")]
     WrongHello {
         /// Keeper, zygote or worker.
@@ -137,7 +137,7 @@ impl SpawnError {
         }
     }
 
-    /// What to do about it, where the message does not say so.
+    /// What to do about it, where the message does not contain it.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Rlimit { error, .. } if error.kind() == io::ErrorKind::PermissionDenied => RLIMIT_HINT,

@@ -4,9 +4,9 @@
 //! ```text
 //!  we                          parent                       child
 //!  mark it, allow one clone
-//!  Fork{order} + a way  ─────▶ clone ─────────────────────▶ puts the way in the place of its channel
+//!  Fork{order} + a way  ─────▶ clone ─────────────────────▶ replaces its channel by the way
 //!  1. check the sender  ◀──────────────────────── hello, over the way, attested by the kernel
-//!  hello + a channel    ──────────────── over the way ────▶ puts that in the same place
+//!  hello + a channel    ──────────────── over the way ────▶ replaces the way by that
 //!  2. same sender?      ◀──────────────────────── hello, over its channel, attested by the kernel
 //! ```
 //! The *way* is a temporary socket for this fork. The parent may have kept a copy of it, so everything that arrives on it

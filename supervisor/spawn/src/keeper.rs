@@ -38,7 +38,7 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
         Some(path) => socket::bind_at(path).map_err(make("bind the keeper's socket"))?,
         None => socket::unconnected().map_err(make("make the keeper's socket"))?,
     };
-    // Nobody can come back to a keeper without an address: it has no reason to wait.
+    // No supervisor can adopt a keeper without an address: it has no grace.
     let grace = config.socket_path.as_ref().map_or(Duration::ZERO, |_| config.grace);
     let begin = ToKeeper::Begin { token: config.token, grace_ms: grace.as_millis() as u64 };
     let begin = encode(&begin, KEEPER_MESSAGE_BYTES)
@@ -52,7 +52,7 @@ pub(super) async fn start(config: &SpawnConfig) -> Result<Started, SpawnError> {
     let ready = timeout_at(deadline, handshake(&control)).await;
     child.reap();
     let (pidfd, layers) = ready.map_err(|_| SpawnError::KeeperSilent { what: "said nothing" })??;
-    // It has been attested; nobody else can speak here.
+    // It has been attested; no other process can send here.
     socket::trust_senders(&control).map_err(make("set up the keeper's channel"))?;
     let pid = pidfd.pid().map_err(|_| SpawnError::KeeperSilent { what: "exited" })?;
     inspect_process(pid, config.sandbox)?;
@@ -114,7 +114,7 @@ pub(super) fn check_hello(who: &'static str, packet: &[u8]) -> Result<(), SpawnE
     }
 }
 
-/// Looks at a process of the jail from outside: walls first, then whether its namespaces are its own. Where `/proc`
+/// Inspects a process of the jail from outside: walls first, then whether its namespaces are its own. Where `/proc`
 /// hides it (`ProtectProc=invisible`) the keeper's self-test has to do.
 pub(super) fn inspect_process(pid: u32, sandbox: SandboxMode) -> Result<Option<inspect::Status>, SpawnError> {
     let namespaces = sandbox == SandboxMode::Full;

@@ -14,7 +14,7 @@ use vm_system_protocol::time::Timestamp;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 
 impl DurableMachine {
-    /// What comes while a batch is written is judged behind it. An answer to whatever question is pending means the one that
+    /// What comes while a batch is written is judged behind it. An answer to whatever task is pending means the one that
     /// its giver can know: never the next one, which is only being stored.
     pub(super) fn defer(&mut self, mut input: Input, actions: &mut Vec<Action>) {
         if let Input::Submit { token, task: task @ None, .. } = &mut input {
@@ -39,7 +39,7 @@ impl DurableMachine {
         now: Now,
         actions: &mut Vec<Action>,
     ) {
-        // A question whose time is over is answered already, even if nobody has looked yet.
+        // After its deadline a task is answered already, even if the timer has not fired yet.
         self.expire_if_due(now, actions);
         let pending = self.task.as_ref().filter(|row| task.is_none_or(|task| row.id == task));
         let waits = self.next == NextStep::Wait && !matches!(self.stage, Stage::Held | Stage::Setting);
@@ -61,7 +61,7 @@ impl DurableMachine {
         }
     }
 
-    /// The question is over, and the program goes on with what came of it.
+    /// The task is over, and the program goes on with what came of it.
     fn accept(&mut self, outcome: TaskOutcome, answer: String, now: Now, actions: &mut Vec<Action>) {
         let Some(mut row) = self.task.take() else { return };
         let at = Timestamp(now.unix_ms);
@@ -194,7 +194,7 @@ pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefu
     (DurableRefusal::Unfit { why: why.to_owned(), attempts, last }, message)
 }
 
-/// What comes of a question whose time is over.
+/// The outcome of a task at its deadline.
 pub(crate) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
     match &row.fallback {
         Some(json) => (TaskOutcome::Defaulted, json.clone()),
@@ -202,7 +202,7 @@ pub(crate) fn when_due(row: &TaskRow) -> (TaskOutcome, String) {
     }
 }
 
-/// The answer as it is stored: text as it is, or JSON that fits the question's schema.
+/// The answer as it is stored: text as it is, or JSON that fits the task's schema.
 pub(crate) fn judged(row: &TaskRow, answer: &GivenAnswer) -> Result<String, String> {
     let schema = row.schema.as_deref().and_then(|schema| serde_json::from_str::<Value>(schema).ok());
     match (answer, schema) {

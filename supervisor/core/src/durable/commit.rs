@@ -17,7 +17,7 @@ use vm_system_record::{Checkpoint, Write};
 const STATE_SLACK: u64 = 16 << 20;
 /// Largest states that the checkpoints to go back to take together.
 const KEEP_STATES: u64 = 4;
-/// A machine that does not know what its predecessor wrote looks at old versions after so much (bytes).
+/// A machine that does not know what its predecessor wrote compacts old versions after so much (bytes).
 pub(super) const UNKNOWN_BYTES: u64 = 1 << 20;
 
 impl DurableMachine {
@@ -55,7 +55,7 @@ impl DurableMachine {
             return;
         }
         if self.creation_pending() {
-            // Until the worker has said how the program begins, nothing could go on from what is stored.
+            // Before the worker has reported the program's beginning, the stored rows are not enough to resume.
             let Some(pages) = self.start_pages.take() else { return };
             let bytes: u64 = pages.values().map(|bytes| DURABLE_PAGE_BYTES + bytes.len() as u64).sum();
             self.gathered.page_bytes = self.gathered.page_bytes.saturating_sub(bytes);
@@ -98,7 +98,7 @@ impl DurableMachine {
     }
 
     /// Old versions of pages go now and then, a few checkpoints at a time. After as much as the largest state has, the state is
-    /// weighed: a page that takes the place of another one is counted until then like one that does not.
+    /// weighed: until then a replaced page is counted like an added one.
     fn compact(&mut self, too_large: bool) {
         let history = self.spec.history;
         let batch = (history / 16).clamp(1, 8);
@@ -121,7 +121,7 @@ impl DurableMachine {
         2 * self.compact_after() + STATE_SLACK
     }
 
-    /// So many bytes of pages are written before old ones are looked at (as many as the largest state has).
+    /// So many bytes of pages are written before old ones are compacted (as many as the largest state has).
     pub(super) fn compact_after(&self) -> u64 {
         u64::from(self.spec.limits.max_state_mb) << 20
     }

@@ -15,7 +15,7 @@ use vm_system_record::{TaskRow, Write};
 
 /// What is not stored yet waits at most this long for a checkpoint to be stored with (milliseconds).
 pub(super) const COMMIT_MS: u64 = 20;
-/// Deaths of workers behind the same checkpoint before the execution is given up.
+/// Exits of workers behind the same checkpoint before the execution is given up.
 pub(super) const EXITS_MAX: u32 = 3;
 /// A worker must have made a state of its pages within (milliseconds).
 const RESTORE_MS: u64 = 30_000;
@@ -95,12 +95,12 @@ impl DurableMachine {
         &self.spec
     }
 
-    /// Its record as it stands.
+    /// Its current record.
     pub fn record(&self) -> &Execution {
         &self.record
     }
 
-    /// Its pending question.
+    /// Its pending task.
     pub fn task(&self) -> Option<&TaskRow> {
         self.task.as_ref()
     }
@@ -120,7 +120,7 @@ impl DurableMachine {
         self.state_most()
     }
 
-    /// It takes nothing more: whoever asks for something is to ask what is stored, once this machine is released.
+    /// It takes no more requests: they are to be made again from the stored rows, once this machine is released.
     pub fn is_leaving(&self) -> bool {
         self.released
     }
@@ -197,12 +197,12 @@ impl DurableMachine {
         }
     }
 
-    /// A batch is being written, or a variable changed: what is asked meanwhile is judged behind that.
+    /// A batch is being written, or a variable changed: requests are deferred until then.
     fn is_busy(&self) -> bool {
         !self.writes.writing.is_empty() || self.stage == Stage::Setting
     }
 
-    /// What was asked meanwhile.
+    /// Handles the deferred requests.
     pub(super) fn catch_up(&mut self, now: Now, actions: &mut Vec<Action>) {
         if self.is_busy() {
             return;
@@ -269,7 +269,7 @@ impl DurableMachine {
         if self.creation_pending() {
             self.writes.unwritten.clear();
         } else {
-            // The store is to say that there is something to do; it is tried again later.
+            // The stored rows are to show that it can be resumed; the write is retried later.
             self.commit_alone(now, actions);
         }
     }
@@ -342,7 +342,7 @@ impl DurableMachine {
         }
     }
 
-    /// The segment is over, or stands still.
+    /// The segment is over, or paused.
     pub(super) fn end_segment(&mut self, now: Now) {
         self.clock.hard_stop = None;
         let wall = now.mono_ms.saturating_sub(self.clock.began.mono_ms);
@@ -385,7 +385,7 @@ impl DurableMachine {
         actions.push(Action::Host(HostCallRequest { call, effect }));
     }
 
-    /// The worker could not help that nobody listened: its time is not counted.
+    /// The time in which no message was received is not counted for the worker.
     fn goes_on(&mut self, now: Now) {
         let Some((at, since)) = self.clock.stalled.take() else { return };
         if !matches!(self.stage, Stage::Running | Stage::Setting) {

@@ -23,7 +23,7 @@ const PATTERN_BYTES: usize = 4096;
 pub struct Schema;
 
 const TYPES: [&str; 7] = ["string", "number", "integer", "boolean", "null", "array", "object"];
-/// Keywords that say nothing about validity. `format` is one of them, as the standard has it where nobody asks for more.
+/// Keywords that say nothing about validity. `format` is one of them, as by default in the standard.
 const NOTES: [&str; 13] = [
     "title",
     "description",

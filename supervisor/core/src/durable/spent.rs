@@ -24,7 +24,7 @@ pub struct Spent {
 }
 
 impl Spent {
-    /// Behind a question that ended so.
+    /// Behind a task that ended so.
     fn behind(self, outcome: TaskOutcome, task: &TaskRow, limits: &Limits, now: Now) -> Self {
         if !answers_itself(outcome) {
             return Self::default();
@@ -42,7 +42,7 @@ impl Spent {
         }
     }
 
-    /// The limit of time of which nothing is left. A worker looks at its clocks only now and then, and not at all if its
+    /// The limit of time that is used up. A worker checks its clocks only now and then, and not at all if its
     /// segments are short enough: it is the sum that counts.
     pub(super) fn out_of_time(self, limits: &Limits) -> Option<DurableLimit> {
         if self.cpu_us / 1_000 >= u64::from(limits.cpu_ms) {
@@ -66,7 +66,7 @@ fn answers_itself(outcome: TaskOutcome) -> bool {
     matches!(outcome, TaskOutcome::Defaulted | TaskOutcome::Expired)
 }
 
-/// How long a question has waited, as far as that counts (milliseconds).
+/// How long a task has waited, as far as that counts (milliseconds).
 fn waited(task: &TaskRow, now: Now) -> u64 {
     u64::try_from(now.unix_ms.saturating_sub(task.created_at.0)).unwrap_or(0).min(REFILL_MS)
 }
@@ -89,7 +89,7 @@ impl DurableMachine {
         self.counters.scope_kept = spent;
     }
 
-    /// A question is over; whether the program may go on.
+    /// A task is over; whether the program may go on.
     pub(super) fn settle(
         &mut self,
         (outcome, task): (TaskOutcome, &TaskRow),
@@ -107,7 +107,7 @@ impl DurableMachine {
         false
     }
 
-    /// What the record may still take (bytes of output and questions).
+    /// What the record may still take (bytes of output and tasks).
     pub(super) fn record_left(&self) -> u64 {
         let gathered = self.counters.scope.output.saturating_sub(self.counters.scope_kept.output);
         let lines = self.counters.scope.events.saturating_sub(self.counters.scope_kept.events);
@@ -142,7 +142,7 @@ mod tests {
 
     const PROMPT: usize = 100_000;
 
-    /// A program that asks the same for ever.
+    /// A program that repeats the same task for ever.
     struct Prompter {
         machine: DurableMachine,
         now_ms: u64,

@@ -36,7 +36,7 @@ pub(super) enum Stage {
     Running,
     /// Runs nothing: a host call is under way.
     Calling,
-    /// Stands at a checkpoint that is being written.
+    /// Waits at a checkpoint that is being written.
     Held,
     /// Changes a variable.
     Setting,
@@ -86,7 +86,7 @@ pub(super) struct WriteQueue {
     /// All of them but the first, which the store has.
     pub(super) held: VecDeque<(WriteId, Vec<Write>)>,
     pub(super) last_write: u64,
-    /// A batch whose state is weighed, without what is about that state: all that is left of it if the state is too large.
+    /// A batch with a state that is being measured, without the writes of that state: only these are written if it is too large.
     pub(super) weighed: Option<(WriteId, Vec<Write>)>,
 }
 
@@ -99,7 +99,7 @@ pub(super) struct Requests {
     pub(super) waiting: Vec<Token>,
     /// Came while a batch was being written.
     pub(super) deferred: Vec<Input>,
-    /// The worker is to be sent this change when it stands.
+    /// The worker is to be sent this change when it is paused.
     pub(super) set: Option<(Token, u32, String, vm_system_protocol::json::JsonText)>,
     /// The worker was sent one, and has not reported what came of it.
     pub(super) setting: Option<Token>,
@@ -135,7 +135,7 @@ pub(super) struct SegmentTimer {
 pub(super) struct WorkerNotes {
     /// It was started to announce the effect that the last checkpoint is about.
     pub(super) effect_known: bool,
-    /// It was sent what comes next before it has reported that its state stands.
+    /// It was sent what comes next before it has reported that its state is restored.
     pub(super) owes_restored: bool,
     /// Exits of workers behind the same checkpoint.
     pub(super) exits: u32,

@@ -127,7 +127,7 @@ impl DurableMachine {
         Ok(())
     }
 
-    /// The worker stands at a checkpoint.
+    /// The worker is at a checkpoint.
     fn stands(&mut self, cause: Cause, now: Now, actions: &mut Vec<Action>) -> Result<(), &'static str> {
         if let (Cause::Edited, Stage::Setting, Some(token)) = (&cause, &self.stage, self.requests.setting) {
             self.requests.setting = None;
@@ -233,7 +233,7 @@ impl DurableMachine {
 
     fn wants_effect(&mut self, call: HostCall, now: Now, actions: &mut Vec<Action>) {
         if self.worker.effect_known && self.next == NextStep::Effect {
-            // Restored from the checkpoint of this very effect: what is stored stands.
+            // Restored from the checkpoint of this very effect: the stored rows are valid.
             self.worker.effect_known = false;
             self.gathered.pages.clear();
             self.gathered.page_bytes = 0;
@@ -301,7 +301,7 @@ impl DurableMachine {
         actions: &mut Vec<Action>,
     ) {
         if self.creation_pending() && self.gathered.pages.is_empty() && self.seq == 0 {
-            // It fails before it began: its rows say so, without a state.
+            // It fails before it began: its rows record that, without a state.
             self.gathered.events.clear();
         }
         self.end(ExecutionStatus::Error, Some((code, message, reason)), now, actions);
@@ -325,7 +325,7 @@ impl DurableMachine {
             self.exited_at_work(verdict, exit_status, now, actions);
             return;
         }
-        // It died at rest. What came meanwhile, or was being written, goes on from the last checkpoint.
+        // It exited while idle. Deferred requests and pending writes continue from the last checkpoint.
         if self.writes.writing.is_empty() && (self.next != NextStep::Wait || self.requests.set.is_some()) {
             self.spawn(actions);
         }
@@ -354,7 +354,7 @@ impl DurableMachine {
             WorkerExitStatus::KeeperLost => "keeper_lost".to_owned(),
             WorkerExitStatus::Unknown => "signal(unknown)".to_owned(),
         });
-        // A jail that is lost says nothing about the program.
+        // The loss of the jail is not the program's fault.
         self.worker.exits += u32::from(exit_status != WorkerExitStatus::KeeperLost);
         if self.worker.exits >= EXITS_MAX {
             let message =

@@ -23,7 +23,7 @@ pub(super) fn next(found: &StoredExecution) -> NextStep {
     }
 }
 
-/// The answer that a question got; none while it is pending.
+/// The answer that a task got; none while it is pending.
 pub(crate) fn answer_of(task: &TaskRow) -> Option<TaskAnswer> {
     let text = || task.answer.clone().unwrap_or_default();
     let json = || TaskAnswer::Json(JsonText::from_untrusted(text()));

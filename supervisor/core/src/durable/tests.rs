@@ -23,7 +23,7 @@ use vm_system_protocol::worker::WorkerEvent;
 use vm_system_record::{TaskOutcome, TaskRow, Write};
 use vm_system_testkit::SeededRandom;
 
-/// Questions that the model's program asks before it ends.
+/// Tasks of the model's program before it ends.
 const QUESTIONS: u64 = 6;
 
 fn json(text: &str) -> JsonText {
@@ -51,8 +51,8 @@ fn record() -> Execution {
     fresh_record(execution(), spec().session, ExecutionStatus::Running, json("[]"), json("{}"), at)
 }
 
-/// The model's program: its whole state is one page with the answers so far. It asks, prints what it got, and before
-/// every odd question wants an effect.
+/// The model's program: its whole state is one page with the answers so far. It begins a task, prints the answer, and before
+/// every odd task wants an effect.
 #[derive(Debug, Clone, Default)]
 struct Worker {
     answers: Vec<String>,
@@ -213,7 +213,7 @@ struct World {
     writing: VecDeque<(WriteId, Vec<Write>)>,
     calling: bool,
     dying: bool,
-    /// Answers under way: which question, and with what.
+    /// Answers under way: which task, and with what.
     unanswered: BTreeMap<u64, (u64, String)>,
     acknowledged: Vec<(u64, String)>,
     effects: Vec<u64>,
@@ -402,7 +402,7 @@ impl World {
                 }
             }
             20 => self.step(DurableInput::Pressure),
-            // Not too often: a program whose worker dies again and again is given up, as it should be.
+            // Not too often: a program is given up after repeated exits of its worker, as it should be.
             21 if self.worker.is_some() && self.rng.below(8) == 0 => {
                 self.exited(WorkerExitStatus::KeeperLost)
             }
@@ -496,7 +496,7 @@ impl World {
         let token = self.token();
         self.unanswered.insert(token.0, (task.checkpoint, answer.clone()));
         let (answer, wait) = (GivenAnswer::Typed(answer), self.rng.below(2) == 0);
-        // Without a name it means the question that stands now, whatever is being stored.
+        // Without a name it means the task that stands now, whatever is being stored.
         let named = self.rng.below(2) == 0;
         let task = named.then_some(task.id);
         self.step(DurableInput::Submit { token, task, answer, with: Vec::new(), wait });

@@ -40,7 +40,7 @@ impl Checks {
         self.asked.insert(token);
     }
 
-    /// The supervisor died: its callers are gone, its memory too.
+    /// The supervisor exited: its callers and its memory are gone.
     pub(super) fn forget(&mut self, database: &Database) {
         self.answered.extend(self.asked.iter().copied());
         self.last_write = 0;
@@ -71,7 +71,7 @@ impl Checks {
         Err("cancelled without an interrupt".to_owned())
     }
 
-    /// The worker said something with a number that was not the next one, and the step is over.
+    /// The worker sent a message with a wrong sequence number, and the step is over.
     pub(super) fn out_of_order(&self) -> Result<(), String> {
         if self.killed || self.session_ended {
             return Ok(());

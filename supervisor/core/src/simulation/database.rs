@@ -130,12 +130,12 @@ impl Database {
         }
     }
 
-    /// The question that an execution waits for, as anybody can see.
+    /// The task that an execution waits for, as anybody can see.
     pub(super) fn pending(&self) -> Option<&TaskRow> {
         self.questions.values().find(|row| row.ended_at.is_none())
     }
 
-    /// The last question of an execution.
+    /// The last task of an execution.
     pub(super) fn last_question(&self, execution: ExecutionId) -> Option<&TaskRow> {
         let mine = self.questions.values().filter(|row| row.execution == execution);
         mine.max_by_key(|row| row.checkpoint)
@@ -146,7 +146,7 @@ impl Database {
     }
 }
 
-/// What the store says to a batch as a whole. `started` are the executions that the batch itself begins.
+/// The store's result for a whole batch. `started` are the executions that the batch itself begins.
 fn batch_error(database: &Database, batch: &[SessionWrite]) -> Option<String> {
     let mut started = BTreeSet::new();
     let mut inserted = database.session.is_some();

@@ -27,14 +27,14 @@ struct Script {
     execution: ExecutionId,
     moves: VecDeque<Move>,
     waiting: Option<u64>,
-    /// Questions so far.
+    /// Tasks so far.
     tasks: u64,
 }
 
 pub(super) struct SimulatedWorker {
-    /// Said and not read yet.
+    /// Sent and not read yet.
     pub(super) sent: VecDeque<(u64, FromWorker)>,
-    /// Said and not acknowledged yet.
+    /// Sent and not acknowledged yet.
     kept: VecDeque<(u64, FromWorker)>,
     next_seq: u64,
     next_call: u64,
@@ -45,7 +45,7 @@ pub(super) struct SimulatedWorker {
     pub(super) exited: Option<WorkerExitStatus>,
     pub(super) acked: u64,
     pub(super) lied: bool,
-    /// Ordered, and nothing said about it.
+    /// Ordered, and not reported yet.
     fork: Option<u64>,
 }
 
@@ -85,7 +85,7 @@ impl SimulatedWorker {
         self.script = None;
     }
 
-    /// Takes a message; says what is wrong with it, if the supervisor may not send it now.
+    /// Takes a message; an error if the supervisor may not send it now.
     pub(super) fn on_message(&mut self, message: ToWorker, rng: &mut SeededRandom) -> Result<(), String> {
         if self.exited.is_some() {
             return Ok(());
@@ -107,7 +107,7 @@ impl SimulatedWorker {
             }
             ToWorker::HostReply { call, .. } => match &mut self.script {
                 Some(script) if script.waiting == Some(call) => script.waiting = None,
-                // It had the answer from a supervisor that died, and repeated the call for the next one.
+                // It had the answer from a supervisor that exited, and repeated the call for the next one.
                 _ if self.lied || self.adopted => {}
                 _ => return Err(format!("HostReply {call} that nobody waits for")),
             },
@@ -147,7 +147,7 @@ impl SimulatedWorker {
         Ok(())
     }
 
-    /// Says how its fork went, if it was ordered one; whether there is a child.
+    /// Reports its fork, if one was ordered; returns whether there is a child.
     pub(super) fn fork(&mut self, rng: &mut SeededRandom) -> Option<bool> {
         let order = self.fork.take().filter(|_| self.exited.is_none())?;
         let made = rng.below(4) > 0;
@@ -229,7 +229,7 @@ impl SimulatedWorker {
         self.send(done(execution, outcome));
     }
 
-    /// Something that no honest worker says now.
+    /// A message that no correct worker sends now.
     fn lie(&mut self, rng: &mut SeededRandom) {
         let stranger = ExecutionId::from_bytes(rng.id());
         let current = self.script.as_ref().map_or(stranger, |script| script.execution);

@@ -47,7 +47,7 @@ enum Fork {
     /// It could not even be ordered.
     Unordered,
     Ordered,
-    /// The worker has had its say.
+    /// The worker has reported.
     Reported {
         made: bool,
     },
@@ -67,7 +67,7 @@ pub(super) struct World {
     spawning: bool,
     host_call: Option<u64>,
     loading: Option<ExecutionId>,
-    /// A fork that was asked for, and how far it is.
+    /// A requested fork, and its progress.
     fork: Option<(u64, Fork)>,
     exit_reported: bool,
     received: u64,
@@ -333,7 +333,7 @@ impl World {
         }
     }
 
-    /// What it said comes before its death.
+    /// Its messages are delivered before its exit.
     fn deliver_worker_message(&mut self) {
         if let Some((seq, message)) = self.worker.sent.pop_front() {
             self.input(SessionInput::Message { seq, message });
@@ -353,7 +353,7 @@ impl World {
         }
     }
 
-    /// The worker says how it went, then what became of the child is seen; both may be read in either order.
+    /// The worker reports its clone, and the owner task reports the child; in either order.
     fn fork_goes_on(&mut self) {
         let Some((order, stage)) = self.fork else { return };
         let (next, result) = match stage {
@@ -458,7 +458,7 @@ impl World {
         }
     }
 
-    /// Mostly the pending question; sometimes one that is not.
+    /// Mostly the pending task; sometimes one that is not.
     fn submit_answer(&mut self, token: Token) -> SessionInput {
         let pending = self.database.pending().map(|row| (row.execution, row.id));
         let answer = ["1", "so", "true", "null"][self.rng.below(4) as usize].to_owned();

@@ -7,7 +7,7 @@ use vm_system_protocol::durable::{PROMPT_BYTES, TaskAnswer};
 use vm_system_protocol::ids::TaskId;
 use vm_system_record::{TaskOutcome, TaskRow};
 
-fn question(number: u64, options: Option<&str>) -> HostRequest {
+fn task(number: u64, options: Option<&str>) -> HostRequest {
     let options = options.map(|options| JsonText::from_untrusted(options.to_owned()));
     HostRequest::Ask { number, prompt: "which one?".to_owned(), options }
 }
@@ -33,7 +33,7 @@ impl Bench {
         });
     }
 
-    fn question(&self) -> TaskRow {
+    fn task(&self) -> TaskRow {
         let asked = self.writes.iter().rev().find_map(|write| match write {
             SessionWrite::TaskInserted(row) => Some(TaskRow::clone(row)),
             _ => None,
@@ -93,7 +93,7 @@ fn the_caller_gets_the_pause_and_the_submitter_the_end() {
 }
 
 #[test]
-fn only_the_first_answer_to_the_right_question_is_taken() {
+fn only_the_first_answer_to_the_right_task_is_taken() {
     let mut bench = Bench::running();
     bench.submits(3, "early");
     assert_eq!(bench.reply(3), Some(&not_pending()));
@@ -132,7 +132,7 @@ fn an_answer_that_does_not_fit_is_refused_and_counted() {
 }
 
 #[test]
-fn a_question_whose_time_is_over_has_its_default_or_fails() {
+fn a_task_whose_time_is_over_has_its_default_or_fails() {
     let mut patient = Bench::running();
     patient.on_task(1, 1, Some(r#"{"timeout_ms":500,"default":[1]}"#));
     patient.after(499);
@@ -150,7 +150,7 @@ fn a_question_whose_time_is_over_has_its_default_or_fails() {
 }
 
 #[test]
-fn options_that_are_wrong_are_the_scripts_error_and_no_question() {
+fn options_that_are_wrong_are_the_scripts_error_and_no_task() {
     let mut bench = Bench::running();
     bench.on_task(1, 1, Some(r#"{"shema":{}}"#));
     assert!(matches!(bench.answered(), Some(TaskAnswer::Wrong(why)) if why.contains("shema")));
@@ -177,7 +177,7 @@ fn neither_clock_runs_while_an_answer_is_awaited() {
 }
 
 #[test]
-fn whatever_ends_a_waiting_execution_withdraws_its_question() {
+fn whatever_ends_a_waiting_execution_withdraws_its_task() {
     let withdrawn = |bench: &Bench| {
         let position = |is: fn(&SessionWrite) -> bool| bench.writes.iter().position(is).expect("written");
         assert!(
@@ -233,7 +233,7 @@ fn a_template_that_switches_it_off_is_obeyed_whatever_the_worker_does() {
 }
 
 #[test]
-fn questions_that_no_honest_worker_asks_are_violations() {
+fn tasks_that_no_honest_worker_asks_are_violations() {
     let long = |bytes: usize| HostRequest::Ask { number: 1, prompt: "x".repeat(bytes), options: None };
     let call = |call, request| FromWorker::HostCall { execution: EXECUTION, call, request };
     for (name, lie) in [

@@ -89,7 +89,7 @@ impl AsyncWrite for StreamWriter {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Both halves are dropped together; nobody needs to know of this one alone.
+        // Both halves are dropped together; the peer need not be notified of this one alone.
         Poll::Ready(Ok(()))
     }
 }

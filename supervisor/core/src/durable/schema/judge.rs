@@ -23,7 +23,7 @@ const SHOWN_VALUES: usize = 12;
 pub(super) enum SchemaMismatch {
     /// Where and why, in words. Alternatives may still fit.
     Here(String),
-    /// It takes too much: nothing can be said about it.
+    /// The budget is exhausted: the result is unknown.
     TooMuch(&'static str),
 }
 
@@ -219,7 +219,7 @@ impl<'s> Judge<'s> {
     fn matches(&mut self, pattern: &'s str, text: &str) -> Result<bool, SchemaMismatch> {
         self.spend(1 + text.len() * (1 + pattern.len() / 8) / 8)?;
         let compiled = self.patterns.entry(pattern).or_insert_with(|| patterns::compile(pattern).ok());
-        // It was compiled when the schema was looked through.
+        // It was compiled when the schema was checked.
         Ok(compiled.as_ref().is_some_and(|pattern| pattern.is_match(text)))
     }
 

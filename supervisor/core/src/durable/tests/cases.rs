@@ -26,7 +26,7 @@ fn store_all(world: &mut World) {
     }
 }
 
-/// A world whose worker is warm behind its first question.
+/// A world with a warm worker behind its first task.
 fn warm() -> World {
     let mut world = World::new(1);
     world.begin();
@@ -260,7 +260,7 @@ fn an_answer_that_comes_while_a_variable_is_changed_is_taken_behind_that() {
     world.step(DurableInput::Message(FromDurable::NotSet));
     assert_eq!(world.refused, [(Token(100), DurableRefusal::NoVariable)]);
     assert_eq!(world.worker.as_ref().expect("a worker").answers, ["yes"]);
-    // The same where the worker dies of it.
+    // The same where the worker exits at it.
     let mut world = warm();
     world.step(set(Token(100)));
     world.step(submit(Token(101), "yes"));
@@ -272,7 +272,7 @@ fn an_answer_that_comes_while_a_variable_is_changed_is_taken_behind_that() {
 
 const WRITTEN: WriteId = WriteId(1_000);
 
-/// Something is at the store, and stays there until it is said to be stored.
+/// A batch is being written, until the test reports it as stored.
 fn writes(world: &mut World) {
     let machine = world.machine.as_mut().expect("a machine");
     machine.writes.writing.push((WRITTEN, super::super::state::AfterCommit::Nothing));
