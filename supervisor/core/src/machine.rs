@@ -180,8 +180,8 @@ impl SessionMachine {
         }
     }
 
-    /// A ready session with a worker that outlived the previous supervisor. The worker is requested to send again its messages above
-    /// `last_committed`; everything before its reply was meant for the previous one and is discarded.
+    /// A ready session with a worker that outlived the previous supervisor. The worker is requested to send again its messages
+    /// above `last_committed`; everything before its reply was meant for the previous one and is discarded.
     /// Only ready sessions without pending startup files can be adopted.
     pub fn adopt(
         spec: SessionSpec,
@@ -225,12 +225,12 @@ impl SessionMachine {
             SessionInput::SpawnFailed(failure) => self.spawn_failed(failure, now, out),
             SessionInput::LibraryFailed(failure) => self.library_failed(failure, now, out),
             SessionInput::Execute { token, request, policy } => {
-                self.execute(token, request, policy, now, out)
+                self.execute(token, request, policy, now, out);
             }
             SessionInput::Fork { token, count } => self.fork(token, count, now, out),
             SessionInput::ForkEnded { order, result } => self.fork_ended(order, result, now, out),
             SessionInput::SourceLoaded { execution, result } => {
-                self.source_loaded(execution, result, now, out)
+                self.source_loaded(execution, result, now, out);
             }
             SessionInput::Message { seq, message } => self.message(seq, message, now, out),
             SessionInput::ChannelFailed(fault) => self.channel_failed(fault, now, out),

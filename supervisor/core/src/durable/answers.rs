@@ -182,7 +182,7 @@ impl DurableMachine {
     }
 }
 
-/// Counts an answer that does not fit; returns the refusal for its submitter, and the message for the program if it was the last one that
+/// Counts an answer that does not fit; returns the refusal for its submitter, and the program's message if it was the last one that
 /// the program lets go by.
 pub(crate) fn unfit(row: &mut TaskRow, why: &str, at: Timestamp) -> (DurableRefusal, Option<String>) {
     row.attempts = row.attempts.saturating_add(1);

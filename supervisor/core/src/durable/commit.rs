@@ -240,7 +240,7 @@ impl DurableMachine {
             match then {
                 AfterCommit::Refuse(token, why) => actions.push(Action::Reply { token, result: Err(why) }),
                 AfterCommit::Edited(token) => {
-                    actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) })
+                    actions.push(Action::Reply { token, result: Err(DurableRefusal::Ended) });
                 }
                 _ => {}
             }

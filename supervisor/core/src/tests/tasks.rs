@@ -14,7 +14,7 @@ fn task(number: u64, options: Option<&str>) -> HostRequest {
 
 impl Bench {
     fn on_task(&mut self, call: u64, number: u64, options: Option<&str>) {
-        let request = question(number, options);
+        let request = task(number, options);
         self.on_worker_message(FromWorker::HostCall { execution: EXECUTION, call, request });
     }
 
@@ -78,7 +78,7 @@ fn the_caller_gets_the_pause_and_the_submitter_the_end() {
     };
     assert_eq!((record.status, record.metrics.events), (ExecutionStatus::Waiting, 3));
     let last = events.iter().flatten().flat_map(|batch| batch.iter()).last().expect("there are events");
-    let task = bench.question().id;
+    let task = bench.task().id;
     let asked = EventPayload::Task { task_id: task, prompt: "which one?".to_owned() };
     assert_eq!(last.payload, asked);
     bench.submits_to(3, Some(task), "that one");
@@ -238,10 +238,10 @@ fn tasks_that_no_honest_worker_asks_are_violations() {
     let call = |call, request| FromWorker::HostCall { execution: EXECUTION, call, request };
     for (name, lie) in [
         ("too long", call(1, long(PROMPT_BYTES + 1))),
-        ("options that are no JSON", call(1, question(1, Some("{")))),
-        ("number 0", call(1, question(0, None))),
-        ("number 2 first", call(1, question(2, None))),
-        ("call 2 first", call(2, question(1, None))),
+        ("options that are no JSON", call(1, task(1, Some("{")))),
+        ("number 0", call(1, task(0, None))),
+        ("number 2 first", call(1, task(2, None))),
+        ("call 2 first", call(2, task(1, None))),
     ] {
         let mut bench = Bench::running();
         bench.on_worker_message(lie);
