@@ -404,7 +404,7 @@ impl World {
             20 => self.step(DurableInput::Pressure),
             // Not too often: a program is given up after repeated exits of its worker, as it should be.
             21 if self.worker.is_some() && self.rng.below(8) == 0 => {
-                self.exited(WorkerExitStatus::KeeperLost)
+                self.exited(WorkerExitStatus::KeeperLost);
             }
             22 if self.rng.below(12) == 0 && !self.is_leaving() => {
                 self.stops += 1;

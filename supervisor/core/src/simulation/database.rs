@@ -59,7 +59,7 @@ impl Database {
                     self.holes.insert(record.id);
                 }
                 SessionWrite::Events(events) => {
-                    self.holes.extend(events.first().map(|event| event.execution_id))
+                    self.holes.extend(events.first().map(|event| event.execution_id));
                 }
                 SessionWrite::WorkerSeq { seq, .. } => self.let_go_seq = self.let_go_seq.max(*seq),
                 SessionWrite::SessionEnded { .. } => self.end_lost = true,

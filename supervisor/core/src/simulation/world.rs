@@ -257,7 +257,7 @@ impl World {
                 }
                 SessionAction::Interrupt => self.worker.interrupt(),
                 SessionAction::Kill | SessionAction::Signal(9) => {
-                    self.worker.exit(WorkerExitStatus::Signaled(9))
+                    self.worker.exit(WorkerExitStatus::Signaled(9));
                 }
                 SessionAction::Signal(15) => self.worker.exit(WorkerExitStatus::Signaled(15)),
                 SessionAction::LoadSource { execution, .. } => self.loading = Some(execution),
