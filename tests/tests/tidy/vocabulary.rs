@@ -14,6 +14,11 @@ const CHECKED: &[&str] = &[
     "cli/src/",
     "protocol/",
     "sandbox/",
+    "supervisor/core/",
+    "supervisor/policy/",
+    "supervisor/record/",
+    "supervisor/spawn/",
+    "supervisor/store/",
     "worker/",
     "docs/",
     "examples/",
@@ -67,6 +72,15 @@ const CONTRACTS: &[(&str, &str)] = &[
     ("cli/src/output/fields.rs", "door"),
     ("protocol/src/control/reply.rs", "door"),
     ("protocol/tests/samples/types.rs", "door"),
+    ("supervisor/record/src/rows.rs", "door"),
+    ("supervisor/store/src/sqlite/read/audit_and_keys.rs", "door"),
+    ("supervisor/store/src/sqlite/read/costs.rs", "door"),
+    ("supervisor/store/src/sqlite/schema.sql", "door"),
+    ("supervisor/store/src/sqlite/write/keep.rs", "door"),
+    ("supervisor/store/src/tests/golden.rs", "door"),
+    ("supervisor/store/src/tests/golden/v10.sql", "door"),
+    ("supervisor/store/src/tests/quota.rs", "door"),
+    ("supervisor/store/src/tests/suite/audit_and_keys.rs", "door"),
 ];
 
 /// Type names that clap's derive expects in each file.

@@ -6,7 +6,7 @@ use super::task::{Owner, ProgramContext};
 use super::{Durables, found};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
-use vm_system_core::durable::{DurableMachine, Refused, RunStatus, Spent};
+use vm_system_core::durable::{DurableMachine, DurableRefusal, RunStatus, Spent};
 use vm_system_policy::SessionUsage;
 use vm_system_protocol::control::GivenAnswer;
 use vm_system_protocol::ids::{ExecutionId, ProgramId, TaskId};
@@ -30,7 +30,7 @@ pub(super) enum Ask {
 }
 
 /// Where an answer goes.
-pub(super) type Answering = oneshot::Sender<Result<RunStatus, Refused>>;
+pub(super) type Answering = oneshot::Sender<Result<RunStatus, DurableRefusal>>;
 
 /// A request with its caller.
 #[derive(Debug)]
@@ -87,10 +87,10 @@ impl Durables {
         execution: ExecutionId,
         identity: Option<Arc<Identity>>,
         ask: Ask,
-    ) -> Result<RunStatus, Refused> {
+    ) -> Result<RunStatus, DurableRefusal> {
         let (answer, answered) = oneshot::channel();
         self.hand_over(execution, identity, Command::asking(ask, answer))?;
-        answered.await.unwrap_or(Err(Refused::Stopping))
+        answered.await.unwrap_or(Err(DurableRefusal::Stopping))
     }
 
     /// An owner task for an execution that begins.
@@ -100,14 +100,14 @@ impl Durables {
         (machine, context): (DurableMachine, ProgramContext),
         identity: Arc<Identity>,
         command: Command,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), DurableRefusal> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
-            return Err(Refused::Stopping);
+            return Err(DurableRefusal::Stopping);
         }
         let (commands, inbox) = mpsc::channel(COMMANDS);
         if commands.try_send(command).is_err() {
-            return Err(Refused::Stopping);
+            return Err(DurableRefusal::Stopping);
         }
         live.insert(execution, Live { commands, identity: Some(identity) });
         self.tasks.spawn(Owner::new(Arc::clone(self), execution, inbox).run(Some((machine, context))));
@@ -119,10 +119,10 @@ impl Durables {
         execution: ExecutionId,
         identity: Option<Arc<Identity>>,
         command: Command,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), DurableRefusal> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
-            return Err(Refused::Stopping);
+            return Err(DurableRefusal::Stopping);
         }
         let begin = || {
             let (commands, inbox) = mpsc::channel(COMMANDS);
@@ -137,7 +137,9 @@ impl Durables {
         if identity.is_some() {
             live.identity = identity;
         }
-        live.commands.try_send(command).map_err(|_| Refused::NoWorker("it is busy; try again".to_owned()))
+        live.commands
+            .try_send(command)
+            .map_err(|_| DurableRefusal::NoWorker("it is busy; try again".to_owned()))
     }
 
     /// An owner task that has nothing left to do leaves; false if there is a new request.
@@ -162,7 +164,7 @@ impl Durables {
     pub(super) async fn find(
         &self,
         execution: ExecutionId,
-    ) -> Result<(DurableMachine, ProgramContext, Option<found::StoredState>, Used), Refused> {
+    ) -> Result<(DurableMachine, ProgramContext, Option<found::StoredState>, Used), DurableRefusal> {
         let (mut machine, context, whole) = found::load(self, execution).await?;
         let (spent, files) = lock(&self.spent).remove(&execution).unwrap_or_default();
         machine.remember(spent);
