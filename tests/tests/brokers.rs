@@ -9,8 +9,8 @@ use vm_system_protocol::broker::{BrokerCall, BrokerReply, FsReply, FsRequest};
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::limits::BROKER_QUEUE;
 use vm_system_protocol::worker::HostError;
-use vm_system_runtime::brokers::{BrokerConfig, Brokers, Call};
-use vm_system_runtime::workspaces::{Workspace, Workspaces};
+use vm_system_runtime::brokers::{AllowedCall, BrokerConfig, Brokers};
+use vm_system_runtime::workspaces::{WorkspaceKey, Workspaces};
 use vm_system_runtime::worktree::Worktree;
 use vm_system_tests::place::User;
 use vm_system_tests::rights::{WIDE, worktree};
@@ -46,13 +46,13 @@ impl Session {
         request: FsRequest,
         access: BrokerAccess,
     ) -> Result<FsReply, HostError> {
-        let call = Call {
+        let call = AllowedCall {
             execution: ExecutionId::from_bytes([1; 16]),
             request: BrokerCall::Fs { request, terms: WIDE },
             access,
             worktree: self.worktree.clone(),
             workspaces: Workspaces::default(),
-            workspace: Workspace { owner: "owner".to_owned(), id: "workspace".to_owned() },
+            workspace: WorkspaceKey { owner: "owner".to_owned(), id: "workspace".to_owned() },
         };
         match brokers.call(self.id, call).await? {
             BrokerReply::Fs(reply) => Ok(reply),

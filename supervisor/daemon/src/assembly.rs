@@ -19,7 +19,7 @@ use vm_system_spawn::SpawnConfig;
 use vm_system_spawn::libraries::Shelf;
 use vm_system_store::StoreHandle;
 
-/// A question with a deadline that is nearer keeps an idle supervisor alive: somebody has to act on it in time.
+/// A task with a nearer deadline keeps an idle supervisor running: the deadline needs a process that acts on it.
 const SOON: Duration = Duration::from_hours(24);
 
 /// The parts of a supervisor that are the same with and without an API.
@@ -93,7 +93,7 @@ impl Assembly {
         Ok(Self { ops: Arc::new(ops), runtime, store })
     }
 
-    /// Whether nothing runs, and nothing is due within a day. What cannot be told is taken as work.
+    /// Whether nothing runs, and nothing is due within a day. A failed query counts as work.
     pub(super) async fn is_idle(&self) -> bool {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() + SOON;
         let until = Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX));

@@ -71,7 +71,7 @@ impl Embedded {
     }
 }
 
-/// Whoever runs a script by hand is the operator.
+/// The user who runs a script on the command line is the operator.
 fn no_ceilings() -> Limits {
     Limits {
         cpu_ms: u32::MAX,

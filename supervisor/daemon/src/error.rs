@@ -1,4 +1,4 @@
-//! Why a supervisor does not come up, in words for whoever started it.
+//! Why a supervisor does not start, as messages for the operator.
 
 use super::socket::SocketError;
 use std::io;
@@ -87,7 +87,7 @@ impl DaemonError {
         }
     }
 
-    /// What the operator asked for cannot be meant.
+    /// The operator's settings contradict each other.
     pub fn is_a_mistake(&self) -> bool {
         match self {
             Self::Roots(_) | Self::Tokens(_) | Self::Ui(_) | Self::NoTokens(_) | Self::Listen { .. } => true,
@@ -99,7 +99,7 @@ impl DaemonError {
         }
     }
 
-    /// What to do about it, where the message does not say so.
+    /// What to do about it, where the message does not contain it.
     pub fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Runtime(StartError::Spawn(error)) => Some(error.hint()),
