@@ -115,13 +115,13 @@ async fn every_misbehaviour_has_its_reason_and_harms_nobody_else() {
     for (behaviour, reason) in [
         ("dies at once", "is not available: it ended"),
         ("cannot be jailed", "could not be jailed: the wall is too low"),
-        ("answers before a call", "an answer before a call"),
+        ("answers before a call", "a reply before a call"),
         ("without walls", "seccomp is not in force"),
         ("dies in a call", "was ended: it ended"),
         ("says garbage", "broke the protocol: undecodable"),
         ("announces too much", "broke the protocol: message of 4294967295 bytes"),
-        ("answers another call", "an answer to another call"),
-        ("answers another kind", "an answer of another kind"),
+        ("answers another call", "a reply to another call"),
+        ("answers another kind", "a reply of another kind"),
         ("answers ready", "broke the protocol: no answer"),
     ] {
         let session = Session::new(2, behaviour);

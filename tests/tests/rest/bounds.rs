@@ -1,4 +1,4 @@
-//! The state's bounds with a clock of milliseconds: a state of its own in this process, with a handler that answers what a
+//! The REST API's bounds with a clock of milliseconds: a server of its own in this process, with a handler that returns what a
 //! test needs.
 
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ fn event(seq: u64) -> Event {
     Event { execution_id: ExecutionId::from_bytes([1; 16]), seq, ts: Timestamp(0), payload }
 }
 
-/// A state in a folder of its own.
+/// A server in a folder of its own.
 struct Scene {
     runtime: tokio::runtime::Runtime,
     fake: Arc<Fake>,
