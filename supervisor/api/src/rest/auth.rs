@@ -16,7 +16,7 @@ const TOKEN_BYTES: usize = 1_024;
 /// The other end of a connection.
 #[derive(Debug)]
 pub(super) enum RestPeer {
-    /// Of the Unix socket: its user, and the caller behind it once somebody has asked.
+    /// Of the Unix socket: its user, and the caller behind it once it was looked up.
     Unix { uid: Option<u32>, caller: OnceCell<Result<Caller, String>> },
     /// Of a TCP socket.
     Tcp {
@@ -69,7 +69,7 @@ pub(super) async fn caller(app: &App, peer: &RestPeer, headers: &HeaderMap) -> R
         RestPeer::Tcp { client, server, inode, caller } => {
             let loopback = |address: &SocketAddr| address.ip().to_canonical().is_loopback();
             if app.options.require_token || !loopback(client) || !loopback(server) {
-                return Err(RestError::unauthorized("this door needs a token: Authorization: Bearer TOKEN"));
+                return Err(RestError::unauthorized("this API needs a token: Authorization: Bearer TOKEN"));
             }
             let judged = || async {
                 let uid = local_user(*client, *server, *inode).await;

@@ -124,7 +124,7 @@ impl ConnectedBroker {
         }
     }
 
-    /// Tells it that an execution is over.
+    /// Notifies it that an execution has ended.
     pub(super) async fn execution_ended(&mut self, config: &BrokerConfig) -> Result<(), BrokerFailure> {
         let sent = timeout(config.call_deadline, self.channel.send(&ToBroker::ExecutionEnded)).await;
         Ok(sent.map_err(|_| BrokerFailure::Late(config.call_deadline.as_millis()))??)

@@ -52,7 +52,7 @@ const ABOUT_THE_FILE: [&str; 11] = [
     "EROFS",
 ];
 
-/// What an execution used of its files: since somebody else answered it, and in its life.
+/// What an execution used of its files: since a client last answered it, and in all.
 pub(super) type Used = Arc<Mutex<(Usage, SessionUsage)>>;
 
 /// A question has ended: so much waiting (milliseconds) gives as much of the limits back as of all others.
@@ -98,7 +98,7 @@ pub(super) async fn call(
     Ok(JsonText::from_value(&result))
 }
 
-/// The supervisor is ending: the program hears nothing, and asks again when it goes on.
+/// The supervisor is ending: the program gets no result, and makes the call again when it goes on.
 async fn stopping<T>() -> T {
     std::future::pending().await
 }

@@ -225,7 +225,7 @@ fn read_bytes(file: File, path: &str, size: u64, cap: u64) -> Result<Vec<u8>, Wo
     if size > cap {
         return Err(too_large(size));
     }
-    // The file may grow while it is read: one byte more than allowed tells.
+    // The file may grow while it is read: one byte more than allowed shows that.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     file.take(cap + 1)
         .read_to_end(&mut bytes)
