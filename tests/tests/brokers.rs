@@ -1,5 +1,5 @@
-//! The supervisor's brokers against real processes: honest ones, ones that die, and ones that break the protocol in every
-//! way. Each costs its caller an error with a reason, nobody else anything, and the next call gets a new process.
+//! The supervisor's brokers against real processes: honest ones, ones that exit, and ones that break the protocol in every
+//! way. Each costs its caller an error with a reason, has no effect on others, and the next call gets a new process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ async fn errors_of_the_file_system_are_no_failures_of_the_broker() {
 }
 
 #[tokio::test]
-async fn every_misbehaviour_has_its_reason_and_harms_nobody_else() {
+async fn every_violation_has_its_reason_and_harms_no_other_session() {
     let brokers = brokers(PATIENT);
     let sibling = Session::new(1, "");
     assert!(sibling.read(&brokers).await.is_ok());
@@ -128,7 +128,7 @@ async fn every_misbehaviour_has_its_reason_and_harms_nobody_else() {
         let error = session.read(&brokers).await.expect_err(behaviour);
         assert_eq!(error.code, "EBROKER", "{behaviour}: {error:?}");
         assert!(error.message.contains(reason), "{behaviour}: {}", error.message);
-        assert_eq!(brokers.live(), 1, "{behaviour}: killed and reaped before the caller hears of it");
+        assert_eq!(brokers.live(), 1, "{behaviour}: killed and reaped before the caller gets the error");
         session.behave("");
         assert_eq!(session.read(&brokers).await, Ok(FsReply::Bytes(vec![2])), "after {behaviour}");
         assert_eq!(sibling.read(&brokers).await, Ok(FsReply::Bytes(vec![1])));
@@ -171,7 +171,7 @@ async fn a_broker_that_fails_again_and_again_is_not_started_for_ever() {
 }
 
 #[tokio::test]
-async fn more_calls_than_the_queue_holds_are_refused_and_the_others_answered() {
+async fn calls_above_the_queue_are_refused_and_the_others_get_replies() {
     let brokers = brokers(PATIENT);
     let session = Arc::new(Session::new(1, ""));
     let mut calls = tokio::task::JoinSet::new();
@@ -188,7 +188,7 @@ async fn more_calls_than_the_queue_holds_are_refused_and_the_others_answered() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_session_answers_who_waits_and_kills_the_broker() {
+async fn end_of_a_session_fails_pending_calls_and_kills_the_broker() {
     let brokers = brokers(PATIENT);
     let session = Arc::new(Session::new(1, "never answers"));
     let waiting = tokio::spawn({

@@ -190,14 +190,14 @@ fn a_silent_stream_shows_that_it_lives_and_one_that_is_left_is_noticed() {
 }
 
 #[test]
-fn idle_connections_make_room_and_busy_ones_do_not() {
+fn idle_connections_are_closed_for_new_ones_and_busy_ones_are_not() {
     let scene = Scene::new(RestLimits { connections: 2, ..RestLimits::default() }, Fake::default());
     let (mut first, mut second) = (scene.http(), scene.http());
     assert_eq!(first.get(HEALTH).status, 200);
     assert_eq!(second.get(HEALTH).status, 200);
     let mut third = scene.http();
     assert_eq!(third.get(HEALTH).status, 200);
-    assert!(first.ends(), "the one that was idle longest made room");
+    assert!(first.ends(), "the one that was idle longest is closed");
     for busy in [&mut second, &mut third] {
         busy.send(&busy.written("GET", "/api/v1/runtime/summary", &[], None));
         scene.wait("asked", scene.fake.asked.notified());
@@ -209,7 +209,7 @@ fn idle_connections_make_room_and_busy_ones_do_not() {
 }
 
 #[test]
-fn readers_of_files_that_anybody_may_read_make_room() {
+fn connections_that_read_public_files_are_closed_for_new_ones() {
     let limits = RestLimits { connections: 2, ..RestLimits::default() };
     let scene = Scene::with_files(limits, Fake::default(), &[("large.js", 16 << 20)]);
     let mut slow = [scene.http(), scene.http()];
@@ -221,7 +221,7 @@ fn readers_of_files_that_anybody_may_read_make_room() {
 }
 
 #[test]
-fn a_door_that_closes_ends_idle_connections_and_streams_and_answers_what_is_under_way() {
+fn closing_server_ends_idle_connections_and_streams_and_finishes_requests() {
     let scene = Scene::new(RestLimits::default(), Fake::default());
     let mut idle = scene.http();
     assert_eq!(idle.get(HEALTH).status, 200);
