@@ -347,7 +347,6 @@ pub enum ConfigError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// A value in it is not valid.

@@ -34,7 +34,6 @@ pub enum DaemonError {
     Libraries {
         /// The state directory.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// Its tokens.
@@ -44,14 +43,12 @@ pub enum DaemonError {
     #[error("ui_dir: {0}")]
     Ui(WorktreeError),
     /// An address beyond loopback without tokens.
-    #[error("{0} can be reached from other machines, and nobody has a token: name a file with --tokens")]
+    #[error("{0} can be reached from other machines, and there is no token: name a file with --tokens")]
     NoTokens(SocketAddr),
     /// A TCP address cannot be taken.
     #[error("cannot listen at {address}: {source}")]
     Listen {
-        /// Where.
         address: SocketAddr,
-        /// Why.
         source: io::Error,
     },
     /// Signals cannot be waited for.

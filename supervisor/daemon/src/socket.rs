@@ -28,7 +28,6 @@ pub enum SocketError {
     /// Another supervisor listens there, or is about to.
     #[error("another supervisor listens at {}: stop it first, or choose another {option}", path.display())]
     InUse {
-        /// Where.
         path: PathBuf,
         /// The command-line option that names the path.
         option: &'static str,
@@ -36,7 +35,6 @@ pub enum SocketError {
     /// Something that is not a socket is in the way.
     #[error("{} exists and is not a socket: move it away, or choose another {option}", path.display())]
     NotASocket {
-        /// Where.
         path: PathBuf,
         /// The command-line option that names the path.
         option: &'static str,
@@ -47,9 +45,7 @@ pub enum SocketError {
     /// The system call failed.
     #[error("cannot listen at {}: {source}", path.display())]
     Io {
-        /// Where.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
 }

@@ -16,7 +16,7 @@ use vm_system_record::{AuditEntry, Owner, Write};
 
 /// The owner of lines of requests without a principal; no token and no user has this name.
 const NO_OWNER: &str = "(nobody)";
-/// Verb of a line that stands for refusals without lines of their own.
+/// Verb of a line with the number of refusals without lines of their own.
 const COUNT: &str = "refused";
 /// Outcome of such a line.
 const NOT_LISTED: &str = "NOT_LISTED";

@@ -165,7 +165,7 @@ impl Ops {
         Ok(found)
     }
 
-    /// Sessions whose program has a process now.
+    /// Sessions of programs that have a process now.
     fn live_programs(&self) -> HashSet<SessionId> {
         let durables = self.runtime.durables();
         durables.map(|durables| durables.live_sessions().into_iter().collect()).unwrap_or_default()

@@ -97,7 +97,7 @@ impl EventTail {
 }
 
 impl Runtime {
-    /// The body of [`super::RuntimeApi::follow`].
+    /// The implementation of [`super::RuntimeApi::follow`].
     pub(super) async fn follow_events(
         &self,
         execution: ExecutionId,

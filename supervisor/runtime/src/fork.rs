@@ -163,7 +163,7 @@ pub struct ForkSession {
 }
 
 impl Runtime {
-    /// The body of [`super::RuntimeApi::fork_session`].
+    /// The implementation of [`super::RuntimeApi::fork_session`].
     pub(super) async fn fork(&self, request: ForkSession) -> Result<Vec<Session>, RuntimeError> {
         let parent = self.live(request.parent)?;
         let runtime = self.clone();

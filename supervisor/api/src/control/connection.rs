@@ -83,8 +83,8 @@ where
         () = shared.state.hang_up.cancelled() => Ok(()),
     };
     read?;
-    // The client has closed its sending side, or we hang up: what was asked for is still answered, except streams
-    // without an end of their own, which nobody would stop any more.
+    // The client has closed its sending side, or we hang up: requests under way still get their replies, except streams
+    // without an end of their own, which no client would stop any more.
     client.active.unfollow_all();
     drop(client);
     write.await

@@ -48,7 +48,7 @@ fn too_large(frame: &ServerFrame, error: &dyn std::fmt::Display) -> Option<Serve
         return None;
     };
     let error = OpError::new(ErrorCode::Internal, format!("the reply does not fit a frame: {error}"))
-        .with_hint("ask for less at a time: --limit, --after-seq");
+        .with_hint("request less at a time: --limit, --after-seq");
     Some(ServerFrame::Reply { id: *id, result: Err(Box::new(error)) })
 }
 

@@ -23,7 +23,7 @@ use vm_system_ops::Caller;
 use vm_system_protocol::control::{ErrorCode, Op, OpError, Reply};
 use vm_system_record::Owner;
 
-/// Where it is.
+/// Path of the MCP API on the HTTP listener.
 pub(crate) const PATH: &str = "/mcp";
 /// Sessions at a time.
 const SESSIONS: usize = 512;

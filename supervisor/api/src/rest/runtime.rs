@@ -7,12 +7,12 @@ use axum::body::Body;
 use axum::http::{Response, header};
 use vm_system_protocol::control::{Op, Reply};
 
-/// Whether the supervisor answers.
+/// Whether the supervisor responds.
 pub(super) async fn health(request: RestRequest) -> RestResult {
     ok(&request.op(Op::Health).await?)
 }
 
-/// Which sessions are alive: workers of this moment, not records. Of others only for administrators.
+/// The live sessions: the workers of this moment, not records. Those of other owners only for administrators.
 pub(super) async fn summary(request: RestRequest) -> RestResult {
     ok(&request.op(Op::RuntimeSummary).await?)
 }

@@ -34,7 +34,6 @@ pub enum TokenError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
     /// Others could read or change it.
@@ -50,7 +49,6 @@ pub enum TokenError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What.
         detail: String,
     },
 }

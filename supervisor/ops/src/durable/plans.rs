@@ -70,7 +70,7 @@ impl Ops {
     }
 
     /// Sets which blocks are done: those that were when its program was loaded, and those that earlier walks through
-    /// a plan of the same mission say they have done. A caller who says it himself is not contradicted.
+    /// a plan of the same mission have logged as done. A value from the caller is kept.
     pub(super) async fn remember_done(
         &self,
         call: &VerbCall<'_>,

@@ -256,7 +256,7 @@ impl Durables {
         self.shared.open_worktree(path, client).await.map(|_| ())
     }
 
-    /// Sessions whose program has a process now.
+    /// Sessions of programs that have a process now.
     pub fn live_sessions(&self) -> Vec<SessionId> {
         live::lock(&self.workers).keys().copied().collect()
     }

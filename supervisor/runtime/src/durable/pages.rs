@@ -9,7 +9,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Pages that every worker may have sent (bytes).
 const FREE_BYTES: u64 = 4 << 20;
-/// All others together (MiB). One execution may have more than this alone, if its limits say so.
+/// All others together (MiB). One execution may have more than this alone, if its limits allow it.
 const BUDGET_MIB: u32 = 1_024;
 
 type Acquiring = Pin<Box<dyn Future<Output = Option<OwnedSemaphorePermit>> + Send>>;
