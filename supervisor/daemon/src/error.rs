@@ -47,10 +47,7 @@ pub enum DaemonError {
     NoTokens(SocketAddr),
     /// A TCP address cannot be taken.
     #[error("cannot listen at {address}: {source}")]
-    Listen {
-        address: SocketAddr,
-        source: io::Error,
-    },
+    Listen { address: SocketAddr, source: io::Error },
     /// Signals cannot be waited for.
     #[error("cannot listen for signals: {0}")]
     Signals(io::Error),

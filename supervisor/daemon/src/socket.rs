@@ -44,10 +44,7 @@ pub enum SocketError {
     NoGroup(String),
     /// The system call failed.
     #[error("cannot listen at {}: {source}", path.display())]
-    Io {
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
 }
 
 /// A bound socket. Its file is removed when this is dropped, if it still is ours.

@@ -86,11 +86,14 @@ const LOOKUPS_REMEMBERED: usize = 4_096;
 /// What the user database answers about a uid; `Ok(None)`: it has no entry.
 type UserAnswer = Result<Option<Identity>, String>;
 
+/// A looked-up user, and when it was looked up.
+type CachedUser = (Instant, Arc<OnceCell<UserAnswer>>);
+
 /// Lookups in the user database (NSS), which may block: few at a time, one for all that ask for the same uid.
 #[derive(Debug)]
 struct UserLookups {
     turns: Semaphore,
-    answers: Mutex<HashMap<u32, (Instant, Arc<OnceCell<UserAnswer>>)>>,
+    answers: Mutex<HashMap<u32, CachedUser>>,
 }
 
 impl Default for UserLookups {

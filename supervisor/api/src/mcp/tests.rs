@@ -14,7 +14,7 @@ use vm_system_protocol::control::{DurableOp, DurableReply, ErrorCode, Op, OpErro
 use vm_system_protocol::ids::{ExecutionId, SessionId};
 use vm_system_protocol::model::{Execution, Metrics};
 
-/// NoVerbs answers verbs.
+/// A backend without verbs.
 struct NoVerbs;
 
 impl McpBackend for NoVerbs {

@@ -2,7 +2,7 @@
 //! rows, and at any time the tasks with an expired deadline. Only as many at a time as workers can be started.
 
 use super::Durables;
-use super::live::{RunCommand, RunRequest};
+use super::live::{QueuedRequest, RunRequest};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::Hash;
@@ -117,7 +117,7 @@ async fn expire_what_is_due(durables: &Arc<Durables>) {
 async fn wake(durables: &Arc<Durables>, execution: ExecutionId) -> bool {
     let Ok(permit) = Arc::clone(&durables.wakes).acquire_owned().await else { return false };
     let (responder, _) = oneshot::channel();
-    let command = RunCommand { request: RunRequest::Wake, responder, permit: Some(permit) };
+    let command = QueuedRequest { request: RunRequest::Wake, responder, permit: Some(permit) };
     durables.hand_over(execution, None, command).is_ok()
 }
 

@@ -1,7 +1,7 @@
 //! Events of an owner task as inputs of the state machine. Decides nothing.
 
 use super::ProgramWorker;
-use super::live::{RunCommand, RunRequest, lock};
+use super::live::{QueuedRequest, RunRequest, lock};
 use super::task::{RunTask, RunWorker, Woken};
 use super::worker::{LoadedWorker, WorkerStartError};
 use crate::link::{LinkEvent, WorkerLink};
@@ -18,8 +18,8 @@ impl RunTask {
     /// None: the machine need not know.
     pub(super) fn input(&mut self, woken: Woken) -> Option<Input> {
         Some(match woken {
-            Woken::RunCommand(None) | Woken::Stop => Input::Stop,
-            Woken::RunCommand(Some(command)) => self.command(command),
+            Woken::QueuedRequest(None) | Woken::Stop => Input::Stop,
+            Woken::QueuedRequest(Some(command)) => self.command(command),
             Woken::Started(started) => self.started(started),
             Woken::Link(LinkEvent::Received(received)) => self.received(received),
             // Its exit is still to come.
@@ -45,8 +45,8 @@ impl RunTask {
         })
     }
 
-    fn command(&mut self, command: RunCommand) -> Input {
-        let RunCommand { request, responder, permit } = command;
+    fn command(&mut self, command: QueuedRequest) -> Input {
+        let QueuedRequest { request, responder, permit } = command;
         if let Some(permit) = permit {
             self.permit = Some(permit);
         }

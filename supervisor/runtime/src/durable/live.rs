@@ -34,7 +34,7 @@ pub(super) type RunResponder = oneshot::Sender<Result<RunStatus, Refused>>;
 
 /// A request with its caller.
 #[derive(Debug)]
-pub(super) struct RunCommand {
+pub(super) struct QueuedRequest {
     pub(super) request: RunRequest,
     pub(super) responder: RunResponder,
     /// Held until its worker is loaded, or nothing is to be done: bounds what is woken at a time.
@@ -58,7 +58,7 @@ pub struct RunIdentity {
 /// An execution with an owner task.
 #[derive(Debug)]
 pub(super) struct LiveRun {
-    commands: mpsc::Sender<RunCommand>,
+    commands: mpsc::Sender<QueuedRequest>,
     /// What it is, if a caller has named it.
     identity: Option<Arc<RunIdentity>>,
 }
@@ -69,7 +69,7 @@ impl LiveRun {
     }
 }
 
-impl RunCommand {
+impl QueuedRequest {
     pub(super) fn new(request: RunRequest, responder: RunResponder) -> Self {
         Self { request, responder, permit: None }
     }
@@ -88,7 +88,7 @@ impl Durables {
         request: RunRequest,
     ) -> Result<RunStatus, Refused> {
         let (responder, response) = oneshot::channel();
-        self.hand_over(execution, identity, RunCommand::new(request, responder))?;
+        self.hand_over(execution, identity, QueuedRequest::new(request, responder))?;
         response.await.unwrap_or(Err(Refused::Stopping))
     }
 
@@ -98,7 +98,7 @@ impl Durables {
         execution: ExecutionId,
         (machine, context): (DurableMachine, ProgramContext),
         identity: Arc<RunIdentity>,
-        command: RunCommand,
+        command: QueuedRequest,
     ) -> Result<(), Refused> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
@@ -117,7 +117,7 @@ impl Durables {
         self: &Arc<Self>,
         execution: ExecutionId,
         identity: Option<Arc<RunIdentity>>,
-        command: RunCommand,
+        command: QueuedRequest,
     ) -> Result<(), Refused> {
         let mut live = lock(&self.live);
         if self.stop.is_cancelled() {
@@ -140,7 +140,7 @@ impl Durables {
     }
 
     /// An owner task that has nothing left to do leaves; false if there is a new request.
-    pub(super) fn retire(&self, execution: ExecutionId, inbox: &mpsc::Receiver<RunCommand>) -> bool {
+    pub(super) fn retire(&self, execution: ExecutionId, inbox: &mpsc::Receiver<QueuedRequest>) -> bool {
         let mut live = lock(&self.live);
         inbox.is_empty() && live.remove(&execution).is_some()
     }

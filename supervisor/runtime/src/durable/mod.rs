@@ -34,7 +34,7 @@ use super::api::RuntimeError;
 use super::link::LastReceived;
 use super::task::RuntimeContext;
 use crate::worktree::WorktreeClient;
-use live::{LiveRun, RunCommand, RunRequest};
+use live::{LiveRun, QueuedRequest, RunRequest};
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -184,7 +184,7 @@ impl Durables {
         let context = task::ProgramContext { program, worktree: start.worktree_path, owner, policy };
         let machine = DurableMachine::fresh(spec, start.record, start.fresh);
         let (responder, response) = oneshot::channel();
-        let command = RunCommand::new(RunRequest::Start { wait }, responder);
+        let command = QueuedRequest::new(RunRequest::Start { wait }, responder);
         self.begin(id, (machine, context), start.identity, command)?;
         response.await.unwrap_or(Err(Refused::Stopping))
     }
@@ -225,7 +225,7 @@ impl Durables {
     /// Lets an execution go on if there is something to do.
     pub fn wake(self: &Arc<Self>, execution: ExecutionId) {
         let (responder, _) = oneshot::channel();
-        if let Err(error) = self.hand_over(execution, None, RunCommand::new(RunRequest::Wake, responder)) {
+        if let Err(error) = self.hand_over(execution, None, QueuedRequest::new(RunRequest::Wake, responder)) {
             tracing::warn!(%execution, %error, "an execution does not go on; it is tried again");
         }
     }

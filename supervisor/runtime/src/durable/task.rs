@@ -5,7 +5,7 @@
 use super::Durables;
 use super::files::Used;
 use super::follow::News;
-use super::live::{RunCommand, lock};
+use super::live::{QueuedRequest, lock};
 use super::pages::PageReservation;
 use super::stored::StoredState;
 use super::worker::{LoadedWorker, WorkerStartError};
@@ -82,12 +82,12 @@ pub(super) struct RunTask {
     pub(super) whole: Option<StoredState>,
     /// Held until a worker is loaded, or nothing is to be done: bounds what is woken at a time.
     pub(super) permit: Option<OwnedSemaphorePermit>,
-    inbox: mpsc::Receiver<RunCommand>,
+    inbox: mpsc::Receiver<QueuedRequest>,
 }
 
 /// What woke the task up.
 pub(super) enum Woken {
-    RunCommand(Option<RunCommand>),
+    QueuedRequest(Option<QueuedRequest>),
     Started(Result<LoadedWorker, WorkerStartError>),
     Link(LinkEvent),
     Called(Result<JsonText, String>),
@@ -102,7 +102,7 @@ impl RunTask {
     pub(super) fn new(
         durables: Arc<Durables>,
         execution: ExecutionId,
-        inbox: mpsc::Receiver<RunCommand>,
+        inbox: mpsc::Receiver<QueuedRequest>,
     ) -> Self {
         Self {
             execution,
@@ -193,7 +193,7 @@ impl RunTask {
             biased;
             outcome = writes.next() => Woken::Written(outcome),
             () = durables.stop.cancelled(), if !stopping => Woken::Stop,
-            command = inbox.recv(), if takes_commands => Woken::RunCommand(command),
+            command = inbox.recv(), if takes_commands => Woken::QueuedRequest(command),
             started = maybe(starting.as_mut().map(|starting| &mut starting.worker)) => Woken::Started(started),
             called = maybe(files.under_way.as_mut()) => Woken::Called(called),
             reserved = maybe(pages.acquiring.as_mut()) => Woken::PagesReserved(reserved),
